@@ -67,7 +67,7 @@ def per_query(
 def asked_of(metrics: Sequence[str | Metric] | str | Metric, max_grade: float | None) -> list[Metric]:
     """The metrics, with the highest grade where one is given and they need it."""
     asked = [parse_metric(metric) for metric in as_list(metrics)]
-    return asked if max_grade is None else [metric.on_scale(max_grade) for metric in asked]
+    return asked if max_grade is None else [metric.with_max_grade(max_grade) for metric in asked]
 
 
 def of_scores(
@@ -88,7 +88,7 @@ def of_scores(
         empty = np.empty(0)
         return [_result(ids, empty, empty, weights, dict.fromkeys(names, empty)) for _ in scores]
     top = float(np.fmax.reduce(numbers["label"], initial=1.0))
-    _refuse_scales(names, [str(metric.on_scale(top)) for metric in asked])
+    _refuse_scales(names, [str(metric.with_max_grade(top)) for metric in asked])
     documents = id_texts(table[named["document_id"]]) if "document_id" in named else None
     judgments = Judgments.checked(
         numbers["label"],

@@ -110,7 +110,7 @@ class RankingDataset:
         weights = self.weights_of_rows()
         return None if weights is None else self.groups.mean(weights)
 
-    def optional_of(self, rows: NDArray[np.int64]) -> dict[str, Any]:
+    def optional_fields(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """Of the given rows what not all data have, by field.
 
         Args:
@@ -120,11 +120,11 @@ class RankingDataset:
         columns = {name: getattr(self, name) for name in names}
         return {name: values if values is None else values[rows] for name, values in columns.items()}
 
-    def learnable(self) -> "RankingDataset":
+    def training_rows(self) -> "RankingDataset":
         """The judged documents of queries with candidates: unjudged ones are nothing to learn from."""
         judgments, groups = self.judgments, self.groups
         judged = np.ones(self.n_rows, dtype=bool) if judgments.judged is None else judgments.judged
-        if judged.all() and groups.with_rows.all():
+        if judged.all() and groups.has_rows.all():
             return self
         rows = np.flatnonzero(judged)
         if not rows.size:
@@ -136,10 +136,10 @@ class RankingDataset:
         if n := self.n_rows - rows.size:
             text = f"nothing is learned from {count_of(n, 'document')} that nobody judged"
             cautions.append(Caution("unjudged-documents", "note", text))
-        if n := int(np.count_nonzero(~groups.with_rows)):
+        if n := int(np.count_nonzero(~groups.has_rows)):
             text = f"nothing is learned from {count_of(n, 'query')} without candidates"
             cautions.append(Caution("queries-without-candidates", "note", text))
-        optional = self.optional_of(rows)
+        optional = self.optional_fields(rows)
         if self.file_rows is None:
             optional["file_rows"] = rows
         kept = replace(
@@ -166,7 +166,7 @@ class RankingDataset:
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
             source=self.source if source is None else source,
             raw_judgments=None if self.raw_judgments is None else self.raw_judgments.take(queries),
-            **self.optional_of(rows),
+            **self.optional_fields(rows),
         )
 
 

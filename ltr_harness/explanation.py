@@ -115,7 +115,7 @@ class _Asked:
     def ranked(self, metric: Metric) -> Ranking:
         scores = checked_scores(self.scores, self.judgments.groups, self.retrieved)
         whole = RowRanker(self.judgments, metric.ties, None).rank(as_seen(scores, metric.score_precision))
-        return whole if self.retrieved is None or metric.whole_order else without_unlisted(whole)
+        return whole if self.retrieved is None or metric.uses_whole_order else without_unlisted(whole)
 
     def value(self, metric: Metric) -> float:
         if metric not in self.values:
@@ -306,7 +306,7 @@ def as_measured_by(tool: str, metric: Metric) -> Metric:
     """The question `metric` asks, its cutoff and scale, answered with another tool's conventions."""
     defaults = {one.name: one.default for one in fields(metric) if one.name in _QUESTION}
     question = {name: own for name, default in defaults.items() if (own := getattr(metric, name)) != default}
-    return type(metric).like(tool, **question)
+    return type(metric).for_tool(tool, **question)
 
 
 def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:

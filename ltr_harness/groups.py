@@ -96,7 +96,7 @@ class QueryGroups:
         return np.diff(self.boundaries)
 
     @cached_property
-    def with_rows(self) -> NDArray[np.bool_]:
+    def has_rows(self) -> NDArray[np.bool_]:
         """bool (n_queries,), which queries have rows."""
         return self.sizes > 0
 
@@ -132,7 +132,7 @@ class QueryGroups:
             values: (n_rows,).
         """
         lowest, sums = self.min(values), self.sum(values)
-        means = np.divide(sums, self.sizes, out=np.zeros(self.n_queries), where=self.with_rows)
+        means = np.divide(sums, self.sizes, out=np.zeros(self.n_queries), where=self.has_rows)
         return np.where(lowest == self.max(values), lowest, means)
 
     def any(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -147,11 +147,11 @@ class QueryGroups:
         self, reduce: np.ufunc, values: NDArray[Any], dtype: DTypeLike | None = None
     ) -> NDArray[Any]:
         starts = self.boundaries[:-1]
-        if self.with_rows.all():
+        if self.has_rows.all():
             return np.asarray(reduce.reduceat(values, starts, dtype=dtype))
-        found = reduce.reduceat(values, starts[self.with_rows], dtype=dtype)
+        found = reduce.reduceat(values, starts[self.has_rows], dtype=dtype)
         out = np.zeros(self.n_queries, dtype=found.dtype)
-        out[self.with_rows] = found
+        out[self.has_rows] = found
         return out
 
     @classmethod

@@ -48,7 +48,7 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
         text = f"documents that nobody judged have the label {_UNJUDGED}"
         cure = f"read it with the option unjudged={_UNJUDGED}"
         cautions.append(Caution("unjudged-documents", "note", text, cure))
-    if n := int(np.count_nonzero(~judgments.groups.with_rows)):
+    if n := int(np.count_nonzero(~judgments.groups.has_rows)):
         text = f"{count_of(n, 'query')} without documents to write {plural('is', n)} left out"
         cautions.append(Caution("queries-without-documents", "note", text))
     with whole_files(path) as temporary:
@@ -99,7 +99,7 @@ def _write_svmlight(
         "subtopics": dataset.judgments.subtopics is not None,
     }
     if with_qid:
-        _refuse(path, "query id", map(str, dataset.groups.ids[dataset.groups.with_rows].tolist()))
+        _refuse(path, "query id", map(str, dataset.groups.ids[dataset.groups.has_rows].tolist()))
         if documents is not None:
             _refuse(path, "document id", map(str, documents.tolist()), comment=True)
         left_out |= {"positions": dataset.positions is not None}

@@ -103,7 +103,7 @@ def worth(options: argparse.Namespace) -> None:
             continue
         labels = np.concatenate([test.labels for _, _, test in folds])
         sizes = np.concatenate([test.groups.sizes for _, _, test in folds])
-        scale = {metric: parse_metric(metric).on_scale(float(labels.max())) for metric in METRICS}
+        scale = {metric: parse_metric(metric).with_max_grade(float(labels.max())) for metric in METRICS}
         asked = list(scale.values())
         found: dict[str, list[Any]] = {}
         began = time.perf_counter()
@@ -140,7 +140,7 @@ def cell(comparison: Any, model: str) -> str:
     pair = comparison.paired(model)
     # of these trained models on other queries: what so few seeds tell of the method is wider than any difference
     low, high = (
-        (pair.trained_ci_low, pair.trained_ci_high) if pair.over_seeds else (pair.ci_low, pair.ci_high)
+        (pair.trained_ci_low, pair.trained_ci_high) if pair.includes_seeds else (pair.ci_low, pair.ci_high)
     )
     return f"{pair.model_mean:.4f} ({pair.difference:+.4f}, {low:+.4f} to {high:+.4f})"
 

@@ -143,7 +143,7 @@ def other_tools(name: str) -> list[str]:
 
     given = {"p": 0.8} if name.startswith("rbp") else {}
     rows = [
-        (f"`{name}(as={tool})`", f"`{catalog.load(name).like(tool, **given)}`")
+        (f"`{name}(as={tool})`", f"`{catalog.load(name).for_tool(tool, **given)}`")
         for tool, metrics in PRESETS.items()
         if name in metrics
     ]

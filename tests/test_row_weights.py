@@ -66,7 +66,7 @@ def test_weights_go_where_their_rows_go() -> None:
 def test_unjudged_rows_take_their_weights_along(tmp_path: Path) -> None:
     frame = pd.DataFrame({"query_id": [1, 1, 2], "label": [-1, 1, 0], "x": [1, 2, 3], "w": [1.0, 3.0, 5.0]})
     frame.to_csv(tmp_path / "a.csv", index=False)
-    learned = Csv(weight="w", unjudged=-1).read(["a.csv"], tmp_path).learnable()
+    learned = Csv(weight="w", unjudged=-1).read(["a.csv"], tmp_path).training_rows()
     assert weights_of(learned)[0] == [3, 5]
 
 

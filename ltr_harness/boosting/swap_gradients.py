@@ -101,13 +101,13 @@ def change_of(metric: Metric, judgments: Judgments) -> SwapChange:
     """How a metric changes when two candidates change places; missed documents count in what it divides by."""
     refuse_values([metric], judgments)
     change = metric.swap_change(judgments.pool)
-    return change if judgments.missed is None else change.of_rows(judgments.pool_rows)
+    return change if judgments.missed is None else change.with_rows(judgments.pool_rows)
 
 
 def require_order(metric: Metric, judgments: Judgments) -> None:
     """Refuse a resolved metric that no change of order changes in the training queries: nothing could be learned."""
     longest = int(judgments.groups.sizes.max())
-    if change_of(metric, judgments).is_level(longest):
+    if change_of(metric, judgments).changes_nothing(longest):
         raise MetricError(
             f"{metric} counts every rank of the longest query ({count_of(longest, 'row')}) alike, so no order is "
             f"better than another; expected a cutoff below {longest}, such as {replace(metric, k=min(10, longest - 1))}"
@@ -204,7 +204,7 @@ def _form(change: SwapChange, boundaries: NDArray[np.int64]) -> "Form":
         depth = np.minimum(depth, change.rank_worth.size)
     table_at = boundaries[:-1] if change.per_query else np.zeros(sizes.size, dtype=np.int64)
     parameter = float(change.continuation if change.form == "cascade" else change.blend)
-    apart = np.zeros(0) if change.apart is None else change.apart
+    apart = np.zeros(0) if change.distance_worth is None else change.distance_worth
     columns = (change.worth, change.scale, change.rank_worth)
     worth, scale, rank_worth = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
     form = FORMS[change.form]

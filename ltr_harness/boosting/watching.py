@@ -324,13 +324,13 @@ def fitting(given: Sequence[Judgments], own: Judgments) -> Judgments:
     found = [
         one
         for one in given  # the library has no queries without rows, and labels as float32
-        if np.array_equal(one.groups.sizes[one.groups.with_rows], own.groups.sizes)
+        if np.array_equal(one.groups.sizes[one.groups.has_rows], own.groups.sizes)
         and np.array_equal(one.labels.astype(np.float32), own.labels)
     ]
     if len(found) != 1:
         n_given = f"{len(given)} judgments" if len(given) > 1 else "judgments"
         sizes = [
-            f"{count_of(int(one.groups.with_rows.sum()), 'query')} with {count_of(one.groups.n_rows, 'row')}"
+            f"{count_of(int(one.groups.has_rows.sum()), 'query')} with {count_of(one.groups.n_rows, 'row')}"
             for one in (own, *given)
         ]
         raise DataError(

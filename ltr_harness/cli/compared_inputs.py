@@ -208,10 +208,10 @@ class ComparedInputs:
         else:
             wide, loaded = rankings.load_cheap(self._cheap_labels, source)
         wanted = list(dict.fromkeys([asked.primary, *asked.metrics, *(gate.metric for gate in gates)]))
-        scaled, cautions = loaded.on_scale(wanted)
+        scaled, cautions = loaded.with_max_grade(wanted)
         scaled = list(dict.fromkeys(scaled))
         self._rankings = loaded
-        typed = asked.names(loaded.on_scale(asked.metrics)[0])
+        typed = asked.names(loaded.with_max_grade(asked.metrics)[0])
         named = [f"{with_tool(text)} is {name}" for name, text in typed.items()]
         self.notes += [*map(str, (*loaded.cautions, *cautions)), *named]
         self.metrics = [str(metric) for metric in scaled]

@@ -87,12 +87,12 @@ class Rankings:
     def fingerprint(self) -> str:
         return fingerprint_judgments(self.judgments)
 
-    def on_scale(self, metrics: Sequence[Metric]) -> tuple[list[Metric], list[Caution]]:
+    def with_max_grade(self, metrics: Sequence[Metric]) -> tuple[list[Metric], list[Caution]]:
         """The metrics with a highest grade where they ask for one, the same for all rankings; and a caution."""
         grade = self.max_grade
         if grade is None:
             grade = max(float(self.judgments.pool.labels.max()), 1.0)
-        scaled = [metric.on_scale(grade) for metric in metrics]
+        scaled = [metric.with_max_grade(grade) for metric in metrics]
         if scaled == list(metrics) or self.max_grade is not None:
             return scaled, []
         text = f"max_grade is {plain_number(grade)}, the largest label of {self.judgments_file}"

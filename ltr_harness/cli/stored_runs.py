@@ -34,7 +34,7 @@ def loaded(
         from ltr_harness.experiment.reproduce import fold_of
 
         return run, run.model, fold_of(run).test
-    return run, run.model, run.with_its_columns(data_source.read_files([data], **reader))
+    return run, run.model, run.with_model_columns(data_source.read_files([data], **reader))
 
 
 def scored(run: Run) -> Scored:
@@ -60,4 +60,4 @@ def grade_scale(record: Record) -> float | None:
 def on_scale_of(record: Record, metrics: Sequence[Metric | str], judgments: Judgments) -> list[Metric]:
     """The metrics, or the primary one, with a highest grade where they ask for one: the run's, or the largest label."""
     scale = grade_scale(record) or max(float(judgments.pool.labels.max()), 1.0)
-    return [parse_metric(metric).on_scale(scale) for metric in metrics or [record.primary]]
+    return [parse_metric(metric).with_max_grade(scale) for metric in metrics or [record.primary]]

@@ -116,7 +116,7 @@ def say_measures(texts: Sequence[str], source: RankingSource, relevant: float, p
         if name in _ORDER:
             complete[name] = cutoffs
             continue
-        (metric,), more = loaded.on_scale([with_relevant(parse_metric(name), relevant)])
+        (metric,), more = loaded.with_max_grade([with_relevant(parse_metric(name), relevant)])
         complete[str(metric)] = ()
         cautions += more
     for scored in loaded.all:

@@ -142,7 +142,7 @@ def _entries(paths: Sequence[Path], rows: RankingDataset | None, trust: bool) ->
     complete = [run for run in runs if run.record.status == "complete"]
     of_tests = {}
     for run in complete if rows is None else ():
-        run.refuse_without_test()
+        run.require_test()
         of_tests[run.record.data["test"].judgments_fingerprint] = _name(run)
     if len(of_tests) > 1:
         found = f"the runs were tested on different queries ({'; '.join(list(of_tests.values())[:4])})"
@@ -156,7 +156,7 @@ def _entries(paths: Sequence[Path], rows: RankingDataset | None, trust: bool) ->
             of = run.record.data["test"].fingerprint
             split = tests[of] if of in tests else tests.setdefault(of, fold_of(run).test)
         else:
-            split = run.with_its_columns(rows)
+            split = run.with_model_columns(rows)
         try:
             model.score(split.features[:1])
         except DataError as problem:

@@ -245,8 +245,8 @@ def caution_of(comparison: Comparison, pair: Paired, family: int, margin: float 
         room = abs(pair.difference)
         room = (method.margin or 0.0) - room if pair.verdict == "equivalent" else room
     width = comparison.value_range(pair.metric)
-    line = rare_kind(comparison.n_independent(pair), room, width, method, then, family)
-    if not pair.over_seeds:
+    line = rare_kind(comparison.n_independent_units(pair), room, width, method, then, family)
+    if not pair.includes_seeds:
         return line
     sides = [comparison.system(name) for name in (pair.model, pair.other)]
     seeds = min(len(one.replicates) for one in sides if one.seeded or len(one.replicates) > 1)
@@ -377,7 +377,7 @@ def warnings(comparison: Comparison) -> list[str]:
         for name in comparison.models
         if comparison.system(name).seeded
         and len(comparison.system(name).replicates) == 1
-        and any(pair.over_seeds and name in (pair.model, pair.other) for pair in pairs)
+        and any(pair.includes_seeds and name in (pair.model, pair.other) for pair in pairs)
     ]
     if once:
         notes.append(
@@ -385,7 +385,7 @@ def warnings(comparison: Comparison) -> list[str]:
             "several"
         )
     for metric_name in comparison.metrics:
-        apart = comparison.on_other_queries(metric_name)
+        apart = comparison.pairs_on_other_queries(metric_name)
         if apart:
             counts = sorted(one.n_undefined for one in comparison.summaries if one.metric == metric_name)
             low, high = counts[0], count_of(counts[-1], "query")
@@ -401,7 +401,7 @@ def warnings(comparison: Comparison) -> list[str]:
                 f"the model; each pair is compared over the queries defined for both: {', '.join(said)}"
                 + (f" and {len(apart) - 5} more" if len(apart) > 5 else "")
             )
-    counts_of_flips = [comparison.n_independent(pair) for pair in pairs if pair.n]
+    counts_of_flips = [comparison.n_independent_units(pair) for pair in pairs if pair.n]
     n = min(counts_of_flips, default=0)
     if counts_of_flips and 2.0 ** (1 - n) >= method.alpha and method.test in FLIPS:
         what = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import pairs
 from ltr_harness.comparison.headroom import ModelHeadroom, model_headroom
-from ltr_harness.comparison.over_time import FoldSigns, InTime, fold_signs, in_time, signs_sentence
+from ltr_harness.comparison.over_time import (
+    FoldSigns,
+    PeriodResult,
+    fold_signs,
+    period_results,
+    signs_sentence,
+)
 from ltr_harness.comparison.pairs import Contrast, Letters, Paired, Summary, SystemResult, value_bounds
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.contributions import Codes, paired_differences
@@ -137,7 +143,7 @@ class Comparison:
         values = self.system(model).per_query(name)
         return paired_differences(values, self.system(self.baseline).per_query(name))
 
-    def n_independent(self, pair: Paired) -> int:
+    def n_independent_units(self, pair: Paired) -> int:
         """How many draws of chance a pair has: its units, or its queries where each is its own."""
         if self.units is None:
             return pair.n
@@ -170,14 +176,14 @@ class Comparison:
         queries for both, as the verdict is.
         """
         sign = -1 if self.higher_is_better[self.primary] else 1
-        if self.on_other_queries(self.primary):
+        if self.pairs_on_other_queries(self.primary):
             differences = {pair.model: pair.difference for pair in self.pairs if pair.metric == self.primary}
             values = {self.baseline: 0.0} | differences
         else:
             values = {model: self.summary(model).mean for model in self.models}
         return tuple(sorted(self.models, key=lambda model: (np.isnan(values[model]), sign * values[model])))
 
-    def on_other_queries(self, metric: str) -> tuple[Paired, ...]:
+    def pairs_on_other_queries(self, metric: str) -> tuple[Paired, ...]:
         """The pairs at a metric of which one model has values for queries where the other has none."""
         return tuple(
             pair
@@ -277,7 +283,7 @@ class Comparison:
 
     def _of_one_training(self, pair: Paired) -> bool:
         """Whether a side was trained, and the other seeds that there could be are ignored."""
-        return not pair.over_seeds and any(self.system(name).seeded for name in (pair.model, pair.other))
+        return not pair.includes_seeds and any(self.system(name).seeded for name in (pair.model, pair.other))
 
     @cached_property
     def headroom(self) -> Mapping[str, ModelHeadroom]:
@@ -300,10 +306,10 @@ class Comparison:
         return fold_signs([*map(self.system, self.ranking)], self.system(self.baseline), self.primary)
 
     @cached_property
-    def in_time(self) -> tuple[InTime, ...]:
+    def over_time(self) -> tuple[PeriodResult, ...]:
         """The primary metric and the difference by period and by fold in time, where the queries have a `day`."""
         ordered = [*map(self.system, self.ranking)]
-        return in_time(ordered, self.system(self.baseline), self.primary, self.method, self.units)
+        return period_results(ordered, self.system(self.baseline), self.primary, self.method, self.units)
 
     @property
     def table(self) -> "pd.DataFrame":
@@ -426,7 +432,7 @@ def _size(comparison: Comparison, pair: Paired) -> str:
     kind = "interval" if family < 2 else "simultaneous interval"
     text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
     over = f" over {method.unit or 'queries'} and seeds, "
-    text += over if pair.over_seeds else f", {method.test_text} "
+    text += over if pair.includes_seeds else f", {method.test_text} "
     text += p_equals(pair.p_corrected)
     if family > 1:
         text += f" jointly over {family} comparisons"

@@ -126,7 +126,7 @@ def across_data_sets(
     by_set = _on_each(each, rivals, cells, higher)
     width = max(one.value_range() for one in each)
     # of each model, on the data set that has the fewest
-    independent = {model: min(one.n_independent(one.paired(model)) for one in each) for model in rivals}
+    independent = {model: min(one.n_independent_units(one.paired(model)) for one in each) for model in rivals}
     rare = []  # what the smallest data set may lack that would change a verdict on the average, or the ranks
     for model, difference in average.items():
         if difference.verdict in _WORDS:

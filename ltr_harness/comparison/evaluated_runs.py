@@ -130,7 +130,7 @@ def evaluate_runs(
     names = next(chosen for chosen in candidates if len(set(chosen)) == len(read))
     rankings: dict[str, TrecRun] = dict(zip(names, read, strict=True))
     grade = max_grade if max_grade is not None else max(float(judged.grades.max()), 1.0)
-    scaled, notes = [metric.on_scale(grade) for metric in asked], list(map(str, judged.cautions))
+    scaled, notes = [metric.with_max_grade(grade) for metric in asked], list(map(str, judged.cautions))
     if max_grade is None and scaled != asked:
         top = f"max_grade is {plain_number(grade)}, the largest grade of {judged.path}; max_grade=… sets it"
         notes = [top, *notes]

@@ -97,7 +97,7 @@ class OnlineAgreement:
         return next((one for one in self.metrics if one.correlation and one.correlation.low > 0), None)
 
     @property
-    def behind(self) -> list[str]:
+    def weaker_metrics(self) -> list[str]:
         """Metrics that are shown to predict it less well than the leader."""
         leader = self.leader.metric if self.leader else None
         return [pair.second for pair in self.pairs if pair.first == leader and pair.difference.low > 0]
@@ -240,8 +240,10 @@ def _verdict(found: OnlineAgreement) -> str:
     best = found.leader.metric
     shown = [text for text, above_0 in told.items() if above_0]
     text = f"{', '.join(shown)} {'predicts' if len(shown) == 1 else 'predict'} the online difference."
-    rest = [one.metric for one in found.metrics if one.metric not in (best, *found.behind)]
-    text += f" {best} predicts it better than {', '.join(found.behind)}." if found.behind else ""
+    rest = [one.metric for one in found.metrics if one.metric not in (best, *found.weaker_metrics)]
+    text += (
+        f" {best} predicts it better than {', '.join(found.weaker_metrics)}." if found.weaker_metrics else ""
+    )
     return text + (f" Whether {best} predicts it better than {', '.join(rest)} is open." if rest else "")
 
 

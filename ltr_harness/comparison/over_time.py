@@ -27,7 +27,7 @@ _ALIKE = 0.5  # standard errors
 
 
 @dataclass(frozen=True)
-class InTime:
+class PeriodResult:
     """One model in one period, or in the test part of one fold in time, at the primary metric; intervals by itself."""
 
     unit: str  # day, week, month, quarter, year, or fold
@@ -68,9 +68,9 @@ def _folds(systems: Sequence[SystemResult], days: Days) -> NDArray[np.str_] | No
     return None
 
 
-def in_time(
+def period_results(
     systems: Sequence[SystemResult], baseline: SystemResult, metric: str, method: Method, units: Codes | None
-) -> tuple[InTime, ...]:
+) -> tuple[PeriodResult, ...]:
     """Every model in every period, if there are a few, then in every fold in time; oldest first."""
     days, rows = days_of_queries(systems), []
     if days is None:
@@ -101,7 +101,7 @@ def in_time(
             for at, one in enumerate(systems):
                 apart = [math.nan] * 3 if one is baseline else found[at + len(systems)]
                 span = (str(dates.min()), str(dates.max()))
-                rows.append(InTime(unit, name, *span, one.name, int(sample.n[at]), *found[at], *apart))
+                rows.append(PeriodResult(unit, name, *span, one.name, int(sample.n[at]), *found[at], *apart))
     return tuple(rows)
 
 

@@ -212,7 +212,7 @@ class Paired(Estimated, Compared):
     p_equivalence: float = math.nan  # two one-sided tests against the margin; NaN without a margin
 
     @property
-    def over_seeds(self) -> bool:
+    def includes_seeds(self) -> bool:
         """Whether the verdict is of two methods: of other queries and other seeds together."""
         return not math.isnan(self.trained_ci_low)
 

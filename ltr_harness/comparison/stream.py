@@ -163,7 +163,7 @@ def evaluate_stream(
     stream = _Stream(log, named.pop("query"), progress)
     try:
         asked = arrow.asked_of(metrics, max_grade)
-        if any(one.on_scale(1.0) != one for one in asked):
+        if any(one.with_max_grade(1.0) != one for one in asked):
             asked = arrow.asked_of(asked, stream.largest(named["label"]))
         drawn = None if sample is None else stream.drawn(sample)
         return stream.evaluated(asked, named, listed, drawn)

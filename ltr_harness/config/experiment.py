@@ -54,7 +54,7 @@ def _decides(metric: Metric) -> Metric:
 
 
 def _fixed_k(metric: Metric) -> Metric:
-    if metric.k is None and not metric.by_size:  # a probability has no K
+    if metric.k is None and not metric.depends_on_size:  # a probability has no K
         example = metric.with_cutoff(10) if metric.takes_cutoff else "ndcg@10"
         raise ValueError(f"a metric at a fixed K, such as {example}")
     return metric
@@ -242,12 +242,12 @@ class MetricsConfig(Section):
         wanted = [at_k for metric in self.report for at_k in metric.at(sorted(self.cutoffs))]
         return tuple(dict.fromkeys([*wanted, self.primary]))
 
-    def on_scale(self, max_grade: float | None) -> "MetricsConfig":
+    def with_max_grade(self, max_grade: float | None) -> "MetricsConfig":
         """The same metrics, those that need the scale's highest grade having it."""
         return MetricsConfig(
             cutoffs=self.cutoffs,
-            report=tuple(metric.on_scale(max_grade) for metric in self.report),
-            primary=self.primary.on_scale(max_grade),
+            report=tuple(metric.with_max_grade(max_grade) for metric in self.report),
+            primary=self.primary.with_max_grade(max_grade),
         )
 
 
@@ -299,9 +299,9 @@ class ModelConfig(ModelOptions):
         objective = getattr(self.ranker, "objective", None)
         return None if objective is None else str(objective)
 
-    def on_scale(self, max_grade: float | None) -> Self:
+    def with_max_grade(self, max_grade: float | None) -> Self:
         """The same, what it optimises having the scale's highest grade if it asks for one."""
-        return self.model_copy(update={"ranker": self.ranker.on_scale(max_grade)})
+        return self.model_copy(update={"ranker": self.ranker.with_max_grade(max_grade)})
 
 
 @_with_options(Method)

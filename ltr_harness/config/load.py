@@ -230,14 +230,14 @@ class _Loading:
         if isinstance(data.folds, sections.TimeFoldsConfig) and compare.unit is None:  # type: ignore[attr-defined]
             compare = compare.model_copy(update={"unit": PERIOD})
         if stopping is not None:
-            on_scale = stopping.metric.on_scale(data.max_grade)
-            stopping = stopping.model_copy(update={"metric": on_scale})
+            with_max_grade = stopping.metric.with_max_grade(data.max_grade)
+            stopping = stopping.model_copy(update={"metric": with_max_grade})
         return Experiment(
             **dict(header),
             data=data,
-            metrics=metrics.on_scale(data.max_grade),
+            metrics=metrics.with_max_grade(data.max_grade),
             stopping=stopping,
-            models={name: model.on_scale(data.max_grade) for name, model in models.items()},
+            models={name: model.with_max_grade(data.max_grade) for name, model in models.items()},
             compare=compare,
             tune=searched,
             report=report or sections.ReportConfig(),

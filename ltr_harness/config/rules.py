@@ -187,7 +187,7 @@ def estimate_rules(
     for where, wanted in metrics.items():
         for metric in wanted:
             k = "" if metric.k is None else f"@{metric.k}"
-            if metric.adds_up and metric.empty != "zero":
+            if metric.is_linear_sum and metric.empty != "zero":
                 found = f"{metric} leaves out queries without an event, so its mean is not an estimate of relevance"
                 yield Violation(where, found, cure=f"use {metric.name}(gain=linear,empty=zero){k}")
             elif not metric.graded:

@@ -153,7 +153,7 @@ def _unit_problems(job: Job) -> list[Problem]:
         if missing:
             found = f"{fold.test.source}: {count_of(missing, 'query')} without a {unit}"
             cure = f"add the column {unit!r} to the judgments, or leave out queries without candidates"
-            is_missed = ((texts == "") & ~fold.test.groups.with_rows).any()
+            is_missed = ((texts == "") & ~fold.test.groups.has_rows).any()
             cure = f"{cure} with `no_candidates: skip`" if is_missed else ""
             problems.append(Problem("compare.unit", found, "one for each query", cure))
         units |= set(texts.tolist())

@@ -126,7 +126,7 @@ def execute(
                 rounds=config.rounds,
                 progress=on_round,
                 workers=workers,
-                decisive=job.decisive,
+                decision_metric=job.decision_metric,
                 parts={name: _part(name, run, job) for name, run in made_of.items()},
             )
             fitted = config.ranker.fit(training)
@@ -154,7 +154,7 @@ def _part(name: str, run: Run, job: Job) -> Part:
     if run.record.status == "failed":
         raise TrainingError(f"part {name!r} failed: {run.record.error}")
     config = job.experiment.models[name]
-    return Part(config.ranker_name, run.loaded_by(type(config.ranker)), run.path / run.model_files[0])
+    return Part(config.ranker_name, run.load_model_as(type(config.ranker)), run.path / run.model_files[0])
 
 
 def run_here(tasks: Sequence[Task], job: Job, progress: "Progress") -> Iterator[tuple[Task, Run]]:
@@ -263,7 +263,7 @@ def _written(
     lines += [
         f"round {point.round}: {point.data} {point.metric} {point.value!r}"
         for point in fitted.history
-        if point.metric == str(job.decisive)
+        if point.metric == str(job.decision_metric)
     ]
     if fitted.best_round is not None:
         lines.append(f"best round {fitted.best_round} of {fitted.rounds_trained} trained")
@@ -314,7 +314,7 @@ def _results(
 def _score_again(task: Task, job: Job, fold: Fold) -> Run:
     """New metrics, or new test data, for a model that is trained already."""
     run = load_run(task.folder)
-    fitted = run.loaded_by(type(job.config_of(task).ranker))
+    fitted = run.load_model_as(type(job.config_of(task).ranker))
     seconds = dict(run.record.seconds)
     known = run.record.learned.get(TEMPERATURE, {})
     scores, evaluation = _evaluated(fitted, job, fold, seconds, known)
@@ -396,7 +396,9 @@ def run_trial(
         config = model_at(job.experiment.models[model], point)
         value, rounds = _judged(job, config, fold, should_prune)
         if np.isnan(value):
-            raise DataError(f"{job.decisive} is undefined: no query that counts has a relevant document")
+            raise DataError(
+                f"{job.decision_metric} is undefined: no query that counts has a relevant document"
+            )
     except Pruned as pruned:
         return over("pruned", value=pruned.value)
     except Exception as problem:
@@ -413,17 +415,19 @@ def _judged(
         Training,
         seed=job.tune.seed,
         threads=job.threads,
-        metrics=(job.decisive,),
+        metrics=(job.decision_metric,),
         stopping=job.stopping,
         rounds=config.rounds,
-        decisive=job.decisive,
+        decision_metric=job.decision_metric,
     )
     if job.tune.inner_folds is None:
         assert fold.valid is not None  # checked where the experiment was built
         rounds = config.rounds or (1 if job.stopping is None else job.stopping.max_rounds)
-        callback = PruningCallback(job.decisive, job.stopping, rounds, should_prune)
+        callback = PruningCallback(job.decision_metric, job.stopping, rounds, should_prune)
         fitted = config.ranker.fit(training(train=fold.train, valid=fold.valid, progress=callback))
-        value = float(bind([job.decisive], fold.valid.judgments).means(fitted.score_split(fold.valid))[0])
+        value = float(
+            bind([job.decision_metric], fold.valid.judgments).means(fitted.score_split(fold.valid))[0]
+        )
         if fitted.history:
             callback.finished(value)
         return value, {"best_round": fitted.best_round, "rounds_trained": fitted.rounds_trained}
@@ -443,7 +447,7 @@ def _judged(
     for number, (past, last) in enumerate(inner, start=1):
         held = fold.train.take(last)
         fitted = config.ranker.fit(training(train=fold.train.take(past), valid=held))
-        values.append(bind([job.decisive], held.judgments).per_query(fitted.score_split(held))[0])
+        values.append(bind([job.decision_metric], held.judgments).per_query(fitted.score_split(held))[0])
         known = np.concatenate(values)
         known = known[~np.isnan(known)]
         value = float(known.mean()) if known.size else float("nan")

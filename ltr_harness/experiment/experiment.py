@@ -102,20 +102,22 @@ def read(
     scale = experiment.data.max_grade
     if scale is None:
         scale = largest_label(reader.read(name) for name in reader.names())
-    models = {name: model.on_scale(scale) for name, model in experiment.models.items()}
+    models = {name: model.with_max_grade(scale) for name, model in experiment.models.items()}
     for name, model in models.items():
         if cluster is not None and isinstance(model.ranker, DataParallelRanker):
             models[name] = model.model_copy(update={"ranker": model.ranker.across(cluster.n_workers)})
     experiment = experiment.model_copy(update={"models": models})
     wanted, stopping = experiment.stopping, None
     if wanted is not None:
-        stopping = StoppingRule(wanted.metric.on_scale(scale), **wanted.model_dump(exclude={"metric", "on"}))
+        stopping = StoppingRule(
+            wanted.metric.with_max_grade(scale), **wanted.model_dump(exclude={"metric", "on"})
+        )
     return Job(
         experiment=experiment,
         reader=reader,
         folder=Path(runs).expanduser() / encoded(experiment.name),
-        metrics=tuple(metric.on_scale(scale) for metric in experiment.metrics.metrics),
-        primary=experiment.metrics.primary.on_scale(scale),
+        metrics=tuple(metric.with_max_grade(scale) for metric in experiment.metrics.metrics),
+        primary=experiment.metrics.primary.with_max_grade(scale),
         stopping=stopping,
         threads=threads_of(workers) if cluster is None else cluster.threads,
         workers=workers,

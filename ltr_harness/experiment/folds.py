@@ -104,8 +104,8 @@ class FoldReader:
             for part in parts.values():
                 self._check(part.dataset)
             learned = parts["train"]
-            if learned.dataset.judgments.judged is not None or not learned.dataset.groups.with_rows.all():
-                parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.learnable)
+            if learned.dataset.judgments.judged is not None or not learned.dataset.groups.has_rows.all():
+                parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.training_rows)
             # all with the training part's columns and categories: a text that it never saw is missing
             check_alignment({split: part.dataset for split, part in parts.items()})
             names, categories = parts["train"].dataset.feature_names, occurring(parts["train"].dataset)
@@ -223,7 +223,7 @@ class FoldReader:
                 recipe = ["judgments", *beside, *digests, *options, key[-1]]
                 self._joined[key] = self._cache.derived(rows, recipe, joined)
             rows = self._joined[key]
-        if data.no_candidates == "skip" and not rows.dataset.groups.with_rows.all():
+        if data.no_candidates == "skip" and not rows.dataset.groups.has_rows.all():
             make = partial(truths.with_candidates, rows.dataset)
             rows = self._cache.derived(rows, ["with candidates"], make)
         return rows
@@ -305,7 +305,7 @@ def _attribute(dataset: RankingDataset, name: str | None, *, missing: bool = Fal
         cure = did_you_mean(name, known) if known else named
         raise DataError(Problem(dataset.source, f"has no query attribute {name!r}", cure=cure))
     values = dataset.query_attributes[name]
-    absent = (unit_texts(values) == "") & ~dataset.groups.with_rows
+    absent = (unit_texts(values) == "") & ~dataset.groups.has_rows
     if absent.any() and not missing:
         n = int(absent.sum())
         found = f"{count_of(n, 'query')} without candidates {plural('has', n)} no {name}"

@@ -81,16 +81,16 @@ def identity_of(
 
 def study_of(job: "Job", model: str, fold: Fold, *, restart: bool = False) -> StudyRecord:
     """The search for a model's options on a fold: with the trials there are, or with none yet."""
-    tune, metric = job.tune, job.decisive
+    tune, metric = job.tune, job.decision_metric
     training = identity_of(job, job.experiment.models[model], fold, tune.seed, valid=tune.inner_folds is None)
     # not its budget: more of that goes on from the trials there are
     how = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "seed"})
     how["space"] = tune.model_dump(mode="json", exclude_none=True)["models"][model]
-    decisive = {**how, "storage": tune.storage, "metric": metric_definition(metric)}
+    decision_metric = {**how, "storage": tune.storage, "metric": metric_definition(metric)}
     study = StudyRecord(
         model=model,
         fold=fold.name,
-        identity=identities.study_identity(training, decisive),
+        identity=identities.study_identity(training, decision_metric),
         metric=str(metric),
         higher_is_better=metric.higher_is_better,
         **how,
@@ -195,7 +195,7 @@ class Job:
     topic: str = field(default_factory=lambda: f"ltr-harness-{uuid.uuid4().hex[:12]}")
 
     @property
-    def decisive(self) -> Metric:
+    def decision_metric(self) -> Metric:
         """What decides on validation data: the stopping rule's metric, else the primary one."""
         return self.primary if self.stopping is None else self.stopping.metric
 
@@ -310,7 +310,7 @@ def _task(
     tuning, error = (None, choice) if isinstance(choice, str) else (choice, "")
     facts: dict[str, Any] = {"tuning": error, "parts": {name: part.identity for name, part in parts.items()}}
     if config.ranker.needs_valid:
-        facts["decisive"] = metric_definition(job.decisive)
+        facts["decision_metric"] = metric_definition(job.decision_metric)
     identity = identity_of(job, config, fold, seed if matters else None, **facts)
     evaluation = identity
     if "test" in fold.facts:

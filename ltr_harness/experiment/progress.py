@@ -214,7 +214,7 @@ class TerminalProgress(Progress):
         done, again, new = job.count("done"), job.count("score again"), job.count("train")
         self._todo = again + new
         self._rule = job.stopping
-        self._watched = str(job.decisive)
+        self._watched = str(job.decision_metric)
         if job.open_studies:  # the runs that follow are not known yet: `planned` is called again
             todo = job.open_studies
             begun = sum(len(job.trials_of(study)) for study in todo)

@@ -70,7 +70,7 @@ def reproduce(
     record = run.record
     if record.status != "complete":
         raise UsageError(f"{path}: this run failed ({record.error}); there is nothing to reproduce")
-    run.refuse_without_test()
+    run.require_test()
     metrics = tuple(_metric(run, name) for name in record.metrics)
     fold = _fold(run, data_root)
     used = threads or record.threads
@@ -87,7 +87,7 @@ def reproduce(
             else:
                 rounds = one.rounds or one.rounds_trained
             how: dict[str, Any] = {"stopping": rule, "rounds": rounds, "parts": parts}
-            how["decisive"] = _metric(run, record.primary) if rule is None else rule.metric
+            how["decision_metric"] = _metric(run, record.primary) if rule is None else rule.metric
             with trusting(run.trust, run.path), _workers(ranker, fold) as workers:
                 fitted = ranker.fit(replace(training, **how, workers=workers))
             own = Path(folder, str(place))
@@ -121,7 +121,7 @@ def reproduce(
 
 def fold_of(run: Run) -> Fold:
     """The data of a stored run, read again; UsageError where they are not those that it was tested on."""
-    run.refuse_without_test()
+    run.require_test()
     fold = _fold(run, None)
     if fold.facts["test"].fingerprint != run.record.data["test"].fingerprint:
         raise UsageError(f"{run.path}: the test data are not those that this run was tested on")

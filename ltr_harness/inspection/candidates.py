@@ -47,7 +47,7 @@ def candidate_recall(dataset: RankingDataset) -> tuple[CandidateRecall, ...]:
             attribute=part.attribute,
             label=part.label,
             n_queries=int(part.queries.sum()),
-            n_without_candidates=int((part.queries & ~groups.with_rows).sum()),
+            n_without_candidates=int((part.queries & ~groups.has_rows).sum()),
             n_judged=int((rows + n_missed)[part.queries].sum()),
             n_missed=int(n_missed[part.queries].sum()),
             n_relevant=int(relevant[some].sum()),

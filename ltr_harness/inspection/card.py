@@ -286,7 +286,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     groups, labels = dataset.groups, dataset.labels
     several = groups.max(labels) > groups.min(labels)
     rises = np.diff(labels, prepend=labels[0]) > 0
-    rises[groups.boundaries[:-1][groups.with_rows]] = False
+    rises[groups.boundaries[:-1][groups.has_rows]] = False
     barren = dataset.judgments.without_relevant
     values, counts = np.unique(labels, return_counts=True)
     content = Content.of(dataset.features)
@@ -295,7 +295,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     n_alike, n_several_rows = n_alike_queries(content, content.elsewhere(query), groups) if names else (0, 0)
     useful = np.flatnonzero(groups.max(labels) > 0)
     if len(useful) == 0:
-        useful = np.flatnonzero(groups.with_rows)
+        useful = np.flatnonzero(groups.has_rows)
     chosen = useful[np.sort(shuffled(len(useful), 1)[:SAMPLED_QUERIES])]
     # a feature that orders the candidates perfectly has an NDCG of 1, whatever was missed
     judgments = replace(dataset.judgments, missed=None)
@@ -318,7 +318,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         grades=dict(zip(values.tolist(), counts.tolist(), strict=True)),
         sizes=tuple(np.quantile(groups.sizes, (0, 0.25, 0.5, 0.75, 0.9, 1)).tolist()),
         n_without_relevant=int(barren.sum()),
-        n_one_grade=int((groups.with_rows & ~several & ~barren).sum()),
+        n_one_grade=int((groups.has_rows & ~several & ~barren).sum()),
         n_single=int((groups.sizes == 1).sum()),
         n_several_grades=int(several.sum()),
         n_sorted=int((several & ~groups.any(rises)).sum()),

@@ -74,10 +74,10 @@ def _categories(values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]
     names, counts = np.unique(texts, return_counts=True)
     if names.size > max(LARGEST + 1, values.size / 2):
         return
-    by_size = names[np.lexsort((names, -counts))]
-    shown = by_size if by_size.size <= LARGEST + 1 else by_size[:LARGEST]
+    depends_on_size = names[np.lexsort((names, -counts))]
+    shown = depends_on_size if depends_on_size.size <= LARGEST + 1 else depends_on_size[:LARGEST]
     for name in shown.tolist():
         yield name, texts == name
     rest = ~np.isin(texts, shown)
     if rest.any():
-        yield f"{by_size.size - shown.size} others", rest
+        yield f"{depends_on_size.size - shown.size} others", rest

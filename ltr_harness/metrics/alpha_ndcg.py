@@ -49,7 +49,7 @@ class AlphaNDCG(BinaryMetric):
     discount: Any = "log2"
 
     name = "alpha_ndcg"
-    by_subtopic = True
+    uses_subtopics = True
     bounds = (0.0, math.e / (math.e - 1.0))
     source = "Clarke et al. 2008"
 

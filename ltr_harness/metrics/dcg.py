@@ -17,7 +17,7 @@ class CumulatedMetric(Metric):
     """Base of the metrics that add up gains, each times what its rank counts: 1 unless said otherwise."""
 
     @property
-    def adds_up(self) -> bool:
+    def is_linear_sum(self) -> bool:
         # what divides by an ideal is no sum
         return self.name in ("cg", "dcg") and getattr(self, "gain", None) == "linear"
 
@@ -42,7 +42,7 @@ class CumulatedMetric(Metric):
             form="sum",
             worth=self.gains(judgments),
             scale=np.ones(judgments.groups.n_queries),
-            rank_worth=self.factors(self.ranks_counted(judgments)),
+            rank_worth=self.factors(self.n_counted_ranks(judgments)),
         )
 
     def gain_and_discount(self, judgments: Judgments, cutoffs: Cutoffs) -> tuple[Floats, Floats, Bools]:
@@ -97,7 +97,7 @@ class DCG(GainMetric, CumulatedMetric):
     def swap_change(self, judgments: Judgments) -> SwapChange:
         named = self.discount in NAMED_DISCOUNTS
         apart = self.factors(int(judgments.groups.sizes.max()) + 1) if named else None
-        return replace(super().swap_change(judgments), apart=apart)
+        return replace(super().swap_change(judgments), distance_worth=apart)
 
     def rank_facts(self, n_ranks: int) -> ExplainColumns:
         return {"discount": self.factors(n_ranks)}

@@ -69,7 +69,7 @@ class ERR(Metric):
                 f"{self.name}: continuation={self.continuation}; expected a probability in (0, 1]"
             )
 
-    def on_scale(self, max_grade: float | None) -> Self:
+    def with_max_grade(self, max_grade: float | None) -> Self:
         known = self.max_grade is not None or self.stop == "label"
         return self if known else replace(self, max_grade=max_grade)
 

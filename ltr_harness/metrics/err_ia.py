@@ -54,7 +54,7 @@ class ERRIA(ERR):
     normalized: bool = False
 
     name = "err_ia"
-    by_subtopic = True
+    uses_subtopics = True
     source = "Chapelle et al. 2009; Agrawal et al. 2009"
     swap_change = Metric.swap_change
 
@@ -64,8 +64,8 @@ class ERRIA(ERR):
         if self.relevant is not None and not self.relevant > 0:
             raise MetricError(f"{self.name}: relevant={self.relevant}; expected a grade above 0")
 
-    def on_scale(self, max_grade: float | None) -> Self:
-        return self if self.relevant is not None else super().on_scale(max_grade)
+    def with_max_grade(self, max_grade: float | None) -> Self:
+        return self if self.relevant is not None else super().with_max_grade(max_grade)
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         stops = self._stops(judgments)

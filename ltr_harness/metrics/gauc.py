@@ -39,8 +39,8 @@ class GAUC(BinaryMetric):
 
     name = "gauc"
     takes_cutoff = False
-    whole_order = True
-    any_label = True
+    uses_whole_order = True
+    takes_any_label = True
     source = "Zhu et al. 2017"
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:

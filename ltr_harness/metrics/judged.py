@@ -36,7 +36,7 @@ class Judged(Metric):
     name = "judged"
     graded = False
     diagnostic = True
-    any_label = True
+    takes_any_label = True
     source = "TREC track overviews"
 
     def __post_init__(self) -> None:

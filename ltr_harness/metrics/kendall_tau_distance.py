@@ -47,8 +47,8 @@ class KendallTauDistance(Metric):
     graded = True
     bounds = (0.0, float("inf"))
     takes_cutoff = False
-    whole_order = True
-    any_label = True
+    uses_whole_order = True
+    takes_any_label = True
     source = "Kendall 1938"
 
     @property

@@ -86,7 +86,7 @@ class MAP(BinaryMetric):
             form="precision",
             worth=is_relevant.astype(np.float64),
             scale=1.0 / self._divisor(n_relevant, np.array([self.cutoff]))[0],
-            rank_worth=1.0 / np.arange(1, self.ranks_counted(judgments) + 1),
+            rank_worth=1.0 / np.arange(1, self.n_counted_ranks(judgments) + 1),
         )
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:

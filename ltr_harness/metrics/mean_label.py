@@ -44,7 +44,7 @@ class MeanLabel(Metric):
     name = "mean_label"
     graded = True
     bounds = (-float("inf"), float("inf"))
-    any_label = True
+    takes_any_label = True
     source = "Fama & French 1993 (top minus bottom)"
 
     @property
@@ -52,7 +52,7 @@ class MeanLabel(Metric):
         return self.cutoff if self.minus == "nothing" else NO_CUTOFF
 
     @property
-    def adds_up(self) -> bool:
+    def is_linear_sum(self) -> bool:
         return True
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
@@ -71,7 +71,7 @@ class MeanLabel(Metric):
     def swap_change(self, judgments: Judgments) -> SwapChange:
         sizes = judgments.groups.sizes
         held = np.minimum(sizes, self.cutoff)
-        top = np.ones(self.ranks_counted(judgments))
+        top = np.ones(self.n_counted_ranks(judgments))
         change = SwapChange(
             form="sum", worth=judgments.labels, scale=1.0 / np.maximum(held, 1), rank_worth=top
         )

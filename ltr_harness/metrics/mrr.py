@@ -37,7 +37,7 @@ class FirstHitMetric(BinaryMetric):
             form="first hit",
             worth=is_relevant.astype(np.float64),
             scale=np.ones(judgments.groups.n_queries),
-            rank_worth=self.worth(self.ranks_counted(judgments)),
+            rank_worth=self.worth(self.n_counted_ranks(judgments)),
         )
 
 

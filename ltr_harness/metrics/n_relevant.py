@@ -34,7 +34,7 @@ class NRelevant(BinaryMetric):
     bounds = (0.0, float("inf"))
     takes_cutoff = False
     diagnostic = True
-    any_label = True
+    takes_any_label = True
     source = "trec_eval (num_rel)"
 
     @property

@@ -102,7 +102,7 @@ class NDCG(DCG):
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         change = super().swap_change(judgments)
-        ideal = RowRanker(judgments, "stable", self.ranks_counted(judgments)).rank(change.worth)
+        ideal = RowRanker(judgments, "stable", self.n_counted_ranks(judgments)).rank(change.worth)
         best = cumulated(ideal, np.array([self.cutoff]), change.worth, change.rank_worth)[0]
         scale = np.divide(1.0, best, out=np.zeros(best.size), where=best > 0.0)
         if self.short_list == "zero" and self.k is not None:

@@ -50,7 +50,7 @@ class HitsMetric(BinaryMetric):
             form="sum",
             worth=is_relevant.astype(np.float64),
             scale=self.multiple / np.maximum(by, 1),
-            rank_worth=np.ones(self.ranks_counted(judgments)),
+            rank_worth=np.ones(self.n_counted_ranks(judgments)),
         )
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:

@@ -65,7 +65,7 @@ class RBP(CumulatedMetric, BinaryMetric):
         if self.max_grade is not None and not self.graded:
             raise MetricError(f"{self.name}: max_grade means nothing without graded=true")
 
-    def on_scale(self, max_grade: float | None) -> Self:
+    def with_max_grade(self, max_grade: float | None) -> Self:
         asked = self.graded and self.max_grade is None
         return replace(self, max_grade=max_grade) if asked else self
 

@@ -43,8 +43,8 @@ class Spearman(Metric):
     graded = True
     bounds = (-1.0, 1.0)
     takes_cutoff = False
-    whole_order = True
-    any_label = True
+    uses_whole_order = True
+    takes_any_label = True
     source = "Spearman 1904"
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:

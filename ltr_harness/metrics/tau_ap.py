@@ -51,8 +51,8 @@ class TauAP(Metric):
     graded = True
     bounds = (-1.0, 1.0)
     takes_cutoff = False
-    whole_order = True
-    any_label = True
+    uses_whole_order = True
+    takes_any_label = True
     source = "Yilmaz et al. 2008; Urbano & Marrero 2017"
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> Floats:

@@ -264,7 +264,7 @@ def _resolved(
             chosen["empty"] = empty
         if cuts_lists and isinstance(metric, Precision | F1):
             chosen["denominator"] = "min_kn"
-        resolved.append(dataclasses.replace(metric, **chosen).on_scale(scale))
+        resolved.append(dataclasses.replace(metric, **chosen).with_max_grade(scale))
     return tuple(dict.fromkeys(resolved))
 
 

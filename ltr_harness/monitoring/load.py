@@ -136,7 +136,7 @@ def _rules(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
     yield from _about_grades(config, of_relevance)
     yield from _about_estimates(config, of_relevance)
     for metric in config.resolved_metrics:
-        if metric.on_scale(1) != metric:
+        if metric.with_max_grade(1) != metric:
             found = f"metrics: {metric} needs the top of the scale of grades"
             yield Problem(place, found, "relevance.max_grade", "add relevance: {max_grade: 4}")
         if rule.cuts_lists and isinstance(metric, NDCG) and metric.short_list == "zero":

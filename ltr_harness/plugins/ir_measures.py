@@ -35,7 +35,7 @@ def measure(metric: str | Metric) -> Any:
     """
     library = optional_module("ir_measures", "measures of ir_measures need ir_measures", "oracles")
     asked = parse_metric(metric)
-    if (scaled := asked.on_scale(4.0)) != asked:
+    if (scaled := asked.with_max_grade(4.0)) != asked:
         found = f"{asked} would take its scale from the judgments, of which an experiment may hand over parts"
         raise MetricError(f"{found}; expected max_grade, as in {scaled}")
 

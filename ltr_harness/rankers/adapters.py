@@ -333,7 +333,7 @@ def by_position(train: RankingDataset) -> RankingDataset:
     order = np.lexsort((train.positions, query))
     features = np.ascontiguousarray(train.features[order])
     judgments = train.judgments.with_rows(order, train.groups)
-    return replace(train, features=features, judgments=judgments, **train.optional_of(order))
+    return replace(train, features=features, judgments=judgments, **train.optional_fields(order))
 
 
 def learned_bias(what: str, *columns: Mapping[int, float]) -> dict[str, Any]:

@@ -171,7 +171,9 @@ class BlendRanker(StoredRanker):
         shares = {name: weight / sum(weights) for name, weight in zip(parts, weights, strict=True)}
         if self.weights is None:
             said = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
-            notes = (f"weights chosen by {training.decisive} on validation data ({value:.4f}): {said}",)
+            notes = (
+                f"weights chosen by {training.decision_metric} on validation data ({value:.4f}): {said}",
+            )
         return BlendModel(
             how=self.how,
             weights=weights,
@@ -226,7 +228,7 @@ def weighted(values: Sequence[NDArray[np.float64]], weights: Sequence[float]) ->
 
 def _chosen(parts: Mapping[str, Part], how: How, training: Training) -> tuple[Sequence[float], float]:
     """The weights in steps, and the metric's value on validation data."""
-    metric, valid = training.decisive, training.valid
+    metric, valid = training.decision_metric, training.valid
     if valid is None or metric is None:
         found = "are not given, and there is no validation data with a metric to choose them by"
         raise RankerError.at("weights", found, cure="give them, as in {a: 1, b: 1}")

@@ -92,10 +92,10 @@ class BoostedRanker(StoredRanker):
     def metrics(self) -> tuple[Metric, ...]:
         return () if isinstance(self.objective, str) else (self.objective.metric,)
 
-    def on_scale(self, max_grade: float | None) -> Self:
+    def with_max_grade(self, max_grade: float | None) -> Self:
         if isinstance(self.objective, str):
             return self
-        return self.model_copy(update={"objective": self.objective.on_scale(max_grade)})
+        return self.model_copy(update={"objective": self.objective.with_max_grade(max_grade)})
 
     def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
         """The parameters handed to the library, as the record keeps them: with the metric that is optimised."""
@@ -183,10 +183,10 @@ class BoostedRanker(StoredRanker):
     def selection_notes(self, train: RankingDataset) -> list[str]:
         """Notes on the rows and columns that were learned from."""
         notes = []
-        n_blank = TrainingFacts.of(train, stopping=False).n_blank
-        if self.objective == "rank_xendcg" and n_blank:
-            of_all = f"{n_blank:,} of {count_of(train.n_queries, 'training query')}"
-            share = f"{of_all} {plural('has', n_blank)} no relevant document"
+        n_without_relevant = TrainingFacts.of(train, stopping=False).n_without_relevant
+        if self.objective == "rank_xendcg" and n_without_relevant:
+            of_all = f"{n_without_relevant:,} of {count_of(train.n_queries, 'training query')}"
+            share = f"{of_all} {plural('has', n_without_relevant)} no relevant document"
             notes.append(
                 f"{share} and are left out of training (drop_blank)"
                 if self.drop_blank
@@ -237,7 +237,7 @@ class BoostedRanker(StoredRanker):
         metric, depth = self.objective.metric, self.objective.truncation_level
         return losses.Optimised("objective.truncation_level", depth, getattr(metric, "gain", None), metric.k)
 
-    def cautions_beside(self, primary: Metric, max_grade: float) -> list[str]:
+    def cautions_for_metric(self, primary: Metric, max_grade: float) -> list[str]:
         optimised = self.optimised()
         return [] if optimised is None else losses.objective_cautions(optimised, primary, max_grade)
 
@@ -270,7 +270,7 @@ class BoostedRanker(StoredRanker):
             alone = "rank_xendcg alone learns noise from queries without a relevant document"
             found = f"has no effect with the objective {self.objective}: {alone}"
             yield Problem("drop_blank", found, cure="leave it out")
-        if self.drop_blank and facts is not None and facts.n_blank == facts.n_queries:
+        if self.drop_blank and facts is not None and facts.n_without_relevant == facts.n_queries:
             yield Problem("drop_blank", "no training query has a relevant document: nothing would be left")
         if self.features is not None and self.exclude:
             yield Problem("exclude", "cannot be combined with `features`", "one of them")
@@ -370,10 +370,12 @@ class DataParallelRanker(BoostedRanker):
 
     def watch(self, kind: type[Watch], training: Training, valid: Any) -> Watch | None:
         """The library's callback that evaluates and stops, where something is watched."""
-        if training.valid is None or not training.watched:
+        if training.valid is None or not training.watched_metrics:
             return None
         sets: dict[str, Any] = {"data": {VALID: valid}, "judgments": {VALID: training.valid.judgments}}
-        return kind(*training.watched, **sets, on_round=training.report, **keywords_of(training.stopping))
+        return kind(
+            *training.watched_metrics, **sets, on_round=training.report, **keywords_of(training.stopping)
+        )
 
     def gradients(self, kind: type[Objective], training: Training) -> Objective | None:
         """The library's function of the gradients of a metric; None for an objective by name."""

@@ -253,7 +253,7 @@ class CatBoostRanker(BoostedRanker):
     def fit(self, training: Training) -> CatBoostModel:
         catboost = library()
         self.require(training)
-        names, rounds, watched = training.train.feature_names, training.max_rounds, training.watched
+        names, rounds, watched = training.train.feature_names, training.max_rounds, training.watched_metrics
         handed = self._complete(self.library_params(names), training.seed, training.threads)
         if left_out := self.left_out(names):
             handed["ignored_features"] = [names.index(name) for name in left_out]

@@ -181,7 +181,7 @@ Train = Callable[[Parts], Any]  # gives the booster
 
 def cut(groups: QueryGroups, n_parts: int) -> list[Queries]:
     """Queries from - to of each part; parts have as nearly the same number of rows as whole queries allow, and some."""
-    some = np.flatnonzero(groups.with_rows)
+    some = np.flatnonzero(groups.has_rows)
     if some.size < n_parts:
         raise TrainingError(
             f"{count_of(some.size, 'training query')} cannot be divided among {count_of(n_parts, 'worker')}"
@@ -237,7 +237,7 @@ def _attempt(
         stops=training.stopping is not None,
         every=1 if training.stopping is None else training.stopping.every,
         max_rounds=training.max_rounds,
-        watches=training.valid is not None and bool(training.watched),
+        watches=training.valid is not None and bool(training.watched_metrics),
     )
     messages: deque[tuple[int, dict[str, float]]] = deque()
     client.subscribe_topic(stopping.topic, lambda event: messages.append(event[1]))
@@ -253,7 +253,7 @@ def _attempt(
             columns.append(client.submit(_columns, rows, prepared, first, newest, **_pinned_to(address)))
         if stopping.watches and training.valid is not None:
             valid = workers.load(stopping.addresses[0], "valid", 0, training.valid.n_queries)
-            asked = (training.watched, training.stopping)
+            asked = (training.watched_metrics, training.stopping)
             client.submit(register, stopping.topic, valid, *asked, **evaluator).result()
         booster = train(_parts(client, stopping, columns, training))
         if not stopping.watches:
@@ -363,6 +363,6 @@ def _columns(rows: RankingDataset, prepared: Prepare, first: int, newest: float 
         "features": part.features,
         "labels": part.labels,
         "queries": np.repeat(np.arange(first, first + part.n_queries, dtype=np.uint32), sizes),
-        "sizes": sizes[part.groups.with_rows],
+        "sizes": sizes[part.groups.has_rows],
         "weights": part.weights_of_rows(newest),
     }

@@ -231,7 +231,7 @@ def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:
     return lightgbm.Dataset(
         split.features,
         label=split.labels,
-        group=split.groups.sizes[split.groups.with_rows],
+        group=split.groups.sizes[split.groups.has_rows],
         weight=split.weights_of_rows(),
         feature_name=adapters.safe_feature_names(split.feature_names),
         params=handed,

@@ -103,9 +103,9 @@ class MetricObjectiveConfig(MetricObjective):
     def __str__(self) -> str:
         return str(self.metric)
 
-    def on_scale(self, max_grade: float | None) -> Self:
+    def with_max_grade(self, max_grade: float | None) -> Self:
         """The same, with the scale's highest grade for a metric that takes it."""
-        return replace(self, metric=self.metric.on_scale(max_grade))
+        return replace(self, metric=self.metric.with_max_grade(max_grade))
 
     def problems(self, facts: TrainingFacts | None) -> list[Problem]:
         """Training labels that the metric is not defined for, or whose order it does not look at."""

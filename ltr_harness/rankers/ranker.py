@@ -57,7 +57,7 @@ class Training:
         rounds: fixed number of rounds, or, with `stopping`, an upper limit in place of its `max_rounds`.
         progress: called after each evaluated round with the round and the metrics' means on `valid`.
         workers: of a cluster, for `data_parallel` models.
-        decisive: what decides on `valid`: the stopping rule's metric, else the primary one.
+        decision_metric: what decides on `valid`: the stopping rule's metric, else the primary one.
         parts: of a ranker with `parts`, by name: the models trained on the same fold with the same seed.
 
     Raises:
@@ -73,7 +73,7 @@ class Training:
     rounds: int | None = None
     progress: Callable[[int, Mapping[str, float]], None] | None = None
     workers: Workers | None = None
-    decisive: Metric | None = None
+    decision_metric: Metric | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class Training:
         return self.stopping.max_rounds
 
     @property
-    def watched(self) -> tuple[Metric, ...]:
+    def watched_metrics(self) -> tuple[Metric, ...]:
         """The metrics of the learning curves, the one that decides first."""
         if self.stopping is None:
             return self.metrics
@@ -124,7 +124,7 @@ class TrainingFacts:
         n_fractional: rows whose label is not an integer, where none is below 0.
         has_weights: its queries or rows have weights.
         stopping: training stops early.
-        n_blank: queries without a relevant document.
+        n_without_relevant: queries without a relevant document.
         has_positions: rows have their display position.
         categories: features that are codes of texts.
         judgments: the labels themselves.
@@ -138,7 +138,7 @@ class TrainingFacts:
     n_fractional: int
     has_weights: bool
     stopping: bool
-    n_blank: int = 0
+    n_without_relevant: int = 0
     has_positions: bool = False
     categories: tuple[str, ...] = ()
     judgments: Judgments | None = field(default=None, compare=False, repr=False)
@@ -155,7 +155,7 @@ class TrainingFacts:
             n_fractional=int((labels != np.floor(labels)).sum()) if train.judgments.lowest == 0 else 0,
             has_weights=train.weights_of_rows() is not None,
             stopping=stopping,
-            n_blank=int(np.count_nonzero(train.groups.max(labels) <= 0)),
+            n_without_relevant=int(np.count_nonzero(train.groups.max(labels) <= 0)),
             has_positions=train.positions is not None,
             categories=tuple(train.categories),
             judgments=train.judgments,
@@ -254,14 +254,14 @@ class Ranker(BaseModel, ABC):
 
     @property
     def needs_valid(self) -> bool:
-        """Whether it chooses something by `Training.decisive`, so that it needs validation data without `stopping`."""
+        """Whether it needs validation data without `stopping`, to choose something by `Training.decision_metric`."""
         return False
 
     def cautions(self, threads: int) -> list[str]:
         """Caveats of training with that many threads; `check` prints them."""
         return []
 
-    def cautions_beside(self, primary: Metric, max_grade: float) -> list[str]:
+    def cautions_for_metric(self, primary: Metric, max_grade: float) -> list[str]:
         """Caveats of its objective, where `primary` decides; `check` prints them.
 
         Args:
@@ -281,7 +281,7 @@ class Ranker(BaseModel, ABC):
         """Metrics that it learns by; their code is part of a run's identity."""
         return ()
 
-    def on_scale(self, max_grade: float | None) -> Self:
+    def with_max_grade(self, max_grade: float | None) -> Self:
         """The same, its metrics having the scale's highest grade if they ask for one.
 
         Args:

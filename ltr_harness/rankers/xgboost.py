@@ -242,7 +242,7 @@ class XGBoostRanker(DataParallelRanker):
         if self.weighs_rows:  # XGBoost weighs queries, and rows where there are none
             fields["weight"] = split.weights_of_rows()
         else:
-            some, weights = split.groups.with_rows, split.weights_of_queries()
+            some, weights = split.groups.has_rows, split.weights_of_queries()
             fields["group"] = split.groups.sizes[some]  # never query ids: XGBoost cuts them to 32 bits
             fields["weight"] = None if weights is None else weights[some]
         if columns := set(self.categorical_columns(split)):

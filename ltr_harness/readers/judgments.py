@@ -169,7 +169,7 @@ def with_judgments(
 
 def with_candidates(dataset: RankingDataset) -> RankingDataset:
     """The dataset without the queries that have no row, and a caution that counts them."""
-    there = dataset.groups.with_rows
+    there = dataset.groups.has_rows
     if there.all():
         return dataset
     n = int(np.count_nonzero(~there))
@@ -465,8 +465,8 @@ def one_label_each(
     table = pd.DataFrame({"document": documents, "grade": grades})
     if rule == "majority":
         sizes = table.groupby(["document", "grade"], as_index=False).size()
-        by_size = sizes.sort_values(["document", "size", "grade"], ascending=[True, False, True])
-        one = by_size.drop_duplicates("document").set_index("document")["grade"]
+        depends_on_size = sizes.sort_values(["document", "size", "grade"], ascending=[True, False, True])
+        one = depends_on_size.drop_duplicates("document").set_index("document")["grade"]
     else:
         one = table.groupby("document")["grade"].agg(rule)
     return one.index.to_numpy(), one.to_numpy()

@@ -293,7 +293,7 @@ def _missed(judgments: Judgments, everything: QueryGroups) -> tuple[Caution, ...
     n_unjudged = everything.n_rows - groups.n_rows - n
     if not n and not n_unjudged:
         return (Caution("missed-documents", "note", "nothing was missed: `retrieved` is 1 in all rows"),)
-    n_queries, n_without = len(np.unique(judgments.missed.queries)), int(np.count_nonzero(~groups.with_rows))
+    n_queries, n_without = len(np.unique(judgments.missed.queries)), int(np.count_nonzero(~groups.has_rows))
     parts = [f"{count_of(n, 'judged document')} of {count_of(n_queries, 'query')} {plural('was', n)} missed"]
     if n_without:
         parts.append(f"{count_of(n_without, 'query')} {plural('has', n_without)} no candidate")

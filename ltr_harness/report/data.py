@@ -93,7 +93,7 @@ class ReportData:
     @cached_property
     def over_seeds(self) -> bool:
         """Whether a verdict at the primary metric is of queries and seeds together."""
-        return any(self.comparison.paired(name).over_seeds for name in self.rivals)
+        return any(self.comparison.paired(name).includes_seeds for name in self.rivals)
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:

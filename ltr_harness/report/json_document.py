@@ -10,7 +10,7 @@ from pydantic_core import core_schema
 
 from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.comparison.headroom import ModelHeadroom
-from ltr_harness.comparison.over_time import FoldSigns, InTime
+from ltr_harness.comparison.over_time import FoldSigns, PeriodResult
 from ltr_harness.comparison.pairs import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.report.data import ReportData
@@ -96,7 +96,7 @@ class Document(BaseModel):
     fold_signs: list[FoldSigns] = Field(
         description="In how many folds in time a model's difference has the sign of the whole."
     )
-    over_time: list[InTime] = Field(description="One model in a period or a fold in time.")
+    over_time: list[PeriodResult] = Field(description="One model in a period or a fold in time.")
     slices: list[SliceResult] = Field(description="One model against the baseline on a part of the queries.")
     changed_queries: list[ChangedQuery] = Field(description="The largest gains and losses per query.")
     calibration: list[Bin] = Field(
@@ -138,7 +138,7 @@ def document(data: ReportData) -> dict[str, Any]:
         summaries=[comparison.summary(model, metric) for model in data.models for metric in data.metrics],
         headroom=list(comparison.headroom.values()),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
-        over_time=list(comparison.in_time),
+        over_time=list(comparison.over_time),
         changed_queries=listed(gains_and_losses(data)),
         calibration=calibration(data),
         conventions=[

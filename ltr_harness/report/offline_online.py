@@ -17,7 +17,7 @@ def agreement_page(found: OnlineAgreement) -> Report:
     """The verdict, the table of metrics, a scatter of each, and everything in the JSON."""
     banner = blocks.Banner(Badge("open", "neutral"), "No metric is shown to predict the online difference")
     if found.leader is not None:
-        than = f" better than {', '.join(found.behind)}" if 0 < len(found.behind) <= 3 else ""
+        than = f" better than {', '.join(found.weaker_metrics)}" if 0 < len(found.weaker_metrics) <= 3 else ""
         title = f"{found.leader.metric} predicts the online difference{than}"
         banner = blocks.Banner(Badge("predicts", "good"), title)
     metrics = Table.of(

@@ -79,7 +79,7 @@ class TestRows:
 
     def _refused(self, metrics: Sequence[Metric]) -> dict[Metric, str]:
         """The metrics that cannot be computed on these rows, and why."""
-        first = np.flatnonzero(self.judgments.groups.with_rows)[:1]
+        first = np.flatnonzero(self.judgments.groups.has_rows)[:1]
         one_query = self.judgments.take(first)  # tells whether what a metric needs is there
         reasons = _reasons(metrics, lambda metric: Binding([metric], one_query))
         possible = tuple(metric for metric in metrics if metric not in reasons)
@@ -91,7 +91,7 @@ class TestRows:
 
     def _refused_with(self, scores: Floats, metrics: tuple[Metric, ...]) -> dict[Metric, str]:
         binding = self._bound(metrics)
-        suspected, both = binding.refusing(scores), zip(metrics, binding.metrics, strict=True)
+        suspected, both = binding.refused_metrics(scores), zip(metrics, binding.metrics, strict=True)
         asked = [metric for metric, resolved in both if resolved in suspected]
         return _reasons(asked, lambda metric: self._bound((metric,)).per_query(scores))
 

@@ -148,7 +148,7 @@ class Run:
         """The names of the files that the model is stored in."""
         return [name for name in self.record.files if name.startswith("model.")]
 
-    def loaded_by(self, ranker: "type[Ranker]", threads: int | None = None) -> "FittedModel":
+    def load_model_as(self, ranker: "type[Ranker]", threads: int | None = None) -> "FittedModel":
         """The stored model, by a class that the caller has, whatever the record names."""
         for name in self.model_files:
             self._intact(name)
@@ -165,7 +165,7 @@ class Run:
         rankers = [*(part.ranker for part in self.record.parts.values()), self.record.ranker]
         *_, own = (catalog.load(admitted(name, self.path, self.trust)) for name in rankers)
         with trusting(self.trust, self.path):
-            return self.loaded_by(own, threads)
+            return self.load_model_as(own, threads)
 
     def score(self, features: "ArrayLike | pd.DataFrame") -> NDArray[np.float64]:
         """Score rows with the stored model.
@@ -216,9 +216,9 @@ class Run:
                 features, there is one that training never saw.
         """
         model = self.model if threads is None else self.model_on(threads)
-        return model.score_split(self.with_its_columns(split))
+        return model.score_split(self.with_model_columns(split))
 
-    def with_its_columns(self, split: RankingDataset) -> RankingDataset:
+    def with_model_columns(self, split: RankingDataset) -> RankingDataset:
         """The dataset with the columns of the model's training data, in their order.
 
         Raises:
@@ -250,7 +250,7 @@ class Run:
         import pyarrow.parquet as parquet
 
         if name in (PER_QUERY, TEST_SCORES):
-            self.refuse_without_test()
+            self.require_test()
         self._intact(name)
         try:
             file = parquet.ParquetFile((self.path / name).absolute())
@@ -273,7 +273,7 @@ class Run:
             reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
             raise DataError(f"{self.path / name}: cannot be read ({reason}); {_RESTORE}") from None
 
-    def refuse_without_test(self) -> None:
+    def require_test(self) -> None:
         """Raise a DataError where the model was trained on all rows, and none was left to test it on."""
         if self.record.data.keys() == {"train"}:
             found, cure = "was trained on all rows and has no test queries", "name labelled rows with --data"

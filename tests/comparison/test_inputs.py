@@ -53,8 +53,8 @@ class TestEvaluations:
         seeds = [evaluation(1, seed) for seed in range(3)]
         result = compare({"base": evaluation(4), "many": seeds})
         assert result.system("many").replicates == ("1", "2", "3")
-        assert result.paired("many").over_seeds
-        assert not compare({"base": evaluation(4), "many": seeds[:1]}).paired("many").over_seeds
+        assert result.paired("many").includes_seeds
+        assert not compare({"base": evaluation(4), "many": seeds[:1]}).paired("many").includes_seeds
 
     @pytest.mark.parametrize("other", [{"metrics": METRICS[:1]}, {"n": 30}])
     def test_seeds_are_of_one_test_set_and_have_the_same_metrics(self, other: dict[str, Any]) -> None:

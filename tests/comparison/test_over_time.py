@@ -59,7 +59,7 @@ def test_the_sign_agrees_in_two_of_three_folds() -> None:
     assert one.paired("new").difference == pytest.approx(0.4 / 3)
     assert [(s.model, s.agreeing, s.folds) for s in one.fold_signs] == [("new", 2, 3)]
     assert one.verdict.endswith("The sign of the difference agrees in 2 of 3 folds.")
-    folds = [row for row in one.in_time if row.unit == "fold" and row.model == "new"]
+    folds = [row for row in one.over_time if row.unit == "fold" and row.model == "new"]
     assert [row.period for row in folds] == list(FOLDS)
     assert [row.difference for row in folds] == pytest.approx([0.3, 0.2, -0.1])
     assert [row.mean for row in folds] == pytest.approx([0.8, 0.7, 0.4])
@@ -115,7 +115,7 @@ def test_without_folds_in_time_nothing_is_said() -> None:
         one = compare(*models)
         assert one.fold_signs == ()
         assert "folds" not in one.verdict
-        assert not any(row.unit == "fold" for row in one.in_time)
+        assert not any(row.unit == "fold" for row in one.over_time)
     assert days_of_queries([system("a", values.tolist(), np.arange(12))]) is None
 
 
@@ -135,7 +135,7 @@ def test_without_folds_in_time_nothing_is_said() -> None:
 def test_about_forty_periods_at_most(n_days: int, unit: str, first: str, at_most: int) -> None:
     days = (np.datetime64("2023-12-31") + np.arange(n_days)).astype(str)
     values = np.tile([0.2, 0.4], n_days // 2 + 1)[:n_days].tolist()
-    rows = compare(system("a", values, days), system("b", values[::-1], days)).in_time
+    rows = compare(system("a", values, days), system("b", values[::-1], days)).over_time
     names = dict.fromkeys(row.period for row in rows if row.unit == unit)
     assert (next(iter(names)), len(names)) == (first, at_most)
     assert {row.unit for row in rows} == {unit}  # the first day is before the first fold
@@ -145,11 +145,11 @@ def test_a_band_needs_five_queries_and_a_course_three_periods() -> None:
     days = ["2024-01-01"] * 4 + ["2024-01-02"] * 5 + ["2024-01-03"] * 6
     values = [0.1, 0.3] * 7 + [0.1]
     models = [system("a", values, days, ["all"]), system("b", values[::-1], days, ["all"])]
-    rows = [row for row in compare(*models, unit="period").in_time if row.model == "a"]
+    rows = [row for row in compare(*models, unit="period").over_time if row.model == "a"]
     assert [(row.n, np.isnan(row.ci_low)) for row in rows] == [(4, True), (5, False), (6, False)]
     assert [row.mean for row in rows] == pytest.approx([0.2, 0.9 / 5, 0.2])
     assert all(np.isnan(row.difference) for row in rows)  # the baseline
-    assert compare(*(one.take(np.arange(9)) for one in models)).in_time == ()
+    assert compare(*(one.take(np.arange(9)) for one in models)).over_time == ()
 
 
 def test_units_that_are_no_periods_make_the_bands() -> None:
@@ -165,7 +165,7 @@ def test_units_that_are_no_periods_make_the_bands() -> None:
         ]
         for one in models:
             one.query_attributes["user"] = users  # type: ignore[index]
-        found = compare(*models, unit=unit).in_time
+        found = compare(*models, unit=unit).over_time
         return [row.ci_high - row.ci_low for row in found if row.model == "a"]
 
     assert all(wide > 1.8 * narrow for wide, narrow in zip(rows("user"), rows(None), strict=True))
@@ -235,7 +235,7 @@ def test_table_and_charts_hold_the_numbers_of_the_json(changing: ReportData) -> 
         ("old", "2024-02-01", 20, "agrees"),
         ("old", "2024-03-01", 20, "agrees"),
     ]
-    known = {(row.model, row.period): row for row in changing.comparison.in_time}
+    known = {(row.model, row.period): row for row in changing.comparison.over_time}
     means, differences = section.charts
     for chart, names in ((means, ("mean", "ci_low", "ci_high")), (differences, _DIFFERENCE)):
         rows = chart.spec["data"]["values"]

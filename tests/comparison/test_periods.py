@@ -114,7 +114,7 @@ def test_slices_and_letters_go_by_the_joined_units_and_days_are_no_slices(unit: 
     d = np.where(np.arange(found.n_queries) % 2, np.nan, found.query_differences("new0"))[:, None]
     (part,) = [one for one in parts if one.label == "de"]
     assert part.difference == pytest.approx(float(Contributions.of(d, found.units).mean[0]))
-    assert found.n_independent(found.paired("new0")) == np.unique(found.units).size
+    assert found.n_independent_units(found.paired("new0")) == np.unique(found.units).size
 
 
 def test_the_autocorrelation_by_hand() -> None:

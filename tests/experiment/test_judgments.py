@@ -72,10 +72,10 @@ def test_folds_divide_the_queries_without_candidates_too(world: Path) -> None:
     assert sum(map(len, tested)) == len(set.union(*tested)) == 60
     for i in (1, 2, 3):
         fold = read(world, f"fold{i}", **data)
-        assert fold.train.groups.with_rows.all()
+        assert fold.train.groups.has_rows.all()
         part = fold.test
         assert part.judgments.pool.groups.sizes.tolist() == [8] * part.n_queries
-        assert {*part.groups.ids[~part.groups.with_rows]} == parts_of(fold)["test"] & {*MISSING}
+        assert {*part.groups.ids[~part.groups.has_rows]} == parts_of(fold)["test"] & {*MISSING}
     skipped = [read(world, f"fold{i}", **data, no_candidates="skip") for i in (1, 2, 3)]
     assert set.union(*(parts_of(fold)["test"] for fold in skipped)) == set.union(*tested) - {*MISSING}
 

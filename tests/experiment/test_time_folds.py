@@ -308,7 +308,7 @@ def test_queries_without_candidates_have_the_time_of_their_judgments(tmp_path: P
 
     if dated:
         part = tested()
-        assert part.groups.ids[~part.groups.with_rows].tolist() == [missed]
+        assert part.groups.ids[~part.groups.has_rows].tolist() == [missed]
         assert part.n_queries == 184
     else:
         with pytest.raises(DataError, match=r"1 query without candidates has no when.*no_candidates: skip"):
@@ -338,5 +338,5 @@ def test_missed_documents_stand_beside_candidates_in_time(tmp_path: Path, when: 
             reader.names()
         return
     part = reader.read("2024-10-01").test
-    (at,) = np.flatnonzero(~part.groups.with_rows)
+    (at,) = np.flatnonzero(~part.groups.has_rows)
     assert part.query_attributes["day"][at] == when

@@ -124,7 +124,7 @@ def test_missed_documents_and_empty_lists() -> None:
 
 
 def test_which_metrics_take_any_label() -> None:
-    taking = {name for name in METRICS if catalog.load(name).any_label}
+    taking = {name for name in METRICS if catalog.load(name).takes_any_label}
     assert taking == {
         *("gauc", "kendall_tau_distance", "mean_label", "spearman", "tau_ap"),
         *("brier", "judged", "log_loss", "n_relevant"),

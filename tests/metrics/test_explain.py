@@ -173,7 +173,7 @@ def test_a_query_of_which_nothing_was_retrieved(name: str) -> None:
         subtopics=SUBTOPICS,
     )
     np.testing.assert_equal(explanation.value, ev[name].mean)
-    assert len(explanation.rows) == (6 if explanation.metric.whole_order else 0)
+    assert len(explanation.rows) == (6 if explanation.metric.uses_whole_order else 0)
 
 
 def test_a_list_that_leaves_out_relevant_rows_is_divided_by_all_of_them() -> None:
@@ -215,7 +215,7 @@ def test_who_was_judged_is_shown_where_not_all_were() -> None:
 
 
 def test_a_list_that_counts_zero_because_it_is_short() -> None:
-    explanation = NDCG.like("letor", k=10).explain(LABELS, SCORES)
+    explanation = NDCG.for_tool("letor", k=10).explain(LABELS, SCORES)
     assert explanation.value == 0.0
     assert explanation.steps[-1] == "a list of 6 documents, shorter than 10, counts 0"
 

@@ -41,7 +41,7 @@ def test_a_mapping_says_the_same_as_a_name() -> None:
     assert parse_metric({"metric": "rbp", "p": 0.8, "graded": True, "max_grade": 4}) == RBP(
         p=0.8, graded=True, max_grade=4
     )
-    assert parse_metric({"metric": "map", "as": "trec_eval", "k": 5}) == MAP.like("trec_eval", k=5)
+    assert parse_metric({"metric": "map", "as": "trec_eval", "k": 5}) == MAP.for_tool("trec_eval", k=5)
 
 
 def test_the_cutoff_may_be_a_parameter_too() -> None:
@@ -173,7 +173,7 @@ def metrics(draw: st.DrawFn) -> Metric:
     fields = {
         field.name: draw(values_of(kind, field.name, hints[field.name])) for field in dataclasses.fields(kind)
     }
-    if kind.name == "judged" or kind.by_subtopic:
+    if kind.name == "judged" or kind.uses_subtopics:
         fields["ties"] = "stable"
     if "graded" in fields:  # rbp: a threshold or a scale, not both
         fields.pop("relevant" if fields["graded"] else "max_grade")
@@ -270,7 +270,7 @@ def test_what_is_said_about_a_name_that_means_nothing(name: Any, message: str) -
 def test_a_preset_spells_its_conventions_and_what_is_said_beside_it_wins() -> None:
     assert str(parse_metric("ndcg(as=lightgbm)@10")) == "ndcg(empty=one,ties=stable)@10"
     assert str(parse_metric("ndcg(as=catboost,gain=exp,ties=best)")) == "ndcg(empty=one,ties=best)"
-    assert NDCG.like("letor", k=3) == parse_metric("ndcg(as=letor)@3")
+    assert NDCG.for_tool("letor", k=3) == parse_metric("ndcg(as=letor)@3")
 
 
 @pytest.mark.parametrize("tool", PRESETS)

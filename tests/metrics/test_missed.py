@@ -210,9 +210,9 @@ def alone_and_with_missed(
     metric: Metric, candidates: Judgments, scores: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values by the candidates alone, where there are some, and with what was missed."""
-    alone = dataclasses.replace(candidates, missed=None).take(np.flatnonzero(candidates.groups.with_rows))
+    alone = dataclasses.replace(candidates, missed=None).take(np.flatnonzero(candidates.groups.has_rows))
     few = np.full(candidates.groups.n_queries, np.nan)
-    few[candidates.groups.with_rows] = Binding([metric], alone).per_query(scores)[0]
+    few[candidates.groups.has_rows] = Binding([metric], alone).per_query(scores)[0]
     return few, Binding([metric], candidates).per_query(scores)[0]
 
 

@@ -450,7 +450,7 @@ def test_parameters() -> None:
             AlphaNDCG(alpha=wrong)
     with pytest.raises(MetricError, match="relevant=0; expected a grade above 0"):
         ERRIA(relevant=0)
-    assert ERRIA(relevant=1).on_scale(4) == ERRIA(relevant=1)  # there is no scale
+    assert ERRIA(relevant=1).with_max_grade(4) == ERRIA(relevant=1)  # there is no scale
     assert value("err_ia(relevant=1,max_grade=4)", [[3, 0], [0, 1]]) == value(
         "err_ia(relevant=1)", [[3, 0], [0, 1]]
     )

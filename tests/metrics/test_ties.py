@@ -79,8 +79,8 @@ def about(label: float) -> tuple[int, ...]:
 
 
 def err_ia(labels: Sequence[float], k: int | None) -> float:
-    by_subtopic = [[g * about(g)[bit] for g in labels] for bit in range(3)]
-    each = [err(one, k) for one in by_subtopic if any(one)]
+    uses_subtopics = [[g * about(g)[bit] for g in labels] for bit in range(3)]
+    each = [err(one, k) for one in uses_subtopics if any(one)]
     return sum(each) / len(each)
 
 
@@ -252,8 +252,10 @@ PLAIN: dict[str, Plain] = {
 
 
 def test_every_metric_of_the_table_has_a_plain_definition() -> None:
-    by_size = {name for name in METRICS if catalog.load(name).by_size}  # in test_probabilities.py
-    assert {parse_metric(name).name for name in PLAIN} | by_size == set(METRICS)
+    depends_on_size = {
+        name for name in METRICS if catalog.load(name).depends_on_size
+    }  # in test_probabilities.py
+    assert {parse_metric(name).name for name in PLAIN} | depends_on_size == set(METRICS)
 
 
 UNORDERED = ("judged", "err_ia(max_grade=4)", "alpha_ndcg")
@@ -412,7 +414,7 @@ def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
         if isinstance(choice, str) and choice not in ("id", "retrieved")
     ]
     for chosen in ({}, *choices):
-        if kind.by_subtopic and chosen.get("ties") in ("worst", "best"):
+        if kind.uses_subtopics and chosen.get("ties") in ("worst", "best"):
             continue
         if name == "judged" and chosen.get("ties") in ("worst", "best"):
             continue

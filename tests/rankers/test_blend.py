@@ -51,7 +51,7 @@ class _Blend(RankerSuite):
 
     def fitted(self, *, seed: int = 1, threads: int = 1, stopping: StoppingRule = RULE) -> FittedModel:
         training = Training(train=ranking_data(1), valid=ranking_data(2), seed=seed, threads=threads)
-        return self.made().fit(replace(training, decisive=stopping.metric, parts=self.parts))
+        return self.made().fit(replace(training, decision_metric=stopping.metric, parts=self.parts))
 
     def shared_model(self) -> FittedModel:
         return self.fitted()  # its parts' files end with the test
@@ -130,7 +130,7 @@ def test_equal_sums_of_ranks_are_exactly_equal(tmp_path: Path) -> None:
 
 def chosen(parts: Mapping[str, Part], metric: str, how: str = "z-scores") -> tuple[FittedModel, list[float]]:
     training = Training(
-        train=ranking_data(1), valid=ranking_data(2), decisive=parse_metric(metric), parts=parts
+        train=ranking_data(1), valid=ranking_data(2), decision_metric=parse_metric(metric), parts=parts
     )
     model = BlendRanker(of=tuple(parts), how=how).fit(training)  # type: ignore[arg-type]
     return model, list(model.learned["weights"].values())
@@ -200,7 +200,7 @@ def test_what_has_nothing_to_choose_by_is_refused(tmp_path: Path) -> None:
     valid = ranking_data(2)
     blank = replace(valid, judgments=Judgments.checked(np.zeros(valid.n_rows), valid.groups))
     with pytest.raises(DataError, match="ndcg@10 is undefined on validation data"):
-        blend.fit(Training(train=ranking_data(1), valid=blank, parts=parts, decisive=NDCG(k=10)))
+        blend.fit(Training(train=ranking_data(1), valid=blank, parts=parts, decision_metric=NDCG(k=10)))
 
 
 @pytest.mark.parametrize(

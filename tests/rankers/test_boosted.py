@@ -224,12 +224,12 @@ class TestBlankQueries:
         for query in range(10):
             blank[train.groups.boundaries[query] : train.groups.boundaries[query + 1]] = 0
         data = replace(train, judgments=Judgments.checked(blank, train.groups))
-        n_blank = facts_of(data).n_blank
+        n_without_relevant = facts_of(data).n_without_relevant
         dropping, keeping = (
             kind(objective="rank_xendcg", params=params, drop_blank=drop).fit(Training(train=data, rounds=5))
             for drop in (True, False)
         )
-        share = f"{n_blank} of 80 training queries have no relevant document"
+        share = f"{n_without_relevant} of 80 training queries have no relevant document"
         assert f"{share} and are left out of training (drop_blank)" in dropping.notes
         assert (
             f"{share}: rank_xendcg learns noise from them; `drop_blank: true` leaves them out"

@@ -109,11 +109,13 @@ def test_query_weights_reach_the_gradients(kind: Any, make_dataset: Any) -> None
 @pytest.mark.parametrize("kind", BOTH)
 def test_a_scale_is_the_experiments(kind: Any, train: Any) -> None:
     ranker = made(kind, {"metric": "err@5"})
-    assert str(ranker.on_scale(4).objective) == "err(max_grade=4)@5"
-    assert ranker.on_scale(4).definition() != ranker.on_scale(5).definition()
+    assert str(ranker.with_max_grade(4).objective) == "err(max_grade=4)@5"
+    assert ranker.with_max_grade(4).definition() != ranker.with_max_grade(5).definition()
     with pytest.warns(UserWarning, match="taking the largest label seen"):
         left_open = ranker.fit(training(train)).score(train.features)
-    np.testing.assert_array_equal(left_open, ranker.on_scale(4).fit(training(train)).score(train.features))
+    np.testing.assert_array_equal(
+        left_open, ranker.with_max_grade(4).fit(training(train)).score(train.features)
+    )
 
 
 @pytest.mark.parametrize("kind", BOTH)

@@ -59,13 +59,13 @@ class Pool:
                 retrieved=self.flags,
             ),
         )
-        assert not self.candidates.groups.with_rows.all()
+        assert not self.candidates.groups.has_rows.all()
 
     @property
     def without(self) -> RankingDataset:
         """The same rows, as they are where nobody says what was missed."""
         groups, weights = self.candidates.groups, self.whole.judgments.query_weights
-        some = groups.with_rows
+        some = groups.has_rows
         judgments = Judgments.checked(
             self.candidates.labels,
             QueryGroups.from_sizes(groups.sizes[some]),
@@ -116,7 +116,7 @@ def test_trees_of_the_librarys_objectives_do_not_depend_on_what_was_missed(
     if kind is CatBoostRanker:
         pytest.importorskip("catboost")
     train, files = Pool(1, weights), []
-    for number, split in enumerate((train.candidates, train.without, train.candidates.learnable())):
+    for number, split in enumerate((train.candidates, train.without, train.candidates.training_rows())):
         folder = tmp_path / str(number)
         folder.mkdir()
         model = kind.model_validate(fields).fit(Training(train=split, rounds=5, seed=1))
@@ -133,7 +133,7 @@ def test_trees_of_a_metric_depend_on_what_was_missed(kind: Any) -> None:
         return np.asarray(ranker.fit(Training(train=split, rounds=5)).score(train.candidates.features))
 
     assert (scores(train.candidates) != scores(train.without)).any()
-    np.testing.assert_array_equal(scores(train.candidates), scores(train.candidates.learnable()))
+    np.testing.assert_array_equal(scores(train.candidates), scores(train.candidates.training_rows()))
 
 
 def test_parts_for_workers_have_rows() -> None:
@@ -201,7 +201,7 @@ def test_what_is_said_about_a_model_counts_them() -> None:
     shuffled[:, column] = shuffled[rng.permutation(len(shuffled)), column]
     loss = valid.means(scores)[0] - valid.means(model.score(shuffled))[0]
     assert effects[0].loss == pytest.approx(loss, abs=1e-12)
-    empty = int(np.flatnonzero(~valid.candidates.groups.with_rows)[0])
+    empty = int(np.flatnonzero(~valid.candidates.groups.has_rows)[0])
     with pytest.raises(DataError, match=f"query '{empty}' has no row 0; all of its documents were missed"):
         why(model, valid.candidates, str(empty), 0, 1)
     assert latency(model.score, valid.candidates.features, 10, calls=5).calls == 5

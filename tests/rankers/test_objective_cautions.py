@@ -13,7 +13,7 @@ from ltr_harness.rankers.xgboost import XGBoostRanker
 
 
 def cautions(kind: Any, primary: str, max_grade: float = 2, **fields: Any) -> list[str]:
-    found: list[str] = kind.model_validate(fields).cautions_beside(parse_metric(primary), max_grade)
+    found: list[str] = kind.model_validate(fields).cautions_for_metric(parse_metric(primary), max_grade)
     return found
 
 

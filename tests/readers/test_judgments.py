@@ -100,7 +100,7 @@ def test_a_join_is_what_merges_of_pandas_give(
     wanted = outside[[*keys, "label"]].astype({"label": float}).itertuples(index=False, name=None)
     assert sorted(missed_of(data)) == sorted(wanted)
     added = set(outside.query_id) - set(rows.query_id.astype(str))
-    assert set(map(str, data.groups.ids[~data.groups.with_rows])) == added
+    assert set(map(str, data.groups.ids[~data.groups.has_rows])) == added
     assert data.groups.ids.dtype.kind == "i" if added else True
     shuffled = truth.sample(frac=1, random_state=1)
     again = from_arrays(

@@ -160,7 +160,7 @@ def test_rows_below_the_last_click_and_young_ones_are_not_judged() -> None:
     assert young.judgments.judged is not None
     assert young.judgments.judged.tolist() == [True] * 5 + [False] * 5
     assert young.labels.tolist() == [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
-    assert young.learnable().n_queries == 1
+    assert young.training_rows().n_queries == 1
     missing = labelled(rows.assign(grade=[1, np.nan] * 5), {"label": "grade", "unlabelled": "ignore"})
     assert missing.judgments.judged is not None
     assert missing.judgments.judged.sum() == 5

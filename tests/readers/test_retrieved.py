@@ -409,7 +409,7 @@ def test_some_queries_alone(tmp_path: Path) -> None:
     neighbours = data.take(np.array([1, 2]))
     assert neighbours.groups.boundaries.tolist() == [0, 0, 2]
     assert neighbours.features.tolist() == [[0.25, 1], [-1, 0]]
-    learned = data.learnable()
+    learned = data.training_rows()
     assert learned.groups.ids.tolist() == [7, 9]
     assert learned.file_order is None or learned.labels[learned.file_order].tolist() == [1, 0, 4]
     nothing = data.take(np.array([1]))
@@ -472,7 +472,7 @@ def test_real_data_of_which_a_third_was_missed(shared_data: Path, tmp_path: Path
         from_frame(frame, retrieved="found"),
     ):
         np.testing.assert_array_equal(data.features, whole.features[flags])
-        assert not data.groups.with_rows[0]
+        assert not data.groups.has_rows[0]
         binding = Binding([parse_metric(name) for name in METRICS[:7]], data.judgments)
         np.testing.assert_array_equal(
             binding.per_query(scores[flags]), [truth[name].per_query for name in METRICS[:7]]

@@ -78,7 +78,7 @@ def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
     assert data.cautions == (
         Caution("unjudged-documents", "note", "3 of 5 documents are not judged (unjudged: -1)"),
     )
-    learned = data.learnable()
+    learned = data.training_rows()
     assert learned.labels.tolist() == [2, 0]
     assert learned.features[:, 0].tolist() == [5, 3]
     assert learned.groups.ids.tolist() == data.groups.ids[:1].tolist()
@@ -97,12 +97,12 @@ def test_where_everything_is_judged_nothing_changes(tmp_path: Path) -> None:
     written(tmp_path, ["5", "4", "3", "2", "1"], [2, 1, 0, 1, 0])
     data = read(tmp_path, "rows.txt", unjudged=-1)
     assert data.judgments.judged is None
-    assert data.learnable() is data
+    assert data.training_rows() is data
     written(tmp_path, ["5", "4", "3", "2", "1"], [-2, -1, 0, 1, 0])
     assert read(tmp_path, "rows.txt", unjudged=-1).labels.tolist() == [-2, 0, 0, 1, 0]
     written(tmp_path, ["5", "4", "3", "2", "1"], [-1] * 5)
     with pytest.raises(DataError, match=r"rows\.txt: no document is judged"):
-        read(tmp_path, "rows.txt", unjudged=-1).learnable()
+        read(tmp_path, "rows.txt", unjudged=-1).training_rows()
 
 
 def test_a_grade_may_mean_that_nobody_judged(tmp_path: Path) -> None:

@@ -389,7 +389,7 @@ def test_every_metric_can_be_watched(name: str, rule: dict[str, Any]) -> None:
     log = pd.DataFrame(
         {"query_id": list("aab"), "rank": [1, 2, 1], "click": [0, 1, 1], "relevance": [0, 1, 1]}
     )
-    columns = {"rank": "rank", **({"subtopics": ["click"]} if catalog.load(name).by_subtopic else {})}
+    columns = {"rank": "rank", **({"subtopics": ["click"]} if catalog.load(name).uses_subtopics else {})}
     found = monitor({"columns": columns, "relevance": rule, "metrics": metrics}, log=log)
     assert len(found.windows[0].means) == len(metrics)
 

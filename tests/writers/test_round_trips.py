@@ -91,7 +91,7 @@ def options(dataset: RankingDataset) -> dict[str, Any]:
 def what_the_format_holds(dataset: RankingDataset, kind: type) -> RankingDataset:
     if kind in (Csv, Parquet):
         return dataset
-    dataset = dataset.take(np.flatnonzero(dataset.groups.with_rows))
+    dataset = dataset.take(np.flatnonzero(dataset.groups.has_rows))
     judgments = replace(dataset.judgments, missed=None, subtopics=None)
     first = 0 if dataset.feature_names[0] == "0" else 1
     names = tuple(str(first + j) for j in range(dataset.n_features))

@@ -73,7 +73,7 @@ def command(
             say(f"{state}: {job.count(state)} of {count_of(len(job.tasks), 'run')}")
     largest = max(float(fold.train.labels.max()) for fold in job.folds)
     for name, model in job.experiment.models.items():
-        beside = model.ranker.cautions_beside(job.primary, largest)
+        beside = model.ranker.cautions_for_metric(job.primary, largest)
         for text in (*model.ranker.cautions(job.threads), *beside):
             cautioned.append(f"models.{name}: {text}")
             say(f"caution: {cautioned[-1]}")

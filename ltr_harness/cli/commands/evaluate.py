@@ -106,7 +106,7 @@ def command(
     loaded = rankings.load_rankings(source)
     if len(loaded.all) == 1 and (baseline or common_queries):
         raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
-    scaled, of_scale = loaded.on_scale(asked.metrics)
+    scaled, of_scale = loaded.with_max_grade(asked.metrics)
     primary = scaled[asked.metrics.index(asked.primary)]
     evaluations = [scored.evaluate(scaled) for scored in loaded.all]
     typed = asked.names(scaled)
@@ -259,7 +259,7 @@ def _over(values: MetricValues) -> str:
     n = values.n_undefined
     if not n:
         return said
-    if values.metric.diagnostic or values.metric.whole_order:
+    if values.metric.diagnostic or values.metric.uses_whole_order:
         return f"{said}; {n:,} {plural('is', n)} undefined"
     return f"{said}; {n:,} {plural('has', n)} no relevant document"
 
@@ -269,7 +269,7 @@ def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
     lines = []
     for one in scored:
         tied = share_tied(metric, one.judgments, one.scores, one.retrieved)
-        if not (tied or metric.whole_order):  # no order of equal scores to move anything
+        if not (tied or metric.uses_whole_order):  # no order of equal scores to move anything
             continue
         try:
             audit = tie_audit(metric, one.judgments, one.scores, one.retrieved)

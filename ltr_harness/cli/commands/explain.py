@@ -61,7 +61,7 @@ def command(
         # the scale of its grades is the one it was evaluated on
         grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)
         loaded = rankings.Rankings((of_run,), of_run.judgments, run_folder, grade, ())
-    (scaled,), cautions = loaded.on_scale([parsed])
+    (scaled,), cautions = loaded.with_max_grade([parsed])
     most = 100 if rows is None else rows or None
     pages: list[Any] = []
     for one in loaded.all:

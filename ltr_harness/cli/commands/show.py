@@ -166,7 +166,7 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> None:
 def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> None:
     """Print the queries that a run ranks worst: where to look first."""
     stored = ltr_harness.load_run(run)
-    stored.refuse_without_test()
+    stored.require_test()
     name = metric or stored.record.primary
     if name not in stored.record.metrics:
         raise UsageError(f"the run has no metric {name!r}; {did_you_mean(name, stored.record.metrics)}")

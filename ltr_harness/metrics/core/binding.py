@@ -63,7 +63,7 @@ class Binding:
             families.setdefault(metric.definition, []).append(i)
         depths: dict[_Order, int] = {}
         for metric in self.metrics:
-            with_missed = metric.whole_order and judgments.missed is not None
+            with_missed = metric.uses_whole_order and judgments.missed is not None
             order = (metric.ties, metric.score_precision, with_missed)
             depths[order] = max(depths.get(order, 0), metric.depth)
         self._rankers = {
@@ -80,7 +80,7 @@ class Binding:
             beside = range(members[0], members[0] + len(members))
             if members == list(beside) and np.array_equal(cutoffs, distinct):
                 places = slice(beside.start, beside.stop), slice(None)
-            order = (family.ties, family.score_precision, family.whole_order)
+            order = (family.ties, family.score_precision, family.uses_whole_order)
             self._families.append((order, family.prepare(judgments.pool, distinct), *places))
 
     def per_query(self, scores: ArrayLike, retrieved: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -131,7 +131,7 @@ class Binding:
             )
         return rankings
 
-    def refusing(self, scores: ArrayLike) -> list[Metric]:
+    def refused_metrics(self, scores: ArrayLike) -> list[Metric]:
         """The metrics of every definition that these scores cannot be evaluated by, on one thread.
 
         Args:
@@ -245,7 +245,7 @@ MAKE_GRADES = "`relevance: {mode: quantiles, column: ret, bins: 5, within: query
 
 def refuse_values(metrics: Sequence[Metric], judgments: Judgments) -> None:
     """Raise a MetricError where labels are below 0, for all metrics that need grades."""
-    need = [str(metric) for metric in metrics if not metric.any_label]
+    need = [str(metric) for metric in metrics if not metric.takes_any_label]
     if not need or judgments.lowest >= 0:
         return
     pool = judgments.pool
@@ -423,7 +423,7 @@ def tie_audits(
     for scores in rankings:
         share = share_tied(own, judgments, scores, retrieved)
         # where nothing that counts ties, every order is the same one
-        n = 3 if share or own.whole_order else 1
+        n = 3 if share or own.uses_whole_order else 1
         if n not in bound:
             bound[n] = BoundOnce(rules[:n], judgments)
         per_query = bound[n].per_query(scores, retrieved)

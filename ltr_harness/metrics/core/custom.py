@@ -35,8 +35,8 @@ class FunctionMetric(Metric):
     graded = True
     bounds = (-math.inf, math.inf)
     takes_cutoff = False
-    whole_order = True
-    any_label = True
+    uses_whole_order = True
+    takes_any_label = True
     source = "your own"
 
     def __post_init__(self) -> None:

@@ -102,7 +102,7 @@ class Explanation:
 
     def ideal_text(self, limit: int | None = None) -> str:
         """The ideal order's line, with at most so many labels."""
-        if self.metric.by_subtopic:
+        if self.metric.uses_subtopics:
             return "a document's label is its highest grade for any subtopic"
         labels = " ".join(cell("label", label) for label in self.ideal[:limit])
         rest = 0 if limit is None else max(0, len(self.ideal) - limit)

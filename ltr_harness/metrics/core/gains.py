@@ -138,7 +138,7 @@ def check_max_grade(metric: str, max_grade: float | None) -> None:
 def freeze_max_grade(metric: M, judgments: Judgments) -> M:
     """The metric on a scale; where it asks for one and has none, the largest label ends it, with a notice."""
     largest = max(float(judgments.labels.max()), 1.0)
-    frozen = metric.on_scale(largest)
+    frozen = metric.with_max_grade(largest)
     if frozen == metric:
         return metric
     warnings.warn(

@@ -172,7 +172,7 @@ def _build(name: str, parameters: dict[str, Any]) -> Metric:
     if tool is not None and not isinstance(tool, str):
         raise MetricError(f"{name}: as={tool!r}; expected the name of a tool, such as lightgbm")
     values = {key: _read(kind, key, value) for key, value in parameters.items()}
-    return kind(**values) if tool is None else kind.like(tool, **values)
+    return kind(**values) if tool is None else kind.for_tool(tool, **values)
 
 
 def _read(metric: type[Any], parameter: str, text: Any) -> Any:

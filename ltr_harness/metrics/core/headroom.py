@@ -140,7 +140,7 @@ def _is_best_by_label(metric: Metric) -> bool:
     kind = type(metric)
     if METRICS.get(metric.name) != f"{kind.__module__}:{kind.__qualname__}":
         return False
-    if metric.whole_order or metric.by_subtopic or metric.diagnostic or not metric.higher_is_better:
+    if metric.uses_whole_order or metric.uses_subtopics or metric.diagnostic or not metric.higher_is_better:
         return False
     for choice, falls in (("gain", False), ("discount", True)):
         with suppress(ValueError):  # it has a name: all such gains rise, and all such discounts fall

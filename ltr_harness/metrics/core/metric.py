@@ -75,13 +75,13 @@ class Metric:
     """Whether ``@K`` means anything; R-precision, for one, brings its own cutoff."""
     diagnostic: ClassVar[bool] = False
     """Explains other numbers and says nothing about which ranking is better."""
-    whole_order: ClassVar[bool] = False
+    uses_whole_order: ClassVar[bool] = False
     """Compares complete orders, so documents that were not retrieved count as tied at the end."""
-    by_subtopic: ClassVar[bool] = False
+    uses_subtopics: ClassVar[bool] = False
     """Looks at the grades by subtopic instead of the labels."""
-    by_size: ClassVar[bool] = False
+    depends_on_size: ClassVar[bool] = False
     """Goes by the size of scores, and not by their order alone."""
-    any_label: ClassVar[bool] = False
+    takes_any_label: ClassVar[bool] = False
     """Takes labels below 0 too, such as returns; of other metrics they are refused."""
     origin: ClassVar[str | None] = None
     """``path.py:Class`` where it comes from a user's own file."""
@@ -111,7 +111,7 @@ class Metric:
             )
 
     @classmethod
-    def like(cls, tool: str, **chosen: Any) -> Self:
+    def for_tool(cls, tool: str, **chosen: Any) -> Self:
         """The metric as another tool computes it; what is said beside the tool's name wins.
 
         Args:
@@ -123,7 +123,7 @@ class Metric:
 
         Example:
             >>> from ltr_harness.metrics import NDCG
-            >>> str(NDCG.like("catboost", k=10, gain="exp"))
+            >>> str(NDCG.for_tool("catboost", k=10, gain="exp"))
             'ndcg(empty=one,ties=worst)@10'
         """
         return cls(**{**conventions(tool, cls.name), **chosen})
@@ -171,7 +171,7 @@ class Metric:
         return name + (f"({','.join(said)})" if said else "") + (f"@{self.k}" if self.k is not None else "")
 
     @property
-    def adds_up(self) -> bool:
+    def is_linear_sum(self) -> bool:
         """Whether it is a sum of labels, each times what its rank is worth: right on average where labels are."""
         return False
 
@@ -208,7 +208,7 @@ class Metric:
             return (self,)
         return tuple(self.with_cutoff(k) for k in cutoffs)
 
-    def on_scale(self, max_grade: float | None) -> Self:
+    def with_max_grade(self, max_grade: float | None) -> Self:
         """The definition with the scale's highest grade, where it asks for one and says none itself; most ask for none.
 
         Args:
@@ -216,7 +216,7 @@ class Metric:
 
         Example:
             >>> from ltr_harness.metrics import ERR, MRR, RBP
-            >>> [str(metric.on_scale(4)) for metric in (ERR(k=10), ERR(max_grade=3), MRR(), RBP(p=0.8))]
+            >>> [str(metric.with_max_grade(4)) for metric in (ERR(k=10), ERR(max_grade=3), MRR(), RBP(p=0.8))]
             ['err(max_grade=4)@10', 'err(max_grade=3)', 'mrr', 'rbp(p=0.8)']
         """
         return self
@@ -270,7 +270,7 @@ class Metric:
         """How many ranks a ranking must have for it."""
         return self.cutoff
 
-    def ranks_counted(self, judgments: Judgments) -> int:
+    def n_counted_ranks(self, judgments: Judgments) -> int:
         """The most ranks of a query that count."""
         return int(min(judgments.groups.sizes.max(), self.cutoff))
 

@@ -30,8 +30,8 @@ class ProbabilityMetric(BinaryMetric):
 
     higher_is_better = False
     takes_cutoff = False
-    any_label = True
-    by_size = True
+    takes_any_label = True
+    depends_on_size = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

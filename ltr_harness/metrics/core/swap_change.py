@@ -39,7 +39,7 @@ class SwapChange:
         depth: int64 (n_queries,), ranks that count; None where `rank_worth` says it.
         blend: of ``precision``, how much worth counts beside the mere number of relevant rows.
         continuation: of ``cascade``, the chance to go on from rank to rank.
-        apart: D(1), D(2), … without cutoff, for weights that go by how far two rows stand apart; only of DCG.
+        distance_worth: D(1), D(2), … without cutoff, for weights that go by how far two rows stand apart; only of DCG.
         function: of ``own``.
 
     Example:
@@ -59,10 +59,10 @@ class SwapChange:
     depth: NDArray[np.int64] | None = None
     blend: float = 0.0
     continuation: float = 1.0
-    apart: NDArray[np.float64] | None = None
+    distance_worth: NDArray[np.float64] | None = None
     function: Own | None = None
 
-    def of_rows(self, rows: NDArray[np.int64]) -> Self:
+    def with_rows(self, rows: NDArray[np.int64]) -> Self:
         """The change of lists of these rows alone, the first of each query's, which become rows 0, 1, 2, …
 
         Args:
@@ -76,7 +76,7 @@ class SwapChange:
             function=own and (lambda query, ranked, n_top: own(query, rows[ranked], n_top)),
         )
 
-    def is_level(self, longest: int) -> bool:
+    def changes_nothing(self, longest: int) -> bool:
         """Whether all ranks of the longest query count the same, so that no swap changes anything.
 
         Args:

@@ -74,7 +74,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
 def means(data: ReportData, model: str, metric: str) -> Convention | None:
     """The closed forms; None where the metric has no such rule or the share is unknown."""
     own = data.own_metrics.get(metric)
-    of_values = own is not None and own.any_label and data.n_empty is None
+    of_values = own is not None and own.takes_any_label and data.n_empty is None
     rule = None if own is None or of_values else own.empty
     summary = data.comparison.summary(model, metric)
     total = summary.n + summary.n_undefined
@@ -146,7 +146,7 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
         possible = list(dict.fromkeys(one.metric for one in ways if one.metric not in reasons))
         for model, values in per_query.items():
             if of_candidates:  # a query without candidates is none to the tool
-                values[:, ~rows.judgments.groups.with_rows[rows.order]] = np.nan
+                values[:, ~rows.judgments.groups.has_rows[rows.order]] = np.nan
             defined, total = (~np.isnan(values)).sum(axis=1), np.nansum(values, axis=1)
             found = np.divide(total, defined, where=defined > 0, out=np.full(defined.size, np.nan))
             by_metric = dict(zip(possible, found.tolist(), strict=True))

@@ -18,7 +18,7 @@ def partial_feedback(data: ReportData) -> list[Block]:
     if not rules or not rules[0].estimates or data.rows is None:
         return []
     rule, labels = rules[0], data.rows.judgments.labels
-    sums = [name for name, metric in data.own_metrics.items() if metric.adds_up]
+    sums = [name for name, metric in data.own_metrics.items() if metric.is_linear_sum]
     if not sums:
         text = (
             "Labels are estimates, and no metric of this report is a sum of labels: its means are biased "

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.comparison.over_time import FOLD, InTime, sign, signs_notes
+from ltr_harness.comparison.over_time import FOLD, PeriodResult, sign, signs_notes
 from ltr_harness.comparison.pairs import SMALLEST
 from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table, axis_of
@@ -17,7 +17,7 @@ _CHARACTERS = 46  # of names beside each other in a legend on a narrow page
 
 
 def section(data: ReportData) -> list[Block]:
-    rows = data.comparison.in_time
+    rows = data.comparison.over_time
     periods = [row for row in rows if row.unit != FOLD and row.n]
     folds = [row for row in rows if row.unit == FOLD]
     if not periods:
@@ -46,7 +46,7 @@ def section(data: ReportData) -> list[Block]:
 
 
 def _points(
-    periods: list[InTime], folds: list[InTime], name: str, *, differences: bool
+    periods: list[PeriodResult], folds: list[PeriodResult], name: str, *, differences: bool
 ) -> list[dict[str, Any]]:
     """A row for each period of a model in the middle of its days, and in each the begin of a fold while there are."""
     own = [row for row in periods if row.model == name]
@@ -69,7 +69,12 @@ def _milliseconds(day: str) -> int:
 
 
 def _chart(
-    data: ReportData, periods: list[InTime], folds: list[InTime], names: list[str], *, differences: bool
+    data: ReportData,
+    periods: list[PeriodResult],
+    folds: list[PeriodResult],
+    names: list[str],
+    *,
+    differences: bool,
 ) -> Chart:
     """Means of all models in one picture, or below it differences on the same axis, each of several in a panel."""
     points = {name: _points(periods, folds, name, differences=differences) for name in names}
@@ -114,8 +119,8 @@ def _chart(
     return Chart("difference_over_time" if differences else "over_time", title, spec, " ".join(words))
 
 
-def _table(data: ReportData, folds: list[InTime]) -> Table:
-    def difference(row: InTime) -> Estimate:
+def _table(data: ReportData, folds: list[PeriodResult]) -> Table:
+    def difference(row: PeriodResult) -> Estimate:
         return Estimate(row.difference, row.difference_ci_low, row.difference_ci_high)
 
     whole = {name: sign(data.comparison.paired(name).difference) for name in data.rivals}

@@ -37,7 +37,7 @@ def section(data: ReportData) -> list[Block]:
             pairs[name].seed_agreement if name in pairs else None
         ),
     }
-    trained = {name: pair for name, pair in pairs.items() if pair.over_seeds}
+    trained = {name: pair for name, pair in pairs.items() if pair.includes_seeds}
     if trained:
 
         def difference(name: str) -> Cell:

@@ -56,7 +56,7 @@ def audits(data: ReportData) -> dict[str, TieAudit]:
         return {}
     try:
         metric = parse_metric(data.primary)
-        if metric.by_size:
+        if metric.depends_on_size:
             return {}
         rankings = (data.rows.scores(model) for model in data.models)
         return dict(zip(data.models, tie_audits(metric, data.rows.judgments, rankings), strict=True))
