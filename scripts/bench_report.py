@@ -21,7 +21,8 @@ FEATURES = ("match_1", "match_2", "match_3", "match_4", "match_5")
 MEASURE = """
 import sys, threading, time
 from pathlib import Path
-from ltr_harness.report import warm_up, write_report
+from ltr_harness.report import write_report
+from ltr_harness.report.writing import warm_up
 from ltr_harness.report.data import stored_data
 
 def now():

@@ -35,7 +35,7 @@ HEADINGS = (
 
 def on_config(config: MkDocsConfig) -> None:
     """The metrics' pages stand below the page about all of them."""
-    from ltr_harness.metrics import METRICS
+    from ltr_harness.metrics.table import METRICS
 
     assert config.nav is not None
     (chapter,) = (part["Metrics"] for part in config.nav if "Metrics" in part)
@@ -52,7 +52,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 def pages() -> dict[str, str]:
     """Path to Markdown, for everything that is generated."""
     from ltr_harness.config.schema import json_schema
-    from ltr_harness.metrics import METRICS
+    from ltr_harness.metrics.table import METRICS
     from ltr_harness.monitoring.load import json_schema as monitor_schema
 
     return {
@@ -69,7 +69,7 @@ def pages() -> dict[str, str]:
 
 def metric_page(name: str) -> str:
     """What a metric's docstring, fields and presets say, in the order of a reader's questions."""
-    from ltr_harness.metrics import ALIASES, catalog
+    from ltr_harness.metrics.table import ALIASES, catalog
 
     kind = catalog.load(name)
     doc = docstring(kind)
@@ -138,8 +138,8 @@ def parameters(kind: type) -> Iterator[tuple[str, str, str]]:
 
 
 def other_tools(name: str) -> list[str]:
-    from ltr_harness.metrics import catalog
     from ltr_harness.metrics.core.presets import PRESETS
+    from ltr_harness.metrics.table import catalog
 
     given = {"p": 0.8} if name.startswith("rbp") else {}
     rows = [

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ltr_harness import cli, metrics, rankers, readers, report
+from ltr_harness import cli, metrics, rankers, readers, report_parts
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.export import formats
+from ltr_harness.metrics.table import METRICS
 from ltr_harness.report import sections
 
 FILES = {
@@ -120,10 +121,10 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         path.write_text(text)
         package = places[name.rpartition("/")[0]]
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(path.parent)])
-    monkeypatch.setitem(metrics.METRICS, "added", "ltr_harness.metrics.added:Added")
+    monkeypatch.setitem(METRICS, "added", "ltr_harness.metrics.added:Added")
     monkeypatch.setitem(rankers.RANKERS, "added", "ltr_harness.rankers.added:Added")
     monkeypatch.setitem(readers.READERS, "added", "ltr_harness.readers.added:Added")
-    monkeypatch.setitem(report.SECTIONS, "added", "ltr_harness.report.sections.added:section")
+    monkeypatch.setitem(report_parts.SECTIONS, "added", "ltr_harness.report.sections.added:section")
     monkeypatch.setitem(formats.FORMATS, "added", "ltr_harness.export.formats.added:Added")
     monkeypatch.setitem(cli.COMMANDS["Setup"], "added", "Says hello.")
     yield tmp_path

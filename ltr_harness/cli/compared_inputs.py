@@ -11,12 +11,14 @@ import pandas as pd
 from ltr_harness.cli import metric_names, options, rankings
 from ltr_harness.cli.stored_runs import on_scale_of, scored
 from ltr_harness.cli.streams import ScoreColumns
-from ltr_harness.comparison import Comparison, SystemResult, compare
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
+from ltr_harness.comparison.comparing import compare
+from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.gates import Gate
 from ltr_harness.comparison.inputs import name_among
 from ltr_harness.comparison.ledger import counted
 from ltr_harness.comparison.mteb import results_in
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.stream import StreamEvaluation
 from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.errors import DataError, Problem, UsageError

@@ -12,7 +12,7 @@ from ltr_harness.wording import count_of, json_text, printable, text_table, with
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ltr_harness.comparison import Comparison
+    from ltr_harness.comparison.comparison import Comparison
     from ltr_harness.report.blocks import Report
     from ltr_harness.report.data import ReportData
 
@@ -142,6 +142,6 @@ def say_page(page: "Report", as_json: bool, output: "Path | None", formats: Sequ
     else:
         show_page(page)
     if output is not None:
-        from ltr_harness.report import write_report
+        from ltr_harness.report.writing import write_report
 
         say(f"report: {write_report(page, output, formats)}", err=as_json)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from ltr_harness.cli.data_source import read_files
 from ltr_harness.cli.output import print_table, say, say_json, say_note, say_notes
 from ltr_harness.cli.stored_runs import loaded, on_scale_of
-from ltr_harness.comparison import Paired, compare
+from ltr_harness.comparison.comparing import compare
+from ltr_harness.comparison.pairs import Paired
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, GateError, NotComparableError, UsageError
 from ltr_harness.evaluation import Evaluation, evaluate_bound

@@ -200,7 +200,7 @@ class Comparison:
 
         Example:
             >>> import pandas as pd
-            >>> from ltr_harness.comparison import compare
+            >>> from ltr_harness import compare
             >>> first = pd.DataFrame({"query_id": list("abcdef"), "mrr": [0.5, 0.4, 0.3, 0.5, 0.6, 0.4]})
             >>> noise = pd.Series([0.01, -0.01, 0.02, -0.02, 0.0, 0.0])
             >>> others = {"alike": first.assign(mrr=first.mrr + noise), "far": first.assign(mrr=first.mrr - 0.3)}

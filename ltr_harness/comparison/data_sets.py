@@ -98,7 +98,7 @@ def across_data_sets(
 
     Example:
         >>> import pandas as pd
-        >>> from ltr_harness.comparison import compare
+        >>> from ltr_harness import compare
         >>> def measured(n, gain):
         ...     first = pd.DataFrame({"query_id": [f"{n}-{at}" for at in range(n)], "mrr": [0.5, 0.4] * (n // 2)})
         ...     return compare({"old": first, "new": first.assign(mrr=first.mrr + [gain, gain / 2] * (n // 2))})

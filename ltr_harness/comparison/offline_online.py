@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import AliasPath, BaseModel, Field
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison import compare
+from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.inputs import gather
 from ltr_harness.errors import DataError, MetricError, Problem, UsageError, all_of
 from ltr_harness.logs.columns import category_of, is_numeric, numbers_of, texts_of

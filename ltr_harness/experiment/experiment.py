@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.cache import DataCache
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison import Comparison
+from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.config import Experiment, as_mapping, load_experiment, resolved_yaml
 from ltr_harness.config.load import settings
 from ltr_harness.cores import let_idle_threads_sleep, sensible_workers, threads_of
@@ -28,8 +28,8 @@ from ltr_harness.experiment.workers import run_in_workers
 from ltr_harness.files import sweep_unfinished, write_stored
 from ltr_harness.rankers.boosted import DataParallelRanker
 from ltr_harness.readers.judgments import judgment_files
-from ltr_harness.report import ReportData, warm_up, write_report
-from ltr_harness.report.data import experiment_data
+from ltr_harness.report.data import ReportData, experiment_data
+from ltr_harness.report.writing import warm_up, write_report
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.run import write_plan

@@ -16,7 +16,7 @@ from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.experiment.check import each_once
 from ltr_harness.experiment.job import Job, Task
 from ltr_harness.inspection.lints import one_a_cause
-from ltr_harness.report import ReportData
+from ltr_harness.report.data import ReportData
 from ltr_harness.runs import Run
 from ltr_harness.runs.folder import RECORD, read_record
 from ltr_harness.runs.record import StudyRecord, Trial

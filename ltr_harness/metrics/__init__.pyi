@@ -1,3 +1,4 @@
+from ltr_harness.evaluation import MetricValues as MetricValues
 from ltr_harness.metrics.alpha_ndcg import AlphaNDCG as AlphaNDCG
 from ltr_harness.metrics.bpref import BPref as BPref
 from ltr_harness.metrics.brier import Brier as Brier
@@ -9,7 +10,9 @@ from ltr_harness.metrics.core.binding import tie_audit as tie_audit
 from ltr_harness.metrics.core.custom import function_metric as function_metric
 from ltr_harness.metrics.core.grammar import parse_metric as parse_metric
 from ltr_harness.metrics.core.metric import Metric as Metric
+from ltr_harness.metrics.core.swap_change import SwapChange as SwapChange
 from ltr_harness.metrics.dcg import DCG as DCG
+from ltr_harness.metrics.dcg import cumulated as cumulated
 from ltr_harness.metrics.err import ERR as ERR
 from ltr_harness.metrics.err_ia import ERRIA as ERRIA
 from ltr_harness.metrics.f1 import F1 as F1
@@ -32,7 +35,4 @@ from ltr_harness.metrics.recall import Recall as Recall
 from ltr_harness.metrics.rprec import RPrec as RPrec
 from ltr_harness.metrics.spearman import Spearman as Spearman
 from ltr_harness.metrics.success import Success as Success
-from ltr_harness.metrics.table import ALIASES as ALIASES
-from ltr_harness.metrics.table import METRICS as METRICS
-from ltr_harness.metrics.table import catalog as catalog
 from ltr_harness.metrics.tau_ap import TauAP as TauAP

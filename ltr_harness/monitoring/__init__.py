@@ -4,24 +4,6 @@ The unit of everything is the query, never the row: a log becomes a table of que
 arithmetic on that table. docs/architecture.md has the files and their topics.
 """
 
-from typing import TYPE_CHECKING, Any
+from ltr_harness.lazy import lazy_names
 
-from ltr_harness.catalog import load_target
-
-if TYPE_CHECKING:
-    from ltr_harness.monitoring.config import MonitorConfig as MonitorConfig
-    from ltr_harness.monitoring.result import MonitorResult as MonitorResult
-    from ltr_harness.monitoring.stages import monitor as monitor
-
-_WHERE = {
-    "monitor": "ltr_harness.monitoring.stages",
-    "MonitorConfig": "ltr_harness.monitoring.config",
-    "MonitorResult": "ltr_harness.monitoring.result",
-}
-__all__ = ["MonitorConfig", "MonitorResult", "monitor"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'ltr_harness.monitoring' has no attribute {name!r}")
-    return load_target(f"{_WHERE[name]}:{name}")
+__all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -8,9 +8,10 @@ from ltr_harness.catalog import Catalog
 from ltr_harness.monitoring.arms import sentence
 from ltr_harness.monitoring.result import MonitorResult, drawn, table_of
 from ltr_harness.monitoring.windows import timeline
-from ltr_harness.report import blocks, write_report
+from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Text
 from ltr_harness.report.sections.definitions import metric_items
+from ltr_harness.report.writing import write_report
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import count_of
 

@@ -17,7 +17,7 @@ import ltr_harness.monitoring.windows as windows
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.groups import Ints
 from ltr_harness.logs.contract import LogFinding
-from ltr_harness.metrics import METRICS
+from ltr_harness.metrics.table import METRICS
 from ltr_harness.monitoring.arms import compared_arms
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades

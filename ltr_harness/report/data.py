@@ -8,8 +8,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparable import LABEL_FACTS
+from ltr_harness.comparison.comparing import compare
+from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import Letters, Paired
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import DataError, HarnessError

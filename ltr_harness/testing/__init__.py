@@ -4,7 +4,8 @@ import dataclasses
 import warnings
 from typing import Any
 
-from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.comparing import compare
+from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.evaluated_runs import evaluate_runs
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.inputs import gather

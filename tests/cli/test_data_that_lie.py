@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
-from ltr_harness.experiment import run_experiment
 from ltr_harness.readers.memory import from_frame
 
 Cli = Callable[..., tuple[int, str, str]]

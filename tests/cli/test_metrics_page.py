@@ -10,8 +10,8 @@ import pytest
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.cli.trec_eval_layout import COUNTS, METRICS, OTHERS, SETS
-from ltr_harness.metrics import METRICS as FAMILY
 from ltr_harness.metrics.core.presets import PRESETS
+from ltr_harness.metrics.table import METRICS as FAMILY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 

@@ -12,7 +12,8 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.comparison import SystemResult, compare
+from ltr_harness.comparison import compare
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.power import planned
 
 Cli = Callable[..., tuple[int, str, str]]

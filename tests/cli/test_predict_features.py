@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.experiment import run_experiment
 
 
 @pytest.mark.long

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ltr_harness.comparison import Comparison, SystemResult, compare
+from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.cheap_labels import Agreement, CheapLabels, GradeAgreement, with_cheap_labels
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.errors import NotComparableError, UsageError
 
 HUMAN, ALL = 20, 60

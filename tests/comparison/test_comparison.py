@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.comparison import Comparison, SystemResult, compare, compare_systems
+from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.comparison.gates import parse_gate
-from ltr_harness.comparison.pairs import contrast, differences_of
+from ltr_harness.comparison.pairs import SystemResult, contrast, differences_of
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import Outcome, mean_intervals, outcomes

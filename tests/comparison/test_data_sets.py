@@ -13,8 +13,9 @@ from click import NoSuchOption
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.comparison import Comparison, SystemResult, compare
+from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.data_sets import across_data_sets
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.tables import FILE, to_parquet
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.report import write_report

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.comparison import SystemResult, compare
+from ltr_harness.comparison import compare
 from ltr_harness.comparison.comparable import budget_notes
 from ltr_harness.comparison.entrants import configuration, merged, systems_from_runs
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.errors import NotComparableError
 from ltr_harness.runs.record import Record, SplitFacts, TuningFacts
 

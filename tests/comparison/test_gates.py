@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.comparison import Comparison, SystemResult, compare, compare_systems
+from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.comparison.gates import parse_gate
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.stats.method import Method
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr_harness.comparison import Comparison, SystemResult, compare
-from ltr_harness.comparison.pairs import _letter, _shared, letters, value_bounds
+from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.pairs import SystemResult, _letter, _shared, letters, value_bounds
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.comparison import Comparison, SystemResult, compare
+from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparable import FEW
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.stats.contributions import Contributions

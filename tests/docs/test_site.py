@@ -15,7 +15,7 @@ import pytest
 
 from ltr_harness.cli import COMMANDS, cli
 from ltr_harness.config.expand import PRESETS
-from ltr_harness.metrics import METRICS
+from ltr_harness.metrics.table import METRICS
 from ltr_harness.rankers import RANKERS
 from ltr_harness.readers import READERS
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.comparison import compare_systems
+from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.experiment import check, execute, experiment, search
 from ltr_harness.experiment import job as plan
 from ltr_harness.report import write_report

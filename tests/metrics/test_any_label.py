@@ -19,8 +19,9 @@ from ltr_harness.boosting.lightgbm import objective
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import METRICS, Binding, bind, catalog, function_metric, parse_metric
+from ltr_harness.metrics import Binding, bind, function_metric, parse_metric
 from ltr_harness.metrics.core.cautions import cautions
+from ltr_harness.metrics.table import METRICS, catalog
 from ltr_harness.rankers.catboost import CatBoostRanker
 from ltr_harness.rankers.lightgbm import LightGBMRanker
 from ltr_harness.rankers.ranker import TrainingFacts

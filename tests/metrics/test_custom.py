@@ -16,7 +16,8 @@ import pytest
 
 from ltr_harness import evaluate, parse_metric
 from ltr_harness.errors import MetricError
-from ltr_harness.metrics import Metric, catalog, function_metric
+from ltr_harness.metrics import Metric, function_metric
+from ltr_harness.metrics.table import catalog
 
 OWN_CLASS = '''
 from dataclasses import dataclass

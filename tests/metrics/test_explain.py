@@ -11,7 +11,8 @@ from ltr_harness import evaluate, parse_metric
 from ltr_harness.compiled import Compiled
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.explanation import as_measured_by, differences_in_words
-from ltr_harness.metrics import ERR, MAP, METRICS, MRR, NDCG, catalog, function_metric
+from ltr_harness.metrics import ERR, MAP, MRR, NDCG, function_metric
+from ltr_harness.metrics.table import METRICS, catalog
 
 LABELS = [0, 3, 1, 2, 0, 1]
 SCORES = [2.0, 1.0, 2.0, 1.0, 1.0, 0.5]

@@ -12,7 +12,8 @@ import pytest
 
 import ltr_harness.metrics
 from ltr_harness.errors import MetricError
-from ltr_harness.metrics import ALIASES, METRICS, Metric, catalog
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.table import ALIASES, METRICS, catalog
 
 FOLDER = Path(ltr_harness.metrics.__file__).parent
 

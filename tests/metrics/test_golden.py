@@ -9,7 +9,8 @@ import pytest
 
 from ltr_harness import evaluate, parse_metric
 from ltr_harness.errors import MetricError
-from ltr_harness.metrics import MAP, METRICS, NDCG, Metric, catalog
+from ltr_harness.metrics import MAP, NDCG, Metric
+from ltr_harness.metrics.table import METRICS, catalog
 
 
 def ranked(labels: Sequence[float], metric: str | Metric) -> float:

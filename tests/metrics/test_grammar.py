@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ltr_harness import evaluate, parse_metric
 from ltr_harness.errors import MetricError
-from ltr_harness.metrics import ALIASES, DCG, ERR, MAP, METRICS, NDCG, RBP, Metric, catalog
+from ltr_harness.metrics import DCG, ERR, MAP, NDCG, RBP, Metric
 from ltr_harness.metrics.core.presets import PRESETS
+from ltr_harness.metrics.table import ALIASES, METRICS, catalog
 
 CLASSES: list[type[Metric]] = [catalog.load(name) for name in METRICS]
 

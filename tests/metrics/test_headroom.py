@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import METRICS, parse_metric
+from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.binding import Binding
 from ltr_harness.metrics.core.headroom import _is_best_by_label, headroom
+from ltr_harness.metrics.table import METRICS
 
 SHOWN = [
     *("ndcg", "ndcg@3", "ndcg(ideal=shown)@3", "ndcg(short_list=zero)@3", "ndcg(gain=0_1_5_5)@4", "dcg@3", "cg@2"),

@@ -21,10 +21,11 @@ from ltr_harness.dataset import fingerprint_judgments
 from ltr_harness.errors import DataError
 from ltr_harness.explanation import explain_mean
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics
-from ltr_harness.metrics import METRICS as METRIC_NAMES
-from ltr_harness.metrics import Metric, catalog
+from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.binding import Binding, BoundOnce, tie_audit
 from ltr_harness.metrics.core.grammar import parse_metric
+from ltr_harness.metrics.table import METRICS as METRIC_NAMES
+from ltr_harness.metrics.table import catalog
 
 METRICS = [
     *(

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from ltr_harness.metrics import METRICS, NDCG, Metric, Precision, function_metric
+from ltr_harness.metrics import NDCG, Metric, Precision, function_metric
+from ltr_harness.metrics.table import METRICS
 from ltr_harness.testing import MetricSuite
 
 

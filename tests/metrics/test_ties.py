@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from ltr_harness import evaluate, parse_metric
-from ltr_harness.metrics import METRICS, Metric, catalog
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.table import METRICS, catalog
 
 # Each plain definition reads labels in rank order, the rows that have no rank, and the cutoff (None: all).
 Plain = Callable[[Sequence[float], int | None], float]

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from ltr_harness import run_experiment
 from ltr_harness.errors import ConfigError, DataError, NotComparableError
-from ltr_harness.experiment import run_experiment
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.relevance.rule import Relevance

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness import run_experiment
 from ltr_harness.cache import DataCache, Fingerprints
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import DataError, HarnessError
-from ltr_harness.experiment import run_experiment
 from ltr_harness.experiment.reproduce import reproduce
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.memory import from_frame

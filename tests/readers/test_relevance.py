@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness import evaluate
+from ltr_harness import evaluate, run_experiment
 from ltr_harness.cache import DataCache
 from ltr_harness.config import load_experiment
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import ConfigError, DataError
-from ltr_harness.experiment import run_experiment
 from ltr_harness.monitoring import monitor
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.memory import from_frame

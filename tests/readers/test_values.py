@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from ltr_harness import run_experiment
 from ltr_harness.comparison import compare
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, MetricError, UsageError
 from ltr_harness.evaluation import evaluate_bound
-from ltr_harness.experiment import run_experiment
 from ltr_harness.known_sets import SETS
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.readers.csv import Csv

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ltr_harness.errors import ConfigError, DataError
-from ltr_harness.metrics import METRICS, catalog
+from ltr_harness.metrics.table import METRICS, catalog
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.page import build_monitor_report

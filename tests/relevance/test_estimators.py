@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ltr_harness import run_experiment
 from ltr_harness.config import load_experiment
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import ConfigError, DataError
-from ltr_harness.experiment import run_experiment
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.monitoring import monitor

@@ -14,7 +14,7 @@ import yaml
 
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.pairs import SystemResult
-from ltr_harness.report import SECTIONS, ReportData, build_report, catalog, markdown
+from ltr_harness.report import ReportData, build_report, markdown
 from ltr_harness.report.blocks import (
     Badge,
     Block,
@@ -31,6 +31,8 @@ from ltr_harness.report.blocks import (
 )
 from ltr_harness.report.data import stored_data
 from ltr_harness.report.sections.provenance import config_digest
+from ltr_harness.report.writing import catalog
+from ltr_harness.report_parts import SECTIONS
 
 
 def section(data: ReportData, name: str) -> list[Block]:

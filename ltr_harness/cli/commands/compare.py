@@ -14,7 +14,7 @@ from ltr_harness.errors import GateError, Problem, UsageError, all_of
 
 if TYPE_CHECKING:
     from ltr_harness.cli.ci_files import CheckedGate
-    from ltr_harness.comparison import Comparison
+    from ltr_harness.comparison.comparison import Comparison
     from ltr_harness.comparison.gates import Gate
 
 
@@ -106,7 +106,7 @@ def command(
     if stream is not None and not as_json:
         streams.say_rest(stream, comparison.primary, method)
     if output is not None:
-        from ltr_harness.report import write_report
+        from ltr_harness.report.writing import write_report
 
         say(f"report: {write_report(data, output)}", err=as_json)
     # for a CI system, whether gates pass or not

@@ -57,7 +57,7 @@ def command(
     from ltr_harness.cli.ci_files import append_summary
     from ltr_harness.cli.compared_inputs import ComparedInputs
     from ltr_harness.comparison.cheap_labels import with_cheap_labels
-    from ltr_harness.report import write_report
+    from ltr_harness.report.writing import write_report
 
     compared = ComparedInputs(inputs, metrics, source=source, cheap_labels=cheap)
     comparison = compared.compared(method, baseline, common_queries)

@@ -9,10 +9,10 @@ from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 
 CATALOGS = {
-    "metrics": "ltr_harness.metrics:catalog",
+    "metrics": "ltr_harness.metrics.table:catalog",
     "rankers": "ltr_harness.rankers:catalog",
     "readers": "ltr_harness.readers:catalog",
-    "sections": "ltr_harness.report:catalog",
+    "sections": "ltr_harness.report_parts:section_catalog",
 }
 
 

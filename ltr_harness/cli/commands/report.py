@@ -32,9 +32,9 @@ def command(
     import threading
 
     from ltr_harness.errors import UsageError
-    from ltr_harness.report import warm_up, write_report
     from ltr_harness.report.data import stored_data
     from ltr_harness.report.terminal import show
+    from ltr_harness.report.writing import warm_up, write_report
 
     if output is None and len(runs) > 1:
         raise UsageError("several folders; name the report's folder with -o DIR")
