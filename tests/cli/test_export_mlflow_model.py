@@ -217,6 +217,7 @@ def test_a_model_is_logged_once(experiment: Path, logged: dict[str, Any]) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::Warning")
 def test_it_loads_in_a_fresh_environment(experiment: Path, logged: dict[str, Any], tmp_path: Path) -> None:
     """In one made of the model's own requirements: nothing of the harness is there."""
     import mlflow
@@ -237,7 +238,7 @@ assert importlib.util.find_spec("ltr_harness") is None
 model = mlflow.pyfunc.load_model(sys.argv[1])
 numpy.save("scores.npy", model.predict(pandas.read_csv(sys.argv[2], dtype="float32")))
 """
-    command = [python, "-c", program, folder, tmp_path / "rows.csv"]
+    command = [python, "-I", "-c", program, folder, tmp_path / "rows.csv"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert np.array_equal(np.load(tmp_path / "scores.npy"), run.test_scores["score"])
