@@ -42,7 +42,7 @@ COMMANDS = {
     "compare sets": ["compare", "sets", "runs/a", "runs/b", "--weights", "a=1,b=2"],
     "compare labels": ["compare", "labels", "a.run", "b.run", "--qrels", "human.txt", "--cheap", "llm.txt"],
     "compare interleaved": ["compare", "interleaved", "log.csv", "--json"],
-    "--interleaving": ["power", "--interleaving", "--difference", "0.02"],
+    "power --interleaving": ["power", "--interleaving", "--difference", "0.02"],
     "--strata": ["evaluate", "--data", "log.parquet", "--sample", "100", "--strata", "market"],
 }
 

@@ -42,8 +42,8 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _interrupted()
     except click.ClickException as problem:
-        if isinstance(problem, click.NoSuchOption) and (sentence := retirement(problem.option_name)):
-            problem = click.UsageError(f"{problem.option_name}: {sentence}", problem.ctx)
+        if isinstance(problem, click.NoSuchOption):
+            problem = _with_retirement(problem)
         usage = io.StringIO()
         problem.show(usage)
         say(usage.getvalue(), err=True, nl=False)
@@ -68,6 +68,15 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
     finally:
         logging.getLogger("ltr_harness").removeHandler(notes)
     return result if isinstance(result, int) else 0
+
+
+def _with_retirement(problem: click.NoSuchOption) -> click.UsageError:
+    """Return the error with the sentence about a retired option, of this command or of several."""
+    command = problem.ctx.command_path.partition(" ")[2] if problem.ctx else ""
+    for name in (f"{command} {problem.option_name}", problem.option_name):
+        if sentence := retirement(name):
+            return click.UsageError(f"{name}: {sentence}", problem.ctx)
+    return problem
 
 
 def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
