@@ -6,13 +6,13 @@ more frequent than in the baseline, raises an alert. A note is a fact that reade
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem, Severity
 from ltr_harness.logs.columns import Columns
 from ltr_harness.logs.settings import ListColumns
 
@@ -29,8 +29,6 @@ def are_ranks(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray((values >= 1) & (values <= _LAST_RANK) & (values == np.floor(values)))
 
 
-Severity = Literal["error", "warning", "note"]
-
 _LOOKED_AT = 10_000  # bad rows at most for three different examples: millions may all be of one kind
 
 
@@ -42,76 +40,76 @@ class _Check(NamedTuple):
 
 
 CHECKS = {
-    "query_missing": _Check("error", "rows", "rows without a query id", "every row belongs to a query"),
-    "item_missing": _Check("error", "rows", "rows without an item id", "name the item, or leave out columns.item_id"),
-    "duplicate_item": _Check("error", "rows", "rows repeat an item of the same query",
+    "query-missing": _Check("error", "rows", "rows without a query id", "every row belongs to a query"),
+    "item-missing": _Check("error", "rows", "rows without an item id", "name the item, or leave out columns.item_id"),
+    "duplicate-item": _Check("error", "rows", "rows repeat an item of the same query",
         "one row per query and item: remove the repetition, or give each list its own query id"),
-    "rank_invalid": _Check("error", "rows", f"ranks are missing or not {A_RANK}", "positions count from 1"),
-    "never_shown": _Check("error", "rows", "rows have no rank: there are no events for items that were never shown",
+    "rank-invalid": _Check("error", "rows", f"ranks are missing or not {A_RANK}", "positions count from 1"),
+    "never-shown": _Check("error", "rows", "rows have no rank: there are no events for items that were never shown",
         "leave them out: candidates can be compared on what was shown"),
-    "retrieved_invalid": _Check("error", "rows", "flags of what was shown are neither 0 nor 1",
+    "retrieved-invalid": _Check("error", "rows", "flags of what was shown are neither 0 nor 1",
         "1 for what was shown"),
-    "score_invalid": _Check("error", "rows", "scores are missing or NaN", "a score per row: NaN has no rank"),
-    "grade_invalid": _Check("error", "rows", "grades are missing, negative or not finite in 32 bits",
+    "score-invalid": _Check("error", "rows", "scores are missing or NaN", "a score per row: NaN has no rank"),
+    "grade-invalid": _Check("error", "rows", "grades are missing, negative or not finite in 32 bits",
         "grades are numbers >= 0"),
-    "grade_fractional": _Check("error", "rows", "grades are not integers, and a metric has exponential gain",
+    "grade-fractional": _Check("error", "rows", "grades are not integers, and a metric has exponential gain",
         "use ndcg(gain=linear)@K, or integer labels"),
-    "grade_too_high": _Check("error", "rows",
+    "grade-too-high": _Check("error", "rows",
         "grades are above 30, the highest that both boosters can train on, and the gain doubles with each",
         "use ndcg(gain=linear)@K, or fewer grades"),
-    "grade_off_scale": _Check("error", "rows", "grades are above the top of the scale",
+    "grade-off-scale": _Check("error", "rows", "grades are above the top of the scale",
         "raise relevance.max_grade, or repair the labels"),
-    "number_missing": _Check("error", "rows", "numbers are missing or not finite, and quantiles are of numbers",
+    "number-missing": _Check("error", "rows", "numbers are missing or not finite, and quantiles are of numbers",
         "a number per row, or `unlabelled: zero` or `ignore` for missing ones"),
-    "grade_missing": _Check("warning", "rows", "rows have no label, seldom at random: low ranks are examined less",
+    "grade-missing": _Check("warning", "rows", "rows have no label, seldom at random: low ranks are examined less",
         "label them, or read the numbers as those of the labelled rows"),
-    "dwell_missing": _Check("warning", "rows",
+    "dwell-missing": _Check("warning", "rows",
         "clicks have no dwell time and a later one of the query has none either: no last click; they do not count",
         "log how long users stayed; only a visit's last click may lack it"),
-    "event_invalid": _Check("error", "rows", "event counts are negative or not numbers", "0, 1, 2 … per row"),
-    "time_missing": _Check("error", "rows", "timestamps are missing", "every row has a time"),
-    "time_out_of_range": _Check("error", "rows", "timestamps lie before 1990 or after 2100",
+    "event-invalid": _Check("error", "rows", "event counts are negative or not numbers", "0, 1, 2 … per row"),
+    "time-missing": _Check("error", "rows", "timestamps are missing", "every row has a time"),
+    "time-out-of-range": _Check("error", "rows", "timestamps lie before 1990 or after 2100",
         "seconds taken for milliseconds?"),
-    "time_stray": _Check("warning", "queries",
+    "time-stray": _Check("warning", "queries",
         "queries lie apart from the rest of the log in time; they are not tested", "is a clock wrong?"),
-    "query_scattered": _Check("error", "queries", "queries appear in several places of a log too large for the memory",
+    "query-scattered": _Check("error", "queries", "queries appear in several places of a log too large for the memory",
         "sort the log by query id"),
-    "propensity_invalid": _Check("error", "rows", "propensities are missing or outside 0 … 1",
+    "propensity-invalid": _Check("error", "rows", "propensities are missing or outside 0 … 1",
         "a probability above 0"),
-    "arm_varies": _Check("error", "queries", "queries change arm from row to row",
+    "arm-varies": _Check("error", "queries", "queries change arm from row to row",
         "one arm per list; lists that two rankers made are interleaved, not arms"),
-    "rank_tied": _Check("warning", "queries", "queries give a rank twice", "such items count as tied"),
-    "rank_gap": _Check("warning", "queries", "queries have gaps in their ranks or do not begin at 1: truncated lists",
+    "rank-tied": _Check("warning", "queries", "queries give a rank twice", "such items count as tied"),
+    "rank-gap": _Check("warning", "queries", "queries have gaps in their ranks or do not begin at 1: truncated lists",
         "log every row that was shown"),
-    "rank_and_score": _Check("warning", "queries", "queries are not ranked by their score",
+    "rank-and-score": _Check("warning", "queries", "queries are not ranked by their score",
         "is something else reordering the list? the rank counts here"),
-    "constant_score": _Check("warning", "queries", "queries have one score for all their items",
+    "constant-score": _Check("warning", "queries", "queries have one score for all their items",
         "is the model answering at all?"),
-    "segment_varies": _Check("warning", "queries", "queries change segment from row to row; the first row counts",
+    "segment-varies": _Check("warning", "queries", "queries change segment from row to row; the first row counts",
         "segments describe the query, not the item"),
-    "feature_infinite": _Check("warning", "rows", "values of a feature are infinite; they count as missing",
+    "feature-infinite": _Check("warning", "rows", "values of a feature are infinite; they count as missing",
         "a finite number, or nothing"),
-    "unknown_event": _Check("warning", "events", "events have names that the rule does not have",
+    "unknown-event": _Check("warning", "events", "events have names that the rule does not have",
         "add them to relevance.events, or to negative"),
-    "orphan_event": _Check("warning", "events", "events belong to no impression in the log",
+    "orphan-event": _Check("warning", "events", "events belong to no impression in the log",
         "is the log complete, and the window long enough?"),
-    "score_tied": _Check("note", "queries", "queries have tied scores; ties count as the mean over their orders", ""),
-    "no_event": _Check("note", "rows",
+    "score-tied": _Check("note", "queries", "queries have tied scores; ties count as the mean over their orders", ""),
+    "no-event": _Check("note", "rows",
         "rows have no event; they count as not relevant, whether users examined them or not", ""),
-    "not_judged": _Check("note", "rows", "rows lie below the last one of their list with an event; they are unjudged",
+    "not-judged": _Check("note", "rows", "rows lie below the last one of their list with an event; they are unjudged",
         ""),
-    "not_shown": _Check("note", "rows", "rows were not shown; they have no rank and count in what metrics divide by",
+    "not-shown": _Check("note", "rows", "rows were not shown; they have no rank and count in what metrics divide by",
         ""),
-    "nothing_shown": _Check("warning", "queries", "queries were shown nothing; they are left out",
+    "nothing-shown": _Check("warning", "queries", "queries were shown nothing; they are left out",
         "is the log of what was shown complete?"),
-    "one_item": _Check("note", "queries", "queries list a single item, which no ranking can get wrong", ""),
-    "shorter_than_k": _Check("note", "queries", "queries list fewer items than the cutoff K", ""),
+    "one-item": _Check("note", "queries", "queries list a single item, which no ranking can get wrong", ""),
+    "shorter-than-k": _Check("note", "queries", "queries list fewer items than the cutoff K", ""),
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class LogFinding:
-    """Finding of one check."""
+class LogCheck:
+    """A check that did not pass: how often, and where."""
 
     check: str  # its name in `CHECKS`
     severity: Severity  # error, warning or note
@@ -131,10 +129,15 @@ class LogFinding:
         where = f", such as {', '.join(self.examples)}" if self.examples else ""
         return f"{self.count:,} of {self.total:,} {self.meaning}{where}"
 
+    @property
+    def caution(self) -> Caution:
+        """What it means for readers of the result."""
+        return Caution(self.check, self.severity, str(self), CHECKS[self.check].cure, self.log)
+
 
 @dataclass(eq=False)
 class Contract:
-    """Findings of the checks of one log, batch after batch."""
+    """The checks of one log, batch after batch."""
 
     log: str  # production or baseline
     place: str  # how messages call it
@@ -187,19 +190,19 @@ class Contract:
             self.totals[unit] += total
 
     @property
-    def findings(self) -> tuple[LogFinding, ...]:
-        """Errors first, in the order of `CHECKS`."""
-        findings = []
+    def log_checks(self) -> tuple[LogCheck, ...]:
+        """The checks that did not pass, errors first, in the order of `CHECKS`."""
+        checks = []
         for name, (severity, unit, meaning, _cure) in CHECKS.items():
             if count := self._counts.get(name):
                 examples, total = tuple(self._examples[name]), self.totals[unit]
-                findings.append(LogFinding(name, severity, self.log, count, total, unit, meaning, examples))
-        return tuple(findings)
+                checks.append(LogCheck(name, severity, self.log, count, total, unit, meaning, examples))
+        return tuple(checks)
 
     @property
     def errors(self) -> list[Problem]:
-        found = (finding for finding in self.findings if finding.severity == "error")
-        return [Problem(self.place, str(finding), cure=CHECKS[finding.check].cure) for finding in found]
+        failed = (check for check in self.log_checks if check.severity == "error")
+        return [Problem(self.place, str(check), cure=CHECKS[check.check].cure) for check in failed]
 
     def raise_errors(self) -> None:
         """Stop where the log cannot be judged. Raises DataError: every check of severity error that found something."""
@@ -257,7 +260,7 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | 
     """A batch's rows, query by query; None where their queries cannot be told."""
     columns_of = Columns(table)
     query = columns_of.category(columns.query_id)
-    if not contract.check("query_missing", query.codes < 0, contract.begin(table.num_rows)):
+    if not contract.check("query-missing", query.codes < 0, contract.begin(table.num_rows)):
         return None
     key = columns_of.numbers(columns.rank) if columns.rank else -columns_of.numbers(columns.score or "")
     item = columns_of.category(columns.item_id) if columns.item_id else None
@@ -275,14 +278,14 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | 
     rows = LogRows(table, order, query.categories.to_numpy(np.str_)[codes[starts]], boundaries)
     if item is not None:
         items = (item.codes if order is None else item.codes[order]).astype(np.int32)
-        contract.check("item_missing", items < 0, rows.name)
+        contract.check("item-missing", items < 0, rows.name)
         named = lambda row: f"{rows.name(row)} item {str(item.categories[items[row]])!r}"  # noqa: E731
-        contract.check("duplicate_item", _repeated(codes, items, item.categories.size), named)
+        contract.check("duplicate-item", _repeated(codes, items, item.categories.size), named)
     return rows
 
 
 def per_query(
-    rows: LogRows, name: str, contract: Contract, check: str = "segment_varies"
+    rows: LogRows, name: str, contract: Contract, check: str = "segment-varies"
 ) -> "pd.Categorical":
     """A column's value for each query, its first row's; a query in which rows differ is counted."""
     of_rows = rows.category(name)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.columns import codes_of
 from ltr_harness.monitoring.calendar import Cut
@@ -75,7 +75,7 @@ class _Assigned:
     unit: Ints
     window: Ints
     several: tuple[int, int]  # units that are in several arms, and all units
-    notes: list[str]  # what was left out
+    cautions: list[Caution]  # of what was left out
 
 
 def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: MonitorConfig) -> ArmComparison:
@@ -111,10 +111,18 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
             gap = abs(d.difference.value)
             line = rare_kind(n, gap, width[d.measure], method, family=len(differences))
             lines.setdefault(line, []).append(f"{d.measure} of {d.arm}")
-    assigned.notes.extend(f"{', '.join(of)}: {line.removesuffix('.')}" for line, of in lines.items() if line)
+    cautions = [
+        *assigned.cautions,
+        *(
+            Caution("rare-kind", "note", line.removesuffix("."), place=", ".join(of))
+            for line, of in lines.items()
+            if line
+        ),
+    ]
     few = dict.fromkeys(one.measure for one in differences if np.isnan(one.difference.p))
     if few:
-        assigned.notes.append(f"too few {whose} decide {', '.join(few)} to tell the arms apart")
+        text = f"too few {whose} decide {', '.join(few)} to tell the arms apart"
+        cautions.append(Caution("few-units", "warning", text))
     return ArmComparison(
         column=rule.column,
         control=names[0],
@@ -126,7 +134,7 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
         family=family,
         withheld=why,
         verdict=f"No verdict on the arms: {why}." if why else sentence(differences, names[0], family),
-        notes=tuple(assigned.notes),
+        cautions=tuple(cautions),
     )
 
 
@@ -161,9 +169,10 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
     place = {name: at for at, name in enumerate(names)}
     arm: Ints = np.array([*(place[name] for name in category.categories), -1])[codes_of(category)]
     unit: Ints = np.arange(len(production)) if cluster is None else own_clusters(cluster).astype(np.int64)
-    notes = []
+    cautions = []
     if nobody := int((arm < 0).sum()):
-        notes.append(f"{count_of(nobody, 'query')} without an arm {plural('is', nobody)} left out")
+        text = f"{count_of(nobody, 'query')} without an arm {plural('is', nobody)} left out"
+        cautions.append(Caution("no-arm", "note", text))
     rows = np.flatnonzero((arm >= 0) & cut.mature)
     seen = np.zeros((len(cut), len(names)), dtype=bool)  # which window holds which arm
     seen[cut.codes[rows], arm[rows]] = True
@@ -173,9 +182,11 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
         cure = "compare logs of two periods with --baseline"
         raise DataError(Problem(f"arms.column {arms.column!r}", found, expected, cure))
     if lacking := int((seen.any(axis=1) & ~together).sum()):
-        notes.append(f"{count_of(lacking, 'window')} without all arms {plural('is', lacking)} left out")
+        text = f"{count_of(lacking, 'window')} without all arms {plural('is', lacking)} left out"
+        cautions.append(Caution("window-without-all-arms", "note", text))
     if "time" not in production:
-        notes.append("without columns.timestamp it is unchecked that arms were shown at the same time")
+        text = "without columns.timestamp it is unchecked that arms were shown at the same time"
+        cautions.append(Caution("no-times", "warning", text))
     rows = rows[together[cut.codes[rows]]]
     unit = np.unique(unit[rows], return_inverse=True)[1]
     in_arm = np.zeros((int(unit.max(initial=-1)) + 1, len(names)), dtype=bool)  # which unit is in which arm
@@ -183,10 +194,11 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
     n_arms = in_arm.sum(axis=1)
     several = int((n_arms > 1).sum()), n_arms.size
     if several[0]:
-        notes.append(f"{several[0]:,} of {several[1]:,} units are in several arms, and left out")
+        text = f"{several[0]:,} of {several[1]:,} units are in several arms, and left out"
+        cautions.append(Caution("unit-in-several-arms", "note", text))
     kept = n_arms[unit] == 1
     rows = rows[kept]
-    return _Assigned(names, rows, arm[rows], unit[kept], cut.codes[rows], several, notes)
+    return _Assigned(names, rows, arm[rows], unit[kept], cut.codes[rows], several, cautions)
 
 
 def _names(category: pd.Categorical, arms: Arms) -> list[str]:
@@ -363,5 +375,5 @@ def section(result: MonitorResult) -> list[Block]:
         Paragraph(arms.verdict, "warning" if arms.withheld else "lead"),
         differences,
         shares,
-        *(Paragraph(f"{note[:1].upper()}{note[1:]}.", "note") for note in arms.notes),
+        *(Paragraph(f"{text[:1].upper()}{text[1:]}.", "note") for text in map(str, arms.cautions)),
     ]

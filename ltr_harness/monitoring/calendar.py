@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from ltr_harness.errors import Problem, UsageError
+from ltr_harness.errors import Caution, Problem, UsageError
 from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.logs.columns import local_clock, local_days
 from ltr_harness.logs.settings import seconds
@@ -203,15 +203,16 @@ class DaysDiffer:
         return self.share_of_before(self.rows_before)
 
     @property
-    def caveat(self) -> str:
-        """What an alarm leaves open where too few units show whether neighbours are alike; empty where enough do."""
+    def caution(self) -> Caution | None:
+        """The caution beside an alert where too few units show whether neighbours are alike."""
         if self.source == "the baseline" and self.variance.n >= _ENOUGH:
-            return ""
+            return None
         unit = self.units.name
-        return (
+        text = (
             f"{self.variance.n} {unit}s of {self.source} are too few for the correlation of neighbouring {unit}s: an "
-            f"alert may be a run of bad {unit}s; expected {_ENOUGH} in the baseline"
+            f"alert may be a run of bad {unit}s"
         )
+        return Caution("few-days", "warning", text, f"give the baseline {_ENOUGH} {unit}s")
 
     def __str__(self) -> str:
         unit, n, spread = self.units.name, self.variance.n, f"sd {self.variance.variance**0.5:.4f}"

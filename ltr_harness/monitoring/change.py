@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import fdtrc
 
+from ltr_harness.errors import Caution
 from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.columns import codes_of, local_days, together
 from ltr_harness.monitoring.calendar import hours_of_week
@@ -123,8 +124,8 @@ def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Per
     )
 
 
-def season_advice(table: pd.DataFrame, timezone: str) -> str | None:
-    """Which season the metric has, or None; days count, not their queries: seven days that differ are no week."""
+def season_advice(table: pd.DataFrame, timezone: str) -> Caution | None:
+    """The season of the metric, or None; days count, not their queries: seven days that differ are no week."""
     time, values = column_of(table, "time"), primary_of(table)
     if time is None:
         return None
@@ -140,7 +141,8 @@ def season_advice(table: pd.DataFrame, timezone: str) -> str | None:
         (True, False): ("day of the week", "weekday", "Mondays with Mondays"),
         (False, True): ("hour of the day", "hour", "mornings with mornings"),
     }[weekly, daily]
-    return f"the metric depends on the {on}; windows.season: {option} would compare {like}"
+    cure = f"windows.season: {option} would compare {like}"
+    return Caution("season", "note", f"the metric depends on the {on}", cure)
 
 
 def _season_p(values: Floats, parts: Ints, days: Ints, within_days: bool = False) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness.groups import Floats, Ints
-from ltr_harness.logs.contract import Contract, LogFinding
+from ltr_harness.logs.contract import Contract, LogCheck
 from ltr_harness.monitoring.calendar import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
@@ -40,7 +40,7 @@ LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS = "documents with a label", "relevant doc
 
 _GRADUAL = 0.9
 
-CAUTION = "click-based NDCG mixes ranking quality with presentation"
+CLICK_BIAS = "click-based NDCG mixes ranking quality with presentation"
 _RANKS = 10
 _SIZE = 0.02  # total variation of the share of positives by rank that counts as a change
 _ALPHA = 0.01
@@ -121,19 +121,19 @@ def section(result: MonitorResult) -> list[Block]:
         text = f"{count_of(n, 'query')} {plural('is', n)} younger than the labels' maturity: shown, never tested."
         blocks.append(Paragraph(text, "note"))
     shares = {
-        check: {f.log: f.share for f in result.findings if f.check == check}
-        for check in ("no_event", "not_judged", "grade_missing")
+        name: {check.log: check.share for check in result.log_checks if check.check == name}
+        for name in ("no-event", "not-judged", "grade-missing")
     }
-    unseen = shares["not_judged"]
+    unseen = shares["not-judged"]
     covered = []
-    for log, share in shares["no_event"].items():
+    for log, share in shares["no-event"].items():
         below = unseen.get(log, 0.0)
         why = f" ({below:.1%} lie below the last one of their list and are not judged)" if below else ""
         covered.append(f"{1 - share - below:.1%} of {log}'s rows{why}")
     if covered:
         text = f"Users acted on {', '.join(covered)}; all others count as not relevant, examined or not."
         blocks.append(Paragraph(text, "note"))
-    if missing := shares["grade_missing"]:
+    if missing := shares["grade-missing"]:
         labelled = ", ".join(f"{1 - share:.1%} of {log}'s rows" for log, share in missing.items())
         text = (
             f"Labels cover {labelled}. They are not missing at random: low ranks are examined less, so the "
@@ -286,7 +286,7 @@ def presentation_section(result: MonitorResult) -> list[Block]:
     assert seen is not None
     blocks: list[Block] = [
         Heading("Presentation", finding="changed" if seen.changed else "as before", matters=seen.changed),
-        Paragraph(f"{CAUTION[0].upper()}{CAUTION[1:]}. {_SIGNATURES[seen.signature]}"),
+        Paragraph(f"{CLICK_BIAS[0].upper()}{CLICK_BIAS[1:]}. {_SIGNATURES[seen.signature]}"),
     ]
     rows = [
         {"rank": r.rank, "when": when, "rate": round(rate, 5)}
@@ -363,13 +363,13 @@ def list_lengths(logs: Mapping[str, pd.DataFrame]) -> tuple[ListLengths, ...]:
     return tuple(rows)
 
 
-def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogFinding, ...]:
+def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogCheck, ...]:
     """Queries whose time lies apart from the rest of the log, as a check of the contract."""
     at, contract = np.flatnonzero(cut.stray[cut.codes]), Contract("production", "")
     named = zip(production["query_id"].iloc[at], cut.codes[at], strict=True)
     contract.totals["queries"] = len(production)
-    contract.count("time_stray", at.size, (f"query {name!r} ({cut.labels[code]})" for name, code in named))
-    return contract.findings
+    contract.count("time-stray", at.size, (f"query {name!r} ({cut.labels[code]})" for name, code in named))
+    return contract.log_checks
 
 
 def conventions_section(result: MonitorResult) -> list[Block]:
@@ -411,21 +411,22 @@ def log_section(result: MonitorResult) -> list[Block]:
         (Column("Longest", "count"), "longest"),
         sortable=False,
     )
-    if not result.findings:
+    if not result.log_checks:
         passed = Paragraph("Every check of the contract passed.")
         return [Heading("The log", finding="all checks passed"), lengths, passed]
     found = table_of(
         "contract",
-        "Findings of the checks; warnings more frequent than in the baseline raise alerts.",
-        result.findings,
+        "Checks that did not pass; warnings more frequent than in the baseline raise alerts.",
+        result.log_checks,
         (Column("Check", "code"), "check"),
         (Column("Log"), "log"),
-        (Column("Severity"), lambda f: Badge(f.severity, _TONES[f.severity])),
+        (Column("Severity"), lambda check: Badge(check.severity, _TONES[check.severity])),
         (Column("Count", "count"), "count"),
         (Column("Of", "count"), "total"),
         (Column("Share", "percent"), "share"),
         (Column("Meaning"), "meaning"),
-        (Column("Examples", "code"), lambda f: ", ".join(f.examples)),
+        (Column("Examples", "code"), lambda check: ", ".join(check.examples)),
     )
-    finding = count_of(len({f.check for f in result.findings}), "finding")
+    n_checks = len({check.check for check in result.log_checks})
+    finding = f"{count_of(n_checks, 'check')} did not pass"
     return [Heading("The log", finding=finding, matters=bool(result.n_alerts("contract"))), lengths, found]

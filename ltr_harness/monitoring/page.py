@@ -106,9 +106,15 @@ def verdict_section(result: MonitorResult) -> list[Block]:
         shown.append(blocks.Bullets(tuple(lines)))
     if verdict.where:
         shown.append(Paragraph(verdict.where))
-    if verdict.untold:
-        shown.append(Paragraph(verdict.untold, "note"))
-    return shown + [Paragraph(f"Notice: {notice}.", "note") for notice in result.notices]
+    if verdict.caution is not None:
+        shown.append(Paragraph(str(verdict.caution), "note"))
+    # those of the log stand in its section, but for defects that the baseline has less often
+    in_the_log = {check.caution for check in result.log_checks if check not in result.new_defects}
+    for caution in result.cautions:
+        if caution not in in_the_log:
+            end = "" if str(caution).endswith("?") else "."
+            shown.append(Paragraph(f"Caution: {caution}{end}", "note"))
+    return shown
 
 
 def banner(result: MonitorResult) -> blocks.Banner:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import Array, Floats, Ints
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, part_of_season, units_of
@@ -321,10 +321,10 @@ class Periods:
         return 1 + min(side.plain[1].freedom for side in (self.sample_now(), self.reference))
 
     @property
-    def days_caveat(self) -> str:
-        """What an alarm leaves open, as too few days are known; empty where enough are, or none matter."""
+    def days_caution(self) -> Caution | None:
+        """The caution beside an alert where too few days are known; None where enough are, or none matter."""
         known = () if self.common is not None else self.primary_days
-        return next((days.caveat for days in known if days.units is self.units[0]), "")
+        return next((days.caution for days in known if days.units is self.units[0]), None)
 
     @cached_property
     def baseline_error(self) -> float:

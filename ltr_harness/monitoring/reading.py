@@ -17,7 +17,7 @@ import pyarrow as pa
 from ltr_harness.errors import MAIN_GUARD, DataError, Problem, UsageError, optional_module
 from ltr_harness.groups import Bools, Floats, Ints, Judgments, QueryGroups, Subtopics
 from ltr_harness.logs.columns import timestamps
-from ltr_harness.logs.contract import THREADS, Contract, LogFinding, LogRows, are_ranks, in_order, per_query
+from ltr_harness.logs.contract import THREADS, Contract, LogCheck, LogRows, are_ranks, in_order, per_query
 from ltr_harness.logs.log import BATCH_ROWS, Log, first_run, last_run, open_log
 from ltr_harness.logs.ubi import impressions_and_events
 from ltr_harness.metrics import Binding, bind
@@ -38,7 +38,7 @@ class LogRead(NamedTuple):
     """One log, read: its queries, what its checks found, and when events without an impression happened."""
 
     table: pd.DataFrame
-    findings: tuple[LogFinding, ...]
+    log_checks: tuple[LogCheck, ...]
     orphans: Ints | None
 
 
@@ -78,12 +78,12 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
     table = concatenated(parts)
     ids = table["query_id"].to_numpy()
     scattered = np.flatnonzero(ids[1:] == ids[:-1])
-    contract.count("query_scattered", scattered.size, tuple(repr(str(q)) for q in ids[scattered[:3]]))
+    contract.count("query-scattered", scattered.size, tuple(repr(str(q)) for q in ids[scattered[:3]]))
     contract.raise_errors()
     if config.relevance.list_column or join:
         counts = {event: int(n.sum()) for event, n in columns_of(table, "event").items()}
         refuse_unknown_events(config.relevance.event_names, counts, contract)
-    return LogRead(table, contract.findings, None if events is None else events.orphans)
+    return LogRead(table, contract.log_checks, None if events is None else events.orphans)
 
 
 LOCAL = "local"
@@ -247,8 +247,8 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
             grades, _ = estimated_labels(grades, rows, ranks, config.relevance, contract)
         if any(needs_whole_grades(metric) for metric in config.resolved_metrics):
             good = fit(grades)
-            contract.check("grade_fractional", good & (grades != np.floor(grades)), everything.name)
-            contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), everything.name)
+            contract.check("grade-fractional", good & (grades != np.floor(grades)), everything.name)
+            contract.check("grade-too-high", good & (grades > HIGHEST_GRADE), everything.name)
     rule = config.propensity
     looked = None if rule is None else examination(rows, ranks, rule, contract)
     propensity = None if rule is None or looked is None else np.maximum(looked, rule.clip)
@@ -285,7 +285,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         time=time,
         cluster=per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
         pair_key=per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
-        arm=per_query(rows, config.arms.column, contract, "arm_varies") if config.arms else None,
+        arm=per_query(rows, config.arms.column, contract, "arm-varies") if config.arms else None,
         segment=segments,
         feature=_features(rows, columns.features, contract),
         online={name: _mean(rows, name) for name in columns.online},
@@ -300,11 +300,11 @@ def _shown(everything: LogRows, column: str | None, contract: Contract) -> tuple
     if column is None:
         return everything, everything, shown
     flags = everything.numbers(column)
-    contract.check("retrieved_invalid", (flags != 0) & (flags != 1), everything.name)
+    contract.check("retrieved-invalid", (flags != 0) & (flags != 1), everything.name)
     shown = flags != 0
-    contract.check("not_shown", ~shown, everything.name)
+    contract.check("not-shown", ~shown, everything.name)
     some = np.logical_or.reduceat(shown, everything.boundaries[:-1])
-    _queries(contract, "nothing_shown", ~some, everything)
+    _queries(contract, "nothing-shown", ~some, everything)
     kept = np.repeat(some, everything.sizes)
     return _rows_of(everything, kept, some), _rows_of(everything, shown, some), shown[kept]
 
@@ -325,7 +325,7 @@ def ranking(rows: LogRows, config: MonitorConfig, contract: Contract) -> tuple[F
     scores: Floats = np.empty(0)
     if columns.score:
         scores = rows.numbers(columns.score)
-        sound = contract.check("score_invalid", np.isnan(scores), rows.name)
+        sound = contract.check("score-invalid", np.isnan(scores), rows.name)
     against = np.zeros(sizes.size, dtype=bool)
     if columns.score and sound:
         against = _some_neighbours(rows, scores[1:] > scores[:-1])
@@ -333,22 +333,22 @@ def ranking(rows: LogRows, config: MonitorConfig, contract: Contract) -> tuple[F
         ordered = scores[np.lexsort((-scores, rows.query_of_row))] if against.any() else scores
         tied = _some_neighbours(rows, ordered[1:] == ordered[:-1])
         constant = (np.minimum.reduceat(scores, start) == np.maximum.reduceat(scores, start)) & (sizes > 1)
-        _queries(contract, "constant_score", constant, rows)
-        _queries(contract, "score_tied", tied & ~constant, rows)
+        _queries(contract, "constant-score", constant, rows)
+        _queries(contract, "score-tied", tied & ~constant, rows)
     if columns.rank:
         given = rows.numbers(columns.rank)
-        if not contract.check("rank_invalid", ~are_ranks(given), rows.name):
+        if not contract.check("rank-invalid", ~are_ranks(given), rows.name):
             return scores, ranks, False
         ranks = given.astype(np.int64)
         twice = _some_neighbours(rows, ranks[1:] == ranks[:-1])
-        _queries(contract, "rank_tied", twice, rows)
-        _queries(contract, "rank_gap", (ranks[rows.boundaries[1:] - 1] != sizes) & ~twice, rows)
-        _queries(contract, "rank_and_score", against, rows)
+        _queries(contract, "rank-tied", twice, rows)
+        _queries(contract, "rank-gap", (ranks[rows.boundaries[1:] - 1] != sizes) & ~twice, rows)
+        _queries(contract, "rank-and-score", against, rows)
         scores = -given
-    _queries(contract, "one_item", sizes == 1, rows)
+    _queries(contract, "one-item", sizes == 1, rows)
     k = config.primary.k
     if k is not None:
-        _queries(contract, "shorter_than_k", sizes < k, rows)
+        _queries(contract, "shorter-than-k", sizes < k, rows)
     return scores, ranks, sound
 
 
@@ -388,7 +388,7 @@ def _subtopics(rows: LogRows, names: tuple[str, ...], contract: Contract) -> Sub
         return None
     grades = np.column_stack([rows.numbers(name) for name in names])
     bad = ~fit(np.min(grades, axis=1)) | ~fit(np.max(grades, axis=1))  # NaN is both
-    sound = contract.check("grade_invalid", bad, rows.name)
+    sound = contract.check("grade-invalid", bad, rows.name)
     return Subtopics.of_matrix(grades, len(grades)) if sound else None
 
 
@@ -400,9 +400,9 @@ def _first_moments(rows: LogRows, name: str, config: MonitorConfig, contract: Co
     """(n_queries,) nanoseconds UTC; times without a zone are of the windows' time zone; None where some are none."""
     times = rows.arranged(timestamps(rows.table[name], name, config.windows.timezone))
     missing = times == np.iinfo(np.int64).min
-    sound = contract.check("time_missing", missing, rows.name)
+    sound = contract.check("time-missing", missing, rows.name)
     out_of_range = ~missing & ((times < _EARLIEST) | (times > _LATEST))
-    sound &= contract.check("time_out_of_range", out_of_range, rows.name)
+    sound &= contract.check("time-out-of-range", out_of_range, rows.name)
     return np.minimum.reduceat(times, rows.boundaries[:-1]) if sound else None
 
 
@@ -413,7 +413,7 @@ def _features(rows: LogRows, names: tuple[str, ...], contract: Contract) -> dict
     for name in names:
         values = rows.numbers(name)
         contract.check(
-            "feature_infinite",
+            "feature-infinite",
             np.isinf(values),
             lambda row, name=name: f"{rows.name(row)} ({name})",  # type: ignore[misc]
         )

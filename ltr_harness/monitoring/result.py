@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 from pydantic import TypeAdapter
 
-from ltr_harness.logs.contract import LogFinding
+from ltr_harness.errors import Caution
+from ltr_harness.logs.contract import LogCheck
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Column, Table
@@ -57,7 +58,7 @@ class Window:
     adjusted: Estimate | None = None
     change: Estimate | None = None  # against the baseline; p before correction
     p_corrected: float = float("nan")
-    alert: bool = False  # with `min_drop`; a notice where `MonitorResult.alerts` does not hold it
+    alert: bool = False  # with `min_drop`; a caution where `MonitorResult.alerts` does not hold it
     trailing: Estimate | None = None  # the same for the window and those before it
     trailing_p_corrected: float = float("nan")
     trailing_alert: bool = False
@@ -229,13 +230,13 @@ class Verdict:
     cause: str
     what: str
     where: str
-    untold: str
+    caution: Caution | None  # what cannot be concluded
     # where there are two causes, the part of the change that each explains; they add up to it
     parts: dict[str, float] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
-        return " ".join(part for part in (self.what, self.where, self.untold) if part)
+        return " ".join(part for part in (self.what, self.where, str(self.caution or "")) if part)
 
 
 @dataclass(frozen=True)
@@ -279,7 +280,7 @@ class ArmComparison:
     family: str
     withheld: str  # why there is no verdict; empty where there is one
     verdict: str
-    notes: tuple[str, ...]  # what was left out, and what cannot be told
+    cautions: tuple[Caution, ...]
 
     @property
     def worse(self) -> list[ArmDifference]:
@@ -413,7 +414,7 @@ class WorstQuery:
 class Found:
     """What the topics found; without a baseline most of it is empty."""
 
-    findings: tuple[LogFinding, ...] = ()
+    log_checks: tuple[LogCheck, ...] = ()  # of both logs, those that did not pass
     n_immature: int = 0  # queries whose labels are still arriving
     conventions: tuple[Conventions, ...] = ()
     list_lengths: tuple[ListLengths, ...] = ()
@@ -433,6 +434,18 @@ class Found:
     online: tuple[Online, ...] = ()
     arms: ArmComparison | None = None
     parity: Parity | None = None
+
+    @property
+    def new_defects(self) -> list[LogCheck]:
+        """Warnings of production's log, more frequent than in the baseline's by more than a hundredth."""
+        before = {check.check: check.share for check in self.log_checks if check.log == "baseline"}
+        return [
+            check
+            for check in self.log_checks
+            if check.log == "production"
+            and check.severity == "warning"
+            and check.share > before.get(check.check, 0.0) + 0.01
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -456,7 +469,7 @@ class MonitorResult(Found):
     higher_is_better: bool
     season: str
     alerts: tuple[Alert, ...]
-    notices: tuple[str, ...]
+    cautions: tuple[Caution, ...]
     verdict: Verdict
     schema_version: int = SCHEMA_VERSION
     config: dict[str, Any] = field(default_factory=dict)
@@ -490,7 +503,7 @@ class MonitorResult(Found):
     def raised(self) -> Badge:
         """Of a difference that is significant and large: an alert, unless something else explains it."""
         demoted = not any(alert.kind == "change" for alert in self.alerts)
-        return Badge("notice", "neutral") if demoted else Badge("alert", "bad")
+        return Badge("caution", "neutral") if demoted else Badge("alert", "bad")
 
     @cached_property
     def document(self) -> dict[str, Any]:

@@ -14,9 +14,9 @@ import ltr_harness.monitoring.queries as queries
 import ltr_harness.monitoring.slices as slices
 import ltr_harness.monitoring.stored as stored
 import ltr_harness.monitoring.windows as windows
-from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.groups import Ints
-from ltr_harness.logs.contract import LogFinding
+from ltr_harness.logs.contract import LogCheck
 from ltr_harness.metrics.table import METRICS
 from ltr_harness.monitoring.arms import compared_arms
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
@@ -78,7 +78,7 @@ def watch(
     if (rule := settings.relevance).propensity is not None:
         rule = rule.model_copy(update={"propensity": estimated(rule.propensity)})
         settings = settings.model_copy(update={"relevance": rule})
-    production, findings, orphans = read_log(log, settings, "production", dask)
+    production, log_checks, orphans = read_log(log, settings, "production", dask)
     before, kind = None, None
     path = here(baseline) if isinstance(baseline, str | Path) else None
     if path is not None and stored.is_result(path):
@@ -88,16 +88,16 @@ def watch(
     elif baseline is not None:
         plain = settings.model_copy(update={"arms": None, "parity": None})  # they are production's
         before, more, _ = read_log(baseline, plain, "baseline", dask)
-        findings += more
+        log_checks += more
     folder = None if history is None else Path(history).expanduser()
-    return analysed(production, before, settings, findings, kind, folder, orphans)
+    return analysed(production, before, settings, log_checks, kind, folder, orphans)
 
 
 def analysed(
     production: pd.DataFrame,
     baseline: pd.DataFrame | None,
     config: MonitorConfig,
-    findings: tuple[LogFinding, ...] = (),
+    log_checks: tuple[LogCheck, ...] = (),
     baseline_kind: str | None = None,
     history: Path | None = None,
     orphans: Ints | None = None,
@@ -116,7 +116,7 @@ def analysed(
     lost = labels.orphans_by_window(orphans, whole_cut, config)
     found = Evidence(
         config=config,
-        findings=(*findings, *labels.stray_queries(production, whole_cut)),
+        log_checks=(*log_checks, *labels.stray_queries(production, whole_cut)),
         n_immature=whole_cut.n_immature,
         conventions=labels.conventions(logs),
         list_lengths=labels.list_lengths(logs),
@@ -167,13 +167,13 @@ def _compared(
     before = queries.queries_of(queries.without_pages(baseline), has_value)
     among_kept = np.append(np.where(has_value, np.cumsum(has_value) - 1, -1), -1)
     periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
-    apart, notices = _weekdays_apart(periods)
+    apart, cautions = _weekdays_apart(periods)
     kept = cut.mature & ~np.isin(cut.weekday, apart)
     if apart.size:
         counted = counted[kept[counted]]
         past = [w for w in past if not {int(hour) // 24 for hour in w.hours} & {*apart.tolist()}]
         if not counted.size:
-            raise UsageError(notices[0])
+            raise UsageError(str(cautions[0]))
         now = queries.queries_of(queries.without_pages(production), counted)
         periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
     _refuse_unfit(periods, production, baseline, cut)
@@ -185,7 +185,7 @@ def _compared(
     changes[0], rows, family = windows.corrected(changes[0], rows, tested, past)
     advice = change.season_advice(baseline, config.windows.timezone)
     if config.windows.season == "none" and advice is not None:
-        notices.append(advice)
+        cautions.append(advice)
     whole = Periods(production, baseline, config, spent, places=places)
     every = Periods(queries.queries_of(production, kept), baseline, config, places=places[kept])
     clicks = config.relevance.from_events or config.propensity is not None
@@ -208,9 +208,9 @@ def _compared(
         keyed=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),
         online=change.online(production, every, rows, spent),
-        notices=tuple(notices),
+        cautions=tuple(cautions),
         days_unknown=tested.days_unknown,
-        days_caveat=tested.days_caveat,
+        days_caution=tested.days_caution,
         effective_users=tested.effective_users,
     )
 
@@ -219,8 +219,8 @@ _A_PATTERN = 5  # weekdays of a baseline that lacks the others on purpose, and n
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def _weekdays_apart(periods: Periods) -> tuple[Ints, list[str]]:
-    """Weekdays of production that are not compared, as the baseline lacks them; and what is said of those it lacks."""
+def _weekdays_apart(periods: Periods) -> tuple[Ints, list[Caution]]:
+    """Weekdays of production that are not compared, and the caution about those that the baseline lacks."""
     now, before = periods.times
     nothing = np.empty(0, dtype=np.int64)
     season, timezone = periods.config.windows.season, periods.config.windows.timezone
@@ -235,8 +235,8 @@ def _weekdays_apart(periods: Periods) -> tuple[Ints, list[str]]:
     counted = "ordinary differences of these days count as change"
     then = "these days are shown and not compared" if long else counted
     names = ", ".join(_WEEKDAYS[day] for day in lacking)
-    notice = f"the baseline has no {names}: {then}; expected a baseline of whole weeks"
-    return lacking if long else nothing, [notice]
+    text, cure = f"the baseline has no {names}: {then}", "give a baseline of whole weeks"
+    return lacking if long else nothing, [Caution("weekday-missing", "warning", text, cure)]
 
 
 def _refuse_unfit(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
@@ -274,7 +274,7 @@ def _result(
 ) -> MonitorResult:
     """What was found beside what was asked, with alerts and the verdict."""
     config = found.config
-    alerts, notices = alerts_of(found)
+    alerts, cautions = alerts_of(found)
     return MonitorResult(
         **{field.name: getattr(found, field.name) for field in fields(Found)},
         name=config.name,
@@ -291,32 +291,34 @@ def _result(
         higher_is_better=config.primary.higher_is_better,
         season=config.windows.season,
         alerts=tuple(alerts),
-        notices=(*found.notices, *_advice(found), *notices),
+        cautions=(*found.cautions, *_advice(found), *cautions),
         verdict=verdict_of(found),
         config=config.model_dump(mode="json", exclude=PLACES),
     )
 
 
-def _advice(found: Evidence) -> list[str]:
-    """How much adjusting helped, and settings without an effect or with an unwanted one."""
-    said, config, done = [], found.config, found.adjustment
+def _advice(found: Evidence) -> list[Caution]:
+    """Tell how much adjusting helped, and name settings without an effect or with an unwanted one."""
+    cautions, config, done = [], found.config, found.adjustment
     if done is not None:
         gone = done.variance_removed
         much = f"{abs(gone):.0%} {'less' if gone >= 0 else 'more'} variance"
-        said.append(
+        text = (
             f"differences are adjusted for {', '.join(done.columns)} ({much}): none holds what another mix of them "
             f"explains; the plain difference of {config.primary} is {done.plain}"
         )
+        cautions.append(Caution("adjusted", "note", text))
     elif config.compare.adjust:
         why = "the same queries are compared in pairs" if found.changes else "there is no baseline"
-        said.append(f"compare.adjust changes nothing: {why}")
+        cautions.append(Caution("adjust-without-effect", "note", f"compare.adjust changes nothing: {why}"))
     rule, metrics = config.relevance, config.resolved_metrics
     unmoved = all(m.name in METRICS and m.name not in COUNTING_METRICS for m in metrics)
     if rule.unseen != "zero" and unmoved:
         names = ", ".join(map(str, metrics))
         adds = "rows without an event at the end of a list add nothing to them"
-        said.append(f"unseen: {rule.unseen} moves none of {names}: {adds}")
+        text = f"unseen: {rule.unseen} moves none of {names}: {adds}"
+        cautions.append(Caution("unseen-without-effect", "note", text))
     if rule.chosen == "sum" and needs_whole_grades(config.primary):
         counts = "relevance counts events and the gain is exponential: three events gain 7"
-        said.append(f"{counts}; mode: max stays on the scale")
-    return said
+        cautions.append(Caution("gain-of-counts", "warning", counts, "mode: max stays on the scale"))
+    return cautions

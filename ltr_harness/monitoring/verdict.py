@@ -1,4 +1,4 @@
-"""What is said of the evidence: what ends in exit code 4, one line each, notices, and a verdict of three sentences.
+"""The alerts of the evidence, which end in exit code 4, its cautions, and a verdict of three sentences.
 
 The sentences say what moved, where and likely why, and what cannot be told. A cause is named only where it explains a
 fifth of the change, for certain, and more than chance would in shuffled data; first comes what explains half. A broken
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_harness.logs.contract import LogFinding
+from ltr_harness.errors import SEVERITIES, Caution, Severity
 from ltr_harness.monitoring import result
 from ltr_harness.monitoring.config import AlertKind, MonitorConfig
-from ltr_harness.monitoring.labels import CAUTION, LABELLED_DOCUMENTS, WITH_RELEVANT
+from ltr_harness.monitoring.labels import CLICK_BIAS, LABELLED_DOCUMENTS, WITH_RELEVANT
 from ltr_harness.monitoring.result import Alert, Change, FeatureDrift, Found, Verdict
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import count_of, p_equals, plural
@@ -33,24 +33,17 @@ class Evidence(Found):
     """Everything that alerts and verdict look at."""
 
     config: MonitorConfig
-    notices: tuple[str, ...] = ()  # what to change in the configuration
+    cautions: tuple[Caution, ...] = ()  # of what to change in the configuration
     # whether labels fall off toward the end of the log, as late purchases make them
     labels_arriving: bool = False
     days_unknown: bool = False  # whether nobody can tell how much days differ by themselves
-    days_caveat: str = ""  # what an alarm leaves open, as few days are known
+    days_caution: Caution | None = None  # beside an alert, where few days are known
     effective_users: float = float("inf")  # how many users of one size decide
 
     @property
     def change(self) -> Change | None:
         """Of the metric that alerts; None without a baseline."""
         return self.changes[0] if self.changes else None
-
-    @property
-    def warnings(self) -> list[LogFinding]:
-        """Of the log, that are more frequent than in the baseline's by more than a hundredth."""
-        before = {f.check: f.share for f in self.findings if f.log == "baseline"}
-        found = [f for f in self.findings if f.log == "production" and f.severity == "warning"]
-        return [f for f in found if f.share > before.get(f.check, 0.0) + 0.01]
 
     @property
     def adjusted_for(self) -> tuple[str, ...]:
@@ -121,8 +114,8 @@ class Evidence(Found):
 _WITHOUT_BASELINE = {"arm", "parity"}  # they are compared with the control, and with the stored model
 
 
-def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
-    """What ends in exit code 4, and what is only said: a drop that page, IPS-DCG or labels explain is a notice."""
+def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[Caution]]:
+    """The alerts, which end in exit code 4, and the cautions: such as a drop that page, IPS-DCG or labels explain."""
     kinds = set(evidence.config.alerts.on)
     if evidence.change is None:
         kinds &= _WITHOUT_BASELINE
@@ -141,28 +134,33 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
             said.append((w.running, w.running_p_corrected, where, w.label))
     changes = [Alert("change", f"{primary} {by} {_p(p)} {where}", window) for by, p, where, window in said]
     alerts = [] if demoted or "change" not in kinds else [*changes]
-    notices = []
+    cautions = []
     if changes and not alerts:  # the first, the last and why
         lost = "labels are still arriving" if evidence.labels_arriving else "labels are missing"
         reasons = {"the page changed": evidence.page, "IPS-DCG did not fall": evidence.ips_stood}
         reasons[lost] = evidence.outage
         why = next((why for why, holds in reasons.items() if holds), "change is not in alerts.on")
-        notices.append(f"{changes[0].text} (no alert: {why})")
+        cautions.append(Caution("change", "warning", f"{changes[0].text} (no alert: {why})"))
         if len(changes) > 1:
-            notices.append(f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}")
-    if changes and evidence.days_caveat:
-        notices.append(evidence.days_caveat)
+            text = f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}"
+            cautions.append(Caution("change", "warning", text))
+    if changes and evidence.days_caution is not None:
+        cautions.append(evidence.days_caution)
     for kind, text, raised in _lines(evidence, changed=bool(changes)):
         if kind in kinds and raised and not (kind == "slice" and demoted):
             alerts.append(Alert(kind, text))
         else:
-            notices.append(f"slice {text}" if kind == "slice" else text)
+            # of the kind that the alert would have been
+            cautions.append(Caution(kind, "warning", f"slice {text}" if kind == "slice" else text))
+    defects = evidence.new_defects if "contract" in kinds else []
+    alerts += [Alert("contract", f"{check.check} {check}") for check in defects]
+    cautions += [check.caution for check in evidence.log_checks if check not in defects]
     if seen is not None and seen.changed:
         known = {"page": "the page changed", "ranking": "the ranking or the page changed"}
         what = known.get(seen.signature, "the page may have changed")
         spread = "presentation changed: positives are spread over the ranks differently"
-        notices.append(f"{spread} ({what}); {CAUTION}")
-    return alerts, notices
+        cautions.append(Caution("presentation", "warning", f"{spread} ({what}); {CLICK_BIAS}"))
+    return alerts, cautions
 
 
 def _lines(evidence: Evidence, *, changed: bool) -> Iterator[tuple[AlertKind, str, bool]]:
@@ -202,8 +200,6 @@ def _lines(evidence: Evidence, *, changed: bool) -> Iterator[tuple[AlertKind, st
         rows = f"{part.share_text} of rows differ from the score of {parity.model}"
         order = f"{100 * part.reordered:.1f} % of queries another order"
         yield "parity", f"{rows}, {order}, {_p(part.p_corrected)}{_in_windows(windows)}", True
-    for finding in evidence.warnings:
-        yield "contract", f"{finding.check} {finding}", True
 
 
 def _in_windows(labels: Sequence[str]) -> str:
@@ -334,12 +330,12 @@ def verdict_of(evidence: Evidence) -> Verdict:
 
 
 def _without_parity(evidence: Evidence) -> Verdict:
-    change, where, untold = evidence.change, slices_sentence(evidence), _untold(evidence)
+    change, where, caution = evidence.change, slices_sentence(evidence), _general_caution(evidence)
     if change is None:
         what = "Nothing to compare with: no baseline was given."
         if evidence.arms is not None:
             what = "No baseline was given; the arms are compared with each other."
-        return Verdict("none", what, where, untold)
+        return Verdict("none", what, where, caution)
     moved = _moved_sentence(evidence, change)
     if evidence.lost_labels:
         return _about_labels(evidence, moved)
@@ -351,20 +347,20 @@ def _without_parity(evidence: Evidence) -> Verdict:
             "Positives at rank 1 are as frequent as before while other ranks moved: the page changed, not "
             "necessarily the ranking."
         )
-        untold = f"Without propensities the two cannot be told apart: {CAUTION}."
-        return Verdict("presentation", moved, where, untold)
+        text = f"Without propensities the two cannot be told apart: {CLICK_BIAS}."
+        return Verdict("presentation", moved, where, _caution(text))
     if evidence.moved:
         cause, where, parts = cause_of(evidence)
-        return Verdict(cause, moved, where, untold, parts)
+        return Verdict(cause, moved, where, caution, parts)
     if evidence.slices:
-        return Verdict("slice", moved, where, untold)
+        return Verdict("slice", moved, where, caution)
     if broken := evidence.broken_inputs:
-        return Verdict("input", moved, f"An input broke: {'; '.join(broken)}.", untold)
-    if warnings := evidence.warnings:
-        where = f"The log itself differs from the baseline's: {warnings[0]}."
-        return Verdict("contract", moved, where, untold)
+        return Verdict("input", moved, f"An input broke: {'; '.join(broken)}.", caution)
+    if defects := evidence.new_defects:
+        where = f"The log itself differs from the baseline's: {defects[0]}."
+        return Verdict("contract", moved, where, caution)
     better = change.difference.direction and evidence.worse(change.difference.value) < 0
-    return Verdict("improved" if better else "healthy", moved, "", untold)
+    return Verdict("improved" if better else "healthy", moved, "", caution)
 
 
 def _moved_sentence(evidence: Evidence, change: Change) -> str:
@@ -395,55 +391,69 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
     if evidence.labels_arriving:
         what = f"Labels are still arriving: {rates}, lower in every newer window."
         cure = "The newest windows are immature; set relevance.maturity to leave them out."
-        untold = f"Whether the ranking changed there cannot be tested yet: {moved}"
-        return Verdict("immature", what, cure, untold)
+        text = f"Whether the ranking changed there cannot be tested yet: {moved}"
+        return Verdict("immature", what, cure, _caution(text))
     if not evidence.outage:
         cause, where, parts = "presentation", "The page changed, or the ranking did.", dict[str, float]()
         if not evidence.page:
             cause, where, parts = cause_of(evidence)
         where = f"{where} Fewer labels came in as well: {rates}, not evenly over the ranks."
-        return Verdict(cause, moved, where, f"{CAUTION[0].upper()}{CAUTION[1:]}.", parts)
+        return Verdict(cause, moved, where, _caution(f"{_CLICK_BIAS}."), parts)
     where = "Labels, not the ranking, changed; look at the event pipeline first."
     if evidence.config.relevance.chosen == "label" and test.what != LABELLED_DOCUMENTS:
         where = "Labels were lost, or other documents are retrieved: their order is not what changed."
-    untold = f"The metric is unreliable meanwhile, up or down: {moved}"
-    return Verdict("labels", f"Label outage: {rates}.", where, untold)
+    text = f"The metric is unreliable meanwhile, up or down: {moved}"
+    return Verdict("labels", f"Label outage: {rates}.", where, _caution(text))
 
 
 def _about_page_with_ips(evidence: Evidence, seen: result.Presentation, moved: str) -> Verdict:
     assert seen.ips is not None
     moved_by = seen.ips.direction or "did not measurably change"
     ips = f"IPS-DCG {moved_by}: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"
-    untold = f"{CAUTION[0].upper()}{CAUTION[1:]}; IPS-DCG holds as far as the propensities do."
+    caution = _caution(f"{_CLICK_BIAS}; IPS-DCG holds as far as the propensities do.")
     if evidence.ips_fell:
         cause, where, parts = cause_of(evidence) if evidence.moved else ("everywhere", "", {})
-        return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, untold, parts)
+        return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, caution, parts)
     small = f" (less than min_drop {evidence.config.compare.min_drop:g} of what it was)"
     ips += small if seen.ips.direction == "fell" else ""
     if evidence.page:
-        return Verdict("presentation", f"The page changed. {ips}. On clicks, {moved}", "", untold)
+        return Verdict("presentation", f"The page changed. {ips}. On clicks, {moved}", "", caution)
     if seen.ips.direction == "rose":
-        return Verdict("improved", f"The ranking got better. {ips}. On clicks, {moved}", "", untold)
+        return Verdict("improved", f"The ranking got better. {ips}. On clicks, {moved}", "", caution)
     where = "Rank 1 is not shown to be as before: whether the page or the ranking changed is undecided."
-    return Verdict("none", f"{ips}. On clicks, {moved}", where, untold)
+    return Verdict("none", f"{ips}. On clicks, {moved}", where, caution)
 
 
-def _untold(evidence: Evidence) -> str:
-    said = []
+_CLICK_BIAS = f"{CLICK_BIAS[0].upper()}{CLICK_BIAS[1:]}"
+
+
+def _caution(text: str, severity: Severity = "warning") -> Caution:
+    """The verdict's caution: what cannot be concluded."""
+    return Caution("cannot-tell", severity, text)
+
+
+def _general_caution(evidence: Evidence) -> Caution | None:
+    """The verdict's caution where the metric decides, as severe as the worst of its parts."""
+    parts: list[tuple[Severity, str]] = []
     if n := evidence.n_immature:
-        said.append(f"{count_of(n, 'query')} {plural('is', n)} left out, too young for labels")
+        parts.append(("note", f"{count_of(n, 'query')} {plural('is', n)} left out, too young for labels"))
     if evidence.change is not None and "different queries" in evidence.change.method:
-        said.append("the periods hold different queries, a weaker test than scoring the same ones twice")
+        text = "the periods hold different queries, a weaker test than scoring the same ones twice"
+        parts.append(("note", text))
     if evidence.days_unknown:
-        said.append("day-to-day variation is unknown, so ordinary differences count as change")
+        text = "day-to-day variation is unknown, so ordinary differences count as change"
+        parts.append(("warning", text))
     if evidence.effective_users < _FEW_USERS:
         users = f"{evidence.effective_users:.0f} of one size"
-        said.append(f"few users decide: together they are worth about {users}")
+        parts.append(("warning", f"few users decide: together they are worth about {users}"))
     if evidence.config.relevance.from_events:
-        said.append(CAUTION)
+        parts.append(("warning", CLICK_BIAS))
     if small := sum(w.status == "small" for w in evidence.windows):
         few = f"fewer than {evidence.config.windows.min_queries} queries"
         windows = f"{count_of(small, 'window')} {plural('is', small)} not tested, with {few}"
-        said.append(f"{windows}: a longer windows.size tests more of them")
-    text = "; ".join(said)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+        parts.append(("note", f"{windows}: a longer windows.size tests more of them"))
+    if not parts:
+        return None
+    text = "; ".join(text for _, text in parts)
+    worst = min((severity for severity, _ in parts), key=SEVERITIES.index)
+    return _caution(f"{text[:1].upper()}{text[1:]}.", worst)

@@ -160,7 +160,7 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
         counts[name] = np.bincount(rows, minlength=len(array)).astype(np.int32)
     unknown = np.append(~event.categories.isin(names), False)[event.codes]  # the last is missing
     contract.totals["events"] += int((event.codes >= 0).sum())
-    contract.check("unknown_event", unknown, lambda at: repr(str(event.categories[event.codes[at]])))
+    contract.check("unknown-event", unknown, lambda at: repr(str(event.categories[event.codes[at]])))
     return counts
 
 
@@ -200,8 +200,8 @@ class JoinedEvents:
         code = to_ours[event]
         contract.totals["events"] += row.size
         event_names.append("")  # of none, whose number is -1
-        contract.check("unknown_event", code < 0, lambda at: repr(event_names[event[at]]))
-        contract.count("orphan_event", int((row < 0).sum()))
+        contract.check("unknown-event", code < 0, lambda at: repr(event_names[event[at]]))
+        contract.count("orphan-event", int((row < 0).sum()))
         cell = (row * len(names) + code)[(code >= 0) & (row >= 0)]
         cell.sort()
         return cls(names, cell, time[row < 0] if time.size else None)
@@ -228,7 +228,7 @@ def counts_column(event: str) -> str:
 
 def refuse_unknown_events(names: Iterable[str], happened: dict[str, int], contract: Contract) -> None:
     """An event that never happened while others with strange names did is a misspelt one."""
-    unknown = (finding.examples for finding in contract.findings if finding.check == "unknown_event")
+    unknown = (check.examples for check in contract.log_checks if check.check == "unknown-event")
     strange = [name.strip("'") for examples in unknown for name in examples]
     never = [name for name in names if strange and not happened.get(name)]
     cures = {name: did_you_mean(name, strange) for name in never}

@@ -162,7 +162,7 @@ def grades_of_rows(
         counts = {RELEVANT: (labels > 0).astype(np.int32)}
         if rule.unlabelled != "refuse":
             missing = np.isnan(labels)
-            contract.check("grade_missing", missing, rows.name)
+            contract.check("grade-missing", missing, rows.name)
             labels = np.where(missing, 0.0, labels)
             counts[LABELLED] = (~missing).astype(np.int32)
         return counts, _checked(labels, rows, rule, contract)
@@ -179,7 +179,7 @@ def grades_of_rows(
             values = rows.numbers(name)
             values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
             good = (values >= 0) & np.isfinite(values) & (values == np.floor(values))
-            sound &= contract.check("event_invalid", ~good, rows.name)
+            sound &= contract.check("event-invalid", ~good, rows.name)
             events[name] = np.clip(values, 0, 2**31 - 1).astype(np.int32)
             contract.totals["events"] += int(events[name].sum(dtype=np.int64))
         if not sound:
@@ -189,7 +189,7 @@ def grades_of_rows(
         texts = {name: texts_of(segments[name])[rows.query_of_row] for name in rule.dwell.by}
         clicks, seconds_on = events[rule.dwell.event], rows.numbers(rule.dwell.column)
         stayed, unknown = satisfied_clicks(clicks, seconds_on, rule.dwell, texts, rows.boundaries)
-        contract.check("dwell_missing", unknown, rows.name)
+        contract.check("dwell-missing", unknown, rows.name)
         judged[rule.dwell.event] = stayed.astype(np.int32)
     columns = {rung.condition[0]: rows.numbers(rung.condition[0]) for rung in rule.ladder if rung.condition}
     grades = grades_from_events(rule, judged, columns)
@@ -214,8 +214,8 @@ def judged_rows(
         happened, seen = np.logical_or.reduce([count > 0 for count in counts.values()]), None
         if rule.unseen == "ignore_below_last_click":
             seen = examined(happened, scores, rows.boundaries)
-            contract.check("not_judged", ~seen, rows.name)
-        contract.check("no_event", ~happened if seen is None else seen & ~happened, rows.name)
+            contract.check("not-judged", ~seen, rows.name)
+        contract.check("no-event", ~happened if seen is None else seen & ~happened, rows.name)
         return seen
     if rule.unlabelled != "ignore" or rule.chosen != "label":
         return None
@@ -227,9 +227,9 @@ def judged_rows(
 
 def _checked(grades: Floats, rows: LogRows, rule: Relevance, contract: Contract) -> Floats:
     good = fit(grades)
-    contract.check("grade_invalid", ~good, rows.name)
+    contract.check("grade-invalid", ~good, rows.name)
     if rule.max_grade is not None:
-        contract.check("grade_off_scale", good & (grades > rule.max_grade), rows.name)
+        contract.check("grade-off-scale", good & (grades > rule.max_grade), rows.name)
     return grades
 
 
@@ -293,9 +293,9 @@ def labels_of(
     if rule.list_column or rule.event_log:
         refuse_unknown_events(rule.event_names, happened, contract)
     cautions += [
-        Caution(one.check.replace("_", "-"), "warning", str(one), place="relevance")
-        for one in contract.findings
-        if one.severity == "warning"
+        replace(check.caution, place="relevance")
+        for check in contract.log_checks
+        if check.severity == "warning"
     ]
     if seconds(rule.maturity) and (name := columns.timestamp) is not None:
         times = [timestamps(batch[name], name, _TIMEZONE) for batch in log.batches([name], None)]
@@ -341,9 +341,9 @@ class _Labelling:
         values, grades = rows.numbers(rule.label), np.zeros(int(rows.boundaries[-1]))
         there = np.isfinite(values)
         bad = ~there if rule.unlabelled == "refuse" else np.isinf(values)
-        self.contract.check("number_missing", bad, rows.name)
+        self.contract.check("number-missing", bad, rows.name)
         if rule.unlabelled != "refuse":
-            self.contract.check("grade_missing", ~there, rows.name)
+            self.contract.check("grade-missing", ~there, rows.name)
         codes = rows.category(query).codes.astype(np.int64)
         grades[there] = quantile_grades(values[there], codes[there], rule.bins or 1)
         return grades, there if rule.unlabelled == "ignore" else np.ones(there.size, dtype=bool)

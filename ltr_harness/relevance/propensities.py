@@ -95,7 +95,7 @@ def examination(rows: LogRows, ranks: Codes, rule: Propensity, contract: Contrac
     if rule.column:
         values = rows.numbers(rule.column)
         bad = ~((values > 0) & (values <= 1))
-        return values if contract.check("propensity_invalid", bad, rows.name) else None
+        return values if contract.check("propensity-invalid", bad, rows.name) else None
     of_baseline = contract.log == "baseline" and rule.baseline_table
     table = np.array(rule.baseline_table if of_baseline else rule.table)
     return np.asarray(table[np.minimum(ranks, table.size) - 1])
@@ -251,7 +251,7 @@ def estimated_labels(
     """Labels by the rule's estimator, and the weight of what happened; gains as they are under another rule."""
     if not rule.estimates or rule.propensity is None:
         return gains, None
-    if not rule.propensity.column and not contract.check("never_shown", ranks < 1, rows.name):
+    if not rule.propensity.column and not contract.check("never-shown", ranks < 1, rows.name):
         return gains, None
     looked = examination(rows, ranks, rule.propensity, contract)
     if looked is None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from ltr_harness.logs.contract import LogFinding
+from ltr_harness.logs.contract import LogCheck
 from ltr_harness.monitoring.labels import WITH_RELEVANT
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import QueryColumns, columns_of
@@ -124,7 +124,7 @@ def evidence(
     sections: dict[str, Any] | None = None,
     *,
     change: Change | None = AS_BEFORE,
-    warnings: Sequence[LogFinding] = (),
+    warnings: Sequence[LogCheck] = (),
     adjusted_for: tuple[str, ...] = (),
     **given: Any,
 ) -> Evidence:
@@ -133,7 +133,7 @@ def evidence(
         config=config,
         changes=() if change is None else (change,),
         adjustment=Adjustment(adjusted_for, STILL, NAN) if adjusted_for else None,
-        findings=tuple(warnings),
+        log_checks=tuple(warnings),
         **given,
     )
 

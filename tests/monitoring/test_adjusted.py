@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.errors import Caution, ConfigError, DataError
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
@@ -187,11 +187,11 @@ def test_the_arithmetic_of_one_segment(query_table: Table, analyse: Analyse) -> 
     assert (
         found.verdict.cause == "everywhere"
     )  # the mix, which explains -.05 of the plain difference, is not in it
-    (notice,) = [text for text in found.notices if "adjusted" in text]
-    assert notice.startswith(
+    (adjusted,) = [caution.text for caution in found.cautions if caution.kind == "adjusted"]
+    assert adjusted.startswith(
         "differences are adjusted for kind (99% less variance): none holds what another mix"
     )
-    assert notice.endswith(f"the plain difference of ndcg@10 is {found.adjustment.plain}")
+    assert adjusted.endswith(f"the plain difference of ndcg@10 is {found.adjustment.plain}")
 
 
 @pytest.mark.parametrize("broken", ["missing", "in other units", "new names"])
@@ -220,9 +220,11 @@ def test_a_replay_needs_no_adjusting(query_table: Table, analyse: Analyse) -> No
     adjusted, plain = analyse(worse, table, **EVERY), analyse(worse, table, **PLAIN)
     assert adjusted.changes[0].difference == plain.changes[0].difference
     assert adjusted.adjustment is None
-    assert "compare.adjust changes nothing: the same queries are compared in pairs" in adjusted.notices
+    paired = "compare.adjust changes nothing: the same queries are compared in pairs"
+    assert Caution("adjust-without-effect", "note", paired) in adjusted.cautions
     alone = analyse(worse, None, **EVERY)
-    assert "compare.adjust changes nothing: there is no baseline" in alone.notices
+    text = "compare.adjust changes nothing: there is no baseline"
+    assert Caution("adjust-without-effect", "note", text) in alone.cautions
 
 
 @pytest.mark.parametrize("options", [EVERY, PLAIN])

@@ -168,7 +168,7 @@ def test_weekends_are_compared_with_weekends(runs: int, query_table: Table, anal
         with_season += not analyse(*tables, windows={"season": "weekday"}).healthy
         plain = analyse(*tables)
         without += not plain.healthy
-        recommended += any("season: weekday" in notice for notice in plain.notices)
+        recommended += any("season: weekday" in caution.cure for caution in plain.cautions)
     assert with_season <= 0.08 * runs
     assert without <= 0.08 * runs  # days differ, and that is in the test; it was 80 %
     assert recommended == runs
@@ -252,7 +252,7 @@ def test_a_replay_is_tested_in_pairs(query_table: Table, analyse: Analyse) -> No
     others = analyse(query_table(now), query_table(before, prefix="b"))
     assert "different queries" in others.changes[0].method
     assert others.changes[0].difference.p > replay.difference.p
-    assert "weaker" in others.verdict.untold
+    assert "weaker" in others.verdict.caution.text
 
 
 def test_keys_that_recur_count_once_each(query_table: Table, analyse: Analyse) -> None:

@@ -70,7 +70,7 @@ def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
     page = SyntheticLog(seed=2, start="2026-01-19", examination=0.5, **plain)
     told = monitor(clicks, log=page, baseline=SyntheticLog(seed=1, **plain))
     assert told.healthy
-    about = [notice for notice in told.notices if notice.startswith(("ndcg@10", "likewise"))]
+    about = [caution.text for caution in told.cautions if caution.kind == "change"]
     assert len(about) == 2
     assert "all of production against the baseline (no alert: the page changed)" in about[0]
     assert "likewise in" in about[1]
@@ -84,7 +84,7 @@ def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
         for cell in row
         if isinstance(cell, Badge)
     ]
-    assert "notice" in badges
+    assert "caution" in badges
     assert "alert" not in badges  # nothing is called one that did not raise one
 
 
@@ -119,7 +119,7 @@ def test_what_the_other_half_does_not_confirm_is_no_alert(query_table: Queries, 
     seen = analyse(half, before, slices={"confirm_split": True})
     assert [s.predicate for s in seen.slices] == ["country=D"]
     assert not any(alert.kind == "slice" for alert in seen.alerts)
-    assert any("not confirmed by the other half of the queries" in notice for notice in seen.notices)
+    assert any("not confirmed by the other half of the queries" in caution.text for caution in seen.cautions)
     whole = analyse(half, before)
     assert any(alert.kind == "slice" for alert in whole.alerts)
 
@@ -128,7 +128,7 @@ def test_without_a_baseline_the_worst_slice_has_no_before(query_table: Queries, 
     now, _ = sliced(3, query_table, 0.1)
     found = analyse(now, None)
     assert found.healthy
-    (line,) = (notice for notice in found.notices if "country=D" in notice)
+    (line,) = (caution.text for caution in found.cautions if "country=D" in caution.text)
     slice_ = found.slices[0]
     assert found.verdict.cause == "none"
     assert found.verdict.where == (

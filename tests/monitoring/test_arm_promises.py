@@ -137,7 +137,7 @@ def test_arms_of_unlike_spread(world: str) -> None:
         assert (d.verdict in ("higher", "lower")) == outside
         if d.verdict not in ("not distinguishable", "too little to tell"):
             wrong += 1
-            assert any("A kind of" in note for note in found.notes)
+            assert any("A kind of" in caution.text for caution in found.cautions)
     assert wrong / 1000 <= 0.08
 
 

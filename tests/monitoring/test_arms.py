@@ -168,19 +168,19 @@ def test_verdict_p_and_interval_say_one_thing(how: str, experiment: Callable[...
 def test_what_a_rare_kind_of_user_could_change_is_said(experiment: Callable[..., ArmComparison]) -> None:
     """A kind that 1 in 21 has may be absent from 60 queries; how long a dwell time can be is not known."""
     values = np.tile([0.49, 0.5, 0.51], 40) + np.repeat([0, 0.02], 60)
-    (note,) = (n for n in experiment(two(60), values).notes if "A kind of" in n)
-    assert note.startswith(
+    (caution,) = (c for c in experiment(two(60), values).cautions if c.kind == "rare-kind")
+    assert str(caution).startswith(
         "ndcg@10 of B: A kind of query that makes up less than 1 in 21 of the traffic can be absent"
     )
-    (note,) = (
-        n
-        for n in experiment(
-            two(60), np.tile(0.5, 120), {**ARMS, "columns": {"online": ["dwell"]}}, **{"online:dwell": values}
-        ).notes
-        if "A kind of" in n
-    )
-    assert "dwell of B" in note
-    assert "no known bounds" in note
+    online = {**ARMS, "columns": {"online": ["dwell"]}}
+    found = experiment(two(60), np.tile(0.5, 120), online, **{"online:dwell": values})
+    (caution,) = (c for c in found.cautions if c.kind == "rare-kind")
+    assert caution.place == "dwell of B"
+    assert "no known bounds" in caution.text
+
+
+def said(found: ArmComparison, kind: str) -> list[str]:
+    return [caution.text for caution in found.cautions if caution.kind == kind]
 
 
 # ---- no verdict -------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_users_in_several_arms(experiment: Callable[..., ArmComparison]) -> None
     values = np.random.default_rng(4).random(800)
     arm[1] = "B"  # the first user has seen both
     found = experiment(arm, values, USERS, cluster=users)
-    assert "1 of 400 units are in several arms, and left out" in found.notes
+    assert said(found, "unit-in-several-arms") == ["1 of 400 units are in several arms, and left out"]
     assert [a.n_units for a in found.arms] == [199, 200]
     assert of(found).difference.value == pytest.approx(values[400:].mean() - values[2:400].mean())
     arm[1:20:2] = "B"
@@ -251,9 +251,10 @@ def test_arms_of_different_days_are_refused_and_lone_windows_left_out(
         experiment(two(20), np.arange(40) / 40, days=np.repeat([0, 1], 20))
     values = np.random.default_rng(7).random(60)
     found = experiment([*two(20), *["A"] * 20], values, days=np.repeat([0, 1], [40, 20]))
-    assert "1 window without all arms is left out" in found.notes
+    assert said(found, "window-without-all-arms") == ["1 window without all arms is left out"]
     assert [arm.n_queries for arm in found.arms] == [20, 20]
-    assert "unchecked that arms were shown at the same time" in experiment(two(20), values[:40]).notes[0]
+    (text,) = said(experiment(two(20), values[:40]), "no-times")
+    assert "unchecked that arms were shown at the same time" in text
 
 
 def test_queries_without_an_arm_and_labels_that_are_too_young(
@@ -261,7 +262,7 @@ def test_queries_without_an_arm_and_labels_that_are_too_young(
 ) -> None:
     values = np.random.default_rng(8).random(45)
     found = experiment([*two(20), *[None] * 5], values)
-    assert "5 queries without an arm are left out" in found.notes
+    assert said(found, "no-arm") == ["5 queries without an arm are left out"]
     assert of(found).n_queries == 20
     young = {**ARMS, "columns": {"timestamp": "ts"}, "relevance": {"maturity": "30d"}}
     none = experiment(two(20), values[:40], young, days=np.tile([0, 1], 20))
@@ -278,7 +279,7 @@ def test_a_few_units_are_too_few(n: int, how: str, experiment: Callable[..., Arm
     assert d.verdict == "too little to tell"
     assert np.isnan([d.difference.p, d.difference.low, d.difference.high, d.p_corrected]).all()
     assert found.verdict == "B has too little data to tell it from A at ndcg@10."
-    assert any("too few queries decide ndcg@10" in note for note in found.notes)
+    assert said(found, "few-units") == ["too few queries decide ndcg@10 to tell the arms apart"]
 
 
 def test_a_measure_that_an_arm_never_has(experiment: Callable[..., ArmComparison]) -> None:
@@ -400,10 +401,10 @@ def test_a_worse_arm_is_an_alert_and_exit_4(ltr: Cli, tmp_path: Path) -> None:
 def test_small_losses_and_kinds_that_are_off_are_notices() -> None:
     quiet = monitor({**LOG, "alerts": {"on": ["change"]}}, log=worse_log())
     assert quiet.healthy
-    assert any("B against A" in notice for notice in quiet.notices)
+    assert any("B against A" in caution.text for caution in quiet.cautions)
     small = monitor({**LOG, "compare": {"min_drop": 0.3}}, log=worse_log())
     assert small.healthy
-    assert any(notice.endswith("less than min_drop") for notice in small.notices)
+    assert any(caution.text.endswith("less than min_drop") for caution in small.cautions)
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_random_shocks_by_day_are_no_alarm(
     for _ in range(runs):
         found = analyse(*pair(query_table, random, sd, n=n), **EVERY)
         alarmed += not found.healthy
-        weekly += any("day of the week" in notice for notice in found.notices)
+        weekly += any("day of the week" in caution.text for caution in found.cautions)
     assert alarmed <= few(runs)
     assert weekly <= few(runs, 0.01)
 
@@ -110,7 +110,7 @@ def test_one_window_on_both_sides_cannot_tell(query_table: Table, analyse: Analy
     sides = [query_table(shocked(random, 1, 500, 0.0)[0], days=np.zeros(500, int), prefix=p) for p in "nb"]
     found = analyse(*sides)
     assert "by themselves" not in found.changes[0].method
-    assert "day-to-day variation is unknown" in found.verdict.untold.lower()
+    assert "day-to-day variation is unknown" in found.verdict.caution.text.lower()
 
 
 # ---- seasons ----------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_nights_are_compared_with_nights(
         before = by_the_hour(random, 14, query_table, 0.06, "b")
         quiet = analyse(by_the_hour(random, 7, query_table, 0.06, "n"), before, **options)
         alarmed += not quiet.healthy
-        advised += any("windows.season: hour would" in notice for notice in quiet.notices)
+        advised += any("windows.season: hour would" in caution.cure for caution in quiet.cautions)
         worse = by_the_hour(random, 7, query_table, 0.06, "n")
         fallen = worse.assign(**{"metric:ndcg@10": worse["metric:ndcg@10"] - 0.03})
         found += not analyse(fallen, before, **options).healthy

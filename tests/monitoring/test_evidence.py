@@ -1,13 +1,15 @@
-"""Evidence set by hand, what alerts of it and what is only said: every rule on both sides of its boundary."""
+"""Evidence set by hand, what alerts of it and what is a caution: every rule on both sides of its boundary."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ltr_harness.logs.contract import LogFinding
-from ltr_harness.monitoring.labels import CAUTION
+from ltr_harness.errors import Caution
+from ltr_harness.logs.contract import LogCheck
+from ltr_harness.monitoring.labels import CLICK_BIAS
 from ltr_harness.monitoring.result import LabelTest, Presentation, Slice
 from ltr_harness.monitoring.verdict import alerts_of
 from ltr_harness.stats.two_samples import Estimate
@@ -24,7 +26,10 @@ from .conftest import (  # type: ignore[import-not-found]
     window,
 )
 
-WARNING = LogFinding("gaps", "warning", "production", 2, 10, "queries", "queries with gaps", ())
+WARNING = LogCheck("rank-gap", "warning", "production", 2, 10, "queries", "queries with gaps", ())
+GAPS = Caution(
+    "rank-gap", "warning", "2 of 10 queries with gaps", "log every row that was shown", place="production"
+)
 IPS = Estimate(-0.2, -0.3, -0.1)  # a tenth of the 2.0 it was
 A_TENTH = {"compare": {"min_drop": 0.1}}
 
@@ -92,8 +97,8 @@ def test_what_is_worse_depends_on_the_metric() -> None:
 def test_a_fall_of_ips_dcg_alerts_where_the_metric_did_not_fall() -> None:
     steady = page(changed=False, ips=Estimate(-0.2, -0.3, -0.1, p=0.0001))
     line = "ALERT change ips_dcg -0.2000 [-0.3000, -0.1000] p=0.0001 while ndcg@10 did not fall"
-    alerts, notices = alerts_of(evidence(presentation=steady))
-    assert ([str(alert) for alert in alerts], notices) == ([line], [])
+    alerts, cautions = alerts_of(evidence(presentation=steady))
+    assert ([str(alert) for alert in alerts], cautions) == ([line], [])
     for other in (
         evidence(presentation=page(changed=False, ips=STILL)),
         evidence(presentation=page(changed=False)),
@@ -114,9 +119,10 @@ def test_a_fall_of_ips_dcg_alerts_where_the_metric_did_not_fall() -> None:
     ],
 )
 def test_lost_labels_alert_unless_they_arrive_or_ips_dcg_stood(given: dict[str, Any], alerts: bool) -> None:
-    found, notices = alerts_of(evidence(labels=[labels()], **given))
+    found, cautions = alerts_of(evidence(labels=[labels()], **given))
     text = "queries with a relevant document 0.500 -> 0.250 p=0.0300"
-    assert ([a.text for a in found if a.kind == "label_rate"], notices.count(text)) == (
+    said = Caution("label_rate", "warning", text)
+    assert ([a.text for a in found if a.kind == "label_rate"], cautions.count(said)) == (
         ([text], 0) if alerts else ([], 1)
     )
 
@@ -132,29 +138,44 @@ def test_label_tests_of_one_kind_are_one_line() -> None:
     ]
 
 
-def test_a_changed_page_is_a_notice() -> None:
+def test_a_changed_page_is_a_caution() -> None:
     for signature, what in (
         ("page", "the page changed"),
         ("ranking", "the ranking or the page changed"),
         ("none", "the page may have changed"),
     ):
-        text = f"presentation changed: positives are spread over the ranks differently ({what}); {CAUTION}"
-        assert alerts_of(evidence(presentation=page(signature))) == ([], [text])
+        text = f"presentation changed: positives are spread over the ranks differently ({what}); {CLICK_BIAS}"
+        caution = Caution("presentation", "warning", text)
+        assert alerts_of(evidence(presentation=page(signature))) == ([], [caution])
     assert alerts_of(evidence(presentation=page(changed=False))) == alerts_of(evidence()) == ([], [])
 
 
 def test_which_kinds_alert_is_configured() -> None:
-    text = "gaps 2 of 10 queries with gaps"
-    (alert,), notices = alerts_of(evidence(warnings=[WARNING]))
-    assert (str(alert), notices) == (f"ALERT contract {text}", [])
-    assert alerts_of(evidence({"alerts": {"on": ["change"]}}, warnings=[WARNING])) == ([], [text])
+    (alert,), cautions = alerts_of(evidence(warnings=[WARNING]))
+    assert (str(alert), cautions) == ("ALERT contract rank-gap 2 of 10 queries with gaps", [])
+    assert alerts_of(evidence({"alerts": {"on": ["change"]}}, warnings=[WARNING])) == ([], [GAPS])
+
+
+def test_a_check_that_raises_no_alert_is_a_caution() -> None:
+    """So are notes, and what the baseline's log has as often."""
+    before = replace(WARNING, log="baseline")
+    note = LogCheck(
+        "one-item", "note", "production", 3, 10, "queries", "queries list a single item", ("query 'a'",)
+    )
+    found = evidence(warnings=[WARNING, before, note])
+    assert found.new_defects == []
+    alerts, cautions = alerts_of(found)
+    assert alerts == []
+    text = "3 of 10 queries list a single item, such as query 'a'"
+    one_item = Caution("one-item", "note", text, place="production")
+    assert cautions == [GAPS, replace(GAPS, place="baseline"), one_item]
 
 
 def test_nothing_alarms_without_a_baseline() -> None:
     """Of what was found, only arms and served scores have a reference of their own: control and stored model."""
-    found, notices = alerts_of(evidence(change=None, slices=[segment(FELL)], warnings=[WARNING]))
+    found, cautions = alerts_of(evidence(change=None, slices=[segment(FELL)], warnings=[WARNING]))
     of_slice = f"slice ndcg@10 in country=D {FELL} against the rest, share 10.0 %"
-    assert (found, notices) == ([], [of_slice, "gaps 2 of 10 queries with gaps"])
+    assert (found, cautions) == ([], [Caution("slice", "warning", of_slice), GAPS])
 
 
 @pytest.mark.parametrize(
@@ -170,7 +191,7 @@ def test_nothing_alarms_without_a_baseline() -> None:
         ({"alerts": {"on": ["slice"]}}, {}, "change is not in alerts.on"),
     ],
 )
-def test_demoted_changes_are_two_notices(
+def test_demoted_changes_are_two_cautions(
     sections: dict[str, Any], given: dict[str, Any], why: str | None
 ) -> None:
     all_of_it = "ndcg@10 -0.0200 [-0.0300, -0.0100] p=0.0200 all of production against the baseline"
@@ -178,14 +199,13 @@ def test_demoted_changes_are_two_notices(
     w = window("d1", alert=True, change=FELL, p_corrected=0.04)
     for windows, texts in ([], [all_of_it]), ([w], [all_of_it, one]):
         known = evidence(sections, change=change(FELL, alert=True), windows=windows, **given)
-        alerts, notices = alerts_of(known)
+        alerts, cautions = alerts_of(known)
+        changes = [caution.text for caution in cautions if caution.kind == "change"]
         assert [a.text for a in alerts if a.kind == "change"] == ([] if why else texts)
-        assert [note for note in notices if note.startswith("ndcg@10")] == (
-            [f"{all_of_it} (no alert: {why})"] if why else []
-        )
+        first = [f"{all_of_it} (no alert: {why})"] if why else []
         more = [f"likewise in 1 more, the last one {one}"] if why and windows else []
-        assert [note for note in notices if note.startswith("likewise")] == more
-    assert not any("ndcg@10" in note for note in alerts_of(evidence(sections, **given))[1])
+        assert changes == first + more
+    assert not any("ndcg@10" in caution.text for caution in alerts_of(evidence(sections, **given))[1])
 
 
 def test_a_window_alerts_by_itself_else_with_those_before_it() -> None:
@@ -233,12 +253,13 @@ def test_a_segment_alerts_where_it_matters_and_is_sure(
     if sections is SPLIT:
         sure = worst.confirmed is not None and worst.confirmed is not UNSURE
         text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
-    found, notices = alerts_of(evidence(sections, slices=[worst]))
-    assert ([alert.text for alert in found], notices) == (([text], []) if alerts else ([], [f"slice {text}"]))
+    found, cautions = alerts_of(evidence(sections, slices=[worst]))
+    demoted = Caution("slice", "warning", f"slice {text}")
+    assert ([alert.text for alert in found], cautions) == (([text], []) if alerts else ([], [demoted]))
 
 
 def test_a_segment_beyond_the_rest_and_under_a_changed_page() -> None:
     (alert,), _ = alerts_of(evidence(slices=[segment(FELL)]))
     assert alert.text == OF_IT.format(FELL)
-    found, notices = alerts_of(evidence(slices=[segment(FELL)], presentation=page("page")))
-    assert (found, notices[0]) == ([], f"slice {OF_IT.format(FELL)}")
+    found, cautions = alerts_of(evidence(slices=[segment(FELL)], presentation=page("page")))
+    assert (found, cautions[0].text) == ([], f"slice {OF_IT.format(FELL)}")

@@ -60,7 +60,7 @@ BY_USER = {"query_id": None, "user": "user", "timestamp": "ts"}
 def test_orphans_are_counted_in_the_window_in_which_they_happened(join: Any, tmp_path: Path) -> None:
     found = monitor(config(tmp_path / "e.parquet", **join), log=LOG)
     assert [(w.label, w.orphans) for w in found.windows] == [("2026-01-05", 2), ("2026-01-06", 1)]
-    assert next(f.count for f in found.findings if f.check == "orphan_event") == 4
+    assert next(f.count for f in found.log_checks if f.check == "orphan-event") == 4
     assert [w.event_rates for w in found.windows] == [
         {"click": 1.0, "buy": 1.0},
         {"click": 0.5, "buy": 0.0},
@@ -100,9 +100,9 @@ def test_the_files_say_it(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text(yaml.safe_dump(config(tmp_path / "e.parquet", **BY_USER)))
     out = tmp_path / "out"
     code, told, _ = ltr("monitor", tmp_path / "m.yaml", "--log", tmp_path / "log.parquet", "-o", out)
-    assert (code, "ALERT" in told) == (0, False)  # nothing to compare with: a finding, no alert
+    assert (code, "ALERT" in told) == (0, False)  # nothing to compare with: a caution, no alert
     document = json.loads((out / "report.json").read_text())
-    assert any(notice.startswith("orphan_event") for notice in document["notices"])
+    assert any(caution["kind"] == "orphan-event" for caution in document["cautions"])
     with (out / "windows.csv").open() as file:
         rows = list(csv.DictReader(file))
     kept = ("n_queries", "items_per_query", "relevant_share", "click_per_query", "buy_per_query", "orphan_events",

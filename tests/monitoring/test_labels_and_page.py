@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.labels import CAUTION
+from ltr_harness.monitoring.labels import CLICK_BIAS
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
@@ -70,7 +70,7 @@ def test_late_purchases_are_not_taken_for_a_drop() -> None:
     assert patient.healthy
     assert [w.status for w in patient.windows[-7:]] == ["immature"] * 7
     assert patient.n_immature > 0
-    assert "too young for labels" in patient.verdict.untold
+    assert "too young for labels" in patient.verdict.caution.text
 
 
 def test_without_maturity_the_fall_is_shown_and_called_immature() -> None:
@@ -87,7 +87,7 @@ def test_the_same_model_on_a_page_that_shows_more() -> None:
     assert found.presentation.changed
     assert found.presentation.signature == "page"
     assert found.verdict.cause == "presentation"
-    assert any(CAUTION in notice for notice in found.notices)
+    assert any(CLICK_BIAS in caution.text for caution in found.cautions)
     assert "change" not in {alert.kind for alert in found.alerts}
     weighted = watched({**CLICKS, "propensity": {"column": "examination"}}, examination=0.5)
     assert weighted.presentation is not None
@@ -168,7 +168,7 @@ def test_what_ips_dcg_says_is_said_in_its_own_direction() -> None:
     assert found.verdict.what.startswith("The ranking got better. IPS-DCG rose: 1.3087 -> 1.7912, +0.4825")
     assert "measurably" not in found.verdict.text
     assert found.verdict.cause == "improved"
-    assert any("(no alert: IPS-DCG did not fall)" in notice for notice in found.notices)
+    assert any("(no alert: IPS-DCG did not fall)" in caution.text for caution in found.cautions)
 
 
 def test_a_better_ranking_is_no_changed_page() -> None:

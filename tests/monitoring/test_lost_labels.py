@@ -62,7 +62,7 @@ def test_verdict_and_alerts_agree_on_an_outage() -> None:
     assert found.changes[0].alert
     assert found.verdict.where.startswith("Labels, not the ranking, changed")
     assert {alert.kind for alert in found.alerts} == {"label_rate", "contract"}
-    assert any("(no alert: labels are missing)" in notice for notice in found.notices)
+    assert any("(no alert: labels are missing)" in caution.text for caution in found.cautions)
 
 
 def shared_outage(seed: int, worse: bool) -> MonitorResult:

@@ -16,6 +16,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.logs.contract import Contract
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import json_schema
+from ltr_harness.monitoring.page import build_monitor_report
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -91,7 +92,7 @@ def test_what_is_no_table() -> None:
 def test_infinite_features_count_as_missing_and_are_told() -> None:
     rows = log(f=[np.inf, 1, 2, 3, -np.inf, np.nan])
     found = monitor(with_columns(features="f"), log=rows, baseline=rows)
-    assert next(f for f in found.findings if f.check == "feature_infinite").count == 2
+    assert next(f for f in found.log_checks if f.check == "feature-infinite").count == 2
     assert np.isfinite(found.drift[0].psi)
 
 
@@ -249,13 +250,13 @@ def test_rules_between_fields_say_what_is_wrong_and_what_was_expected(
 def test_examples_are_three_different_ones_however_the_log_is_read() -> None:
     bad = np.ones(40, dtype=bool)
     whole, pieces = Contract("production", "log"), Contract("production", "log")
-    whole.check("score_invalid", bad, lambda row: f"query {row // 10}")
+    whole.check("score-invalid", bad, lambda row: f"query {row // 10}")
     for part in range(8):
-        pieces.check("score_invalid", bad[:5], lambda row, first=5 * part: f"query {(first + row) // 10}")  # type: ignore[misc]
-    assert whole.findings[0].examples == pieces.findings[0].examples == ("query 0", "query 1", "query 2")
+        pieces.check("score-invalid", bad[:5], lambda row, first=5 * part: f"query {(first + row) // 10}")  # type: ignore[misc]
+    assert whole.log_checks[0].examples == pieces.log_checks[0].examples == ("query 0", "query 1", "query 2")
     for row in (30, 4, 100, 9):
-        whole.check("query_missing", np.ones(1, dtype=bool), lambda _, row=row: f"row {row}")  # type: ignore[misc]
-    assert whole.findings[0].examples == ("row 4", "row 9", "row 30")
+        whole.check("query-missing", np.ones(1, dtype=bool), lambda _, row=row: f"row {row}")  # type: ignore[misc]
+    assert whole.log_checks[0].examples == ("row 4", "row 9", "row 30")
 
 
 def test_a_missing_model_is_refused_before_any_log_is_read(tmp_path: Path) -> None:
@@ -280,7 +281,7 @@ def test_one_query_one_item_all_zero() -> None:
     one = pd.DataFrame({"query_id": ["q"], "item": ["i"], "rank": [1], "relevance": [1]})
     found = monitor(CONFIG, log=one)
     assert found.windows[0].means["ndcg@10"] == 1.0
-    assert {f.check for f in found.findings} == {"one_item", "shorter_than_k"}
+    assert {f.check for f in found.log_checks} == {"one-item", "shorter-than-k"}
     nothing = monitor(CONFIG, log=log(relevance=0))
     assert np.isnan(nothing.windows[0].means["ndcg@10"])
     assert nothing.windows[0].relevant_share == 0
@@ -300,15 +301,17 @@ def test_lists_shorter_than_k_are_as_long_as_they_are() -> None:
 
 def test_truncated_and_tied_ranks_are_warned_of() -> None:
     found = monitor(CONFIG, log=log(rank=[2, 3, 4, 1, 1, 2]))
-    assert {f.check: f.count for f in found.findings if f.severity == "warning"} == {
-        "rank_tied": 1,
-        "rank_gap": 1,
+    assert {f.check: f.count for f in found.log_checks if f.severity == "warning"} == {
+        "rank-tied": 1,
+        "rank-gap": 1,
     }
 
 
 def test_segments_that_change_within_a_query_are_warned_of() -> None:
     found = monitor(with_columns(segments=["country"]), log=log(country=list("DEDEEE")))
-    assert next(f for f in found.findings if f.check == "segment_varies").examples == ("query 'a' (country)",)
+    assert next(f for f in found.log_checks if f.check == "segment-varies").examples == (
+        "query 'a' (country)",
+    )
 
 
 def test_days_are_23_and_25_hours_long_when_clocks_change() -> None:
@@ -356,7 +359,14 @@ def test_constant_scores_alert_where_the_baseline_had_none() -> None:
     assert "contract" in {alert.kind for alert in found.alerts}
     quiet = monitor({**config, "alerts": {"on": []}}, log=table.assign(score=0.0), baseline=table)
     assert quiet.healthy
-    assert any("constant_score" in notice for notice in quiet.notices)
+    assert any(caution.kind == "constant-score" for caution in quiet.cautions)
+    constant = "300 of 300 queries have one score for all their items"
+    page = str(build_monitor_report(quiet).sections[0])
+    assert f"Caution: production: {constant}" in page
+    assert 'is the model answering at all?"' in page  # and no full stop behind the question
+    both = monitor(config, log=table.assign(score=0.0), baseline=table.assign(score=0.0))
+    assert {c.place for c in both.cautions if c.kind == "constant-score"} == {"production", "baseline"}
+    assert constant not in str(build_monitor_report(both).sections[0])  # the log's section has it
 
 
 def test_ids_may_be_numbers_and_null_segments_have_a_name() -> None:

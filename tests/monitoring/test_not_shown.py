@@ -82,7 +82,7 @@ def test_values_are_those_of_the_pool() -> None:
     for metric in METRICS:
         np.testing.assert_array_equal(columns_of(found, "metric")[metric], expected[metric].per_query)
     missed = int((week.shown == 0).sum())
-    [said] = [finding for finding in contract.findings if finding.check == "not_shown"]
+    [said] = [check for check in contract.log_checks if check.check == "not-shown"]
     assert (said.count, said.total, said.severity) == (missed, len(week), "note")
     assert f"{missed} of {len(week):,} rows were not shown; they have no rank and count in what" in str(said)
 
@@ -121,7 +121,7 @@ def test_more_purchases_elsewhere_are_a_fall() -> None:
     before, now = log(n=600, missed=0.1), log(seed=2, n=600, missed=0.9)
     result = monitor(SETTINGS, log=now, baseline=before)
     assert result.verdict.what.startswith("ndcg@10 fell: ")
-    assert {finding.log for finding in result.findings if finding.check == "not_shown"} == {
+    assert {check.log for check in result.log_checks if check.check == "not-shown"} == {
         "production",
         "baseline",
     }
@@ -137,7 +137,7 @@ def test_queries_that_were_shown_nothing_are_left_out_and_counted() -> None:
     found, contract = table_of(week)
     assert len(found) == 37
     assert not set(lost) & set(found["query_id"])
-    [said] = [finding for finding in contract.findings if finding.check == "nothing_shown"]
+    [said] = [check for check in contract.log_checks if check.check == "nothing-shown"]
     assert (said.count, said.total, said.severity) == (3, 40, "warning")
     nothing, _ = table_of(week[week["query"].isin(lost)])
     assert nothing is None

@@ -72,7 +72,7 @@ def test_ties_never_exceed_one_and_do_not_depend_on_the_order_of_rows() -> None:
     for seed in range(6):
         found = monitor(config, log=rows.sample(frac=1, random_state=seed))
         seen.add(tuple(found.windows[0].means.values()))
-        tied = next(f for f in found.findings if f.check == "score_tied")
+        tied = next(f for f in found.log_checks if f.check == "score-tied")
         assert tied.share == 1.0
     assert seen == {(1.0, 1.0, 1.0, 1.0)}
 
@@ -91,7 +91,7 @@ def test_rank_and_score_give_the_same_numbers() -> None:
     by_rank = monitor({**SYNTHETIC, "columns": columns}, log=table)
     assert [w.means for w in by_score.windows] == [w.means for w in by_rank.windows]
     both = monitor({**SYNTHETIC, "columns": {**columns, "score": "score"}}, log=table)
-    assert not [f for f in both.findings if f.severity == "warning"]
+    assert not [f for f in both.log_checks if f.severity == "warning"]
 
 
 def test_rank_and_score_that_disagree_are_told_with_examples() -> None:
@@ -100,9 +100,9 @@ def test_rank_and_score_that_disagree_are_told_with_examples() -> None:
     table.loc[table["request_id"].isin(first), "score"] *= -1
     columns = {**SYNTHETIC["columns"], "rank": "position"}
     found = monitor({**SYNTHETIC, "columns": columns}, log=table)
-    finding = next(f for f in found.findings if f.check == "rank_and_score")
-    assert (finding.severity, finding.count, finding.total) == ("warning", 5, 60)
-    assert finding.examples == tuple(f"query '{name}'" for name in first[:3])
+    check = next(f for f in found.log_checks if f.check == "rank-and-score")
+    assert (check.severity, check.count, check.total) == ("warning", 5, 60)
+    assert check.examples == tuple(f"query '{name}'" for name in first[:3])
 
 
 def report_bytes(log: Any, baseline: Any, folder: Path, **options: Any) -> dict[str, bytes]:

@@ -88,8 +88,8 @@ def test_rows_without_a_label(rule: str, mrr: float, tmp_path: Path) -> None:
     found = monitor(config, log=partly())
     assert found.windows[0].means["mrr"] == mrr
     assert found.windows[0].n_defined == 1  # b has no label at all
-    finding = next(f for f in found.findings if f.check == "grade_missing")
-    assert (finding.severity, finding.count, finding.total) == ("warning", 4, 6)
+    check = next(f for f in found.log_checks if f.check == "grade-missing")
+    assert (check.severity, check.count, check.total) == ("warning", 4, 6)
     write_monitor_report(found, tmp_path)
     assert "Labels cover 33.3% of production's rows" in (tmp_path / "report.md").read_text(encoding="utf-8")
 
@@ -114,5 +114,5 @@ def test_labels_that_cover_less_than_before_raise_an_alert() -> None:
         "relevance": {"unlabelled": "ignore"},
     }
     found = monitor(config, log=gone, baseline=full)
-    assert any("grade_missing" in str(alert) for alert in found.alerts)
+    assert any("grade-missing" in str(alert) for alert in found.alerts)
     assert monitor(config, log=gone, baseline=gone).healthy

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.labels import CAUTION
+from ltr_harness.monitoring.labels import CLICK_BIAS
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,9 @@ def test_the_same_model_on_a_page_that_shows_more() -> None:
     )  # unbiased for DCG
     assert seen.ips_before == pytest.approx(2.21, abs=0.02)
     assert seen.ips.low < 0 < seen.ips.high
-    assert any("presentation changed" in notice and CAUTION in notice for notice in found.notices)
+    assert any(
+        "presentation changed" in caution.text and CLICK_BIAS in caution.text for caution in found.cautions
+    )
     assert found.healthy
     assert found.verdict.cause == "presentation"
     by_clicks = monitor({**CONFIG, "propensity": None}, log=now.log, baseline=before.log)

@@ -375,7 +375,7 @@ def test_an_alert_needs_more_than_chance(n: int, alert: bool) -> None:
 def test_without_its_kind_it_is_a_notice() -> None:
     result = found(log_of(OTHER.score), alerts={"on": ["change"]})
     assert result.healthy
-    assert any(f"differ from the score of {OLD.path.name}" in notice for notice in result.notices)
+    assert any(f"differ from the score of {OLD.path.name}" in caution.text for caution in result.cautions)
 
 
 def test_users_count_together() -> None:

@@ -207,7 +207,7 @@ def test_an_event_log_is_joined_in_batches(
     found = monitor(joined(table, tmp_path), log=table)
     assert [w.means for w in found.windows] == [w.means for w in columns.windows]
     assert [w.event_rates for w in found.windows] == [w.event_rates for w in columns.windows]
-    orphan = next(f for f in found.findings if f.check == "orphan_event")
+    orphan = next(f for f in found.log_checks if f.check == "orphan-event")
     events = int(table["click"].to_numpy().sum() + table["buy"].to_numpy().sum())
     assert (orphan.count, orphan.total) == (7, events + 7)
 
@@ -245,7 +245,7 @@ def test_the_baseline_may_have_events_of_its_own(table: pa.Table, baseline: pa.T
     theirs = joined(baseline, tmp_path / "b")["relevance"]["event_log"]["path"]
     config["relevance"]["event_log"]["baseline_path"] = theirs
     found = monitor(config, log=table, baseline=baseline)
-    assert {f.log: f.count for f in found.findings if f.check == "orphan_event"} == {
+    assert {f.log: f.count for f in found.log_checks if f.check == "orphan-event"} == {
         "production": 7,
         "baseline": 7,
     }

@@ -139,7 +139,7 @@ def test_rows_to_verdict(plant: dict[str, Any], features: bool, days: int, least
     seven, some do in 57 % of runs, 11 of these 20; 8 are 1.6 standard deviations of such a count below. (It was 18 of
     20 when days were taken to be alike, and half of the healthy runs with days that differ had alerts too.)
 
-    Days together are seen in time in 18 of 20 runs from a baseline of 28 days, which is what the notice beside an
+    Days together are seen in time in 18 of 20 runs from a baseline of 28 days, which is what the caution beside an
     alert asks for. 14 days do not show whether neighbouring days are correlated: seen in 45 of 60 such runs, 15 of 20,
     of which 12 are 1.6 standard deviations below. (It was 57 of 60 when days were taken to be uncorrelated, and a
     fifth of the healthy runs with correlated days had alerts too.) The slice is an alert in every run.

@@ -199,7 +199,7 @@ def test_pages_of_a_query_follow_each_other(tmp_path: Path) -> None:
 def test_events_that_belong_to_nothing_shown_are_counted(tmp_path: Path) -> None:
     lost = [event("q1", "click", "nowhere"), event(None, "purchase", "a")]
     found = monitor(SETTINGS, log=written(tmp_path, QUERIES, EVENTS + lost))
-    (orphans,) = (f for f in found.findings if f.check == "orphan_event")
+    (orphans,) = (f for f in found.log_checks if f.check == "orphan-event")
     assert (orphans.count, orphans.total) == (2, 5)  # the hover is no event that counts
     assert found.windows[0].orphans == 2
 
@@ -327,7 +327,7 @@ def test_events_alone_are_an_event_log_of_any_table(layout: str, tmp_path: Path)
     settings = {"columns": {"rank": "rank", "item_id": "sku"}, "relevance": rule, "metrics": ["mrr@10"]}
     found = monitor(settings, log=log)
     assert found.windows[0].means["mrr@10"] == MRR
-    assert not any(f.check == "unknown_event" for f in found.findings)
+    assert not any(f.check == "unknown-event" for f in found.log_checks)
     data = from_frame(log, document_id="sku", position="rank", features=["price"], relevance=rule)
     assert data.labels.tolist() == [0, 1, 0, 1, 0, 4, 0, 0]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import Caution, UsageError
 from ltr_harness.monitoring.calendar import correlation_of_neighbours, share_of_variance
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.stats.two_samples import Sample
@@ -51,7 +51,7 @@ def test_days_that_the_baseline_never_saw_are_not_compared(query_table: Table, a
     assert found.changes[0].production.n == 10 * 200
     assert [w.status for w in found.windows] == (["tested"] * 5 + ["untested"] * 2) * 2
     said = "the baseline has no Saturday, Sunday: these days are shown and not compared"
-    assert any(notice.startswith(said) for notice in found.notices)
+    assert any(caution.text.startswith(said) for caution in found.cautions)
     weekly = analyse(query_table(values, days=day), before, windows={"size": "7d"})
     assert [w.change.value for w in weekly.windows if w.change] == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)
     worse, day = weeks(WEEKEND - 0.1 * (np.arange(14) == 8), np.arange(14))
@@ -67,7 +67,7 @@ def test_a_short_baseline_is_compared_and_said(query_table: Table, analyse: Anal
     found = analyse(query_table(values, days=day), before)
     assert not found.healthy
     said = "the baseline has no Wednesday, Thursday: ordinary differences of these days count as change"
-    assert any(notice.startswith(said) for notice in found.notices)
+    assert any(caution.text.startswith(said) for caution in found.cautions)
 
 
 def test_of_a_weekend_alone_nothing_can_be_said(query_table: Table, analyse: Analyse) -> None:
@@ -129,14 +129,15 @@ def test_an_alert_from_few_days_says_what_it_leaves_open(query_table: Table, ana
         day = np.repeat(np.arange(days), 50)
         values = 0.7 + np.where(np.arange(day.size) % 2, 0.01, -0.01)
         before = query_table(values, days=day, prefix="b")
-        notice = (
+        text = (
             "14 days of the baseline are too few for the correlation of neighbouring days: an alert may "
-            "be a run of bad days; expected 28 in the baseline"
+            "be a run of bad days"
         )
+        caution = Caution("few-days", "warning", text, "give the baseline 28 days")
         for drop in 0.1, 0.0:
             found = analyse(query_table(values - drop, days=day), before)
             assert found.healthy == (drop == 0.0)
-            assert (notice in found.notices) == (said and drop > 0)
+            assert (caution in found.cautions) == (said and drop > 0)
 
 
 def hanging(random: np.random.Generator, days: int, r: float, sd: float) -> np.ndarray[Any, Any]:
@@ -164,7 +165,9 @@ def test_days_that_hang_together_are_no_alarm(
             tables.append(query_table(values, days=day, prefix=prefix))
         found = analyse(*tables, **EVERY)
         alarmed += not found.healthy
-        unsaid += not (found.healthy or any("correlation of neighbouring" in n for n in found.notices))
+        unsaid += not (
+            found.healthy or any("correlation of neighbouring" in caution.text for caution in found.cautions)
+        )
     assert (unsaid == 0) if days == 14 else (unsaid <= few(runs))
     assert alarmed <= (few(runs) if days > 14 else 0.15 * runs), alarmed
 
@@ -180,7 +183,7 @@ def test_few_users_are_told(query_table: Table, analyse: Analyse) -> None:
         tables = [query_table(values, cluster=[f"{p}{u}" for u in user], prefix=p) for p in "nb"]
         found = analyse(*tables)
         told = "few users decide: together they are worth about 2 of one size"
-        assert (told in found.verdict.untold.lower()) == few
+        assert (told in found.verdict.caution.text.lower()) == few
         freedom = found.changes[0].difference.freedom
         assert freedom < 5 if few else freedom == pytest.approx(198)
 
@@ -201,7 +204,7 @@ def test_the_interval_covers_where_few_users_decide(large: int, query_table: Tab
             tables.append(query_table(values, cluster=[f"{p}{u}" for u in user], prefix=p))
         found = analyse(*tables, **EVERY)
         covered += found.changes[0].difference.low < 0 < found.changes[0].difference.high
-        assert "ew users decide" in found.verdict.untold
+        assert "ew users decide" in found.verdict.caution.text
     assert covered >= runs - few(runs)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from ltr_harness.logs.contract import LogFinding
-from ltr_harness.monitoring.labels import CAUTION, LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
+from ltr_harness.errors import Caution, Severity
+from ltr_harness.logs.contract import LogCheck
+from ltr_harness.monitoring.labels import CLICK_BIAS, LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
 from ltr_harness.monitoring.result import FeatureDrift, Presentation, Split, Verdict
 from ltr_harness.monitoring.verdict import _explains, cause_of, verdict_of
 from ltr_harness.stats.two_samples import Estimate
@@ -32,20 +33,20 @@ STILL_NUMBERS = "0.8000 -> 0.8100, +0.0100 [-0.0200, +0.0400]"
 STILL_TEXT = f"ndcg@10 did not measurably change: {STILL_NUMBERS}."
 EVERYWHERE = "No segments or features were named in which to look for the cause."
 SLICED = "It is worst in country=D (0.800 -> 0.700, 10.0 % of queries)."
-WARNING = LogFinding("gaps", "warning", "production", 2, 9, "queries", "queries with gaps", ())
+WARNING = LogCheck("rank-gap", "warning", "production", 2, 9, "queries", "queries with gaps", ())
 ALIKE = "It changed about equally everywhere: no segment stands out."
 ALIKE_AND_DRIFT = f"{ALIKE} Not explained by feature drift."
 LOST = "Labels were lost, or other documents are retrieved: their order is not what changed."
 PIPELINE = "Labels, not the ranking, changed; look at the event pipeline first."
 CLICKS: dict[str, Any] = {"relevance": {"events": {"click": 1}}}
-CAPITAL = f"{CAUTION[0].upper()}{CAUTION[1:]}"
+CAPITAL = f"{CLICK_BIAS[0].upper()}{CLICK_BIAS[1:]}"
 
 
 def test_nothing_to_compare_with() -> None:
     said = "Nothing to compare with: no baseline was given."
-    assert verdict_of(evidence(change=None)) == Verdict("none", said, "", "")
+    assert verdict_of(evidence(change=None)) == Verdict("none", said, "", None)
     where = "It is worst in country=D (0.700, -0.020 against the rest, 10.0 % of queries)."
-    assert verdict_of(evidence(change=None, slices=[segment(FELL)])) == Verdict("none", said, where, "")
+    assert verdict_of(evidence(change=None, slices=[segment(FELL)])) == Verdict("none", said, where, None)
 
 
 @pytest.mark.parametrize(
@@ -83,18 +84,18 @@ def test_nothing_to_compare_with() -> None:
 )
 def test_what_moved(given: dict[str, Any], cause: str, what: str) -> None:
     where = EVERYWHERE if cause == "everywhere" else ""
-    assert verdict_of(evidence(**given)) == Verdict(cause, what, where, "")
+    assert verdict_of(evidence(**given)) == Verdict(cause, what, where, None)
 
 
 def test_what_is_told_where_nothing_moved() -> None:
     known: dict[str, Any] = {"change": change(STILL), "warnings": [WARNING]}
     log = "The log itself differs from the baseline's: 2 of 9 queries with gaps."
-    assert verdict_of(evidence(**known)) == Verdict("contract", STILL_TEXT, log, "")
+    assert verdict_of(evidence(**known)) == Verdict("contract", STILL_TEXT, log, None)
     known["drift"] = [drift("f3", broken="is missing"), drift("f7", broken="is 0")]
     broke = "An input broke: f3 is missing; f7 is 0."
-    assert verdict_of(evidence(**known)) == Verdict("input", STILL_TEXT, broke, "")
+    assert verdict_of(evidence(**known)) == Verdict("input", STILL_TEXT, broke, None)
     known["slices"] = [segment(FELL)]
-    assert verdict_of(evidence(**known)) == Verdict("slice", STILL_TEXT, SLICED, "")
+    assert verdict_of(evidence(**known)) == Verdict("slice", STILL_TEXT, SLICED, None)
 
 
 @pytest.mark.parametrize("moved", [{"change": change(FELL, alert=True)}, {"change": change(FELL)}])
@@ -103,12 +104,12 @@ def test_a_changed_page_comes_before_the_ranking(moved: dict[str, Any]) -> None:
     assert found.cause == "presentation"
     assert found.what.startswith(FELL_TEXT)
     assert found.where.startswith("Positives at rank 1 are as frequent as before")
-    assert found.untold == f"Without propensities the two cannot be told apart: {CAUTION}."
+    assert found.caution == cannot_tell(f"Without propensities the two cannot be told apart: {CLICK_BIAS}.")
 
 
 def test_a_changed_page_in_one_window_and_in_none() -> None:
     known: dict[str, Any] = {"change": change(STILL), "presentation": page("page")}
-    assert verdict_of(evidence(**known)) == Verdict("healthy", STILL_TEXT, "", "")
+    assert verdict_of(evidence(**known)) == Verdict("healthy", STILL_TEXT, "", None)
     assert verdict_of(evidence(windows=[window("d1", alert=True)], **known)).cause == "presentation"
 
 
@@ -138,7 +139,7 @@ def test_ips_dcg_tells_page_from_ranking(seen: Presentation, said: str) -> None:
     ):
         found = verdict_of(evidence(presentation=seen, **given))
         assert found.what == f"{said.format(seen.ips)} clicks, {moved}"
-        assert found.untold == f"{CAPITAL}; IPS-DCG holds as far as the propensities do."
+        assert found.caution == cannot_tell(f"{CAPITAL}; IPS-DCG holds as far as the propensities do.")
         worse = "everywhere" if moved == STILL_TEXT else "slice"
         causes = {"The page": "presentation", "The ranking got better": "improved", "The ranking": worse}
         assert found.cause == next(
@@ -165,8 +166,8 @@ def test_the_label_test_nearest_to_the_labels_is_told() -> None:
     ):
         found = verdict_of(evidence(labels=tests[:n], change=change(STILL)))
         what = f"Label outage: {name} went from 0.500 to 0.250."
-        untold = f"The metric is unreliable meanwhile, up or down: {STILL_TEXT}"
-        assert found == Verdict("labels", what, where, untold)
+        caution = cannot_tell(f"The metric is unreliable meanwhile, up or down: {STILL_TEXT}")
+        assert found == Verdict("labels", what, where, caution)
     events = verdict_of(evidence(CLICKS, labels=tests[:1], change=change(STILL)))
     assert events.where == PIPELINE
 
@@ -175,17 +176,19 @@ def test_labels_that_are_still_arriving() -> None:
     found = verdict_of(evidence(labels=[labels("clicks")], labels_arriving=True, change=change(STILL)))
     assert found.cause == "immature"
     assert found.what.startswith("Labels are still arriving: clicks went from 0.500 to 0.250, lower in every")
-    assert found.untold == f"Whether the ranking changed there cannot be tested yet: {STILL_TEXT}"
+    text = f"Whether the ranking changed there cannot be tested yet: {STILL_TEXT}"
+    assert found.caution == cannot_tell(text)
 
 
 def test_fewer_labels_beside_a_changed_page_or_ranking() -> None:
     fewer = "Fewer labels came in as well: clicks went from 0.500 to 0.250, not evenly over the ranks."
+    clicks = cannot_tell(f"{CAPITAL}.")
     fell = {"labels": [labels("clicks")], "change": change(FELL, alert=True)}
     assert verdict_of(evidence(presentation=page("page"), **fell)) == Verdict(
-        "presentation", f"{FELL_TEXT}.", f"The page changed, or the ranking did. {fewer}", f"{CAPITAL}."
+        "presentation", f"{FELL_TEXT}.", f"The page changed, or the ranking did. {fewer}", clicks
     )
     assert verdict_of(evidence(presentation=page("ranking"), **fell)) == Verdict(
-        "everywhere", f"{FELL_TEXT}.", f"{EVERYWHERE} {fewer}", f"{CAPITAL}."
+        "everywhere", f"{FELL_TEXT}.", f"{EVERYWHERE} {fewer}", clicks
     )
     still = fell | {"change": change(STILL)}
     for given in (
@@ -197,31 +200,41 @@ def test_fewer_labels_beside_a_changed_page_or_ranking() -> None:
         assert verdict_of(evidence(**given)).cause == "labels"
 
 
+def cannot_tell(text: str, severity: Severity = "warning") -> Caution:
+    return Caution("cannot-tell", severity, text)
+
+
 def test_what_cannot_be_told() -> None:
     windows = [window("d1", status="small"), window("d2"), window("d3", status="small")]
     other = change(STILL, method="Welch, different queries")
-    for sections, given, untold in (
-        ({}, {"n_immature": 1}, "1 query is left out, too young for labels."),
+    parts: tuple[tuple[dict[str, Any], dict[str, Any], Severity, str], ...] = (
+        ({}, {"n_immature": 1}, "note", "1 query is left out, too young for labels."),
         (
             {},
             {"change": other},
+            "note",
             "The periods hold different queries, a weaker test than scoring the same ones twice.",
         ),
         (
             {},
             {"days_unknown": True},
+            "warning",
             "Day-to-day variation is unknown, so ordinary differences count as change.",
         ),
-        (CLICKS, {}, f"{CAPITAL}."),
+        (CLICKS, {}, "warning", f"{CAPITAL}."),
+        (CLICKS, {"n_immature": 1}, "warning", f"1 query is left out, too young for labels; {CLICK_BIAS}."),
         (
             {},
             {"windows": windows, "n_immature": 2},
+            "note",
             "2 queries are left out, too young for labels; 2 windows are not tested, with fewer than 200 queries: a "
             "longer windows.size tests more of them.",
         ),
-    ):
+    )
+    for sections, given, severity, text in parts:
         known: dict[str, Any] = {"change": change(STILL), **given}
-        assert verdict_of(evidence(sections, **known)).untold == untold
+        assert verdict_of(evidence(sections, **known)).caution == cannot_tell(text, severity)
+    assert verdict_of(evidence(change=change(STILL))).caution is None
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,9 @@ def test_a_clock_that_is_wrong_does_not_make_labels_old(
     )
     statuses = [w.status for w in found.windows]
     assert statuses == ["tested"] * 7 + ["immature"] * 7 + ["stray"] * len(strays)
-    assert [f.count for f in found.findings if f.check == "time_stray"] == ([len(strays)] if strays else [])
-    assert "too young" in found.verdict.untold
-    assert f"{found.n_immature:,} queries are left out, too young" in found.verdict.untold
+    assert [f.count for f in found.log_checks if f.check == "time-stray"] == ([len(strays)] if strays else [])
+    assert "too young" in found.verdict.caution.text
+    assert f"{found.n_immature:,} queries are left out, too young" in found.verdict.caution.text
     assert abs(found.n_immature - 7 * 60) < 60
 
 
@@ -135,7 +135,7 @@ def test_the_first_hour_of_today_is_no_stray(query_table: Table, analyse: Analys
     """A job that runs at half past midnight: a window with little in it, next to the others."""
     found = analyse(fortnight(query_table, [14.01]), None, windows={"min_queries": 20})
     assert found.windows[-1].status == "small"
-    assert not [f for f in found.findings if f.check == "time_stray"]
+    assert not [f for f in found.log_checks if f.check == "time-stray"]
     night = analyse(at_days(query_table([0.5, 0.6]), [0.0, 200.0]), None, windows={"min_queries": 1})
     assert [w.status for w in night.windows] == ["untested", "untested"]  # two of two are no exception
 
@@ -158,7 +158,7 @@ def test_a_stray_time_is_told_on_the_page_and_kept_out_of_the_history(tmp_path: 
     }
     found = monitor(settings_, log=log, history=tmp_path)
     assert any(
-        "1 of 421 queries lie apart from the rest of the log in time" in str(f) for f in found.findings
+        "1 of 421 queries lie apart from the rest of the log in time" in str(f) for f in found.log_checks
     )
     text = next(tmp_path.glob("*.json")).read_text()
     assert "2027-12" not in text

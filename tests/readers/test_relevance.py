@@ -141,7 +141,8 @@ def test_lists_of_events_and_events_that_nobody_named() -> None:
     data = from_frame(rows, features=["price"], relevance={"events": WEIGHTS, "list_column": "what"})
     assert data.labels.tolist() == [1.0, 4.0, 0.0]
     assert str(data.cautions[-1]) == (
-        "relevance: 1 of 4 events have names that the rule does not have, such as 'share'"
+        "relevance: 1 of 4 events have names that the rule does not have, such as 'share'; "
+        "add them to relevance.events, or to negative"
     )
     with pytest.raises(DataError, match="event 'bought' never happens; known: buy, click, share"):
         from_frame(rows, features=["price"], relevance={"events": {"bought": 1}, "list_column": "what"})

@@ -140,19 +140,21 @@ def test_what_nobody_looked_at_is_counted_apart() -> None:
     rule = {"events": {"click": 1}, "unseen": "ignore_below_last_click"}
     config = {"columns": {"rank": "rank"}, "relevance": rule}
     found = monitor({**config, "metrics": ["precision@3"]}, log=rows)
-    assert {f.check: (f.count, f.total) for f in found.findings if f.severity == "note"} == {
-        "no_event": (2, 5),  # rank 1 of q, and r, of which nobody knows how far it was read
-        "not_judged": (2, 5),
-        "one_item": (1, 2),
-        "shorter_than_k": (1, 2),
+    assert {f.check: (f.count, f.total) for f in found.log_checks if f.severity == "note"} == {
+        "no-event": (2, 5),  # rank 1 of q, and r, of which nobody knows how far it was read
+        "not-judged": (2, 5),
+        "one-item": (1, 2),
+        "shorter-than-k": (1, 2),
     }
     page = "".join(str(block) for section in build_monitor_report(found).sections for block in section.blocks)
     assert "20.0% of production's rows" in page
     assert "40.0% lie below the last one of their list and are not judged" in page
-    assert not any("moves none" in notice for notice in found.notices)
+    assert not any("moves none" in caution.text for caution in found.cautions)
     for metrics in (["ndcg@3"], ["mrr", "map@5", "recall@2"]):
         found = monitor({**config, "metrics": metrics}, log=rows)
-        assert any("unseen: ignore_below_last_click moves none of" in notice for notice in found.notices)
+        assert any(
+            "unseen: ignore_below_last_click moves none of" in caution.text for caution in found.cautions
+        )
 
 
 def test_items_that_tie_with_the_last_click_were_judged() -> None:
@@ -303,8 +305,8 @@ def test_unknown_events_are_counted(lists: pd.DataFrame) -> None:
         },
         log=lists,
     )
-    finding = next(f for f in found.findings if f.check == "unknown_event")
-    assert (finding.count, finding.total, finding.examples) == (3, 7, ("'buy'", "'favorite'"))
+    check = next(f for f in found.log_checks if f.check == "unknown-event")
+    assert (check.count, check.total, check.examples) == (3, 7, ("'buy'", "'favorite'"))
 
 
 def test_lists_may_be_text(lists: pd.DataFrame) -> None:
@@ -331,7 +333,7 @@ def test_a_long_event_table_is_joined_by_query_and_item(lists: pd.DataFrame, tmp
     }
     found = monitor(config, log=lists)
     assert found.windows[0].means["ndcg@5"] == pytest.approx(0.68128, abs=5e-6)
-    orphan = next(f for f in found.findings if f.check == "orphan_event")
+    orphan = next(f for f in found.log_checks if f.check == "orphan-event")
     assert (orphan.count, orphan.total) == (1, 8)
 
 
@@ -362,7 +364,7 @@ def test_the_last_touch_within_the_window_gets_the_event(tmp_path: Path) -> None
     }
     found = monitor(config, log=log)
     assert sum(w.relevant_share * w.n_queries for w in found.windows) == 2
-    assert next(f for f in found.findings if f.check == "orphan_event").count == 2
+    assert next(f for f in found.log_checks if f.check == "orphan-event").count == 2
 
 
 def test_event_columns_in_arrow_lists() -> None:

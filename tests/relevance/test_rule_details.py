@@ -101,8 +101,8 @@ def test_a_log_that_loses_its_dwell_times_raises_an_alert() -> None:
     config = {**with_rule(dwell={"column": "dwell_s"}), "metrics": ["ndcg@3"]}
     assert monitor(config, log=rows, baseline=rows).healthy
     lost = monitor(config, log=rows.assign(dwell_s=np.nan), baseline=rows)
-    finding = next(f for f in lost.findings if f.check == "dwell_missing")
-    assert (finding.count, finding.total, finding.severity) == (250, 750, "warning")
+    check = next(f for f in lost.log_checks if f.check == "dwell-missing")
+    assert (check.count, check.total, check.severity) == (250, 750, "warning")
     assert "contract" in {alert.kind for alert in lost.alerts}
 
 
@@ -206,9 +206,12 @@ def test_counting_events_with_exponential_gain_is_warned_of() -> None:
     counted = with_rule(mode="sum")
     told = "three events gain 7"
     rows = one_list(click=[1, 0, 0])
-    assert any(told in n for n in monitor({**counted, "metrics": ["ndcg@3"]}, log=rows).notices)
+    assert any(
+        told in caution.text for caution in monitor({**counted, "metrics": ["ndcg@3"]}, log=rows).cautions
+    )
     assert not any(
-        told in n for n in monitor({**counted, "metrics": ["ndcg(gain=linear)@3"]}, log=rows).notices
+        told in caution.text
+        for caution in monitor({**counted, "metrics": ["ndcg(gain=linear)@3"]}, log=rows).cautions
     )
 
 
@@ -217,7 +220,7 @@ def test_counting_events_with_exponential_gain_is_warned_of() -> None:
 
 def test_how_much_the_events_cover_is_said_before_any_number_is_read(tmp_path: Path) -> None:
     found = monitor(CLICKS, log=one_list(click=[0, 1, 0]))
-    note = next(f for f in found.findings if f.check == "no_event")
+    note = next(f for f in found.log_checks if f.check == "no-event")
     assert (note.severity, note.count, note.total) == ("note", 2, 3)
     write_monitor_report(found, tmp_path)
     page = (tmp_path / "report.md").read_text(encoding="utf-8")

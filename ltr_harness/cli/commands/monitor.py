@@ -130,7 +130,7 @@ def _say(watched: "Watched", output: Path | None, per_query: bool, quiet: bool) 
         say(result.arms.verdict)
     if told:
         verdict = result.verdict
-        if reasons := " ".join(part for part in (verdict.where, verdict.untold) if part):
+        if reasons := " ".join(part for part in (verdict.where, str(verdict.caution or "")) if part):
             say(reasons, err=True)
         if output is not None:
             say(f"report: {output / 'report.html'}", err=True)
