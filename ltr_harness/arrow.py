@@ -17,6 +17,8 @@ from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce, means_of
 from ltr_harness.metrics.core.grammar import as_list
 
+__all__ = ["means", "merge", "per_query", "per_query_of"]
+
 QUERY, ROWS, RELEVANT, WEIGHT = FACTS = ("query_id", "rows", "n_relevant", "query_weight")
 """Columns of results besides the metrics'."""
 _ROLES = {"query": "query_id", "label": "label", "score": "score"}

@@ -66,7 +66,7 @@ class Catalog:
             place, base = name.rpartition(":")[0] or name, load_target(self.base)
             if not (isinstance(target, type) and issubclass(target, base)):
                 found = f"{getattr(target, '__name__', type(target).__name__)} is not a {self.family}"
-                raise error(f"{place}: {found}; expected a subclass of {base.__module__}.{base.__name__}")
+                raise error(f"{place}: {found}; expected a subclass of {self.base.replace(':', '.')}")
             require_methods(target, place, error)
         return target
 

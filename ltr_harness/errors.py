@@ -21,6 +21,22 @@ from typing import Any, Literal, Self
 
 from ltr_harness.wording import printable
 
+__all__ = [
+    "Caution",
+    "ConfigError",
+    "DataError",
+    "GateError",
+    "HarnessError",
+    "MetricError",
+    "MissingExtraError",
+    "NotComparableError",
+    "Problem",
+    "RankerError",
+    "Severity",
+    "TrainingError",
+    "UsageError",
+]
+
 MAIN_GUARD = (
     'in a script, call this below `if __name__ == "__main__":`, because new processes import the script'
 )
@@ -67,7 +83,7 @@ class Caution:
 
     Attributes:
         kind: the name of what was looked for, such as ``query-in-two-folds``; names stay from version to version.
-        severity: how much it matters, see `SEVERITIES`.
+        severity: how much it matters, see `Severity`.
         text: what was found, and what it does to the numbers.
         cure: what to do about it; empty where nothing can or need be done.
         place: the split, fold, model, metric or log it is about; empty for the result as a whole.
@@ -106,7 +122,14 @@ class HarnessError(Exception):
 
     @classmethod
     def at(cls, place: object, found: str, expected: str = "", cure: str = "") -> Self:
-        """The error of one problem, at a place such as a path; see `Problem`."""
+        """The error of one problem.
+
+        Args:
+            place: where it was found, such as a path.
+            found: what was found there.
+            expected: what should be there.
+            cure: what to do.
+        """
         return cls(Problem(str(place), found, expected, cure))
 
     @classmethod

@@ -25,6 +25,8 @@ except ModuleNotFoundError:
     found = "ltr_harness.sklearn needs scikit-learn"
     raise MissingExtraError(f"{found}; install with: pip install scikit-learn") from None
 
+__all__ = ["QueryKFold", "flaml_metric", "scorer"]
+
 _ROUTED = "qid=… or groups=… by metadata routing: sklearn.set_config(enable_metadata_routing=True)"
 
 
@@ -54,7 +56,7 @@ def scorer(metric: Metric | str, column: str | int = "qid", judgments: Judgments
 
     Example:
         >>> import numpy as np
-        >>> from ltr_harness.groups import QueryGroups
+        >>> from ltr_harness import QueryGroups
         >>> class FirstFeature:
         ...     def predict(self, X):
         ...         return X[:, 0]

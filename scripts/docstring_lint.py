@@ -14,8 +14,9 @@ import re
 import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
-REFERENCE = sorted((PACKAGE.parent / "docs" / "reference").glob("python-*.md"))
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "ltr_harness"
+REFERENCE = sorted((ROOT / "docs" / "reference").glob("python-*.md"))
 EXTENSION_BASES = {"rankers/ranker.py", "readers/reader.py"}
 ARRAY = re.compile(r"\b(NDArray|ArrayLike|ndarray)\b")
 SHAPE = re.compile(r"\([nmkN\d]\w*[^)]*\)|\bany shape\b|\bscalar\b")
@@ -82,11 +83,14 @@ def public_functions(tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
 
 
 def documented_names() -> dict[str, tuple[str, ...]]:
-    """The functions and classes of the reference's pages, with the modules that they are documented in."""
+    """The functions and classes of the reference's pages, with the modules that they are defined in."""
     pages = "".join(page.read_text(encoding="utf-8") for page in REFERENCE)
     modules: dict[str, tuple[str, ...]] = {}
     for module, name in re.findall(r"^::: (\S+)\.(\w+)$", pages, re.M):
-        modules[name] = (*modules.get(name, ()), module)
+        stub = ROOT / module.replace(".", "/") / "__init__.pyi"
+        lines = stub.read_text(encoding="utf-8") if stub.is_file() else ""
+        offered = re.search(rf"^from (\S+) import {name} as", lines, re.M)
+        modules[name] = (*modules.get(name, ()), offered[1] if offered else module)
     return modules
 
 
@@ -103,7 +107,6 @@ def main() -> int:
         whole = wholly_documented(path.relative_to(PACKAGE))
         module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
         for name, function in public_functions(ast.parse(path.read_text(encoding="utf-8"))):
-            # a name may be defined below the package that documents it
             if not whole and not module.startswith(documented.get(name.split(".")[0], ("-",))):
                 continue
             for problem in problems(function):

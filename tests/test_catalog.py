@@ -119,8 +119,8 @@ class TestOwnClasses:
             ("readers", "HalfAReader", "HalfAReader does not define read; expected the methods of Reader"),
             ("metrics", "HalfAMetric", "HalfAMetric does not define prepare"),
             ("metrics", "NoDivisor", "NoDivisor does not define divisor"),
-            ("rankers", "Stranger", "Stranger is not a ranker; expected a subclass of ltr_harness.rankers.ranker"),
-            ("readers", "HalfARanker", "HalfARanker is not a reader; expected a subclass of ltr_harness.readers"),
+            ("rankers", "Stranger", "Stranger is not a ranker; expected a subclass of ltr_harness.models.Ranker"),
+            ("readers", "HalfARanker", "HalfARanker is not a reader; expected a subclass of ltr_harness.data.Reader"),
         ],
     )  # fmt: skip
     def test_what_is_missing_is_said(self, own: Path, family: str, name: str, said: str) -> None:

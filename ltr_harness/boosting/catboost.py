@@ -22,6 +22,8 @@ from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, bind
 
+__all__ = ["BestRound", "best_round"]
+
 
 class BestRound(NamedTuple):
     """The result of `best_round`.

@@ -26,6 +26,8 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric, parse_metric
 
+__all__ = ["Watch", "eval_metric", "feval", "objective", "stop_early"]
+
 # After LightGBM's logging and recording callbacks (10, 20) and before its early stopping (30), to refuse that in time.
 _AFTER_RECORDING = 29
 _LIGHTGBMS_RULE = type(lightgbm.early_stopping(1, verbose=False))
@@ -184,7 +186,7 @@ def feval(*metrics: Metric | str, judgments: JudgmentsArg = None) -> Feval:
 
     Example:
         >>> import lightgbm, numpy as np
-        >>> from ltr_harness.groups import Judgments, QueryGroups
+        >>> from ltr_harness import Judgments, QueryGroups
         >>> quiet = {"verbosity": -1}
         >>> data = lightgbm.Dataset(np.eye(3), label=[0, 1, 0], group=[3], params=quiet).construct()
         >>> feval("mrr")(np.array([0.3, 0.2, 0.1]), data)

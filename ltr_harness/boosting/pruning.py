@@ -11,6 +11,8 @@ from ltr_harness.boosting.watching import Measured
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric, parse_metric
 
+__all__ = ["prune"]
+
 
 def prune(trial: Any, metric: Metric | str, data: str | None = None) -> "Prune":
     """A callback that reports each round to an Optuna trial, and ends it where the study's pruner decides so.

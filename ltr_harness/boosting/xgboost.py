@@ -22,6 +22,8 @@ from ltr_harness.boosting.xgboost_metrics import objective as objective
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.metrics import Metric
 
+__all__ = ["XENDCG", "Watch", "custom_metric", "objective"]
+
 _BREAKS_THE_LOG_LINE = " \t\n\r:"  # XGBoost prints results as text and parses them back
 
 

@@ -13,7 +13,7 @@ from ltr_harness.comparison.pairs import Difference as Difference
 from ltr_harness.comparison.pairs import Paired as Paired
 from ltr_harness.comparison.pairs import Summary as Summary
 from ltr_harness.comparison.power import PowerPlan as PowerPlan
-from ltr_harness.comparison.power import planned as planned
+from ltr_harness.comparison.power import plan_power as plan_power
 from ltr_harness.comparison.slices import SliceResult as SliceResult
 from ltr_harness.comparison.slices import slice_results as slice_results
 from ltr_harness.comparison.stream import StreamEvaluation as StreamEvaluation

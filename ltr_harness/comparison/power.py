@@ -308,12 +308,21 @@ class PowerPlan:
         return f"{words} in {tail}" if tail else words
 
 
-def planned(
+def plan_power(
     comparison: Comparison, difference: float, powers: Sequence[float], models: int | None = None
 ) -> PowerPlan:
-    """What a comparison's differences say, for its own test.
+    """How many queries and seeds it takes to find a difference, by a comparison's own spread and test.
 
     Notes are what the plan does not know, and what else is needed where the draws at hand hardly tell the spread.
+
+    Args:
+        comparison: of models like those that will be compared.
+        difference: that should be found at the primary metric; its sign is the metric's own.
+        powers: probabilities of finding it, such as ``[0.8, 0.9]``.
+        models: that will be compared with the baseline; None for as many as the comparison has.
+
+    Raises:
+        UsageError: one model alone, or models without any difference.
     """
     by_model, method = spreads(comparison), comparison.method
     family = models or len(comparison.models) - 1

@@ -45,6 +45,18 @@ def monitor(
 ) -> MonitorResult:
     """Is the ranker in production still as good as its baseline, and if not, where and why?
 
+    Args:
+        config: the monitoring file, or its content.
+        log: production, as a table or the path of one, where it is not the configuration's.
+        baseline: what it is compared with, likewise; also a run's folder, or that of an earlier result.
+        history: the folder in which earlier runs left their results.
+        dask: ``"local"``, a scheduler's address, or a ``distributed.Client``, whose workers read the logs.
+        overrides: of keys of the file, such as ``["windows.size=1d"]``.
+
+    Raises:
+        UsageError: no log, or a configuration that does not fit it.
+        DataError: logs that break their contract; all problems at once.
+
     Example:
         >>> import pandas as pd
         >>> log = pd.DataFrame({"query_id": list("aab"), "rank": [1, 2, 1], "relevance": [0, 1, 1]})

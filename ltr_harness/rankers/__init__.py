@@ -21,8 +21,6 @@ RANKERS = {
 # What does not look like the library that it means; LambdaMART is an objective of several.
 _SYNONYMS = dict.fromkeys(("gbm", "lambdamart", "lambdarank", "lgb"), "lightgbm")
 
-catalog = Catalog(
-    "ranker", RANKERS, "ltr_harness.rankers", "ltr_harness.rankers.ranker:Ranker", synonyms=_SYNONYMS
-)
+catalog = Catalog("ranker", RANKERS, "ltr_harness.rankers", "ltr_harness.models:Ranker", synonyms=_SYNONYMS)
 
 __all__ = ["RANKERS", "FittedModel", "Ranker", "Training", "TrainingFacts", "catalog"]

@@ -15,4 +15,4 @@ READERS = {
     "synthetic": "ltr_harness.readers.synthetic:Synthetic",
 }
 
-catalog = Catalog("reader", READERS, "ltr_harness.readers", "ltr_harness.readers.reader:Reader")
+catalog = Catalog("reader", READERS, "ltr_harness.readers", "ltr_harness.data:Reader")

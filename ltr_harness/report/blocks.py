@@ -218,7 +218,16 @@ class Table(_Kind):
         footnotes: tuple[Text, ...] = (),
         sortable: bool = True,
     ) -> "Table":
-        """A row for each item; every column says what it takes from one."""
+        """A row for each item; every column says what it takes from one.
+
+        Args:
+            name: of the table, by which formats that are files call theirs.
+            caption: what it shows.
+            items: one for each row.
+            columns: each column to what it takes from an item.
+            footnotes: explanations of marks and conventions, below the table.
+            sortable: readers may sort it by its columns.
+        """
         rows = tuple(tuple(cell(item) for cell in columns.values()) for item in items)
         return cls(name, caption, tuple(columns), rows, footnotes=footnotes, sortable=sortable)
 

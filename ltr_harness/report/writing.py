@@ -98,7 +98,16 @@ def _report(data: ReportData, sections: Sequence[Section]) -> Report:
 def write_report(
     report: Report | ReportData, folder: str | Path, formats: Collection[str] = DEFAULT_FORMATS
 ) -> Path:
-    """Write the report in the given formats, all files or none; the path of ``report.html``, or of the first file."""
+    """Write the report in the given formats, all files or none; the path of ``report.html``, or of the first file.
+
+    Args:
+        report: what `run_experiment` returns as ``report``, or what `build_report` made of it.
+        folder: of the files; it is made where it does not exist.
+        formats: one or more of ``html``, ``md``, ``json``, ``tex``, ``svg`` and ``png``.
+
+    Raises:
+        UsageError: no format, an unknown one, or a file in the folder's place.
+    """
     asked = [formats] if isinstance(formats, str) else list(formats)
     if not asked:
         raise UsageError(f"no report format given; known: {', '.join(FORMATS)}")

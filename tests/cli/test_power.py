@@ -14,7 +14,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.pairs import SystemResult
-from ltr_harness.comparison.power import planned
+from ltr_harness.comparison.power import plan_power
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -141,7 +141,7 @@ def seeded(name: str, seeds: int, sd: float) -> SystemResult:
 def test_seeds_do_not_shrink_with_queries() -> None:
     comparison = compare(seeded("a", 3, 0.005), seeded("b", 5, 0.005))
     for difference in (0.012, 0.005, 0.002):
-        found = planned(comparison, difference, [0.8])
+        found = plan_power(comparison, difference, [0.8])
         (need,) = found.plans[0].needs
         assert need.detectable == pytest.approx(comparison.paired("b").detectable, rel=0.02)
         said = found.said(found.plans[0], need)
@@ -159,7 +159,7 @@ def test_seeds_do_not_shrink_with_queries() -> None:
 
 
 def test_one_seed_is_said() -> None:
-    found = planned(compare(seeded("a", 1, 0.005), seeded("b", 1, 0.005)), 0.01, [0.8])
+    found = plan_power(compare(seeded("a", 1, 0.005), seeded("b", 1, 0.005)), 0.01, [0.8])
     assert "a" not in [plan.model for plan in found.plans]
     assert found.notes == (
         "b: trained with one seed; the variance over seeds is unknown, and the plan is about these trained models",

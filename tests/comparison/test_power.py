@@ -16,7 +16,7 @@ from ltr_harness.comparison.power import (
     Spread,
     level_text,
     plan,
-    planned,
+    plan_power,
     spreads,
 )
 from ltr_harness.errors import UsageError
@@ -132,7 +132,7 @@ def test_a_few_queries_that_differ_are_said() -> None:
         name: pd.DataFrame({"query_id": np.arange(60).astype(str), "mrr": values})
         for name, values in (("old", old), ("new", old + np.where(np.arange(60) < 3, 0.5, 0.0)))
     }
-    found = planned(compare(given, test="t"), 0.2, [0.8])
+    found = plan_power(compare(given, test="t"), 0.2, [0.8])
     assert found.notes == (
         "new: 3 of 60 queries differ, a rough estimate of the spread: 80% may take 72 to 456",
     )
@@ -141,12 +141,12 @@ def test_a_few_queries_that_differ_are_said() -> None:
         7.85 * 19, rel=0.06
     )  # (1.96 + .84)**2 (1 / .05 - 1): they gain .5 or nothing
     assert found.level == 0.05
-    assert planned(compare(given, test="t"), 0.01, [0.8], models=5).level == 0.01
+    assert plan_power(compare(given, test="t"), 0.01, [0.8], models=5).level == 0.01
     many = {
         name: pd.DataFrame({"query_id": np.arange(400).astype(str), "mrr": values})
         for name, values in (("old", np.full(400, 0.5)), ("new", 0.5 + 0.1 * np.sin(np.arange(400))))
     }
-    assert planned(compare(many), 0.02, [0.8]).notes == ()
+    assert plan_power(compare(many), 0.02, [0.8]).notes == ()
 
 
 def test_the_strict_test_has_its_own_number() -> None:
@@ -159,7 +159,7 @@ def test_the_strict_test_has_its_own_number() -> None:
             ("new", 0.5 + rng.normal(0, 0.15, 500).clip(-0.5, 0.5)),
         )
     }
-    found = planned(compare(given), 0.02, [0.8])
+    found = plan_power(compare(given), 0.02, [0.8])
     need = found.plans[0].needs[0]
     assert need.draws is not None
     assert need.bounded is not None
@@ -167,5 +167,5 @@ def test_the_strict_test_has_its_own_number() -> None:
     assert found.said(found.plans[0], need).endswith(
         f"; the strict test (`test: bounded`) takes {need.bounded:,} queries."
     )
-    strict = planned(compare(given, test="bounded"), 0.02, [0.8]).plans[0].needs[0]
+    strict = plan_power(compare(given, test="bounded"), 0.02, [0.8]).plans[0].needs[0]
     assert (strict.draws, strict.bounded) == (need.bounded, None)

@@ -93,7 +93,7 @@ def test_the_search_works_in_a_page_opened_from_the_disk(site: Path, browser: An
     page.wait_for_selector(".md-search-result__item a", timeout=30_000)
     found = page.eval_on_selector_all(".md-search-result__item a", "links => links.map(link => link.href)")
     page.close()
-    assert any("/reference/python-training.html" in address for address in found), found
+    assert any("/reference/python-boosting.html" in address for address in found), found
 
 
 def test_such_addresses_would_be_found() -> None:

@@ -72,7 +72,9 @@ def test_mlflow_is_told_of_its_evaluator(distributions: Path) -> None:
     archive = zipfile.ZipFile(wheel_of(distributions))
     [name] = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]
     said = archive.read(name).decode()
-    assert "[mlflow.model_evaluator]\nltr_harness = ltr_harness.plugins.mlflow:RankingEvaluator\n" in said
+    assert (
+        "[mlflow.model_evaluator]\nltr_harness = ltr_harness.integrations.mlflow:RankingEvaluator\n" in said
+    )
 
 
 def test_the_sdist_can_be_tested(distributions: Path) -> None:

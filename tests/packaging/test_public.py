@@ -1,23 +1,46 @@
-"""The public modules: what they offer, what that costs, and that nothing else is relied on."""
+"""The public modules: what they offer, what that costs, and that nothing else is documented."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import json
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ltr_harness.errors import MissingExtraError
+from ltr_harness.metrics import Metric
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ltr_harness"
-# modules that offer names of others, and define none
-OFFERING = {
-    "ltr_harness",
-    *(f"ltr_harness.{path.parent.name}" for path in PACKAGE.glob("*/__init__.pyi")),
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+REFERENCE = ROOT / "docs" / "reference"
+# public module to its public names, as the overview of the reference lists them
+LISTED = {
+    module: set(re.findall(r"`(\w+)`", names))
+    for module, names in re.findall(
+        r"^\| \[`(\S+)`\]\(\S+\) \| (.*) \|$", (REFERENCE / "python.md").read_text(encoding="utf-8"), re.M
+    )
 }
+# modules that offer names of others, and define none
+OFFERING = {"ltr_harness", *(f"ltr_harness.{path.parent.name}" for path in PACKAGE.glob("*/__init__.pyi"))}
+ENTRY_POINTS = {f"ltr_harness.{group}" for group in ("metrics", "rankers", "readers", "formats", "sections")}
+
+
+def loaded(module: str) -> Any:
+    """The module, where the library that it is about is installed."""
+    try:
+        return importlib.import_module(module)
+    except (ModuleNotFoundError, MissingExtraError) as problem:
+        pytest.skip(str(problem))
 
 
 def python(program: str, path: Path = ROOT) -> str:
@@ -28,26 +51,119 @@ def python(program: str, path: Path = ROOT) -> str:
     return done.stdout.strip()
 
 
-def test_these_modules_offer_names() -> None:
-    names = ("comparison", "data", "metrics", "models", "monitoring", "report")
-    assert {"ltr_harness", *(f"ltr_harness.{name}" for name in names)} == OFFERING
+def is_public(dotted: str) -> bool:
+    """Whether this is a public module, a package of some, or a public name of one."""
+    module, _, name = dotted.rpartition(".")
+    return name in LISTED.get(module, ()) or any(f"{one}.".startswith(f"{dotted}.") for one in LISTED)
+
+
+def private_uses(code: str) -> list[str]:
+    """What of the package some code imports, or takes from an imported module, that is not public."""
+    tree = ast.parse(code)
+    modules = {}  # the name of an imported module to the module
+    used = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "ltr_harness":
+            used += [f"{node.module}.{one.name}" for one in node.names]
+            modules |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+        elif isinstance(node, ast.Import):
+            names = [one for one in node.names if one.name.partition(".")[0] == "ltr_harness"]
+            used += [one.name for one in names]
+            modules |= {
+                one.asname or "ltr_harness": one.name if one.asname else "ltr_harness" for one in names
+            }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = modules.get(node.value.id)
+            used += [f"{module}.{node.attr}"] if module in LISTED else []
+    return sorted({one for one in used if not is_public(one)})
+
+
+def programs() -> Iterator[tuple[str, str]]:
+    """Where some Python of the documentation stands, and the Python."""
+    for page in PAGES:
+        for block in re.findall(r"^```python.*?\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+            yield page.name, block
+    notebook = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            yield "notebook.ipynb", re.sub(r"^[!%].*", "", "".join(cell["source"]), flags=re.M)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        lines = re.findall(r"^ *>>> ((?:from|import) ltr_harness.*)", path.read_text(encoding="utf-8"), re.M)
+        yield str(path.relative_to(ROOT)), "\n".join(lines)
+
+
+@pytest.mark.parametrize("module", sorted(LISTED))
+def test_the_reference_lists_what_a_module_offers(module: str) -> None:
+    offered = loaded(module)
+    assert set(offered.__all__) == LISTED[module]
+    assert all(getattr(offered, name) is not None for name in LISTED[module])
+
+
+def test_each_name_is_documented_once_below_its_module() -> None:
+    documented: list[str] = []
+    for page in sorted(REFERENCE.glob("python-*.md")):
+        module = ""
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if line.startswith("## "):
+                module = line[3:]
+                assert f"[`{module}`]({page.name})" in (REFERENCE / "python.md").read_text(encoding="utf-8")
+            elif line.startswith("::: "):
+                assert line[4:].rpartition(".")[0] == module, f"{page.name}: {line}"
+                documented.append(line[4:])
+    assert [one for one in documented if not is_public(one)] == []
+    assert len(documented) == len(set(documented))
+    for module, names in LISTED.items():
+        offered = loaded(module)
+        for name in names - {"__version__"}:
+            value = getattr(offered, name)
+            if isinstance(value, type) and issubclass(value, Metric) and value is not Metric:
+                continue  # it has a page
+            places = [f"{one}.{name}" for one in LISTED if getattr(loaded(one), name, None) is value]
+            assert len(set(places) & set(documented)) == 1, f"{module}.{name}"
+
+
+def test_documentation_imports_public_names_alone() -> None:
+    found = [
+        (where, used) for where, program in programs() for used in private_uses(textwrap.dedent(program))
+    ]
+    assert found == []
+
+
+def test_documentation_names_public_names_alone() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        named = set(re.findall(r"\bltr_harness(?:\.[A-Za-z_]\w*)+(?![\w/]|\.\w)", text))
+        assert {one for one in named if not is_public(one)} <= ENTRY_POINTS, page.name
+
+
+def test_private_names_are_found() -> None:
+    assert private_uses("from ltr_harness.groups import Judgments") == ["ltr_harness.groups.Judgments"]
+    assert private_uses("from ltr_harness import Judgments, groups") == ["ltr_harness.groups"]
+    assert private_uses("import ltr_harness\nltr_harness.evaluate\nltr_harness.evaluation") == [
+        "ltr_harness.evaluation"
+    ]
+    assert private_uses("from ltr_harness import arrow\narrow.per_query\narrow.by_query") == [
+        "ltr_harness.arrow.by_query"
+    ]
+    assert private_uses("import ltr_harness.arrow as a, numpy\na.means, numpy.mean, a.QUERY") == [
+        "ltr_harness.arrow.QUERY"
+    ]
 
 
 @pytest.mark.parametrize("module", sorted(OFFERING))
-def test_every_name_is_there(module: str) -> None:
+def test_a_module_that_offers_names_says_what_it_lacks(module: str) -> None:
     offering = importlib.import_module(module)
     assert dir(offering) == sorted(offering.__all__)
-    for name in offering.__all__:
-        assert getattr(offering, name) is not None
     with pytest.raises(AttributeError, match=rf"module '{module}' has no attribute 'missing'"):
         _ = offering.missing
 
 
 @pytest.mark.long
 def test_no_name_is_loaded_before_its_use() -> None:
-    loaded = python(f"import {', '.join(sorted(OFFERING))}; print(*sys.modules)").split()
-    assert {name for name in loaded if name.startswith("ltr_harness")} == {*OFFERING, "ltr_harness.lazy"}
-    assert not {"numpy", "pandas", "pyarrow", "pydantic", "lightgbm"} & set(loaded)
+    there = python(f"import {', '.join(sorted(OFFERING))}; print(*sys.modules)").split()
+    assert {name for name in there if name.startswith("ltr_harness")} == {*OFFERING, "ltr_harness.lazy"}
+    assert not {"numpy", "pandas", "pyarrow", "pydantic", "lightgbm"} & set(there)
 
 
 @pytest.mark.long
@@ -67,5 +183,5 @@ def test_the_package_imports_names_from_the_files_that_define_them() -> None:
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module in passing_by:
-                offered = set(importlib.import_module(node.module).__all__) - {"__version__"}
+                offered = LISTED[node.module] - {"__version__"}
                 assert not offered & {one.name for one in node.names}, f"{path}:{node.lineno}"

@@ -96,14 +96,14 @@ def command(
         plan = _from_sd(sd, ab_test, difference, powers, method, models or 1)
     else:  # from differences at hand, compared as `compare` would
         from ltr_harness.cli.compared_inputs import ComparedInputs
-        from ltr_harness.comparison.power import planned
+        from ltr_harness.comparison.power import plan_power
 
         if not inputs:
             raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
         compared = ComparedInputs(inputs, [metric] if metric else [], source=source)
         comparison = compared.compared(method, baseline, common_queries, primary_alone=True, ledger=False)
         say_notes([*compared.notes, *comparison.notes])
-        plan = planned(comparison, difference, powers, models)
+        plan = plan_power(comparison, difference, powers, models)
     say_page(power_page(plan), as_json, output, [part.strip() for part in formats.split(",")])
 
 

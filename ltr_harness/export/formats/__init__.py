@@ -24,7 +24,7 @@ FORMATS = {
     "opensearch": "ltr_harness.export.formats.plugin:OpenSearch",
 }
 
-catalog = Catalog("format", FORMATS, "ltr_harness.formats", "ltr_harness.export.formats:ModelFormat")
+catalog = Catalog("format", FORMATS, "ltr_harness.formats", "ltr_harness.models:ModelFormat")
 
 Scores = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """From float64 (n_rows, n_features), NaN for missing, to float64 (n_rows,)."""

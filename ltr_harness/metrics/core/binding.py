@@ -271,7 +271,7 @@ def bind(
         threads: as in `Binding`.
 
     Example:
-        >>> from ltr_harness.groups import Judgments, QueryGroups
+        >>> from ltr_harness import Judgments, QueryGroups
         >>> judgments = Judgments.checked([1, 0, 0, 1], QueryGroups.from_sizes([2, 2]))
         >>> bind(["mrr", "map@1"], judgments).means([2.0, 1.0, 2.0, 1.0]).tolist()
         [0.75, 0.5]
@@ -400,7 +400,7 @@ def tie_audit(
         MetricError: the metric has no worst and best order.
 
     Example:
-        >>> from ltr_harness.groups import QueryGroups
+        >>> from ltr_harness import QueryGroups
         >>> judgments = Judgments.checked([1, 0, 1, 0], QueryGroups.from_sizes([2, 2]))
         >>> audit = tie_audit("mrr", judgments, [1.0, 1.0, 2.0, 1.0])
         >>> (audit.mean_low, audit.mean, audit.mean_high, audit.share_touched)

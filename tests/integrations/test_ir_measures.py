@@ -12,7 +12,7 @@ import pytest
 
 from ltr_harness import evaluate_runs
 from ltr_harness.errors import DataError, MetricError, MissingExtraError
-from ltr_harness.plugins.ir_measures import measure
+from ltr_harness.integrations.ir_measures import measure
 
 pytestmark = pytest.mark.long
 

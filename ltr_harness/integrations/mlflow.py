@@ -18,6 +18,8 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.wording import count_of
 
+__all__ = ["RankingEvaluator"]
+
 _ROLES = ("document_id", "weight", "judged", "retrieved")
 _COLUMNS = {"query_id": "query", **dict(zip(_ROLES, _ROLES, strict=True))}  # option to role
 _OPTIONS = ("metrics", "max_grade", "metric_prefix", *_COLUMNS)

@@ -12,6 +12,8 @@ from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.readers.forms import qrels_of, run_of
 from ltr_harness.readers.trec import join
 
+__all__ = ["measure"]
+
 
 def measure(metric: str | Metric) -> Any:
     """A metric as a measure of ir_measures, beside its own in one call, and in PyTerrier's ``eval_metrics``.
