@@ -5,7 +5,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from ltr_harness.files import stored_file
 
@@ -48,8 +56,9 @@ class Versioned(Stored):
 
     @model_validator(mode="before")
     @classmethod
-    def _lift(cls, document: Any) -> Any:
-        return lifted(cls.form, document) if isinstance(document, dict) else document
+    def _lift(cls, document: Any, info: ValidationInfo) -> Any:
+        # what is made in Python has the keys of this version
+        return lifted(cls.form, document) if info.mode == "json" and isinstance(document, dict) else document
 
 
 class SweepPoint(Stored, use_attribute_docstrings=True):
@@ -103,7 +112,28 @@ def _from_version_1(form: Form, document: Document) -> Document:
     """Lift to version 2: one name for the version's key, systems for entrants, one list of cautions."""
     rest = {key: value for key, value in document.items() if key != "version"}
     renamed = {_RENAMED_IN_2.get(form, {}).get(key, key): value for key, value in rest.items()}
+    if form == "record":
+        renamed["cautions"] = _cautions_in_2(renamed.pop("findings", []))
+    elif form == "report":
+        of_runs = {key: renamed[key] for key in ("runs", "failures") if isinstance(renamed.get(key), list)}
+        renamed |= {key: [_from_version_1("record", run) for run in runs] for key, runs in of_runs.items()}
     return renamed | {"schema_version": 2, "written_by": "0.2.0"}
+
+
+def _cautions_in_2(findings: Any) -> list[Document]:
+    """Return the findings of the data lints that version 1 kept."""
+    try:
+        return [
+            {
+                "kind": one["lint"],
+                "severity": "accepted" if one["accepted"] else one["severity"],
+                "text": one["found"],
+                **{name: one[name] for name in ("cure", "place")},
+            }
+            for one in findings
+        ]
+    except (TypeError, KeyError):
+        raise ValueError("has findings that are not those of data lints") from None
 
 
 _RENAMED_IN_2: Mapping[Form, Mapping[str, str]] = {

@@ -17,7 +17,7 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
 
 
-_KINDS = {"Problem", "Caution", "Finding", "echo", "say", "say_note", "say_notes"}
+_KINDS = {"Problem", "Caution", "echo", "say", "say_note", "say_notes"}
 
 
 class Message(NamedTuple):

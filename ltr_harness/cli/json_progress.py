@@ -2,7 +2,7 @@
 
 from ltr_harness.cli.events import EventStream, Failed, Finished, Started
 from ltr_harness.experiment.job import Job, Task
-from ltr_harness.experiment.progress import Progress, failed_trial, lost_worker, shown_findings
+from ltr_harness.experiment.progress import Progress, failed_trial, lost_worker, shown_cautions
 from ltr_harness.runs import Run
 from ltr_harness.runs.record import StudyRecord, Trial
 
@@ -11,8 +11,8 @@ class JsonProgress(EventStream, Progress):
     """A running experiment as events."""
 
     def planned(self, job: Job) -> None:
-        for finding in shown_findings(job):
-            self.caution(finding)
+        for text in shown_cautions(job):
+            self.caution(text)
 
     def tried(self, study: StudyRecord, trial: Trial) -> None:
         if trial.status == "failed":

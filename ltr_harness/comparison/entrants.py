@@ -134,7 +134,7 @@ def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str
             frame = run.per_query
             facts = {name: frame[name].to_numpy() for name in _facts(run) if not Headroom.is_column(name)}
             digest = record.data["test"].judgments_fingerprint if "test" in record.data else ""
-            repeated = any(finding.lint == REPEATED for finding in record.findings)
+            repeated = any(caution.kind == REPEATED for caution in record.cautions)
             sets[record.experiment][record.fold] = TestSet(
                 digest, facts_by_id(text_ids(frame["query_id"].to_numpy()), facts), repeated
             )

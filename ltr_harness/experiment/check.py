@@ -1,8 +1,9 @@
-"""Checks before training: problems of data, metrics and models, findings of the data lints, memory."""
+"""Checks before training: problems of data, metrics and models, cautions of the data lints, memory."""
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -11,24 +12,25 @@ from ltr_harness.comparison.comparable import unit_texts
 from ltr_harness.config.experiment import model_at
 from ltr_harness.config.rules import probes
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, HarnessError, Problem, UsageError
+from ltr_harness.errors import Caution, DataError, HarnessError, Problem, Severity, UsageError, worst_first
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.job import Job
-from ltr_harness.inspection import LINTS, Finding
-from ltr_harness.inspection.lints import REPEATED, little_to_gain, one_a_cause, worst_first
+from ltr_harness.inspection import LINTS
+from ltr_harness.inspection.lints import REPEATED, little_to_gain, one_a_cause
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.rankers.ranker import TrainingFacts
 from ltr_harness.time_folds import DAY, PERIOD, period_in
 from ltr_harness.wording import count_of, plural
 
-Findings = Mapping[str, tuple[Finding, ...]]
+FoldCautions = Mapping[str, tuple[Caution, ...]]
+"""Fold to the cautions of its data."""
 
 
-def findings_of(
+def data_cautions(
     reader: FoldReader, metrics: Iterable[Metric], accept: Collection[str] = (), primary: Metric | None = None
-) -> Findings:
-    """Fold to its findings, the worst first; UsageError where there is no such lint to accept."""
+) -> FoldCautions:
+    """Return the cautions of each fold, the worst first; UsageError where there is no such lint to accept."""
     UsageError.refuse(
         Problem(f"--accept {name}", "no such lint", cure=did_you_mean(name, LINTS))
         for name in accept
@@ -36,43 +38,47 @@ def findings_of(
     )
     repeated = _repeated(reader)
     exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
-    findings = {}
+    cautions = {}
     for name in reader.names():
-        found = [*reader.findings(name)]
+        found = [*reader.cautions(name)]
         test = reader.read(name).splits.get("test")
         if primary is not None and test is not None:
             found += little_to_gain("test", test.judgments, primary)
         where = "" if name == "all" else f"{name} "
-        findings[name] = tuple(
-            replace(one, place=f"{where}{one.place}", accepted=one.severity == "error" and one.lint in accept)
+        cautions[name] = tuple(
+            replace(one, place=f"{where}{one.place}", severity=_accepted(one, accept))
             for one in worst_first((*found, *repeated.get(name, ())))
-            if exponential or one.lint != "steep-gain"
+            if exponential or one.kind != "steep-gain"
         )
-    return findings
+    return cautions
 
 
-def refuse_errors(findings: Findings) -> None:
+def _accepted(one: Caution, accept: Collection[str]) -> Severity:
+    return "accepted" if one.severity == "error" and one.kind in accept else one.severity
+
+
+def refuse_errors(cautions: FoldCautions) -> None:
     """Raise a DataError of all that is wrong with the data and has not been accepted."""
     problems = []
-    for one in one_a_cause(each_once(findings)):
-        if one.severity == "error" and not one.accepted:
-            accept = f"add --accept {one.lint} (in Python: accept=[{one.lint!r}])"
+    for one in one_a_cause(each_once(cautions)):
+        if one.severity == "error":
+            accept = f"add --accept {one.kind} (in Python: accept=[{one.kind!r}])"
             cure = f"{one.cure}; to train all the same, {accept}"
-            problems.append(Problem(one.place, one.found, cure=cure))
+            problems.append(Problem(one.place, one.text, cure=cure))
     DataError.refuse(problems)
 
 
-def each_once(findings: Findings) -> list[Finding]:
+def each_once(cautions: FoldCautions) -> list[Caution]:
     """Of all folds, the worst first."""
-    return worst_first(dict.fromkeys(finding for fold in findings.values() for finding in fold))
+    return worst_first(dict.fromkeys(chain.from_iterable(cautions.values())))
 
 
-def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
-    """Fold to the finding that its test queries are tested by an earlier fold as well."""
+def _repeated(reader: FoldReader) -> dict[str, list[Caution]]:
+    """Fold to the caution that its test queries are tested by an earlier fold as well."""
     names = reader.names()
     if len(names) < 2:
         return {}
-    repeated: dict[str, list[Finding]] = {}
+    repeated: dict[str, list[Caution]] = {}
     seen: dict[tuple[str, bytes], str] = {}
     for name in names:
         judgments = reader.read(name).test.judgments.pool
@@ -84,18 +90,18 @@ def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
             folds = ", ".join(dict.fromkeys(seen[query] for query in before))
             n = len(before)
             of_all = f"{n:,} of {count_of(len(queries), 'query')} {plural('is', n)}"
-            found = f"{of_all} tested in {folds} too (such as {before[0][0]})"
+            text = f"{of_all} tested in {folds} too (such as {before[0][0]})"
             cure = "a comparison counts each once, with its mean over the folds"
-            repeated[name] = [Finding(REPEATED, "note", "test", found, cure)]
+            repeated[name] = [Caution(REPEATED, "note", text, cure, "test")]
         seen |= {query: seen.get(query, name) for query in queries}
     return repeated
 
 
 def check(job: Job, accept: Collection[str] = ()) -> Job:
-    """The job with the data lints' findings, which are not refused here; UsageError with every problem found."""
+    """The job with the cautions of its data, which are not refused here; UsageError with every problem found."""
     problems = [*_metric_problems(job), *_model_problems(job), *_unit_problems(job)]
     UsageError.refuse(dict.fromkeys(problems))
-    return replace(job, findings=findings_of(job.reader, job.metrics, accept, job.primary))
+    return replace(job, cautions=data_cautions(job.reader, job.metrics, accept, job.primary))
 
 
 def _metric_problems(job: Job) -> list[Problem]:

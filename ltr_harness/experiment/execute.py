@@ -197,7 +197,7 @@ def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
         "reading": reading_of(job.experiment.data, fold.name),
         "tuning": None if isinstance(task.choice, str) else task.choice,
         "data": dict(fold.facts),
-        "findings": list(job.findings.get(fold.name, ())),
+        "cautions": list(job.cautions.get(fold.name, ())),
         "primary": str(job.primary),
         "own_metrics": {
             str(metric): OwnMetric(spelling=metric.spelling, sha256=metric.digest)

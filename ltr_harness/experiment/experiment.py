@@ -228,7 +228,7 @@ def run_prepared(
         for name, model in job.experiment.models.items()
         if job.cluster is None and getattr(model.ranker, "data_parallel", False)
     )
-    refuse_errors(job.findings)
+    refuse_errors(job.cautions)
     job.folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(job.folder)
     text = resolved_yaml(job.experiment)

@@ -17,9 +17,9 @@ from ltr_harness.comparison.comparable import unit_texts
 from ltr_harness.config import data_mapping
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
 from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_truth
-from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.files import sources_digest
-from ltr_harness.inspection import Finding, data_card, lint
+from ltr_harness.inspection import data_card, lint
 from ltr_harness.inspection.agreement import agreement
 from ltr_harness.inspection.candidates import candidate_recall
 from ltr_harness.readers import judgments as truths
@@ -122,16 +122,16 @@ class FoldReader:
             self._folds[name] = Fold(name, {split: part.dataset for split, part in parts.items()}, facts)
         return self._folds[name]
 
-    def findings(self, name: str) -> tuple[Finding, ...]:
+    def cautions(self, name: str) -> tuple[Caution, ...]:
         """What the data lints say of a fold, the worst first; found once, and kept by its content."""
         fold = self.read(name)
         fingerprints = [(split, facts.fingerprint) for split, facts in fold.facts.items()]
         lints = sources_digest(*sorted(Path(inspection.__file__).parent.glob("*.py")))
         kept = self._cache.remembered(
-            ["findings", lints, *fingerprints],
-            lambda: [asdict(finding) for finding in lint(data_card(fold.splits))],
+            ["cautions", lints, *fingerprints],
+            lambda: list(map(asdict, lint(data_card(fold.splits)))),
         )
-        return tuple(Finding(**finding) for finding in kept)
+        return tuple(Caution(**caution) for caution in kept)
 
     def _explicit(self, name: str) -> dict[str, CachedSet]:
         split: SplitConfig = self._data.splits[name]

@@ -14,10 +14,9 @@ from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment, ModelConfig, model_at
 from ltr_harness.config.search import TuneConfig
 from ltr_harness.dataset import fingerprint_arrays
-from ltr_harness.errors import Problem, UsageError
+from ltr_harness.errors import Caution, Problem, UsageError
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.files import file_digest
-from ltr_harness.inspection import Finding
 from ltr_harness.metrics import Metric
 from ltr_harness.own_files import imported_modules, installed_version, is_own_file, own_file_digest
 from ltr_harness.runs import identity as identities
@@ -186,7 +185,7 @@ class Job:
     # those besides the data that models, metrics and code come from, and their digests
     files: Mapping[str, str] = field(default_factory=dict)
     # fold to what the data lints say of it; empty before the check
-    findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
+    cautions: Mapping[str, tuple[Caution, ...]] = field(default_factory=dict)
     tasks: tuple[Task, ...] = ()  # in the order in which they run; empty before they are listed
     # the searches of models that are tuned. The runs of one that is not over are not among the tasks, nor are those
     # of models made of it: what they would train is not known yet.

@@ -54,9 +54,11 @@ class Progress:
         """The comparison stands; its report is written next."""
 
 
-def shown_findings(job: Job) -> list[str]:
+def shown_cautions(job: Job) -> list[str]:
     """What the data lints found, without mere notes."""
-    return [str(one) for one in one_a_cause(each_once(job.findings)) if one.severity != "note"]
+    return [
+        f"{one.severity}: {one}" for one in one_a_cause(each_once(job.cautions)) if one.severity != "note"
+    ]
 
 
 def failed_trial(study: StudyRecord, trial: Trial) -> str:
@@ -204,8 +206,8 @@ class TerminalProgress(Progress):
         if self._n_planned == 0:
             for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
                 self.say(features)
-            for finding in shown_findings(job):
-                self.say(finding)
+            for text in shown_cautions(job):
+                self.say(text)
         self._n_planned += 1
         for row, _ in self._best.values():
             if self._live is not None:

@@ -2,20 +2,17 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 
+from ltr_harness.errors import Caution, Severity, worst_first
 from ltr_harness.groups import Judgments
 from ltr_harness.inspection.card import DataCard, FeatureFacts, SplitCard
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.headroom import headroom
 from ltr_harness.readers.tables import features_line, is_outcome, is_place
 from ltr_harness.wording import count_of, plural, shortened
-
-Severity = Literal["error", "warning", "note"]
-_ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 REPEATED = "query-in-two-folds"
 """The lint that a comparison must know of, because it counts such queries once."""
@@ -44,42 +41,21 @@ _MANY = {"is": "are", "has": "have"}
 _LATER = "check whether it is known only after the fact, and leave it out: "
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing to look at."""
-
-    lint: str  # short name of what was looked for, one of `LINTS`
-    # ``error``: numbers from this data mislead; ``warning``: they may; ``note``: good to know
-    severity: Severity
-    place: str  # split or splits
-    found: str  # what is there
-    cure: str  # what to do about it
-    accepted: bool = False  # an error that somebody knows of and means
-
-    def __str__(self) -> str:
-        return f"{'accepted' if self.accepted else self.severity}: {self.place}: {self.found}; {self.cure}"
-
-
-def lint(card: DataCard) -> list[Finding]:
+def lint(card: DataCard) -> list[Caution]:
     """Everything found, the worst first."""
     sound = _sound(card)
-    findings = [*_overlaps(card), *_columns(card, sound)]
+    cautions = [*_overlaps(card), *_columns(card, sound)]
     for split in card.splits:
-        findings += [*_labels(split), *_features(split, sound), *_rows(split)]
-    return worst_first(findings)
+        cautions += [*_labels(split), *_features(split, sound), *_rows(split)]
+    return worst_first(cautions)
 
 
-def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Errors, warnings and notes, each as they stood."""
-    return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
-
-
-def little_to_gain(name: str, judgments: Judgments, metric: Metric) -> list[Finding]:
-    """A finding where the order of a split's candidates decides little of a metric."""
+def little_to_gain(name: str, judgments: Judgments, metric: Metric) -> list[Caution]:
+    """A caution where the order of a split's candidates decides little of a metric."""
     room = headroom(metric, judgments)
     said = "" if room is None else room.little_to_gain(str(metric))
     cure = "compare shares of what can be gained; a smaller K, or more candidates a query, leave more to gain"
-    return [Finding(LITTLE_TO_GAIN, "warning", name, said, cure)] if said else []
+    return [Caution(LITTLE_TO_GAIN, "warning", said, cure, name)] if said else []
 
 
 # Numbers that differ between folds and splits where the cause is one; those of columns' names stay.
@@ -88,11 +64,11 @@ _MEASURED = re.compile(
 )
 
 
-def one_a_cause(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, each once: its place names the other folds and splits of the same."""
-    together: dict[tuple[object, ...], list[Finding]] = {}
-    for one in findings:
-        cause = (one.lint, one.severity, one.accepted, one.cure, _MEASURED.sub("#", one.found))
+def one_a_cause(cautions: Iterable[Caution]) -> list[Caution]:
+    """The cautions, each once: its place names the other folds and splits of the same."""
+    together: dict[tuple[object, ...], list[Caution]] = {}
+    for one in cautions:
+        cause = (one.kind, one.severity, one.cure, _MEASURED.sub("#", one.text))
         together.setdefault(cause, []).append(one)
     listed = []
     for first, *others in together.values():
@@ -102,7 +78,7 @@ def one_a_cause(findings: Iterable[Finding]) -> list[Finding]:
     return listed
 
 
-def _overlaps(card: DataCard) -> Iterator[Finding]:
+def _overlaps(card: DataCard) -> Iterator[Caution]:
     splits = {split.name: split for split in card.splits}
     severity: Severity
     for overlap in card.overlaps:
@@ -110,32 +86,32 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
         same = overlap.n_same_content
         if overlap.n_queries:
             names = ", ".join(overlap.queries) + (", …" if overlap.n_queries > len(overlap.queries) else "")
-            found = f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
-            found += f"{same:,} of them with identical rows" if same else "their rows differ"
+            text = f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
+            text += f"{same:,} of them with identical rows" if same else "their rows differ"
             severity = "error" if same else "warning"
             different = "make sure that equal names mean different queries, or divide by query"
             cure = "divide by query: `ltr-harness data split`" if same else different
-            yield Finding("query-in-two-splits", severity, place, found, cure)
+            yield Caution("query-in-two-splits", severity, text, cure, place)
         if not overlap.n_rows or same:
             continue
         first, second = splits[overlap.first], splits[overlap.second]
         share = overlap.n_rows / second.n_rows
         rows = f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%})"
-        found = f"{rows} have the features of a row of {first.name}"
+        text = f"{rows} have the features of a row of {first.name}"
         severity = "warning" if share > SEEN_SHARE else "note"
         cure = "check whether they are the same documents: a model ranks rows that it was trained on too well"
         # the second's queries are like the first's by far more often than the first's are like each other
         most = TIMES_ALIKE * ((first.n_alike + 1) / max(first.n_several_rows, 1))
         if overlap.n_alike >= FEWEST_ALIKE and overlap.n_alike / second.n_several_rows >= most:
             severity, cure = "error", "divide by query, each once: `ltr-harness data split`"
-            found += (
+            text += (
                 f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their "
                 f"rows with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with another query"
             )
-        yield Finding("identical-rows", severity, place, found, cure)
+        yield Caution("identical-rows", severity, text, cure, place)
 
 
-def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
+def _columns(card: DataCard, sound: str) -> Iterator[Caution]:
     first = card.splits[0]
     acts = [name for name in first.feature_names if is_outcome(name)]
     cure = f"leave out columns unknown before the query: {sound}"
@@ -167,15 +143,15 @@ def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
     if is_place(label) and max(first.grades) > 1 and np.mean(lowest == 1) > 0.5:
         zero = '"0": 0, ' if 0 in first.grades else ""
         best = "1 is the best there, and the worst label here"
-        found = f"the label {label} is named as a place in a list: {best}"
+        text = f"the label {label} is named as a place in a list: {best}"
         cure = f'reverse it with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`'
-        yield Finding("inverted-label", "warning", first.name, found, cure)
+        yield Caution("inverted-label", "warning", text, cure, first.name)
     for split in card.splits[1:]:
         place = f"{first.name} and {split.name}"
         if split.feature_names != first.feature_names:
-            found = f"{count_of(first.n_features, 'feature')} against {split.n_features}"
+            text = f"{count_of(first.n_features, 'feature')} against {split.n_features}"
             cure = "name the features, or set `n_features`, so that a column means the same everywhere"
-            yield Finding("different-features", "error", place, found, cure)
+            yield Caution("different-features", "error", text, cure, place)
             continue
         outside = [
             known.name
@@ -183,46 +159,46 @@ def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
             if 0 < 10 * (known.high - known.low) < max(new.high - known.high, known.low - new.low)
         ]
         if outside:
-            found = f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
+            text = f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
             cure = "check whether both were made by the same code, with the same units"
-            yield Finding("other-range", "warning", place, found, cure)
+            yield Caution("other-range", "warning", text, cure, place)
 
 
-def _labels(split: SplitCard) -> Iterator[Finding]:
+def _labels(split: SplitCard) -> Iterator[Caution]:
     judgments = split.dataset.judgments
     truth, documents = judgments.pool.labels, "documents" if judgments.missed is None else "candidates"
     highest = float(truth.max())
     values = judgments.lowest < 0  # such as returns
     if max(split.grades) == 0 and not values:
-        found, cure = "no document is relevant", "look at the labels"
+        text, cure = "no document is relevant", "look at the labels"
         if highest > 0:
-            found = "no candidate is relevant: all relevant documents were missed"
+            text = "no candidate is relevant: all relevant documents were missed"
             cure = "look at the retrieval, and whether both sides spell document ids alike"
-        yield Finding("nothing-relevant", "error", split.name, found, cure)
+        yield Caution("nothing-relevant", "error", text, cure, split.name)
         return
     if highest >= STEEP_GRADE and not values:
         gain = f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1"
         at_top = count_of(int(np.count_nonzero(truth == highest)), "document")
-        found = f"with exponential gain grade {highest:g} ({at_top}) weighs {gain}"
+        text = f"with exponential gain grade {highest:g} ({at_top}) weighs {gain}"
         cure = "use ndcg(gain=linear), or map the labels to grades such as 0 to 4 with data.grades"
-        yield Finding("steep-gain", "error" if highest > 31 else "warning", split.name, found, cure)
+        yield Caution("steep-gain", "error" if highest > 31 else "warning", text, cure, split.name)
     if len(split.grades) == 1:
         cure = "include documents that are not relevant"
-        yield Finding("one-grade", "error", split.name, f"all {documents} have the same label", cure)
+        yield Caution("one-grade", "error", f"all {documents} have the same label", cure, split.name)
     elif split.n_several_grades >= 5 and split.n_sorted > SORTED_SHARE * split.n_several_grades:
         of_all = f"{split.n_sorted:,} of {count_of(split.n_several_grades, 'query')}"
         cure = "many tools keep this order for ties, which inflates metrics: shuffle the rows, or use ties=expected"
-        found = f"in {of_all} the documents are sorted by label"
-        yield Finding("sorted-labels", "warning", split.name, found, cure)
+        text = f"in {of_all} the documents are sorted by label"
+        yield Caution("sorted-labels", "warning", text, cure, split.name)
     barren = split.n_without_relevant / split.n_queries
     if barren > 0.1 and not values:
         of_all = f"{split.n_without_relevant:,} of {count_of(split.n_queries, 'query')}"
         cure = "tools count them as 0, as 1 or not at all: compare only numbers with the same rule"
-        found = f"{of_all} ({barren:.0%}) have no relevant document"
-        yield Finding("without-relevant-documents", "note", split.name, found, cure)
+        text = f"{of_all} ({barren:.0%}) have no relevant document"
+        yield Caution("without-relevant-documents", "note", text, cure, split.name)
 
 
-def _features(split: SplitCard, sound: str) -> Iterator[Finding]:
+def _features(split: SplitCard, sound: str) -> Iterator[Caution]:
     leaks = sorted((one for one in split.features if _leaks(split, one)), key=lambda one: -one.ndcg)
     names = [feature.name for feature in leaks]
     if leaks:
@@ -248,30 +224,30 @@ def _features(split: SplitCard, sound: str) -> Iterator[Finding]:
     yield from _about(absent, "missing-values", "note", split.name, "is", said, cure)
 
 
-def _rows(split: SplitCard) -> Iterator[Finding]:
+def _rows(split: SplitCard) -> Iterator[Caution]:
     share = split.n_forced_ties / split.n_rows
     if split.n_forced_ties > 0.01 * split.n_rows:
         rows = f"{count_of(split.n_forced_ties, 'row')} ({share:.1%})"
-        found = f"{rows} have the features of another row of their query, but another label"
+        text = f"{rows} have the features of another row of their query, but another label"
         severity: Severity = "warning" if split.n_forced_ties > 0.1 * split.n_rows else "note"
         cure = "no model of these features can tell them apart"
-        yield Finding("forced-ties", severity, split.name, found, cure)
+        yield Caution("forced-ties", severity, text, cure, split.name)
     if split.n_single > 0.1 * split.n_queries:
-        found = f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document"
+        text = f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document"
         cure = "they are always ranked perfectly and lift every mean"
         if split.dataset.judgments.missed is not None:
             cure = "no order of theirs is better than another"
-        yield Finding("single-document-queries", "note", split.name, found, cure)
+        yield Caution("single-document-queries", "note", text, cure, split.name)
 
 
 def _about(
-    names: list[str], lint: str, severity: Severity, place: str, verb: str, said: str, cure: str
-) -> Iterator[Finding]:
-    """A finding about features, if there are any; the verb is given for one of them."""
+    names: list[str], kind: str, severity: Severity, place: str, verb: str, said: str, cure: str
+) -> Iterator[Caution]:
+    """A caution about features, if there are any; the verb is given for one of them."""
     if names:
         many = _MANY.get(verb) or verb.removesuffix("s")
-        found = f"{_names(names)} {verb if len(names) == 1 else many} {said}"
-        yield Finding(lint, severity, place, found, cure)
+        text = f"{_names(names)} {verb if len(names) == 1 else many} {said}"
+        yield Caution(kind, severity, text, cure, place)
 
 
 def _sound(card: DataCard) -> str:

@@ -255,10 +255,10 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger:
 def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[str] = ()) -> ReportData:
     """With what must stand beside the numbers and not in an appendix: suspicious data, a model that learned nothing."""
     runs = [run for run in runs_read if run.record.status == "complete"]
-    findings = dict.fromkeys(finding for run in runs for finding in run.record.findings)
+    found = dict.fromkeys(caution for run in runs for caution in run.record.cautions)
     # what little there is to gain the comparison says of all its queries
-    beside = [one for one in findings if one.severity != "note" and one.lint != LITTLE_TO_GAIN]
-    notes = list(map(str, beside))
+    beside = [one for one in found if one.severity != "note" and one.kind != LITTLE_TO_GAIN]
+    notes = [f"{one.severity}: {one}" for one in beside]
     noted: dict[str, list[Record]] = {}
     for run in runs:
         for note in run.record.notes:

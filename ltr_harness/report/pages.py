@@ -8,8 +8,9 @@ from typing import Any
 
 from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel
 from ltr_harness.comparison.power import ModelPlan, PowerPlan
+from ltr_harness.errors import Caution
 from ltr_harness.files import write_whole
-from ltr_harness.inspection import DataCard, FeatureFacts, Finding, SplitCard
+from ltr_harness.inspection import DataCard, FeatureFacts, SplitCard
 from ltr_harness.inspection.agreement import agreement_lines
 from ltr_harness.inspection.candidates import recall_lines
 from ltr_harness.inspection.lints import one_a_cause
@@ -133,20 +134,20 @@ def data_sets_page(across: AcrossDataSets) -> Report:
     return Report("Several data sets", facts, (Section("verdict", shown),), lambda: json_text(across))
 
 
-def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report:
+def card_page(card: DataCard, cautions: Sequence[Caution], title: str) -> Report:
     """What is in the data, the worrying first."""
 
-    def severity(one: Finding) -> Cell:
+    def severity(one: Caution) -> Cell:
         return blocks.Badge(one.severity, "neutral" if one.severity == "note" else "bad")
 
     table = Table.of(
-        "findings",
-        "Findings to check before trusting results from this data.",
-        findings,
+        "cautions",
+        "Cautions to read before trusting results from this data.",
+        cautions,
         {
             Column("Severity"): severity,
             Column("Where"): lambda one: one.place,
-            Column("Found"): lambda one: one.found,
+            Column("Found"): lambda one: one.text,
             Column("What to do"): lambda one: one.cure,
         },
     )
@@ -155,7 +156,7 @@ def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report
         *agreement_blocks({split.name: split.agreement for split in card.splits}),
     ]
     sections = (
-        Section("verdict", (_card_banner(findings), *([table] if findings else []))),
+        Section("verdict", (_card_banner(cautions), *([table] if cautions else []))),
         Section("splits", (Heading("Splits"), _splits(card), _grades(card), *truth)),
         *((Section("overlaps", _overlaps(card), DETAIL),) if card.overlaps else ()),
         Section("features", (Heading("Features"), *map(_features, card.splits)), DETAIL),
@@ -166,17 +167,17 @@ def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report
 DETAIL = blocks.Group("Detail", "What do the splits share, and what is each feature?")
 
 
-def _card_banner(findings: Sequence[Finding]) -> blocks.Banner:
-    if not findings:
-        return blocks.Banner(blocks.Badge("no findings", "good"), "Nothing suspicious found", "Findings")
-    counts = Counter(one.severity for one in findings)
+def _card_banner(cautions: Sequence[Caution]) -> blocks.Banner:
+    if not cautions:
+        return blocks.Banner(blocks.Badge("no cautions", "good"), "Nothing suspicious found", "Cautions")
+    counts = Counter(one.severity for one in cautions)
     counted = {severity: n for severity in ("error", "warning", "note") if (n := counts[severity])}
     kinds = [count_of(n, severity) for severity, n in counted.items()]
-    places = dict.fromkeys(one.place for one in findings)
+    places = dict.fromkeys(one.place for one in cautions)
     where = ", ".join(places) if len(places) <= 3 else count_of(len(places), "place")
     worst, n = next(iter(counted.items()))
     status = blocks.Badge(plural(worst, n), "neutral" if worst == "note" else "bad")
-    return blocks.Banner(status, f"{' and '.join(kinds)} in {where}", "Findings")
+    return blocks.Banner(status, f"{' and '.join(kinds)} in {where}", "Cautions")
 
 
 def write_card(page: Report, folder: Path) -> list[Path]:
@@ -187,7 +188,7 @@ def write_card(page: Report, folder: Path) -> list[Path]:
     return [*files]
 
 
-def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
+def card_text(card: DataCard, cautions: Sequence[Caution]) -> str:
     """The card for a terminal, without the features; what was found is its first line."""
     rows = []
     for split in card.splits:
@@ -199,8 +200,8 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
         without = f"{split.n_without_relevant:,}"
         rows.append([split.name, *(f"{count:,}" for count in counts), sizes, without, f"{grades}{more}"])
     head = ["split", "queries", "rows", "features", "rows per query", "no relevant", "grades"]
-    findings = one_a_cause(findings)
-    lines = [f"{_card_banner(findings).text}.", "", *text_table(head, rows, left=[0, 4, 6])]
+    cautions = one_a_cause(cautions)
+    lines = [f"{_card_banner(cautions).text}.", "", *text_table(head, rows, left=[0, 4, 6])]
     lines += dict.fromkeys(named("feature", split.feature_names) for split in card.splits)
     for split in card.splits:
         known = [feature for feature in split.features if not math.isnan(feature.ndcg)]
@@ -214,7 +215,7 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
         truth = (*recall_lines(split.candidates), *agreement_lines(split.agreement))
         lines += [f"{split.name}: {line}" for line in truth]
         lines += [f"{split.name}: {one.severity}: {one}" for one in split.dataset.cautions]
-    lines += ["", *map(str, findings)] if findings else []
+    lines += ["", *(f"{one.severity}: {one}" for one in cautions)] if cautions else []
     return "\n".join(lines) + "\n"
 
 

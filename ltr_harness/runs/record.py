@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from ltr_harness.errors import Caution
 from ltr_harness.evaluation import MetricValues
-from ltr_harness.inspection import Finding
 from ltr_harness.inspection.agreement import Agreement
 from ltr_harness.inspection.candidates import CandidateRecall
 from ltr_harness.own_files import is_own_file
@@ -193,7 +193,7 @@ class Record(Versioned):
     parts: dict[str, PartRecord] = Field(default_factory=dict)  # of a model made of others, by their names
     threads: int = Field(ge=1, le=4096)
     data: dict[str, SplitFacts]  # "train", "valid", "test"
-    findings: list[Finding] = Field(default_factory=list)  # of the data lints; accepted ones say so
+    cautions: list[Caution] = Field(default_factory=list)  # of the data lints; accepted ones say so
 
     metrics: dict[MetricName, MetricSummary]  # canonical name -> summary on test
     primary: MetricName

@@ -63,7 +63,7 @@ def test_describe_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     facts = json.loads(out)
     assert facts["splits"][0]["n_rows"] == 180
     assert sum(facts["splits"][0]["grades"].values()) == 180
-    assert facts["findings"] == []
+    assert facts["cautions"] == []
 
 
 @pytest.mark.long

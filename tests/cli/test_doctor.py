@@ -21,10 +21,10 @@ from ltr_harness.runs import identity
 @pytest.mark.long
 def test_a_sound_installation_has_nothing_that_failed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(cli, ["doctor", "--json"]) == 0
-    found = {finding["what"]: finding for finding in json.loads(capsys.readouterr().out)}
+    found = {diagnosis["what"]: diagnosis for diagnosis in json.loads(capsys.readouterr().out)}
     assert {"versions", "cores", "lightgbm", "xgboost", "data cache", "worker processes"} <= found.keys()
     assert "trains lambdarank" in found["lightgbm"]["found"]
-    assert "failed" not in {finding["status"] for finding in found.values()}
+    assert "failed" not in {diagnosis["status"] for diagnosis in found.values()}
 
 
 def test_what_fails_is_a_line_and_exit_code_1(
@@ -46,7 +46,7 @@ def test_a_missing_extra_says_what_to_install(
     monkeypatch.setattr(
         doctor, "_version", lambda name: "not installed" if name == "catboost" else there(name)
     )
-    assert next(str(finding) for finding in doctor._extras()) == (
+    assert next(str(diagnosis) for diagnosis in doctor._extras()) == (
         "note    extra catboost: not installed (catboost); pip install 'catboost>=1.2.9'"
     )
 
@@ -68,8 +68,8 @@ def test_the_xgboost_without_gpu_libraries_is_xgboost(monkeypatch: pytest.Monkey
 def test_a_folder_that_cannot_be_written_is_noted(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    finding = doctor._writable("data cache", file / "inside", "")
-    assert (finding.status, finding.cure) == ("note", "nothing can be kept there")
+    diagnosis = doctor._writable("data cache", file / "inside", "")
+    assert (diagnosis.status, diagnosis.cure) == ("note", "nothing can be kept there")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -106,10 +106,10 @@ def test_every_fact_of_a_split_with_missed_documents(seed: int, unjudged: bool) 
             assert sum(getattr(part, count) for part in parts) == getattr(whole, count)
 
     both = data_card({"train": data, "test": data})
-    findings = lint(both)
+    cautions = lint(both)
     json.dumps(both.facts(), allow_nan=False)
-    assert "nan" not in card_text(both, findings).lower()
-    assert not [one for one in findings if "nan" in one.found]
+    assert "nan" not in card_text(both, cautions).lower()
+    assert not [one for one in cautions if "nan" in one.text]
 
 
 def test_the_rows_of_a_card_are_the_candidates() -> None:
@@ -121,11 +121,11 @@ def test_the_rows_of_a_card_are_the_candidates() -> None:
     assert card.features[0].ndcg == 1
     assert card.features[1].ndcg == without.features[1].ndcg
     assert (card.random_ndcg, card.grades) == (without.random_ndcg, without.grades)
-    assert {"leaking-feature"} <= {one.lint for one in lint(data_card({"train": data}))}
+    assert {"leaking-feature"} <= {one.kind for one in lint(data_card({"train": data}))}
 
 
 def found(data: RankingDataset) -> dict[str, str]:
-    return {one.lint: f"{one.severity}: {one.found}; {one.cure}" for one in lint(data_card({"test": data}))}
+    return {one.kind: f"{one.severity}: {one.text}; {one.cure}" for one in lint(data_card({"test": data}))}
 
 
 def test_a_query_whose_truth_was_missed_is_not_without_relevant_documents() -> None:

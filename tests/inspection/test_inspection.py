@@ -13,10 +13,11 @@ import pytest
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import Caution
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.inspection import data_card, lint, split_card
 from ltr_harness.inspection.card import Content
-from ltr_harness.inspection.lints import Finding, little_to_gain, one_a_cause
+from ltr_harness.inspection.lints import little_to_gain, one_a_cause
 from ltr_harness.metrics import parse_metric
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
@@ -98,17 +99,17 @@ def made(
 def found(train: RankingDataset, test: RankingDataset | None = None) -> dict[str, tuple[str, str]]:
     test = made(seed=1, prefix="b") if test is None else test
     return {
-        finding.lint: (finding.severity, str(finding))
-        for finding in lint(data_card({"train": train, "test": test}))
+        one.kind: (one.severity, f"{one.severity}: {one}")
+        for one in lint(data_card({"train": train, "test": test}))
     }
 
 
 def test_outcomes_by_name_and_what_is_none_by_fact() -> None:
     names = ["bm25", "Revenue", "is_clicked", "click_rate"]
     train = made(feature_names=names)
-    (finding,) = lint(data_card({"train": train, "test": made(seed=1, prefix="b", feature_names=names)}))
-    assert (finding.lint, finding.severity, finding.place) == ("outcome-feature", "warning", "train")
-    assert finding.found == "2 features (Revenue, is_clicked) look like outcomes"
+    (caution,) = lint(data_card({"train": train, "test": made(seed=1, prefix="b", feature_names=names)}))
+    assert (caution.kind, caution.severity, caution.place) == ("outcome-feature", "warning", "train")
+    assert caution.text == "2 features (Revenue, is_clicked) look like outcomes"
 
     def sparse(n: int) -> Callable[..., None]:
         def change(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
@@ -140,7 +141,7 @@ def test_public_sets_have_no_feature_that_looks_like_an_outcome_or_an_id(
     folder, name = file.split("/")
     card = data_card({"train": reader.read([name], shared_data / folder)})
     assert {"leaking-feature", "outcome-feature", "id-feature", "identical-rows"}.isdisjoint(
-        finding.lint for finding in lint(card)
+        one.kind for one in lint(card)
     )
 
 
@@ -284,39 +285,39 @@ def test_the_worst_comes_first() -> None:
         _twin(*arrays)
         _leak(*arrays)
 
-    findings = lint(data_card({"train": made(several)}))
-    assert [finding.severity for finding in findings] == ["error", "note"]
+    cautions = lint(data_card({"train": made(several)}))
+    assert [one.severity for one in cautions] == ["error", "note"]
 
 
 def test_folds_and_splits_share_a_line() -> None:
-    def leak(name: str, place: str, ndcg: str, feature: str = "2") -> Finding:
-        found = f"feature {feature} alone ranks with NDCG@10 of {ndcg} (random order: 0.5)"
-        return Finding(name, "error", place, found, "leave it out")
+    def leak(name: str, place: str, ndcg: str, feature: str = "2") -> Caution:
+        text = f"feature {feature} alone ranks with NDCG@10 of {ndcg} (random order: 0.5)"
+        return Caution(name, "error", text, "leave it out", place)
 
     empty = [
-        Finding("empty", "note", place, f"{n} of {of} queries ({share}%) have none", "compare")
+        Caution("empty", "note", f"{n} of {of} queries ({share}%) have none", "compare", place)
         for place, n, of, share in (("a", 3, 24, 12), ("b", 4, 25, 16))
     ]
     places = ["fold1 train", "fold1 test", "fold2 train", "fold2 test"]
     found = [*empty, *(leak("leak", place, f"0.98{at}1") for at, place in enumerate(places))]
     other = [leak("leak", "fold3 test", "0.9999", "12"), leak("leaks", "fold3 test", "0.9999")]
     assert [str(one) for one in one_a_cause([*found, *other])] == [
-        "note: a (alike: b): 3 of 24 queries (12%) have none; compare",
-        "error: fold1 train (alike: fold1 test, fold2 train and 1 more): feature 2 alone ranks with NDCG@10 of 0.9801 "
+        "a (alike: b): 3 of 24 queries (12%) have none; compare",
+        "fold1 train (alike: fold1 test, fold2 train and 1 more): feature 2 alone ranks with NDCG@10 of 0.9801 "
         "(random order: 0.5); leave it out",
         *map(str, other),
     ]
 
 
 def test_little_to_gain_at_a_metric() -> None:
-    def found(sizes: list[int], labels: list[int], metric: str = "recall@2") -> list[Finding]:
+    def found(sizes: list[int], labels: list[int], metric: str = "recall@2") -> list[Caution]:
         return little_to_gain(
             "test",
             from_arrays(np.zeros((len(labels), 1)), labels, group_sizes=sizes).judgments,
             parse_metric(metric),
         )
 
-    def missed(n: int) -> list[Finding]:
+    def missed(n: int) -> list[Caution]:
         groups = QueryGroups.from_sizes([2] + [3] * n)
         shown = np.array([1, 1] + [1, 1, 0] * n, dtype=bool)
         judgments = Judgments.checked([1, 0] + [0, 0, 1] * n, groups, retrieved=shown)
@@ -324,22 +325,20 @@ def test_little_to_gain_at_a_metric() -> None:
 
     # of 3 documents 2 are shown: a random order finds the relevant one in 2 of 3 queries, in a query of 2 always
     often = found([3] * 4 + [2] * 6, [1, 0, 0] * 4 + [1, 0] * 6)
-    assert [(one.lint, one.severity, one.place) for one in often] == [("little-to-gain", "warning", "test")]
-    assert often[0].found.startswith(
+    assert [(one.kind, one.severity, one.place) for one in often] == [("little-to-gain", "warning", "test")]
+    assert often[0].text.startswith(
         f"recall@2 of a random order is {(4 * 2 / 3 + 6) / 10:.4f}, 87 % of the best"
     )
     assert found([3] * 5 + [2] * 5, [1, 0, 0] * 5 + [1, 0] * 5) == [], "5/6 is less than 85 %"
     # the relevant document of all but one query was missed: nothing that order could change
     few = missed(20)
-    assert [one.found for one in few] == [
-        "order changes recall@1 in 1 of 21 queries: there is little to gain"
-    ]
+    assert [one.text for one in few] == ["order changes recall@1 in 1 of 21 queries: there is little to gain"]
     assert missed(19) == []
     assert found([2] * 5, [1, 0] * 5, "spearman") == [], (
         "the random order and ceiling of which are not computed"
     )
     folds = [replace(one, place=place) for place in ("fold1 test", "fold2 test") for one in often]
-    folds[1] = replace(folds[1], found=folds[1].found.replace("0.8667, 87 %", "0.9012, 90 %"))
+    folds[1] = replace(folds[1], text=folds[1].text.replace("0.8667, 87 %", "0.9012, 90 %"))
     assert [one.place for one in one_a_cause(folds)] == ["fold1 test (alike: fold2 test)"]
 
 
@@ -361,5 +360,5 @@ def test_the_page_is_one_file_and_names_stay_text(tmp_path: Path) -> None:
 def test_lints_find_what_the_synthetic_set_is_given() -> None:
     reader = Synthetic(tied=0.0, leak=1.0, duplicates=0.2, drift=10.0)
     card = data_card({name: reader.read([name], Path()) for name in ("train", "test")})
-    names = {finding.lint for finding in lint(card)}
+    names = {one.kind for one in lint(card)}
     assert {"leaking-feature", "identical-rows"} <= names

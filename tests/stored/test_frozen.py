@@ -24,6 +24,7 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison.ledger import looks_at
 from ltr_harness.errors import DataError
 from ltr_harness.experiment.reproduce import fold_of, reproduce
+from ltr_harness.inspection import LINTS
 from ltr_harness.monitoring.stored import read_history
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import damaged_files
@@ -69,6 +70,20 @@ def test_records_load_and_every_file_is_what_they_say(runs: dict[str, Run], expe
         assert run.record.best_round == expected["runs"][name]["best_round"]
         means = {metric: summary.mean for metric, summary in run.record.metrics.items()}
         assert means == expected["runs"][name]["means"]
+
+
+def test_cautions_of_records_are_what_was_found(runs: dict[str, Run], expected: dict[str, Any]) -> None:
+    for name, run in runs.items():
+        of_data = [one for one in run.record.cautions if one.kind in LINTS]
+        assert len(of_data) == expected["runs"][name]["n_findings"]
+        assert {(one.kind, one.severity, one.place) for one in of_data} == {
+            ("without-relevant-documents", "note", place) for place in ("train", "valid", "test")
+        }
+        text, cure = (
+            "4 of 24 queries (17%) have no relevant document",
+            "tools count them as 0, as 1 or not at all",
+        )
+        assert (of_data[-1].text, of_data[-1].cure.partition(":")[0]) == (text, cure)
 
 
 def test_models_score_rows_as_they_did(folder: Path, runs: dict[str, Run], expected: dict[str, Any]) -> None:
@@ -200,4 +215,13 @@ def test_a_version_that_is_none_is_refused(experiment: Path, version: object) ->
     [first, *_] = sorted(experiment.glob("*/record.json"))
     first.write_text(json.dumps(json.loads(first.read_text()) | {"schema_version": version}))
     with pytest.raises(DataError, match=r"record\.json has schema version"):
+        load_run(first.parent)
+
+
+@pytest.mark.parametrize("findings", [3, None, [3], ["lint"], [{"lint": "x"}]])
+def test_findings_of_version_1_that_are_none_are_refused(experiment: Path, findings: object) -> None:
+    [first, *_] = sorted(experiment.glob("*/record.json"))
+    changed = {"findings": findings, "schema_version": 1}
+    first.write_text(json.dumps(json.loads(first.read_text()) | changed))
+    with pytest.raises(DataError, match="has findings that are not those of data lints"):
         load_run(first.parent)

@@ -77,17 +77,17 @@ def command(
         for text in (*model.ranker.cautions(job.threads), *beside):
             cautioned.append(f"models.{name}: {text}")
             say(f"caution: {cautioned[-1]}")
-    findings = one_a_cause(each_once(job.findings))
-    for finding in findings:
-        say(str(finding))
-    errors = [one.lint for one in findings if one.severity == "error" and not one.accepted]
+    of_data = one_a_cause(each_once(job.cautions))
+    for one in of_data:
+        say(f"{one.severity}: {one}")
+    errors = [one.kind for one in of_data if one.severity == "error"]
     if errors:
         meant = " ".join(f"--accept {name}" for name in dict.fromkeys(errors))
         found = f"{count_of(len(errors), 'error')} in the data, see above"
         say(f"primary {job.primary}; {found}; if meant: {meant}")
         return 2
-    n_warnings = sum(one.severity == "warning" for one in findings)
-    n_accepted = sum(one.accepted for one in findings)
+    n_warnings = sum(one.severity == "warning" for one in of_data)
+    n_accepted = sum(one.severity == "accepted" for one in of_data)
     parts = [f"{count_of(n_accepted, 'error')} accepted" if n_accepted else "no errors"]
     parts += [count_of(n, of) for n, of in ((n_warnings, "warning"), (len(cautioned), "caution")) if n]
     sound = not (n_accepted or n_warnings or cautioned)

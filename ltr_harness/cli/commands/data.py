@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -59,7 +60,7 @@ def data_describe(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Show the contents of data, and suspicious findings.
+    """Show the contents of data, and what in them is suspicious.
 
     WHAT is an experiment's file (its splits, fold by fold) or data files, each a split, as FILE or NAME=FILE.
     """
@@ -96,15 +97,15 @@ def data_describe(
     cards = {}
     for fold, splits in sets.items():
         card = data_card(splits)
-        findings = lint(card)
+        cautions = lint(card)
         if not as_json:
             if fold != "all":
                 say(f"== {fold}")
-            say(card_text(card, findings), nl=fold != list(sets)[-1])
-        cards[fold] = card.facts() | {"findings": [vars(finding) for finding in findings]}
+            say(card_text(card, cautions), nl=fold != list(sets)[-1])
+        cards[fold] = card.facts() | {"cautions": list(map(asdict, cautions))}
         if output is not None:
             whole = fold == "all"
-            page = card_page(card, findings, title if whole else f"{title}, {fold}")
+            page = card_page(card, cautions, title if whole else f"{title}, {fold}")
             for path in write_card(page, output if whole else output / fold):
                 say(f"wrote {path}", err=True)
     if as_json:

@@ -47,21 +47,21 @@ class Diagnosis:
 Exit codes: 0 experiments can run (notes are about optional things), 1 something failed.
 """)
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the diagnoses as JSON.")
 def command(as_json: bool) -> int:
     """Check the installation: versions, cores, caches and disks, one metric, and a tiny model of both libraries."""
-    findings = []
-    for finding in examined():
-        findings.append(finding)
+    diagnoses = []
+    for diagnosis in examined():
+        diagnoses.append(diagnosis)
         if not as_json:
-            say(str(finding))
+            say(str(diagnosis))
     if as_json:
-        say(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
-    return 1 if any(finding.status == "failed" for finding in findings) else 0
+        say(json.dumps([asdict(diagnosis) for diagnosis in diagnoses], indent=2, ensure_ascii=False))
+    return 1 if any(diagnosis.status == "failed" for diagnosis in diagnoses) else 0
 
 
 def examined() -> Iterator[Diagnosis]:
-    """Everything, one finding after the other."""
+    """Everything, one diagnosis after the other."""
     names = ("ltr-harness", "lightgbm", "xgboost", "numpy", "pandas", "numba", "pyarrow")
     versions = [f"Python {sys.version.split()[0]}", *(f"{name} {_version(name)}" for name in names)]
     yield Diagnosis("ok", "versions", ", ".join(versions))
@@ -90,7 +90,7 @@ def examined() -> Iterator[Diagnosis]:
 
 
 def _attempt(what: str, look: Callable[[], Diagnosis]) -> Iterator[Diagnosis]:
-    """What `look` finds; whatever goes wrong is a finding too."""
+    """What `look` finds; whatever goes wrong is a diagnosis too."""
     try:
         yield look()
     except Exception as problem:

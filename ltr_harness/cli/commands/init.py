@@ -124,7 +124,7 @@ def _guessed(
         said.append(f"{split}: {size}, {named('feature', rows[split].feature_names)}")
     said += map(str, rows["train"].cautions)
     card = data_card({"train": rows["train"]})
-    said += [str(one) for one in lint(card) if one.lint in _SAID]
+    said += [f"{one.severity}: {one}" for one in lint(card) if one.kind in _SAID]
     check_alignment(rows)
     features, categories = card.splits[0].features, rows["train"].categories
     sound = [one for one in features if one.varies_in_queries and one.name not in categories]

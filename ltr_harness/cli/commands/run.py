@@ -83,7 +83,7 @@ def command(
     CONFIG describes the experiment: data, metrics, stopping rule, models. Ends with the comparison at the
     fixed K on stdout and the path of report.html.
 
-    Data in which `ltr-harness check` finds an error is refused; --accept NAME accepts that finding.
+    Data in which `ltr-harness check` finds an error is refused; --accept NAME accepts that error.
 
     With --json, stdout is report.json, and every line on stderr is an event: `ltr-harness schema events`.
     """
@@ -113,7 +113,7 @@ def command(
         if final is not None:
             check_final(job.experiment, final)
         if dry_run:
-            refuse_errors(job.findings)
+            refuse_errors(job.cautions)
             progress.planned(job)
             for line in job.reader.boundaries():
                 say(line)

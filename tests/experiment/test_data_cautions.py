@@ -15,7 +15,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.experiment.check import each_once, findings_of
+from ltr_harness.experiment.check import data_cautions, each_once
 from ltr_harness.experiment.folds import FoldReader, largest_label
 from ltr_harness.metrics import NDCG
 from ltr_harness.report.data import stored_data
@@ -102,9 +102,9 @@ def test_what_is_accepted_is_recorded_and_stands_in_the_report(
     assert LEAK.replace("test:", "train (alike: test):") in err, "before training"
     assert LEAK in " ".join(out.split()), "beside the result"
     for run in find_runs(runs / "x"):
-        accepted = [finding for finding in run.record.findings if finding.accepted]
-        assert {finding.lint for finding in accepted} == {"leaking-feature"}
-        assert {finding.place for finding in accepted} == {"train", "test"}
+        accepted = [one for one in run.record.cautions if one.severity == "accepted"]
+        assert {one.kind for one in accepted} == {"leaking-feature"}
+        assert {one.place for one in accepted} == {"train", "test"}
     report = runs / "x" / "report"
     for page in ("report.html", "report.md", "report.json"):
         assert LEAK in (report / page).read_text(encoding="utf-8")
@@ -147,31 +147,31 @@ def test_folds_are_named(tmp_path: Path) -> None:
     data = {"reader": "letor", "splits": splits}
     path = experiment(tmp_path, train, letor(100, 10) + train, data=data)
     reader = FoldReader(load_experiment(path).data)
-    found = findings_of(reader, [NDCG(k=3)])
-    errors = [finding.place for finding in each_once(found) if finding.severity == "error"]
+    found = data_cautions(reader, [NDCG(k=3)])
+    errors = [one.place for one in each_once(found) if one.severity == "error"]
     assert errors == ["a train and test", "b train and test"]
 
 
 def test_large_grades_are_an_error_only_where_a_gain_is_exponential(tmp_path: Path) -> None:
     path = experiment(tmp_path, letor(0, 20), letor(100, 20).replace("3 qid", "100 qid"))
     reader = FoldReader(load_experiment(path).data)
-    assert "steep-gain" in {finding.lint for finding in each_once(findings_of(reader, [NDCG(k=3)]))}
-    linear = findings_of(reader, [NDCG(k=3, gain="linear")])
-    assert "steep-gain" not in {finding.lint for finding in each_once(linear)}
+    assert "steep-gain" in {one.kind for one in each_once(data_cautions(reader, [NDCG(k=3)]))}
+    linear = data_cautions(reader, [NDCG(k=3, gain="linear")])
+    assert "steep-gain" not in {one.kind for one in each_once(linear)}
 
 
 def test_the_lints_are_made_once_for_the_same_content(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = load_experiment(copied).data
-    first = FoldReader(data).findings("all")
+    first = FoldReader(data).cautions("all")
 
     def again(card: object) -> None:
         raise AssertionError("made again")
 
     monkeypatch.setattr("ltr_harness.experiment.folds.data_card", again)
-    assert FoldReader(data).findings("all") == first
+    assert FoldReader(data).cautions("all") == first
     copied.with_name("test.txt").write_text(letor(200, 20))
     with pytest.raises(AssertionError, match="made again"):
-        FoldReader(data).findings("all")
+        FoldReader(data).cautions("all")
 
 
 NOTHING = [
@@ -295,7 +295,7 @@ def test_candidate_recall_and_little_to_gain_from_file_to_report(
     run = find_runs(tmp_path / "runs" / "x")[0]
     facts = run.record.data["test"]
     assert (facts.n_queries, facts.n_without_relevant, facts.candidates[0].n_found) == (20, 0, 28)
-    assert [one.lint for one in run.record.findings if one.severity == "warning"] == ["little-to-gain"]
+    assert [one.kind for one in run.record.cautions if one.severity == "warning"] == ["little-to-gain"]
     assert run.per_query["n_relevant"].value_counts().to_dict() == {3: 10, 1: 10}
     report = (tmp_path / "runs" / "x" / "report" / "report.md").read_text()
     assert report.count("there is little to gain") == 1
