@@ -54,12 +54,11 @@ def names_of_queries(tests: Mapping[str, TestSet]) -> dict[str, str]:
     return called
 
 
-def each_once(system: SystemResult) -> tuple[SystemResult, int]:
-    """The system with the mean over the places of each query id, and how many places repeat a query."""
+def each_once(system: SystemResult) -> SystemResult:
+    """The system with the mean over the places of each query id."""
     ids, first, at = np.unique(system.query_ids, return_index=True, return_inverse=True)
-    repeated = system.query_ids.size - ids.size
-    if not repeated:
-        return system, 0
+    if ids.size == system.query_ids.size:
+        return system
     order = np.argsort(first)
     place = np.argsort(order)[at.reshape(-1)]
     kept = system.take(first[order])
@@ -70,25 +69,7 @@ def each_once(system: SystemResult) -> tuple[SystemResult, int]:
             sums = np.bincount(place[known], own[known], ids.size)
             with np.errstate(invalid="ignore"):
                 means[row] = sums / np.bincount(place[known], minlength=ids.size)
-    return replace(kept, values=values), repeated
-
-
-def merged(system: SystemResult) -> tuple[SystemResult, int]:
-    """A system whose queries are called ``fold/id``, such as an older saved comparison has, with each query once."""
-    folds = list(system.judgments_fingerprint)
-    parts = [query.partition("/") for query in system.query_ids.tolist()]
-    if len(folds) < 2 or any(not slash or fold not in folds for fold, slash, _ in parts):
-        return system, 0
-    bare = np.array([query for _, _, query in parts])
-    own = np.array([fold for fold, _, _ in parts])
-    tests = {}
-    for fold in folds:
-        rows = own == fold
-        columns = {name: column[rows] for name, column in system.query_attributes.items()}
-        tests[fold] = TestSet(system.judgments_fingerprint[fold], facts_by_id(bare[rows], columns))
-    called = names_of_queries(tests)
-    ids = np.array([f"{called[fold]}/{query}" for fold, _, query in parts])
-    return each_once(replace(system, query_ids=ids))
+    return replace(kept, values=values)
 
 
 def distinct_replicates(system: SystemResult) -> tuple[SystemResult, list[str]]:
@@ -247,7 +228,7 @@ def _pooled(
         have, lacking = (", ".join(map(str, numbers)) for numbers in (sorted(replicates), missing))
         notes.append(f"{name} is compared over seeds {have}; seed {lacking} of other models is missing")
     system, alike = distinct_replicates(_stacked(name, replicates, folds, fold_names, deterministic))
-    return each_once(system)[0], notes + alike
+    return each_once(system), notes + alike
 
 
 def _stacked(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.entrants import distinct_replicates, merged, systems_from_runs
+from ltr_harness.comparison.entrants import distinct_replicates, systems_from_runs
 from ltr_harness.comparison.evaluated_runs import EvaluatedRuns
 from ltr_harness.comparison.mteb import from_results, results_in
 from ltr_harness.comparison.pairs import SystemResult
@@ -18,7 +18,6 @@ from ltr_harness.logs.columns import collected
 from ltr_harness.metrics.core.grammar import MetricName, parse_metric
 from ltr_harness.places import here
 from ltr_harness.runs import Run, find_runs
-from ltr_harness.wording import count_of, plural
 
 _ACCEPTED = (
     "runs, run folders, evaluations, tables of per-query values (pandas, Polars, Arrow), other comparisons, "
@@ -109,7 +108,7 @@ def _take(
     saved: Sequence[Saved | Comparison],
     gathered: Gathered,
 ) -> None:
-    """Take the systems in, each query once and under names of their own; a group has the label of its comparison."""
+    """Take the systems in, under names of their own; a group has the label of its comparison."""
     names = [system.name for _, group in groups for system in group]
     first = next((one for one in saved[0].systems if one.name == saved[0].baseline), None) if saved else None
     for label, group in groups:
@@ -119,13 +118,7 @@ def _take(
             # last week's comparison beside this week's runs: the same names, told apart by where they are from
             clash = label and names.count(system.name) > 1
             name = f"{label}/{system.name}" if clash else system.name
-            own, repeated = merged(system) if label else (system, 0)
-            if repeated:
-                gathered.notes.append(
-                    f"{name}: {count_of(repeated, 'query')} of {system.query_ids.size:,} {plural('was', repeated)} "
-                    "tested in an earlier fold too: each query counts once, with its mean over the folds"
-                )
-            own, alike = distinct_replicates(own)
+            own, alike = distinct_replicates(system)
             gathered.notes += alike
             kept.append(replace(own, name=name, source=source if label else system.source))
             if saved and gathered.baseline is None and system is first:

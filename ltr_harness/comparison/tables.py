@@ -182,7 +182,7 @@ class _SavedSystem(Origin):
     name: str
     n_queries: Annotated[int, Field(ge=1)]
     replicates: Annotated[list[str], Field(min_length=1)]
-    seeded: bool | None = None  # comparisons of before this was kept
+    seeded: bool
     attributes: list[tuple[str, str]]  # name, column
 
 
@@ -302,8 +302,7 @@ def read_saved(path: Path) -> Saved:
                     replicates=tuple(one.replicates),
                     higher_is_better=directions,
                     deterministic=one.deterministic,
-                    # what is of an experiment was trained
-                    seeded=bool(one.source) and not one.deterministic if one.seeded is None else one.seeded,
+                    seeded=one.seeded,
                     judgments_fingerprint=one.judgments_fingerprint,
                     truth_fingerprint=one.truth_fingerprint,
                     query_attributes={name: first.column(own).to_numpy() for name, own in one.attributes},

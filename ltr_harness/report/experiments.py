@@ -190,7 +190,7 @@ def _described(
         size=_size(path),
         report=(path / "report" / "report.html").is_file(),
         outcome=reported.outcome,
-        headline=reported.headline or reported.verdict,
+        headline=reported.headline,
         looks=looks.get((digest, first.primary), Looks(0, 0)).comparisons,
     )
 
@@ -219,8 +219,7 @@ class _Report(Versioned, extra="ignore"):
     summaries: list[dict[str, Any]]
     runs: list[dict[str, Any]]
     outcome: Outcome | None = None
-    headline: str | None = None  # reports of 0.2 have the verdict's sentence alone
-    verdict: str | None = None
+    headline: str | None = None
 
 
 def _size(path: Path) -> int:

@@ -10,8 +10,7 @@ import pytest
 
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.comparable import budget_notes
-from ltr_harness.comparison.entrants import configuration, merged, systems_from_runs
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.entrants import configuration, systems_from_runs
 from ltr_harness.errors import NotComparableError
 from ltr_harness.runs.record import Record, SplitFacts, TuningFacts
 
@@ -309,25 +308,6 @@ class TestOneQueryInSeveralFolds:
         ]
         (model,), _, _ = systems_from_runs(runs)
         assert model.values["ndcg@10"][0] == pytest.approx([0.1, 0.3])
-
-    def test_names_of_folds_before_ids_tell_queries_that_were_saved_several_times(self) -> None:
-        def saved(ids: list[str], **folds: str) -> SystemResult:
-            values = {"mrr": np.array([[0.125, 0.25, 0.5]])}
-            return SystemResult(
-                "m", np.array(ids), values, ("1",), {"mrr": True}, judgments_fingerprint=folds
-            )
-
-        model, repeated = merged(saved(["a/2", "a/1", "b/2"], a="labels", b="labels"))
-        assert (model.query_ids.tolist(), repeated) == (["a/2", "a/1"], 1)
-        assert model.values["mrr"].tolist() == [[0.3125, 0.25]]
-        for left in (
-            saved(["a/2", "a/1", "a/3"], a="labels"),  # one fold
-            saved(["2", "1", "3"], a="labels", b="labels"),
-            saved(["a/2", "c/1", "b/2"], a="labels", b="labels"),  # another's slash
-        ):
-            found, repeated = merged(left)
-            assert found is left
-            assert repeated == 0
 
 
 @pytest.mark.long

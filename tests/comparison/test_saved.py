@@ -160,28 +160,6 @@ def test_facts_of_two_kinds(tmp_path: Path) -> None:
     assert read.systems[1].query_attributes["grade"][:2].tolist() == ["a", "3"]
 
 
-@pytest.mark.long
-def test_an_older_comparison_with_one_query_in_several_folds_counts_it_once(tmp_path: Path) -> None:
-    def three_folds(name: str) -> SystemResult:
-        one = system(name, query_attributes={})
-        return replace(
-            one,
-            query_ids=np.array([f"{fold}/{query}" for fold in "abc" for query in one.query_ids.tolist()]),
-            values={metric: np.tile(rows, 3) for metric, rows in one.values.items()},
-            judgments_fingerprint=dict.fromkeys("abc", "same"),
-        )
-
-    once = compare(system("old", query_attributes={}), system("older", query_attributes={}))
-    path = tmp_path / FILE
-    path.write_bytes(to_parquet(compare(three_folds("old"), three_folds("older"))))
-    again = compare(path)
-    assert again.n_queries == once.n_queries == 40
-    assert again.paired("older").p == pytest.approx(once.paired("older").p)
-    assert (
-        "old: 80 queries of 120 were tested in an earlier fold too: each query counts once" in again.notes[0]
-    )
-
-
 def test_folds_with_labels_of_their_own_stay_apart(tmp_path: Path) -> None:
     one = system("old", query_attributes={})
     two = replace(
@@ -192,24 +170,6 @@ def test_folds_with_labels_of_their_own_stay_apart(tmp_path: Path) -> None:
     )
     (tmp_path / FILE).write_bytes(to_parquet(compare(two, replace(two, name="new"))))
     assert compare(tmp_path / FILE).n_queries == 80
-
-
-def test_an_older_comparisons_folds_share_queries_where_all_is_known_of_them_is_alike(tmp_path: Path) -> None:
-    """Folds a and c test the same queries, b tests others of the same ids: 40 + 40 queries."""
-    one = system("old")
-    rows = one.query_attributes["rows"]
-    three = replace(
-        one,
-        query_ids=np.array([f"{fold}/{query}" for fold in "abc" for query in one.query_ids.tolist()]),
-        values={metric: np.hstack([values, values + 0.25, values]) for metric, values in one.values.items()},
-        query_attributes={"rows": np.concatenate([rows, rows[::-1], rows])},
-        judgments_fingerprint={"a": "1", "b": "2", "c": "3"},
-    )
-    (tmp_path / FILE).write_bytes(to_parquet(compare(three, replace(three, name="new"))))
-    again = compare(tmp_path / FILE)
-    assert again.n_queries == 80
-    of_a = float(np.nanmean(one.values["ndcg@10"]))
-    assert again.summary("old").mean == pytest.approx((of_a + of_a + 0.25) / 2)
 
 
 def test_the_first_column_may_be_of_two_kinds_as_well() -> None:

@@ -128,12 +128,6 @@ def test_a_real_experiment_has_the_mean_and_interval_of_its_report(
     assert one.size == sum(path.stat().st_size for path in experiment_folder.rglob("*") if path.is_file())
     assert read_experiments(experiment_folder).experiments == listed.experiments  # the folder of one
     copy = shutil.copytree(experiment_folder, tmp_path / "runs" / "small")
-    # reports of 0.2 have a sentence and no headline
-    stored = json.loads((copy / "report" / "report.json").read_text())
-    del stored["outcome"], stored["headline"]
-    (copy / "report" / "report.json").write_text(json.dumps(stored))
-    (older,) = read_experiments(tmp_path / "runs").experiments
-    assert (older.outcome, older.headline) == (None, data.comparison.verdict)
     # a report of other runs says nothing about these
     plan = json.loads((copy / "plan.json").read_text())
     (copy / "plan.json").write_text(json.dumps({"runs": [*plan["runs"][1:], "gone--all--s1--0"]}))
