@@ -129,11 +129,8 @@ def fold_of(run: Run) -> Fold:
 
 
 def _fold(run: Run, data_root: Path | None) -> Fold:
-    """The run's data, by its record; by the configuration beside it if the record is too old to say."""
+    """The run's data, by its record; the configuration beside it has the folder."""
     record, beside = run.record, run.path.resolve().parent / "experiment.yaml"
-    if not record.reading and not beside.is_file():
-        raise UsageError(f"{beside}: no such file; expected the experiment's configuration beside its runs")
-    section = record.reading or _data_section(beside)
     root = data_root
     with suppress(ConfigError, KeyError, TypeError):
         root = root or Path(_data_section(beside)["root"])
@@ -141,7 +138,7 @@ def _fold(run: Run, data_root: Path | None) -> Fold:
         found = "its record names the data files but not the folder they are in"
         expected = "the experiment's configuration beside the run, or the folder"
         raise UsageError(Problem(str(run.path), found, expected, "name the folder with --data-root"))
-    section = {**section, "root": str((root or run.path).resolve())}
+    section = {**record.reading, "root": str((root or run.path).resolve())}
     if isinstance(section.get("reader"), str):
         section["reader"] = admitted(section["reader"], run.path, run.trust)
     reader = FoldReader(load_data(section))

@@ -44,8 +44,7 @@ def why_none(record: Record) -> str:
     if record.ranker not in _FLAVOURS:
         logged = ", ".join(_FLAVOURS)
         return f"models of {logged} are logged; what {record.ranker} stores is among the run's artifacts"
-    lacking = "features" if not record.features else "packages" if not record.packages else ""
-    return lacking and f"its record, of an older version, lists no {lacking}"
+    return ""
 
 
 def _log_model(client: "MlflowClient", uri: str, run: Run, run_id: str) -> str:

@@ -69,11 +69,10 @@ def _rule_at(path: Path, given: Any) -> dict[str, Any]:
     if path.suffix in (".yaml", ".yml"):
         sections: list[Mapping[str, Any]] = [data_mapping(load_experiment(path, check_rankers=False).data)]
     else:
-        sections = [run.record.reading for run in find_runs(path) if run.record.reading]
+        sections = [run.record.reading for run in find_runs(path)]
     rules = {json.dumps(rule, sort_keys=True): rule for rule in (_said(one, given) for one in sections)}
     if len(rules) != 1:
-        none = "has no run whose record says how its data was read"
-        found = "has runs under several rules" if rules else none
+        found = "has runs under several rules" if rules else "has no run"
         raise DataError(Problem(str(path), found, "one rule of relevance", "name one run"))
     return next(iter(rules.values()))
 

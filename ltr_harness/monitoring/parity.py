@@ -60,7 +60,7 @@ def served(path: str, trust: bool) -> Served:
         if record.status != "complete"
         else f"has no model of features: its ranker is {record.ranker}"
         if record.ranker in ("random", "scores")
-        else "" if record.features else "does not name its features: it was made by an older version"
+        else ""
     )  # fmt: skip
     if why:
         raise DataError(Problem(path, why, "a run of a model that scores features"))

@@ -101,9 +101,6 @@ def requirements(runs: Sequence[Run]) -> str:
     """A requirements file: every package that the runs used, pinned to its version; no address of an index."""
     wanted: dict[str, dict[str, str]] = {}  # package -> version -> the first run with it
     for run in runs:
-        if not run.record.packages:
-            cure = "it was made by an older version; its `environment` names the libraries that count"
-            raise DataError(Problem(str(run.path), "its record does not list packages", cure=cure))
         for name, number in run.record.packages.items():
             _check(run, name, number)
             wanted.setdefault(name, {}).setdefault(number, run.path.name)

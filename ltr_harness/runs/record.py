@@ -188,7 +188,7 @@ class Record(Versioned):
     rounds: Count | None = None  # as configured, where no stopping rule decides
     point: SweepPoint | None = None  # of a sweep: the model that was swept, and the options that differ
     # `data` but root
-    reading: Annotated[dict[str, Any], AfterValidator(_readable)] = Field(default_factory=dict)
+    reading: Annotated[dict[str, Any], AfterValidator(_readable)]
     tuning: TuningFacts | None = None  # None where the options are as they were written
     parts: dict[str, PartRecord] = Field(default_factory=dict)  # of a model made of others, by their names
     threads: int = Field(ge=1, le=4096)
@@ -212,7 +212,7 @@ class Record(Versioned):
     seconds: dict[str, Amount]  # "fit", "score", "evaluate"
     latency: list[Latency] = Field(default_factory=list)  # of models of trees with the first of the seeds
     environment: dict[str, str]  # python, platform, processor, versions of what can move a number
-    packages: dict[str, str] = Field(default_factory=dict)  # all that it stood on: distribution -> version
+    packages: dict[str, str]  # all that it stood on: distribution -> version
 
 
 STUDIES = "tuning"  # folder of studies in an experiment's folder of runs

@@ -172,13 +172,6 @@ def test_runs_that_stood_on_different_versions_have_no_common_list(
     )
 
 
-def test_an_old_record_cannot_say(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, _ = find_runs(runs)
-    edit(first.path, packages={})
-    assert run_command(cli, ["export", "requirements", str(first.path)]) == 2
-    assert "its record does not list packages" in capsys.readouterr().err
-
-
 def test_the_list_can_be_written_to_a_file(runs: Path, tmp_path: Path) -> None:
     target = tmp_path / "requirements.txt"
     assert run_command(cli, ["export", "requirements", str(runs), "-o", str(target)]) == 0

@@ -31,8 +31,6 @@ def test_which_runs_have_no_model_and_why() -> None:
     assert why_none(record.model_copy(update={"ranker": "./mine.py:Mine"})) == (
         "models of lightgbm, xgboost, catboost are logged; what ./mine.py:Mine stores is among the run's artifacts"
     )
-    assert why_none(record.model_copy(update={"features": []})).endswith("older version, lists no features")
-    assert why_none(record.model_copy(update={"packages": {}})).endswith("older version, lists no packages")
 
 
 def test_packages_are_pinned_to_what_the_run_used() -> None:

@@ -74,6 +74,8 @@ def write_run(tmp_path: Path) -> WriteRun:
             "identity": identity,
             "evaluation_identity": f"e{identity}",
             "params": {},
+            "reading": {},
+            "packages": {},
             "config": {"ranker": "lightgbm"},
             "threads": 1,
             "data": {"test": test},

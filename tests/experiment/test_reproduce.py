@@ -124,18 +124,6 @@ def test_the_record_alone_is_enough(stored: Path, tmp_path: Path) -> None:
     assert found.reasons == ()
 
 
-def test_a_record_from_before_it_said_how_the_data_was_read(stored: Path, tmp_path: Path) -> None:
-    path = edited(stored, "lgbm", tmp_path)
-    record = json.loads((path / "record.json").read_text())
-    for later in ("reading", "rounds", "packages", "own_metrics"):
-        del record[later]
-    (path / "record.json").write_text(json.dumps(record))
-    assert reproduce(path).identical
-    (tmp_path / "experiment.yaml").unlink()
-    with pytest.raises(UsageError, match="expected the experiment's configuration beside its runs"):
-        reproduce(path)
-
-
 FILES = """
 def first_label(labels, scores):
     return labels[0]

@@ -478,7 +478,6 @@ def edited(tmp_path: Path, **changes: Any) -> str:
     [
         ({"status": "failed", "error": "out of memory"}, "failed (out of memory) and has no model; expected a run of"),
         ({"ranker": "random"}, "has no model of features: its ranker is random; expected a run of a model that"),
-        ({"features": []}, "does not name its features: it was made by an older version"),
         (
             {"ranker": "./mine.py:Mine"},
             "needs code from ./mine.py, which is executed only if you trust it; read that file, then add "

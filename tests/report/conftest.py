@@ -105,6 +105,8 @@ def record(model: str, *, seed: int = 1, fold: str = "all", error: str | None = 
         "identity": f"id{seed}",
         "evaluation_identity": f"ev{seed}",
         "params": {"num_leaves": 31},
+        "reading": {"reader": "letor"},
+        "packages": {},
         "config": {"ranker": "lightgbm"},
         "threads": 1,
         "data": {

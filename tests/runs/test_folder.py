@@ -35,6 +35,8 @@ def record(**changes: object) -> Record:
         "identity": "a" * 64,
         "evaluation_identity": "b" * 64,
         "params": {},
+        "reading": {},
+        "packages": {},
         "config": {},
         "threads": 1,
         "data": {},
