@@ -33,7 +33,7 @@ def load_experiment(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), *, check_rankers: bool = True
 ) -> Experiment:
     """An experiment with everything it extends and every ``--set``, checked: every problem with its place."""
-    return _Loading(plain_tree(source, overrides), check_rankers).experiment()
+    return _Loading(_without_joint(plain_tree(source, overrides)), check_rankers).experiment()
 
 
 def load_data(section: Mapping[str, Any]) -> DataConfig:
@@ -82,11 +82,19 @@ def _without_retired(tree: Node) -> tuple[Node, tuple[str, ...]]:
         others = from_plain([name for name in names if name != "published"] or None, chosen.place)
         tree = tree.changed(("report", "sections"), lambda _: others)
         left_out.append("report section published")
-    if (correction := tree.at(("compare", "correction"))) is not None:
+    tree = _without_joint(tree)
+    if tree.at(("compare", "correction")) is not None:
         tree = tree.changed(("compare",), lambda compare: compare.without("correction"))
-        if correction.value != "joint":  # as every comparison is now
-            left_out.append("compare.correction")
+        left_out.append("compare.correction")
     return tree, tuple(left_out)
+
+
+def _without_joint(tree: Node) -> Node:
+    """Drop `compare: {correction: joint}`, which files that version 1 stored have: every comparison is joint now."""
+    correction = tree.at(("compare", "correction"))
+    if correction is None or correction.value != "joint":
+        return tree
+    return tree.changed(("compare",), lambda compare: compare.without("correction"))
 
 
 def as_mapping(experiment: Experiment) -> dict[str, Any]:

@@ -16,13 +16,15 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import xgboost
+import yaml
 from packaging.version import Version
 
 from ltr_harness import compare, evaluate, load_run
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison.ledger import looks_at
-from ltr_harness.errors import DataError
+from ltr_harness.config import load_experiment
+from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.experiment.reproduce import fold_of, reproduce
 from ltr_harness.inspection import LINTS
 from ltr_harness.monitoring.stored import read_history
@@ -178,6 +180,19 @@ def test_the_report_is_made_from_them(
     )
     document = json.loads((experiment / "report" / "report.json").read_text())
     assert {run["model"] for run in document["runs"]} == {"lgbm", "xgb"}
+
+
+def test_the_stored_experiment_runs_again(experiment: Path) -> None:
+    """What it declares of what is retired has its line; the default of an option that is gone passes."""
+    path = experiment / "experiment.yaml"
+    tree = yaml.safe_load(path.read_text())
+    for key in ("references", "report"):
+        tree.pop(key, None)
+    tree["compare"]["correction"] = "joint"
+    assert load_experiment(tree).compare.baseline == "lgbm"
+    tree["compare"]["correction"] = "none"
+    with pytest.raises(ConfigError, match=r"compare\.correction: p-values and intervals are always joint"):
+        load_experiment(tree)
 
 
 def newer(document: dict[str, Any]) -> dict[str, Any]:
