@@ -128,8 +128,8 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
         control=names[0],
         unit=unit,
         arms=tuple(arms),
-        ratio_p=ratio_p,
-        drift_p=drift_p,
+        sample_ratio_p=ratio_p,
+        same_shares_p=drift_p,
         differences=tuple(differences),
         family=family,
         withheld=why,
@@ -364,8 +364,8 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Share", "percent"), lambda arm: arm.n_units / total if total else None),
         (Column("Expected", "percent"), "expected"),
         footnotes=(
-            f"Chi-squared of these shares: {p_equals(arms.ratio_p)}; of the same shares in all windows: "
-            f"{p_equals(arms.drift_p)}.",
+            f"Chi-squared of these shares: {p_equals(arms.sample_ratio_p)}; of the same shares in all windows: "
+            f"{p_equals(arms.same_shares_p)}.",
         ),
         sortable=False,
     )

@@ -20,7 +20,7 @@ from ltr_harness.monitoring.result import (
     Change,
     MonitorResult,
     Online,
-    Split,
+    SegmentDecomposition,
     Window,
     table_of,
 )
@@ -103,24 +103,26 @@ def paired_by_key(periods: Periods) -> Estimate | None:
     return mean_estimate(Sample(d), periods.config.compare.confidence, periods.alternative)
 
 
-def splits(columns: Sequence[ComparedColumn], periods: Periods) -> list[Split]:
+def decompositions(columns: Sequence[ComparedColumn], periods: Periods) -> list[SegmentDecomposition]:
     """The change divided by every segment column."""
     segments = [column for column in columns if column.kind == "segment"]
-    return [_split(c.name, c.parts, [*c.names, "(missing)"], periods, len(columns)) for c in segments]
+    return [_decomposition(c.name, c.parts, [*c.names, "(missing)"], periods, len(columns)) for c in segments]
 
 
-def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Periods, m: int) -> Split:
+def _decomposition(
+    column: str, parts: Decomposition, names: Sequence[str], periods: Periods, m: int
+) -> SegmentDecomposition:
     shares = parts.counts / parts.counts.sum(axis=1, keepdims=True)
     order = np.argsort(-parts.counts.sum(axis=0), kind="stable")[:20]
     numbers = np.stack([shares[1], shares[0], parts.means[1], parts.means[0]], axis=1)
     both = (parts.counts >= periods.config.slices.min_queries).all(axis=0)
     moved = periods.sign * (parts.means[0] - parts.means[1])[both]
-    return Split(
+    return SegmentDecomposition(
         **divided(parts, m),
         column=column,
         adjusted=parts.adjusted,
         cells=tuple(Cell(names[c], *numbers[c].tolist()) for c in order),
-        improved_inside=bool(both.sum() >= 2 and (moved > 0).all() and periods.sign * parts.total.value < 0),
+        simpsons_paradox=bool(both.sum() >= 2 and (moved > 0).all() and periods.sign * parts.total.value < 0),
     )
 
 
@@ -194,19 +196,19 @@ def online(
 
 
 def section(result: MonitorResult) -> list[Block]:
-    if not (result.splits or result.keyed):
+    if not (result.decompositions or result.paired_by_key):
         return []
     blocks: list[Block] = [Heading("Within or mix", matters=result.verdict.cause == "mix")]
     interval = f"[{result.interval_name}]"
     within = Column(f"Within {interval}", "difference", hint="From changes inside the segments.")
     mix = Column(f"Mix {interval}", "difference", hint="From changed shares of the segments.")
     adjusted = Column("Adjusted", "metric", hint="Production's mean with the baseline's shares.")
-    if result.splits:
+    if result.decompositions:
         unmatched = "From values that only one period has, so that there is nothing to compare."
         table = table_of(
             "mix",
             "The change, divided by each segment column: total = within + mix + unmatched.",
-            result.splits,
+            result.decompositions,
             (Column("Segment column", "code"), "column"),
             (within, "within"),
             (mix, "mix"),
@@ -214,20 +216,20 @@ def section(result: MonitorResult) -> list[Block]:
             (adjusted, "adjusted"),
         )
         blocks.append(table)
-    for number, split in enumerate(result.splits, start=1):
+    for number, segment in enumerate(result.decompositions, start=1):
         cells = table_of(
             f"mix_{number}",
-            f"Segments of {split.column}, the most frequent first.",
-            split.cells,
+            f"Segments of {segment.column}, the most frequent first.",
+            segment.cells,
             (Column("Value", "code"), "value"),
             (Column("Share before", "percent"), "share_before"),
             (Column("Share now", "percent"), "share_now"),
             (Column("Before", "metric"), "mean_before"),
             (Column("Now", "metric"), "mean_now"),
         )
-        blocks.append(Details(f"Segments of {split.column}", (cells,)))
-    if result.keyed is not None:
-        k = result.keyed
+        blocks.append(Details(f"Segments of {segment.column}", (cells,)))
+    if result.paired_by_key is not None:
+        k = result.paired_by_key
         keys = f"Over {count_of(k.n, 'key')} that recur in both periods, each counted once"
         blocks.append(Paragraph(f"{keys}: {k}, p {p_value(k.p)}."))
     return blocks

@@ -197,10 +197,10 @@ def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[F
             drifted=bool(moved > threshold),
             missing_before=column.missing[0],
             missing_now=column.missing[1],
-            explains=parts.mix.value / parts.total.value if parts.total.value else float("nan"),
-            unmatched_chance=min(1.0, m * parts.unmatched_chance),
+            share_of_change=parts.mix.value / parts.total.value if parts.total.value else float("nan"),
+            unmatched_p=min(1.0, m * parts.unmatched_p),
             broken=column.broken,
-            gain=gains.get(name, float("nan")),
+            gain_share=gains.get(name, float("nan")),
         )
         drifts.append(drift)
     # By how much of the change it explains, in the direction of the change; not by how far it moved.
@@ -222,22 +222,22 @@ def gain_shares(path: Path) -> dict[str, float]:
 def divided(parts: Decomposition, m: int) -> dict[str, Any]:
     """What every column of `m` says of the change that its cells divide."""
     shown = {field.name: getattr(parts, field.name) for field in fields(Parts)}
-    return shown | {"mix_chance": min(1.0, m * parts.mix_chance)}
+    return shown | {"mix_p": min(1.0, m * parts.mix_p)}
 
 
 def _moved(column: ComparedColumn, shares: tuple[float, float], periods: Periods) -> dict[str, Any]:
     """How far the values moved, in distances and in standard deviations of items, queries counting alike."""
     assert column.values is not None
     now, before = column.values
-    distance, p, carried = distances(now, before, shares)
+    distance, p, wasserstein = distances(now, before, shares)
     base = base_of(column.name, periods.before)
     within, between = (column_of(periods.before, f"feature:{base}:{what}") for what in ("std", "mean"))
     known = ~np.isnan(between)
     spread = np.sqrt((within[known] ** 2).mean() + between[known].var()) if known.any() else np.nan
     spread = spread if spread > 0 else np.nan
     means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
-    shift, carried = float((means[0] - means[1]) / spread), float(carried / spread)
-    return {"distance": distance, "p": p, "shift": shift, "carried": carried}
+    shift, wasserstein = float((means[0] - means[1]) / spread), float(wasserstein / spread)
+    return {"distance": distance, "p": p, "shift": shift, "wasserstein": wasserstein}
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -256,7 +256,7 @@ def section(result: MonitorResult) -> list[Block]:
 
     limit = "The floor, or the value that chance reaches at this many queries."
     in_sd = "Of the baseline; of items, where items of a query differ."
-    carried = "Mean distance that the values moved."
+    wasserstein = "Mean distance that the values moved."
     distance = "Kolmogorov-Smirnov distance of numbers, Jensen-Shannon divergence of segments."
     weighted = "Drift weighted by importance; not an order of causes."
     of_gain = "The feature's share of the gain of all splits of the model."
@@ -273,18 +273,18 @@ def section(result: MonitorResult) -> list[Block]:
             result.drift,
             (Column("Feature", "code"), "name"),
             (Column(f"Explains [{result.interval_name}]", "difference", hint=mix), "mix"),
-            (Column("Share of change", "percent"), "explains"),
+            (Column("Share of change", "percent"), "share_of_change"),
             (Column("Unmatched", "difference", hint=unmatched), "unmatched"),
             (Column("PSI", "number"), "psi"),
             (Column("PSI limit", "number", hint=limit), "psi_threshold"),
             (Column("Drift"), state),
             (Column("Shift in sd", "number", hint=in_sd), "shift"),
-            (Column("Wasserstein in sd", "number", hint=carried), "carried"),
+            (Column("Wasserstein in sd", "number", hint=wasserstein), "wasserstein"),
             (Column("KS or JS", "number", hint=distance), "distance"),
             (Column("KS p", "p", hint="With many queries everything is significant; PSI is the size."), "p"),
             (Column("Missing before", "percent"), "missing_before") if missing else None,
             (Column("Missing now", "percent"), "missing_now") if missing else None,
-            (Column("Gain", "percent", hint=of_gain), "gain"),
-            (Column("PSI x gain", "number", hint=weighted), lambda f: f.psi * f.gain),
+            (Column("Gain", "percent", hint=of_gain), "gain_share"),
+            (Column("PSI x gain", "number", hint=weighted), lambda f: f.psi * f.gain_share),
         ),
     ]

@@ -19,7 +19,7 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, mean_of_known, primary_of
 from ltr_harness.monitoring.result import (
-    Conventions,
+    EmptyRules,
     LabelTest,
     ListLengths,
     MonitorResult,
@@ -100,8 +100,8 @@ def orphans_by_window(times: Ints | None, cut: Cut, config: MonitorConfig) -> li
 
 def still_arriving(tests: Sequence[LabelTest], cut: Cut) -> bool:
     """Whether labels fall off toward the end of the log, window after window, as late purchases make them."""
-    for what in {test.what for test in tests if test.alert}:
-        shares = {t.window: t for t in tests if t.what == what and t.window != "all"}
+    for what in {test.measure for test in tests if test.alert}:
+        shares = {t.window: t for t in tests if t.measure == what and t.window != "all"}
         windows = [label for label in cut.labels if label in shares]
         low = [label for label in windows if shares[label].alert]
         if not low or len(low) > max(2, 2 * len(windows) // 3):
@@ -114,7 +114,7 @@ def still_arriving(tests: Sequence[LabelTest], cut: Cut) -> bool:
 
 
 def section(result: MonitorResult) -> list[Block]:
-    changed = len({test.what for test in result.labels if test.alert})
+    changed = len({test.measure for test in result.labels if test.alert})
     finding = f"{changed} changed" if result.labels else ""
     blocks: list[Block] = [Heading("Label health", finding=finding, matters=bool(changed))]
     if n := result.n_immature:
@@ -146,7 +146,7 @@ def section(result: MonitorResult) -> list[Block]:
             "labels",
             "Labels in the baseline and now; single windows only where they raise an alert.",
             shown,
-            (Column("What"), "what"),
+            (Column("What"), "measure"),
             (Column("Window"), "window"),
             (Column("Before", "metric"), "before"),
             (Column("Now", "metric"), "now"),
@@ -176,7 +176,7 @@ def _by_window(result: MonitorResult) -> list[Block]:
         (Column("Items per query", "number"), "items_per_query"),
         (Column("With a relevant document", "percent"), "relevant_share"),
         *rates,
-        (orphans, "orphans"),
+        (orphans, "orphan_events"),
         (young, "immature_share"),
     )
     details = Details("Labels window by window", (table,))
@@ -240,7 +240,7 @@ def _ips(periods: Periods) -> dict[str, Any]:
         "ips_before": float(before.mean()),
         "ips_now": float(now.mean()),
         "ips_normalised": _normalised(periods),
-        "effective": (_effective(periods.before), _effective(periods.now)),
+        "effective_gains": (_effective(periods.before), _effective(periods.now)),
     }
 
 
@@ -336,21 +336,23 @@ def presentation_section(result: MonitorResult) -> list[Block]:
         said = [f"IPS-DCG, gains weighted by 1/propensity: {moved}."]
         if seen.ips_normalised is not None:
             said.append(f"Self-normalised: {seen.ips_normalised}.")
-        if seen.effective:
-            said.append("Effective number of gains: {:,.0f} before, {:,.0f} now.".format(*seen.effective))
+        if seen.effective_gains:
+            said.append(
+                "Effective number of gains: {:,.0f} before, {:,.0f} now.".format(*seen.effective_gains)
+            )
         right = "where the propensities are right; a ratio such as IPS-NDCG would not be"
         blocks.append(Paragraph(" ".join([*said, f"It is unbiased for DCG {right}."])))
     return blocks
 
 
-def conventions(logs: Mapping[str, pd.DataFrame]) -> tuple[Conventions, ...]:
+def empty_rules(logs: Mapping[str, pd.DataFrame]) -> tuple[EmptyRules, ...]:
     """The mean under each rule for queries without a relevant document: an outage cannot hide behind one of them."""
     rows = []
     for which, table in logs.items():
         relevant = column_of(table, "has_relevant")
         skip, share = mean_of_known(primary_of(table)[relevant]), float(relevant.mean())
         zero = skip * share if share else 0.0
-        rows.append(Conventions(which, len(table), int((~relevant).sum()), skip, zero, zero + 1 - share))
+        rows.append(EmptyRules(which, len(table), int((~relevant).sum()), skip, zero, zero + 1 - share))
     return tuple(rows)
 
 
@@ -372,17 +374,17 @@ def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogCheck, ...]:
     return contract.log_checks
 
 
-def conventions_section(result: MonitorResult) -> list[Block]:
+def empty_rules_section(result: MonitorResult) -> list[Block]:
     """What queries without a relevant document do to the mean; silent where there are none."""
-    empty = sum(row.n_without_relevant for row in result.conventions)
+    empty = sum(row.n_without_relevant for row in result.empty_rules)
     if not empty:
         return []
-    queries = sum(row.n_queries for row in result.conventions)
+    queries = sum(row.n_queries for row in result.empty_rules)
     finding = f"{empty:,} of {count_of(queries, 'query')}"
     table = table_of(
-        "conventions",
+        "empty_rules",
         f"{result.primary} under each rule for queries without a relevant document; lost labels raise the last column.",
-        result.conventions,
+        result.empty_rules,
         (Column("Log"), "log"),
         (Column("Queries", "count"), "n_queries"),
         (Column("Without relevant document", "count"), "n_without_relevant"),

@@ -28,7 +28,7 @@ MONITOR_SECTIONS = {
     "presentation": "ltr_harness.monitoring.labels:presentation_section",
     "worst": "ltr_harness.monitoring.slices:worst_section",
     "labels": "ltr_harness.monitoring.labels:section",
-    "conventions": "ltr_harness.monitoring.labels:conventions_section",
+    "empty_rules": "ltr_harness.monitoring.labels:empty_rules_section",
     "log": "ltr_harness.monitoring.labels:log_section",
     "definitions": "ltr_harness.monitoring.page:definitions_section",
 }
@@ -38,7 +38,7 @@ GROUPS = {
         "slices", "mix", "drift", "parity", "presentation", "worst",
     ),
     blocks.Group("Can I trust it?", "Are labels and log fit to be judged, and by which rules was it done?"): (
-        "labels", "conventions", "log", "definitions",
+        "labels", "empty_rules", "log", "definitions",
     ),
 }  # fmt: skip
 """Sections of other packages stand in the last."""

@@ -38,7 +38,9 @@ class Window:
     n_clusters: int  # independent units
     means: dict[str, float]  # metric to mean
     interval: Estimate  # of the primary metric's mean
-    bounded: tuple[float, float] | None  # an interval that holds where nearly all queries are at the ceiling
+    bounded_interval: (
+        tuple[float, float] | None
+    )  # an interval that holds where nearly all queries are at the ceiling
     share_zero: float  # of the primary metric's values, as the next four
     share_one: float
     p10: float
@@ -47,7 +49,9 @@ class Window:
     items_per_query: float
     relevant_share: float
     event_rates: dict[str, float]
-    orphans: int | None  # events of the event log that belong to no impression; None where it has no times
+    orphan_events: (
+        int | None
+    )  # events of the event log that belong to no impression; None where it has no times
     immature_share: float  # of the queries, those whose labels are still arriving
     online: dict[str, float]  # column to mean over queries
     # tested, small, immature, stray (apart from the log in time), or untested (no baseline, or none of it)
@@ -92,7 +96,7 @@ class Adjustment:
     """The primary metric's difference without adjusting for columns, and the share of its variance that is gone."""
 
     columns: tuple[str, ...]
-    plain: Estimate
+    unadjusted: Estimate
     variance_removed: float
 
 
@@ -108,13 +112,13 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Split(Parts):
+class SegmentDecomposition(Parts):
     """The change divided by one segment column; `adjusted` is production's mean with the baseline's shares."""
 
     column: str
     adjusted: float
     cells: tuple[Cell, ...]
-    improved_inside: bool
+    simpsons_paradox: bool  # every segment improved, and the whole fell
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ class Slice:
     rest_change: float
     excess: Estimate  # its change beyond the rest's change
     impact: float  # share times excess, in points of the overall metric
-    q: float  # its p-value, by Bonferroni over all candidates of its round
+    p_corrected: float  # by Bonferroni over all candidates of its round
     confirmed: Estimate | None = None
 
 
@@ -150,13 +154,13 @@ class FeatureDrift(Parts):
     p: float = float("nan")
     # of the mean, in the baseline's standard deviations (of items, where the feature is one of items)
     shift: float = float("nan")
-    carried: float = float("nan")  # Wasserstein distance, in the baseline's standard deviations
+    wasserstein: float = float("nan")  # Wasserstein distance, in the baseline's standard deviations
     missing_before: float  # share of the rows without a value
     missing_now: float
-    explains: float  # the mix's share of the change
-    unmatched_chance: float  # as `mix_chance`
+    share_of_change: float  # the mix's share of the change
+    unmatched_p: float  # as `mix_p`
     broken: str = ""  # what is wrong with the input, as a predicate; empty where nothing is
-    gain: float = float("nan")  # its share of the model's gain, NaN where no model is given
+    gain_share: float = float("nan")  # its share of the model's gain, NaN where no model is given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +176,7 @@ class BeforeAndNow:
 class LabelTest(BeforeAndNow):
     """Labels before and now: the share of queries with a relevant document, or events per query."""
 
-    what: str
+    measure: str
     window: str
     difference: Estimate
     alert: bool = False
@@ -197,7 +201,7 @@ class Presentation:
     shape_p: float  # whether the share of positives per rank moved, and by how much (total variation)
     shape_distance: float
     changed: bool  # significant and of a size that matters
-    top: Estimate  # change of the rate at rank 1, which every user looks at
+    rank_1_change: Estimate  # change of the rate at rank 1, which every user looks at
     # none, page (rank 1 shown to be as before, others not), proportional (all ranks alike), ranking (rank 1
     # too, or nobody can tell)
     signature: str
@@ -206,7 +210,7 @@ class Presentation:
     ips_now: float = float("nan")
     ips_normalised: Estimate | None = None  # change of IPS-DCG per unit of weighted gain
     # effective number of weighted gains, (sum w)**2 / sum w**2, before and now
-    effective: tuple[float, float] | None = None
+    effective_gains: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -274,8 +278,8 @@ class ArmComparison:
     control: str
     unit: str  # what was given an arm at random, in words: a column's name, or query
     arms: tuple[Arm, ...]
-    ratio_p: float  # chance of shares as far from the expected ones, and as different from window to window
-    drift_p: float
+    sample_ratio_p: float  # chance of shares as far from the expected ones
+    same_shares_p: float  # chance of shares as different from window to window
     differences: tuple[ArmDifference, ...]
     family: str
     withheld: str  # why there is no verdict; empty where there is one
@@ -297,8 +301,8 @@ class ParityWindow:
     # of the rows, those served another score than the model's; p of more than `Parity.max_share`
     share: Estimate
     # difference of scores, the largest and the median over queries with such rows of their largest
-    largest: float
-    typical: float
+    largest_difference: float
+    median_difference: float
     reordered: float  # share of the queries that the model would have ordered otherwise
     # mean of what the primary metric has by the logged scores less what it would have by the model's
     effect: float
@@ -365,7 +369,7 @@ class Parity:
 
 
 @dataclass(frozen=True)
-class Conventions:
+class EmptyRules:
     """The primary metric's mean under each rule for queries without a relevant document."""
 
     log: str
@@ -416,16 +420,16 @@ class Found:
 
     log_checks: tuple[LogCheck, ...] = ()  # of both logs, those that did not pass
     n_immature: int = 0  # queries whose labels are still arriving
-    conventions: tuple[Conventions, ...] = ()
+    empty_rules: tuple[EmptyRules, ...] = ()
     list_lengths: tuple[ListLengths, ...] = ()
-    worst: tuple[WorstQuery, ...] = ()
+    worst_queries: tuple[WorstQuery, ...] = ()
     windows: tuple[Window, ...] = ()
     family: str = "nothing was tested over time"  # the tests that were corrected together, in words
     # of every metric, of which the first one raises alerts; and over recurring keys
     changes: tuple[Change, ...] = ()
-    keyed: Estimate | None = None
+    paired_by_key: Estimate | None = None
     adjustment: Adjustment | None = None
-    splits: tuple[Split, ...] = ()
+    decompositions: tuple[SegmentDecomposition, ...] = ()
     slices: tuple[Slice, ...] = ()
     n_slice_candidates: int = 0  # how many were looked at
     drift: tuple[FeatureDrift, ...] = ()

@@ -63,7 +63,9 @@ def slices(periods: Periods) -> tuple[list[Slice], int]:
         if rest is not None and others is None:  # the queries that did not choose it
             others = _Candidates(periods, columns, effect, *rest)
         if others is not None and key in others.keys:
-            worst = replace(worst, confirmed=others.slice(others.keys.index(key), worst.q, total).excess)
+            worst = replace(
+                worst, confirmed=others.slice(others.keys.index(key), worst.p_corrected, total).excess
+            )
         chosen.append(worst)
         inside_now, inside_before = candidates.members(best)
         now, before = now[~inside_now], before[~inside_before]
@@ -151,7 +153,7 @@ class _Candidates:
             rest_change=float(sign * (rest - rest_before)) * known,
             excess=Estimate(value, value - reach, value + reach, float(self.p[at]), float(self.error[at]), n),
             impact=n / total * value,
-            q=q,
+            p_corrected=q,
         )
 
 
@@ -288,7 +290,7 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Now", "metric"), "now"),
         (Column("Rest", "difference", hint="How the other queries changed."), "rest_change"),
         (Column("Impact", "difference", hint="Share times excess: points of the overall metric."), "impact"),
-        (Column("q", "p", hint="Bonferroni over all candidates of its round."), "q"),
+        (Column("p corrected", "p", hint="Bonferroni over all candidates of its round."), "p_corrected"),
         (Column("Other half", "difference", hint=other_half), "confirmed"),
         footnotes=(note,),
     )
@@ -297,19 +299,19 @@ def section(result: MonitorResult) -> list[Block]:
 
 def worst_section(result: MonitorResult) -> list[Block]:
     """Which queries should somebody read?"""
-    if not result.worst:
+    if not result.worst_queries:
         return []
-    paired = any(w.before == w.before for w in result.worst)
+    paired = any(w.before == w.before for w in result.worst_queries)
     worst = table_of(
         "worst",
         "The largest losses against the same query before."
         if paired
         else "The lowest values among mature queries.",
-        result.worst,
+        result.worst_queries,
         (Column("Query", "code"), "query"),
         (Column("Day"), "window"),
         (Column(result.primary, "metric"), "value"),
         (Column("Before", "metric"), "before"),
         (Column("Grades in the order shown", "code"), "grades"),
     )
-    return [Heading("Worst queries", finding=f"{len(result.worst)} to read"), worst]
+    return [Heading("Worst queries", finding=f"{len(result.worst_queries)} to read"), worst]

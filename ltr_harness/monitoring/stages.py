@@ -130,7 +130,7 @@ def analysed(
         config=config,
         log_checks=(*log_checks, *labels.stray_queries(production, whole_cut)),
         n_immature=whole_cut.n_immature,
-        conventions=labels.conventions(logs),
+        empty_rules=labels.empty_rules(logs),
         list_lengths=labels.list_lengths(logs),
         windows=tuple(windows.window_rows(production, whole_cut, lost, config)),
     )
@@ -142,7 +142,7 @@ def analysed(
         worst_slices, candidates = slices.slices(periods) if len(now) else ([], 0)
         found = replace(
             found,
-            worst=tuple(slices.worst_queries(production, counted, None)),
+            worst_queries=tuple(slices.worst_queries(production, counted, None)),
             online=change.online(production, None, found.windows),
             slices=tuple(worst_slices),
             n_slice_candidates=candidates,
@@ -207,17 +207,17 @@ def _compared(
     return replace(
         found,
         windows=tuple(rows),
-        worst=tuple(slices.worst_queries(production, counted, periods)),
+        worst_queries=tuple(slices.worst_queries(production, counted, periods)),
         family=f"{config.compare.correct.capitalize()} over {family}",
         changes=tuple(changes),
-        splits=tuple(change.splits(columns, periods)),
+        decompositions=tuple(change.decompositions(columns, periods)),
         slices=tuple(worst_slices),
         n_slice_candidates=candidates,
         drift=tuple(feature_drift(columns, periods)),
         labels=tuple(tests),
         labels_arriving=labels.still_arriving(tests, cut),
         presentation=labels.presentation(every) if clicks else None,
-        keyed=change.paired_by_key(periods),
+        paired_by_key=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),
         online=change.online(production, every, rows, spent),
         cautions=tuple(cautions),
@@ -317,7 +317,7 @@ def _advice(found: Evidence) -> list[Caution]:
         much = f"{abs(gone):.0%} {'less' if gone >= 0 else 'more'} variance"
         text = (
             f"differences are adjusted for {', '.join(done.columns)} ({much}): none holds what another mix of them "
-            f"explains; the plain difference of {config.primary} is {done.plain}"
+            f"explains; the plain difference of {config.primary} is {done.unadjusted}"
         )
         cautions.append(Caution("adjusted", "note", text))
     elif config.compare.adjust:

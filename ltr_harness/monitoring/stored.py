@@ -134,13 +134,13 @@ def write_tables(watched: Watched, folder: Path) -> None:
             **_attributes(w, "hours", "status", "n_queries", "n_defined", "n_clusters"),
             **w.means,
             **_interval("mean", w.interval, False),
-            "bounded_low": w.bounded and w.bounded[0],
-            "bounded_high": w.bounded and w.bounded[1],
+            "bounded_low": w.bounded_interval and w.bounded_interval[0],
+            "bounded_high": w.bounded_interval and w.bounded_interval[1],
             **_attributes(
                 w, "p10", "p50", "p90", "share_zero", "share_one", "relevant_share", "items_per_query"
             ),
             **{f"{name}_per_query": rate for name, rate in w.event_rates.items()},
-            "orphan_events": w.orphans,
+            "orphan_events": w.orphan_events,
             "immature_share": w.immature_share,
             **{f"online_{name}": mean for name, mean in w.online.items()},
             **_interval("adjusted", w.adjusted, False),
@@ -161,7 +161,7 @@ def write_tables(watched: Watched, folder: Path) -> None:
             "slice": s.predicate,
             **_attributes(s, "n_now", "n_before", "share", "before", "now", "rest_change"),
             **_interval("excess", s.excess),
-            **_attributes(s, "impact", "q"),
+            **_attributes(s, "impact", "p_corrected"),
             **_interval("confirmed", s.confirmed),
         }
         for s in watched.result.slices

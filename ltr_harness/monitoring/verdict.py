@@ -58,7 +58,7 @@ class Evidence(Found):
         """Every input that broke; of a feature of items what is at fault in most queries."""
         worst: dict[str, FeatureDrift] = {}
         for f in self.drift:
-            if f.broken and (f.column not in worst or f.lacking > worst[f.column].lacking):
+            if f.broken and (f.column not in worst or f.unmatched_share > worst[f.column].unmatched_share):
                 worst[f.column] = f
         return worst
 
@@ -177,8 +177,8 @@ def _lines(evidence: Evidence, *, changed: bool) -> Iterator[tuple[AlertKind, st
         if halves:
             text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
         yield "slice", text, evidence.worse(excess.value) >= min_drop and (sure or not halves)
-    for what in dict.fromkeys(test.what for test in evidence.label_alerts):
-        tests = [test for test in evidence.label_alerts if test.what == what]
+    for what in dict.fromkeys(test.measure for test in evidence.label_alerts):
+        tests = [test for test in evidence.label_alerts if test.measure == what]
         first = next((t for t in tests if t.window == "all"), tests[0])
         where = _in_windows([t.window for t in tests if t.window != "all"])
         text = f"{what} {first.before:.3f} -> {first.now:.3f} {_p(first.p_corrected)}{where}"
@@ -228,7 +228,7 @@ def cause_of(evidence: Evidence) -> tuple[str, str, dict[str, float]]:
     blamed = second.column if second else ""
     for column, worst in evidence.broken.items():
         if column != blamed:  # an input that broke and is not the cause, or not shown to be
-            known = _CONTRAST[0] <= worst.lacking <= _CONTRAST[1]
+            known = _CONTRAST[0] <= worst.unmatched_share <= _CONTRAST[1]
             why = "that does not explain the change" if known else _UNTESTED
             said.append(f"{column} {worst.broken}; {why}.")
     return first.word if first else ranking, " ".join(said), parts
@@ -247,7 +247,7 @@ class _Composition(NamedTuple):
 def _composition(evidence: Evidence, total: float, share: float) -> _Composition | None:
     """An input that broke, a segment's mix or a feature's, that explains at least a share of the change."""
     broken = [f for f in evidence.drift if f.broken]
-    inputs = [f for f in broken if _explains(f.unmatched, f.unmatched_chance, total, share)]
+    inputs = [f for f in broken if _explains(f.unmatched, f.unmatched_p, total, share)]
     if inputs:
         worst = max(inputs, key=lambda f: abs(f.unmatched.value))
         text = (
@@ -256,19 +256,19 @@ def _composition(evidence: Evidence, total: float, share: float) -> _Composition
         )
         return _Composition("input", text, worst.column, worst.unmatched.value, worst.within)
 
-    def by_mix(parts: result.Split | FeatureDrift) -> bool:
+    def by_mix(parts: result.SegmentDecomposition | FeatureDrift) -> bool:
         known = parts.column not in evidence.adjusted_for
-        return known and _explains(parts.mix, parts.mix_chance, total, share)
+        return known and _explains(parts.mix, parts.mix_p, total, share)
 
-    splits = [s for s in evidence.splits if by_mix(s) and s.column not in evidence.broken]
+    segments = [s for s in evidence.decompositions if by_mix(s) and s.column not in evidence.broken]
     features = [f for f in evidence.drift if f.kind == "number" and not f.broken and by_mix(f)]
-    best = max(splits, key=lambda s: abs(s.mix.value), default=None)
+    best = max(segments, key=lambda s: abs(s.mix.value), default=None)
     if best is not None and (not features or abs(features[0].mix.value) <= abs(best.mix.value)):
         text = (
             f"Mix: the shares of {best.column} changed, which explains {best.mix.value:+.4f} of {total:+.4f} "
             f"(within segments {best.within.value:+.4f})"
         )
-        inside = "; segments improved, and the whole fell all the same" if best.improved_inside else ""
+        inside = "; segments improved, and the whole fell all the same" if best.simpsons_paradox else ""
         return _Composition("mix", f"{text}{inside}.", best.column, best.mix.value, best.within)
     if not features:
         return None
@@ -386,8 +386,10 @@ def _moved_sentence(evidence: Evidence, change: Change) -> str:
 
 def _about_labels(evidence: Evidence, moved: str) -> Verdict:
     first = (LABELLED_DOCUMENTS, WITH_RELEVANT)
-    test = min(evidence.label_alerts, key=lambda t: first.index(t.what) if t.what in first else len(first))
-    rates = f"{test.what} went from {test.before:.3f} to {test.now:.3f}"
+    test = min(
+        evidence.label_alerts, key=lambda t: first.index(t.measure) if t.measure in first else len(first)
+    )
+    rates = f"{test.measure} went from {test.before:.3f} to {test.now:.3f}"
     if evidence.labels_arriving:
         what = f"Labels are still arriving: {rates}, lower in every newer window."
         cure = "The newest windows are immature; set relevance.maturity to leave them out."
@@ -400,7 +402,7 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
         where = f"{where} Fewer labels came in as well: {rates}, not evenly over the ranks."
         return Verdict(cause, moved, where, _caution(f"{_CLICK_BIAS}."), parts)
     where = "Labels, not the ranking, changed; look at the event pipeline first."
-    if evidence.config.relevance.chosen == "label" and test.what != LABELLED_DOCUMENTS:
+    if evidence.config.relevance.chosen == "label" and test.measure != LABELLED_DOCUMENTS:
         where = "Labels were lost, or other documents are retrieved: their order is not what changed."
     text = f"The metric is unreliable meanwhile, up or down: {moved}"
     return Verdict("labels", f"Label outage: {rates}.", where, _caution(text))

@@ -100,7 +100,7 @@ def window_rows(
             n_clusters=int(kept.size if sample.clusters is None else np.unique(sample.clusters).size),
             means={name: mean_of_known(v[members]) for name, v in metrics.items()},
             interval=mean_of(sample, config),
-            bounded=_bounded(kept, config),
+            bounded_interval=_bounded(kept, config),
             share_zero=mean_of_known((kept == low).astype(np.float64)),
             share_one=mean_of_known((kept >= high).astype(np.float64)),
             p10=p10,
@@ -109,7 +109,7 @@ def window_rows(
             items_per_query=float(items[members].mean()),
             relevant_share=float(relevant[members].mean()),
             event_rates={name: float(n[members].mean()) for name, n in events.items()},
-            orphans=orphans[at],
+            orphan_events=orphans[at],
             immature_share=float((~cut.mature[members]).mean()),
             online={name: mean_of_known(v[members]) for name, v in online.items()},
             status=status,
@@ -322,7 +322,10 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Verdict"), lambda w: status(w, result)),
         (Column("Queries", "count"), "n_defined"),
         (Column(f"{result.primary} [{result.interval_name}]", "metric"), "interval"),
-        (Column("Bounded interval"), lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded) if w.bounded else ""),
+        (
+            Column("Bounded interval"),
+            lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded_interval) if w.bounded_interval else "",
+        ),
         (Column("Difference", "difference"), "change"),
         (Column("p corrected", "p", hint=result.family), "p_corrected"),
         (Column("Trailing", "difference", hint="This window and those before it, together."), "trailing"),
@@ -334,7 +337,7 @@ def section(result: MonitorResult) -> list[Block]:
     moved = sum(status(w, result).text == "alert" for w in result.windows)
     finding = f"{moved} of {count_of(len(result.windows), 'window')} with an alert"
     blocks: list[Block] = [Heading("Window by window", finding=finding, matters=bool(moved)), table]
-    if any(w.bounded for w in result.windows):
+    if any(w.bounded_interval for w in result.windows):
         text = (
             "Where fewer than 15 queries are off the ceiling, the interval in brackets is far too narrow; the "
             "bounded one holds whatever the values' distribution."

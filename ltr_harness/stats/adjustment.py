@@ -94,8 +94,8 @@ class Parts:
     mix: Estimate  # what comes from changed shares of these cells
     unmatched: Estimate  # what comes from cells that one side lacks or that were set apart
     # p-value: how often the mix would be as large if the values had been shuffled among the queries of each side
-    mix_chance: float
-    lacking: float  # share of one side in cells that are unmatched
+    mix_p: float
+    unmatched_share: float  # share of one side in cells that are unmatched
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,7 +103,7 @@ class Decomposition(Parts):
     """The parts of one sample's difference to another, and what they were made of."""
 
     total: Estimate  # difference of the means
-    unmatched_chance: float  # as `mix_chance`
+    unmatched_p: float  # as `mix_p`
     adjusted: float  # the mean that `one` would have in the common cells with the shares of `other`
     counts: Floats  # (2, cells) queries of one and other
     means: Floats  # (2, cells), NaN where a cell is empty
@@ -147,9 +147,9 @@ def decompose(
             within=nothing,
             mix=nothing,
             unmatched=nothing,
-            mix_chance=1.0,
-            unmatched_chance=1.0,
-            lacking=1.0,
+            mix_p=1.0,
+            unmatched_p=1.0,
+            unmatched_share=1.0,
             adjusted=float("nan"),
             counts=counts,
             means=means,
@@ -180,9 +180,9 @@ def decompose(
         within=estimate(between_common - mix, list(map(np.subtract, of_common, of_mix))),
         mix=estimate(mix, of_mix),
         unmatched=estimate(unmatched, list(map(np.subtract, all_influence, of_common))),
-        mix_chance=_chance(mix, mix_weights, samples),
-        unmatched_chance=_chance(unmatched, rest_weights, samples),
-        lacking=float(1 - known[0] / one.values.size),
+        mix_p=_chance(mix, mix_weights, samples),
+        unmatched_p=_chance(unmatched, rest_weights, samples),
+        unmatched_share=float(1 - known[0] / one.values.size),
         adjusted=float((shares[1] * at[0]).sum()),
         counts=counts,
         means=means,

@@ -105,9 +105,9 @@ def widened(
     if variance <= 0:
         return plain
     terms = (share * between.mean_square) ** 2 / between.freedom
-    if plain.freedom > 0:
-        terms += sampling**2 / plain.freedom
-    freedom = variance**2 / terms if terms > 0 else plain.freedom
+    if plain.df > 0:
+        terms += sampling**2 / plain.df
+    freedom = variance**2 / terms if terms > 0 else plain.df
     return estimate_of(plain.value, variance, freedom, alternative, confidence, plain.n)
 
 

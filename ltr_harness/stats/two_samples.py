@@ -56,7 +56,7 @@ class Estimate:
     p: float = float("nan")  # against 0, for the alternative asked for
     error: float = float("nan")  # standard error
     n: int = 0  # queries behind it
-    freedom: float = float("nan")  # degrees of freedom of the t distribution
+    df: float = float("nan")  # degrees of freedom of the t distribution
 
     def __str__(self) -> str:
         return f"{self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
@@ -225,7 +225,7 @@ def always_valid(
     towards = np.sign(estimate.value) * max(abs(estimate.value) - margin, 0.0)
     if own > 0:
         z = np.array(towards / own)
-        z = ndtri(stdtr(estimate.freedom, -np.abs(z))) * -np.sign(z)  # as rare as t is with so few units
+        z = ndtri(stdtr(estimate.df, -np.abs(z))) * -np.sign(z)  # as rare as t is with so few units
     else:
         z = np.array(np.sign(towards) * np.inf)
     information = np.array(float(looks))

@@ -22,8 +22,8 @@ from ltr_harness.monitoring.result import (
     LabelTest,
     MonitorResult,
     Presentation,
+    SegmentDecomposition,
     Slice,
-    Split,
     Window,
 )
 from ltr_harness.monitoring.stages import analysed
@@ -145,9 +145,9 @@ def window(label: str, **given: Any) -> Window:
     rest |= {
         "means": {},
         "interval": STILL,
-        "bounded": None,
+        "bounded_interval": None,
         "event_rates": {},
-        "orphans": None,
+        "orphan_events": None,
         "online": {},
     }
     return Window(label, **(rest | {"status": "tested"} | given))
@@ -165,15 +165,15 @@ def segment(excess: Estimate, confirmed: Estimate | None = None) -> Slice:
     return Slice("country=D", 100, 100, 0.1, 0.8, 0.7, 0.0, excess, NAN, NAN, confirmed)
 
 
-def split(column: str, mix: Estimate, **given: Any) -> Split:
-    given = {"mix_chance": 0.05, "improved_inside": False} | given
-    still = {"within": STILL, "unmatched": STILL, "lacking": 0.0, "adjusted": NAN}
-    return Split(column=column, mix=mix, cells=(), **(still | given))
+def split(column: str, mix: Estimate, **given: Any) -> SegmentDecomposition:
+    given = {"mix_p": 0.05, "simpsons_paradox": False} | given
+    still = {"within": STILL, "unmatched": STILL, "unmatched_share": 0.0, "adjusted": NAN}
+    return SegmentDecomposition(column=column, mix=mix, cells=(), **(still | given))
 
 
 def drift(column: str, **given: Any) -> FeatureDrift:
-    names = "psi psi_threshold distance p shift carried missing_before missing_now explains"
-    rest: dict[str, Any] = dict.fromkeys(names.split(), 0.25) | {"kind": "number", "lacking": 0.0}
+    names = "psi psi_threshold distance p shift wasserstein missing_before missing_now share_of_change"
+    rest: dict[str, Any] = dict.fromkeys(names.split(), 0.25) | {"kind": "number", "unmatched_share": 0.0}
     rest |= {"n_now": 9, "n_before": 9, "drifted": True, "mix": STILL, "unmatched": STILL}
     rest |= {"within": Estimate(NAN), "name": column}
-    return FeatureDrift(column=column, **(rest | {"mix_chance": 0.05, "unmatched_chance": 0.05} | given))
+    return FeatureDrift(column=column, **(rest | {"mix_p": 0.05, "unmatched_p": 0.05} | given))

@@ -171,7 +171,7 @@ def test_the_arithmetic_of_one_segment(query_table: Table, analyse: Analyse) -> 
     assert (change.baseline.value, change.production.value) == (pytest.approx(0.7), pytest.approx(0.62))
     assert change.difference.value == pytest.approx(-0.03)
     assert found.adjustment is not None
-    assert found.adjustment.plain.value == pytest.approx(-0.08)
+    assert found.adjustment.unadjusted.value == pytest.approx(-0.08)
     assert found.windows[0].adjusted is not None
     assert found.windows[0].adjusted.value == pytest.approx(0.67)
     # of the hard ones, half as many again as the baseline's share: its prediction is less sure by 1 + .25**2 / .25
@@ -179,7 +179,7 @@ def test_the_arithmetic_of_one_segment(query_table: Table, analyse: Analyse) -> 
     expected = np.sqrt(spread**2 / 399 * (1 + 0.25) + 0.01**2 / 399)
     assert change.difference.error == pytest.approx(expected, rel=1e-6)
     assert found.adjustment.variance_removed == pytest.approx(
-        1 - (change.difference.error / found.adjustment.plain.error) ** 2
+        1 - (change.difference.error / found.adjustment.unadjusted.error) ** 2
     )
     assert "adjusted for kind" in change.method
     assert "-0.0300 [" in found.verdict.what
@@ -191,7 +191,7 @@ def test_the_arithmetic_of_one_segment(query_table: Table, analyse: Analyse) -> 
     assert adjusted.startswith(
         "differences are adjusted for kind (99% less variance): none holds what another mix"
     )
-    assert adjusted.endswith(f"the plain difference of ndcg@10 is {found.adjustment.plain}")
+    assert adjusted.endswith(f"the plain difference of ndcg@10 is {found.adjustment.unadjusted}")
 
 
 @pytest.mark.parametrize("broken", ["missing", "in other units", "new names"])
@@ -211,7 +211,7 @@ def test_what_the_baseline_never_had_moves_no_value(
         columns_used = ["price"]
     found = analyse(now, before, compare={"adjust": columns_used})
     assert found.adjustment is not None
-    assert found.changes[0].difference.value == pytest.approx(found.adjustment.plain.value, abs=1e-12)
+    assert found.changes[0].difference.value == pytest.approx(found.adjustment.unadjusted.value, abs=1e-12)
 
 
 def test_a_replay_needs_no_adjusting(query_table: Table, analyse: Analyse) -> None:

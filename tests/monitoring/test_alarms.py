@@ -263,9 +263,9 @@ def test_keys_that_recur_count_once_each(query_table: Table, analyse: Analyse) -
         query_table(np.clip(hard - 0.02 + 0.05 * random.standard_normal(2000), 0, 1), pair_key=texts),
         query_table(np.clip(hard + 0.05 * random.standard_normal(2000), 0, 1), pair_key=texts, prefix="b"),
     )
-    assert found.keyed is not None
-    assert found.keyed.n == 400
-    assert found.keyed.p < 1e-6 < found.changes[0].difference.p
+    assert found.paired_by_key is not None
+    assert found.paired_by_key.n == 400
+    assert found.paired_by_key.p < 1e-6 < found.changes[0].difference.p
     assert "Over 400 keys that recur in both periods, each counted once: -0.0" in str(section(found)[-1])
 
 
@@ -283,9 +283,9 @@ def test_queries_at_the_ceiling_get_an_honest_interval(query_table: Table, analy
     values = np.ones(250)
     values[:3] = 0.2
     found = analyse(query_table(values), None).windows[0]
-    assert found.bounded is not None
-    assert found.bounded[0] < found.interval.low
-    assert found.bounded[1] <= 1.0
+    assert found.bounded_interval is not None
+    assert found.bounded_interval[0] < found.interval.low
+    assert found.bounded_interval[1] <= 1.0
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_shares_that_are_off_withhold_the_verdict(experiment: Callable[..., ArmC
     """4,850 and 5,150 users: nobody would see it, and chance does so once in 370 cases; 4,800 once in 16,000."""
     values = np.tile([0.1, 0.2], 5000) + np.repeat([0.0, 0.1], [4800, 5200])
     found = experiment(two(4800, 5200), values)
-    assert found.ratio_p == pytest.approx(chisquare([4800, 5200]).pvalue)
+    assert found.sample_ratio_p == pytest.approx(chisquare([4800, 5200]).pvalue)
     assert {d.verdict for d in found.differences} == {"withheld"}
     assert found.verdict == (
         "No verdict on the arms: A has 4,800 of 10,000 queries, 48.00 %, where 50.00 % were expected (p < 0.0001): "
@@ -238,7 +238,7 @@ def test_a_rollout_mixes_arms_with_days(experiment: Callable[..., ArmComparison]
     values = np.random.default_rng(6).random(1000) + days
     shares = {"arms": {**ARMS["arms"], "shares": {"A": 7, "B": 3}}}
     found = experiment(arm, values, shares, days=days)
-    assert found.ratio_p == 1.0
+    assert found.sample_ratio_p == 1.0
     assert "the arms' shares change from window to window (p < 0.0001)" in found.withheld
 
 

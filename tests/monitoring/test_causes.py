@@ -46,7 +46,7 @@ def test_a_shift_of_the_mix_alone(query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(25)
     before = by_segment(random, [7000, 3000], [0.85, 0.65], query_table, "b")
     found = analyse(by_segment(random, [4000, 6000], [0.85, 0.65], query_table, "n"), before)
-    split = found.splits[0]
+    split = found.decompositions[0]
     assert found.changes[0].difference.value == pytest.approx(-0.06, abs=0.005)
     assert split.within.low < 0 < split.within.high
     assert split.mix.value == pytest.approx(-0.06, abs=0.004)
@@ -61,7 +61,7 @@ def test_both_segments_improved_and_the_whole_fell(query_table: Table, analyse: 
     before = by_segment(random, [8000, 2000], [0.90, 0.60], query_table, "b")
     found = analyse(by_segment(random, [3000, 7000], [0.92, 0.63], query_table, "n"), before)
     assert found.changes[0].alert
-    assert found.splits[0].improved_inside
+    assert found.decompositions[0].simpsons_paradox
     assert found.verdict.cause == "mix"
     assert "segments improved" in found.verdict.where
 
@@ -91,7 +91,7 @@ def test_the_cause_comes_before_the_larger_drift(query_table: Table, analyse: An
     for _ in range(20):
         found = analyse(*with_features(random, False, query_table), slices={"features": False})
         first += found.drift[0].name == "f3"
-        explained += found.drift[0].explains >= 0.8
+        explained += found.drift[0].share_of_change >= 0.8
         assert max(found.drift, key=lambda f: f.psi).name == "f7"
         assert found.verdict.cause == "covariate"
     assert first >= 19
@@ -102,7 +102,7 @@ def test_a_change_of_concept_is_explained_by_no_feature(query_table: Table, anal
     random = np.random.default_rng(28)
     for _ in range(10):
         found = analyse(*with_features(random, True, query_table), slices={"features": False})
-        assert all(abs(f.explains) <= 0.2 for f in found.drift)
+        assert all(abs(f.share_of_change) <= 0.2 for f in found.drift)
         assert "Not explained by feature drift" in found.verdict.where
 
 
@@ -174,14 +174,14 @@ def test_how_far_the_values_have_to_be_carried(query_table: Table, analyse: Anal
         query_table(values, features={"f": feature + 1.5}),
         query_table(values, features={"f": feature}, prefix="b"),
     )
-    assert found.drift[0].carried == pytest.approx(0.5, abs=0.02)  # 1.5 of a standard deviation of 3
+    assert found.drift[0].wasserstein == pytest.approx(0.5, abs=0.02)  # 1.5 of a standard deviation of 3
     assert found.drift[0].shift == pytest.approx(0.5, abs=0.02)
     wider = analyse(
         query_table(values, features={"f": 2 * feature}),
         query_table(values, features={"f": feature}, prefix="b"),
     )
     assert (
-        abs(wider.drift[0].shift) < 0.1 < wider.drift[0].carried
+        abs(wider.drift[0].shift) < 0.1 < wider.drift[0].wasserstein
     )  # the mean stands still, the values do not
 
 
@@ -211,8 +211,8 @@ def test_the_models_gain_stands_beside_the_drift(tmp_path: Path) -> None:
     columns = {"query_id": "request_id", "rank": "position", "features": [top, "f7", "price"]}
     config = {"columns": columns, "metrics": ["ndcg@10"], "drift": {"model": str(trees.path)}}
     found = {f.name: f for f in monitor(config, log=log, baseline=log).drift}
-    assert found[top].gain == pytest.approx(table["gain"].max() / table["gain"].sum())
-    assert np.isnan(found["f7"].gain)
+    assert found[top].gain_share == pytest.approx(table["gain"].max() / table["gain"].sum())
+    assert np.isnan(found["f7"].gain_share)
     with pytest.raises(DataError, match="has no trees"):
         monitor({**config, "drift": {"model": str(other.path)}}, log=log, baseline=log)
     plain = monitor({**config, "drift": {}}, log=log, baseline=log)
@@ -279,7 +279,7 @@ def test_a_missing_value_that_was_seldom_before(seeds: int, query_table: Table, 
         found = analyse(now, before)
         assert found.verdict.cause == "everywhere"
         drift = next(f for f in found.drift if f.name == "f")
-        assert drift.lacking == pytest.approx(0.56, abs=0.04)
+        assert drift.unmatched_share == pytest.approx(0.56, abs=0.04)
         assert abs(drift.mix.value) < 0.01
 
 
@@ -291,8 +291,8 @@ def test_renamed_codes_are_no_mix(seeds: int, query_table: Table, analyse: Analy
         now = now.assign(**{"segment:country": now["segment:country"].cat.rename_categories(str.lower)})
         found = analyse(now, before)
         assert found.verdict.cause == "everywhere"
-        (split,) = found.splits
-        assert split.lacking == 1.0
+        (split,) = found.decompositions
+        assert split.unmatched_share == 1.0
         assert np.isnan(split.mix.value)
         (alert,) = (alert for alert in found.alerts if alert.kind == "input")
         assert alert.text == (
@@ -413,7 +413,7 @@ def test_two_causes_at_once_are_both_named(query_table: Table, analyse: Analyse)
     parts = found.verdict.parts
     assert list(parts) == ["mix", "everywhere"]
     assert sum(parts.values()) == pytest.approx(total, abs=1e-12)
-    assert parts["mix"] == found.splits[0].mix.value == pytest.approx(-0.03, abs=0.006)
+    assert parts["mix"] == found.decompositions[0].mix.value == pytest.approx(-0.03, abs=0.006)
     shares = ", ".join(f"{name} {part:+.4f} ({part / total:.0%})" for name, part in parts.items())
     assert found.verdict.where.startswith(f"Two causes: {shares}. Mix: the shares of country changed")
     assert found.document["verdict"]["parts"] == parts

@@ -12,13 +12,13 @@ import pytest
 import scipy.stats
 
 from ltr_harness.monitoring.change import (
+    _decomposition,
     _season_p,
-    _split,
     adjustment,
     changes,
+    decompositions,
     paired_by_key,
     season_advice,
-    splits,
 )
 from ltr_harness.monitoring.inputs import compared_columns, segment_column
 from ltr_harness.monitoring.load import load_monitor_config
@@ -80,7 +80,7 @@ def test_what_adjusting_removed_of_the_variance(query_table: Table) -> None:
     plain = found.compare()
     halved = adjustment(found, replace(plain, error=plain.error / 2))
     assert halved is not None
-    assert (halved.variance_removed, halved.plain, halved.columns) == (
+    assert (halved.variance_removed, halved.unadjusted, halved.columns) == (
         pytest.approx(0.75),
         plain,
         ("country",),
@@ -132,10 +132,10 @@ def test_a_split_pays_for_every_input_looked_at(
             )
         )
     found = periods(*tables, columns={"rank": "rank", "segments": ["country", "place"], "features": ["age"]})
-    alone = segment_column("country", found, 0.01 / m).parts.mix_chance
+    alone = segment_column("country", found, 0.01 / m).parts.mix_p
     assert 0.01 < alone < 1 / 3
-    split = splits(compared_columns(found), found)[0]
-    assert split.mix_chance == pytest.approx(m * alone)
+    split = decompositions(compared_columns(found), found)[0]
+    assert split.mix_p == pytest.approx(m * alone)
     assert {cell.value for cell in split.cells} == {"de", "fr"}
 
 
@@ -156,7 +156,7 @@ def test_a_segment_missing_more_often_is_set_apart(query_table: Table) -> None:
             drift={"alpha": alpha},
             columns={"rank": "rank", "segments": ["country"], "features": ["age", "price"]},
         )
-        lacking[alpha] = splits(compared_columns(found), found)[0].lacking
+        lacking[alpha] = decompositions(compared_columns(found), found)[0].unmatched_share
     assert lacking == {0.05: pytest.approx(0), 0.2: pytest.approx(0.12)}
 
 
@@ -164,7 +164,7 @@ def test_a_split_shows_the_twenty_largest_cells(query_table: Table) -> None:
     cells = np.repeat(np.arange(22), np.arange(1, 23))
     parts = decompose(Sample(cells / 22), cells, Sample(cells / 22), cells)
     table = query_table([0.5])
-    split = _split("country", parts, [f"c{at}" for at in range(22)], periods(table, table), 1)
+    split = _decomposition("country", parts, [f"c{at}" for at in range(22)], periods(table, table), 1)
     assert [cell.value for cell in split.cells] == [f"c{at}" for at in range(21, 1, -1)]
 
 
@@ -181,7 +181,7 @@ def test_both_cells_improved_and_the_whole_fell(query_table: Table) -> None:
     table = query_table([0.5])
     names = ["a", "b", "c", "(missing)"]
     found = periods(table, table, slices={"min_queries": 12})
-    split = _split("country", parts, names, found, 1)
+    split = _decomposition("country", parts, names, found, 1)
     assert [astuple(cell) for cell in split.cells] == [
         ("a", pytest.approx(0.6), pytest.approx(0.3), pytest.approx(0.75), pytest.approx(0.875)),
         ("b", pytest.approx(0.3), pytest.approx(0.6), pytest.approx(0.25), pytest.approx(0.5)),
@@ -191,19 +191,19 @@ def test_both_cells_improved_and_the_whole_fell(query_table: Table) -> None:
     def improved(total: float, least: int = 12) -> bool:
         moved = replace(parts, total=replace(parts.total, value=total))
         found = periods(table, table, slices={"min_queries": least})
-        return _split("country", moved, names, found, 1).improved_inside
+        return _decomposition("country", moved, names, found, 1).simpsons_paradox
 
-    assert _split("country", replace(parts, mix_chance=0.6), names, found, 2).mix_chance == 1.0
+    assert _decomposition("country", replace(parts, mix_p=0.6), names, found, 2).mix_p == 1.0
     assert improved(-0.1)
     assert not improved(0.0)
     assert not improved(0.1)
     assert not improved(-0.1, least=13)  # of no cell can anything be said
     same = replace(parts, total=replace(parts.total, value=-0.1), means=parts.means[[1, 1]])
-    assert not _split("country", same, names, found, 1).improved_inside
+    assert not _decomposition("country", same, names, found, 1).simpsons_paradox
     lower = periods(table, table, metrics=["kendall_tau_distance"], slices={"min_queries": 12})
     worse = replace(parts, total=replace(parts.total, value=0.1), means=parts.means[::-1])
-    assert _split("country", worse, names, lower, 1).improved_inside
-    assert not _split("country", worse, names, found, 1).improved_inside
+    assert _decomposition("country", worse, names, lower, 1).simpsons_paradox
+    assert not _decomposition("country", worse, names, found, 1).simpsons_paradox
 
 
 # ---- the season -------------------------------------------------------------------------------------------

@@ -382,7 +382,7 @@ def test_slices_spend_their_alpha_as_well(query_table: Table, tmp_path: Path) ->
     """The same worse country: found on the first night; on the tenth only if it is worse by more."""
     found = nights(1, query_table, tmp_path, 10, lambda d: 0.11, correct="sequence")
     plain = nights(1, query_table, tmp_path / "each", 10, lambda d: 0.11)
-    q = [[s.q for s in result.slices][:1] for result in plain]
+    q = [[s.p_corrected for s in result.slices][:1] for result in plain]
     assert sum(bool(s) for s in q) >= 8
     for at, (result, each) in enumerate(zip(found, q, strict=True), start=1):
         allowed = 0.05 * 6 / (np.pi * at) ** 2

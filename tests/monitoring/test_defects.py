@@ -253,7 +253,7 @@ def test_reciprocal_rank_takes_the_first_relevant_row_not_the_best() -> None:
 def test_a_query_without_relevant_rows_is_never_perfect_by_default() -> None:
     rows = pd.DataFrame({"query_id": ["q", "q", "e", "e"], "rank": [1, 2, 1, 2], "relevance": [0, 1, 0, 0]})
     found = monitor({"columns": {"rank": "rank"}, "metrics": ["ndcg@2"]}, log=rows)
-    c = found.conventions[0]
+    c = found.empty_rules[0]
     value = 1 / np.log2(3)
     assert dict(found.windows[0].means) == {"ndcg@2": pytest.approx(value)}  # not the mean of it and 1
     assert (c.skip, c.zero, c.one) == (

@@ -37,11 +37,11 @@ A_TENTH = {"compare": {"min_drop": 0.1}}
 def test_of_an_input_the_worst_of_what_broke_is_said() -> None:
     found = evidence(
         drift=[
-            drift("a", broken="is 0", lacking=0.2),
-            drift("a", broken="is missing", lacking=0.5),
-            drift("a", broken="is constant", lacking=0.5),
-            drift("a", broken="is new", lacking=0.1),
-            drift("b", lacking=0.9),
+            drift("a", broken="is 0", unmatched_share=0.2),
+            drift("a", broken="is missing", unmatched_share=0.5),
+            drift("a", broken="is constant", unmatched_share=0.5),
+            drift("a", broken="is new", unmatched_share=0.1),
+            drift("b", unmatched_share=0.9),
             drift("c", broken="is 1"),
         ]
     )

@@ -63,7 +63,7 @@ def test_healthy_features_are_called_drifted_at_most_as_often_as_promised(
 def test_a_shift_of_items_is_said_in_their_own_standard_deviations() -> None:
     found = drift(frame(1, 0.0, 0.3, features=2), frame(2, 0.0, features=2))
     assert found["f0:mean"].shift == pytest.approx(0.3, abs=0.03)  # of a mean's, it would be 1.3
-    assert found["f0:mean"].carried == pytest.approx(0.3, abs=0.03)
+    assert found["f0:mean"].wasserstein == pytest.approx(0.3, abs=0.03)
     assert found["f0:mean"].psi > 1
     assert found["f0:mean"].drifted
     same = drift(frame(1, 1.0, 0.3, features=2), frame(2, 1.0, features=2))

@@ -59,7 +59,7 @@ BY_USER = {"query_id": None, "user": "user", "timestamp": "ts"}
 @pytest.mark.parametrize("join", [BY_USER, {"timestamp": "ts"}])
 def test_orphans_are_counted_in_the_window_in_which_they_happened(join: Any, tmp_path: Path) -> None:
     found = monitor(config(tmp_path / "e.parquet", **join), log=LOG)
-    assert [(w.label, w.orphans) for w in found.windows] == [("2026-01-05", 2), ("2026-01-06", 1)]
+    assert [(w.label, w.orphan_events) for w in found.windows] == [("2026-01-05", 2), ("2026-01-06", 1)]
     assert next(f.count for f in found.log_checks if f.check == "orphan-event") == 4
     assert [w.event_rates for w in found.windows] == [
         {"click": 1.0, "buy": 1.0},
@@ -71,7 +71,7 @@ def test_orphans_are_counted_in_the_window_in_which_they_happened(join: Any, tmp
 @pytest.mark.long
 def test_without_times_of_events_nobody_can_tell(tmp_path: Path) -> None:
     found = monitor(config(tmp_path / "e.parquet"), log=LOG)
-    assert [w.orphans for w in found.windows] == [None, None]
+    assert [w.orphan_events for w in found.windows] == [None, None]
     timeless = {
         **CONFIG,
         "columns": {"item_id": "sku", "rank": "rank"},
@@ -82,7 +82,7 @@ def test_without_times_of_events_nobody_can_tell(tmp_path: Path) -> None:
         "item_id": "sku",
         "timestamp": "ts",
     }
-    assert [w.orphans for w in monitor(timeless, log=LOG).windows] == [4]
+    assert [w.orphan_events for w in monitor(timeless, log=LOG).windows] == [4]
 
 
 @pytest.mark.long
@@ -111,7 +111,7 @@ def test_the_files_say_it(ltr: Cli, tmp_path: Path) -> None:
         [1, 2, 1, 1, 1, 2, 0],
         [2, 1.5, 0.5, 0.5, 0, 1, 0.5],
     ]
-    assert [(w["orphans"], w["immature_share"]) for w in document["windows"]] == [(2, 0.0), (1, 0.5)]
+    assert [(w["orphan_events"], w["immature_share"]) for w in document["windows"]] == [(2, 0.0), (1, 0.5)]
     inputs = json.loads((out / "provenance.json").read_text())["files"]
     assert {role: [Path(file).name for file in files] for role, files in inputs.items()} == {
         "log": ["log.parquet"],

@@ -50,7 +50,7 @@ def test_lost_clicks_are_a_label_outage_and_no_improvement() -> None:
 
 def test_the_rule_that_counts_empty_queries_as_one_would_have_risen() -> None:
     found = watched(CLICKS, lost_clicks=0.3)
-    production, baseline = found.conventions
+    production, baseline = found.empty_rules
     assert (production.log, baseline.log) == ("production", "baseline")
     assert production.one > baseline.one
     assert watched({**CLICKS, "empty": "one"}, lost_clicks=0.3).verdict.cause == "labels"
@@ -75,7 +75,7 @@ def test_late_purchases_are_not_taken_for_a_drop() -> None:
 
 def test_without_maturity_the_fall_is_shown_and_called_immature() -> None:
     found = watched(PURCHASES, purchase_delay=2.0)
-    assert [t for t in found.labels if t.alert and t.what == "buy per query"]
+    assert [t for t in found.labels if t.alert and t.measure == "buy per query"]
     assert found.verdict.cause == "immature"
     assert "set relevance.maturity" in found.verdict.where
 
@@ -106,8 +106,8 @@ def test_a_worse_model_on_a_steeper_page() -> None:
     assert seen.ips.high < 0  # and it did not
     assert "The ranking got worse. IPS-DCG fell: " in found.verdict.what
     assert found.alerts[0].text.startswith("ips_dcg -")
-    assert seen.effective is not None
-    assert seen.effective[0] > 100
+    assert seen.effective_gains is not None
+    assert seen.effective_gains[0] > 100
 
 
 def test_tables_of_propensities_do_what_the_column_does() -> None:
@@ -140,7 +140,7 @@ def test_ips_dcg_is_dcg_where_everything_is_looked_at() -> None:
     everything = {**CLICKS, "propensity": {"table": [1.0]}, "metrics": ["dcg(gain=linear)@10"]}
     found = watched(everything, examination=0.0)
     assert found.presentation is not None
-    production = found.conventions[0]
+    production = found.empty_rules[0]
     assert found.presentation.ips_now == pytest.approx(production.zero, abs=1e-12)
 
 

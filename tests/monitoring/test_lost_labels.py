@@ -104,7 +104,7 @@ def test_a_third_of_the_labels_is_zero() -> None:
 @pytest.mark.long
 def test_an_outage_is_dated() -> None:
     found = watched(lost(log(1), 0.4, 0.0, since="2026-01-09"))
-    windows = [t.window for t in found.labels if t.alert and t.what == "relevant documents"]
+    windows = [t.window for t in found.labels if t.alert and t.measure == "relevant documents"]
     assert windows == ["all", "2026-01-09", "2026-01-10"]
 
 
@@ -135,4 +135,4 @@ def test_classes_that_match_less_are_a_worse_model_not_lost_labels() -> None:
 
     rule = {"mode": "match", "prediction": "said", "label": "truth", "positive": "good"}
     found = monitor({**CONFIG, "relevance": rule}, log=classes(0.6), baseline=classes(0.95))
-    assert "relevant documents" not in {test.what for test in found.labels}
+    assert "relevant documents" not in {test.measure for test in found.labels}

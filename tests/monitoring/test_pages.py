@@ -139,7 +139,7 @@ def test_three_clicks_in_ten_are_lost(empty: str) -> None:
     }
     found = monitor(config, log=graded(2, 0.3), baseline=graded(1))
     if empty == "skip":  # the others are shown beside it
-        production, baseline = found.conventions
+        production, baseline = found.empty_rules
         assert baseline.one == pytest.approx(0.846, abs=0.006)
         assert production.one == pytest.approx(0.872, abs=0.006)  # nothing got better
     assert "label_rate" in {alert.kind for alert in found.alerts}

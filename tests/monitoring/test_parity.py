@@ -83,7 +83,7 @@ def test_the_scores_of_the_model_itself_agree_to_the_bit() -> None:
     assert shares(result) == [0.0] * DAYS
     assert (parity.whole.n_rows, parity.whole.n_queries) == (1600, 200)
     assert (parity.whole.share.low, parity.whole.share.high) == (0, 0)
-    assert (parity.whole.largest, parity.whole.reordered, parity.whole.effect) == (0, 0, 0)
+    assert (parity.whole.largest_difference, parity.whole.reordered, parity.whole.effect) == (0, 0, 0)
     assert not parity.examples
     assert parity.verdict == f"The logged score is that of {OLD.path.name} in all of 1,600 rows."
     assert result.healthy
@@ -173,9 +173,9 @@ def test_features_that_were_logged_after_rounding() -> None:
     assert 0 < truth.mean() < 0.3
     assert parity.whole.share.value == truth.mean()
     apart = np.abs(log["score"] - again)
-    assert parity.whole.largest == apart.max()
+    assert parity.whole.largest_difference == apart.max()
     largest = apart.groupby(log["query_id"]).max()
-    assert parity.whole.typical == largest[largest > 0].median()
+    assert parity.whole.median_difference == largest[largest > 0].median()
     turned = 0
     for _, rows in log.assign(again=again).groupby("query_id"):
         one, two = (np.subtract.outer(rows[c].to_numpy(), rows[c].to_numpy()) for c in ("score", "again"))

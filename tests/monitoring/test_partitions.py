@@ -260,6 +260,6 @@ def test_a_cluster_places_orphans_as_one_process_does(
 ) -> None:
     config = joined(table, tmp_path, query_id="request_id", timestamp="ts")
     alone = monitor(config, log=table)
-    assert sum(w.orphans or 0 for w in alone.windows) == 7
+    assert sum(w.orphan_events or 0 for w in alone.windows) == 7
     small_batches(monkeypatch)
     assert monitor(config, log=table, dask=cluster).to_json() == alone.to_json()

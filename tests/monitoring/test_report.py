@@ -128,7 +128,7 @@ def test_the_first_lines_say_what_where_and_by_which_rule(result: MonitorResult)
     assert findings["windows"] == ("7 of 14 windows with an alert", True)
     assert findings["slices"] == (f"1 of {result.n_slice_candidates} with an alert", True)
     assert findings["log"] == ("all checks passed", False)
-    assert "conventions" not in findings  # no query is without a relevant document
+    assert "empty_rules" not in findings  # no query is without a relevant document
     slices = next(table for table in report.tables if table.name == "slices")
     assert slices.drawn
     assert [cell.mark for row in slices.rows for cell in row if isinstance(cell, Estimate)] == ["worse"]

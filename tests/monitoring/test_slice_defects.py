@@ -75,7 +75,7 @@ def test_slices_do_not_depend_on_the_order_of_anything(query_table: Table, analy
         found = analyse(now, before, columns={"rank": "rank", "segments": list(order)})
         seen.add(
             tuple(
-                (frozenset(s.predicate.split(" & ")), round(s.excess.value, 12), round(s.q, 12))
+                (frozenset(s.predicate.split(" & ")), round(s.excess.value, 12), round(s.p_corrected, 12))
                 for s in found.slices
             )
         )

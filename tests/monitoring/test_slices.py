@@ -187,7 +187,7 @@ def test_ten_thousand_segments_are_no_trouble(query_table: Table, analyse: Analy
         query_table(values, segments={"many": many, "few": many}, prefix="b"),
     )
     assert found.slices == ()
-    assert len(found.splits[0].cells) <= 20
+    assert len(found.decompositions[0].cells) <= 20
 
 
 def test_confirm_split_on_the_command_line(ltr: Any, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_events_that_belong_to_nothing_shown_are_counted(tmp_path: Path) -> None
     found = monitor(SETTINGS, log=written(tmp_path, QUERIES, EVENTS + lost))
     (orphans,) = (f for f in found.log_checks if f.check == "orphan-event")
     assert (orphans.count, orphans.total) == (2, 5)  # the hover is no event that counts
-    assert found.windows[0].orphans == 2
+    assert found.windows[0].orphan_events == 2
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_few_users_are_told(query_table: Table, analyse: Analyse) -> None:
         found = analyse(*tables)
         told = "few users decide: together they are worth about 2 of one size"
         assert (told in found.verdict.caution.text.lower()) == few
-        freedom = found.changes[0].difference.freedom
+        freedom = found.changes[0].difference.df
         assert freedom < 5 if few else freedom == pytest.approx(198)
 
 

@@ -9,7 +9,7 @@ import pytest
 from ltr_harness.errors import Caution, Severity
 from ltr_harness.logs.contract import LogCheck
 from ltr_harness.monitoring.labels import CLICK_BIAS, LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
-from ltr_harness.monitoring.result import FeatureDrift, Presentation, Split, Verdict
+from ltr_harness.monitoring.result import FeatureDrift, Presentation, SegmentDecomposition, Verdict
 from ltr_harness.monitoring.verdict import _explains, cause_of, verdict_of
 from ltr_harness.stats.two_samples import Estimate
 
@@ -159,7 +159,7 @@ def test_the_label_test_nearest_to_the_labels_is_told() -> None:
         [
             ("clicks", LOST),
             ("clicks", LOST),
-            (labels().what, LOST),
+            (labels().measure, LOST),
             (LABELLED_DOCUMENTS, PIPELINE),
         ],
         start=1,
@@ -301,9 +301,13 @@ BROKE = {"broken": "is missing", "unmatched": FELL}
     ],
 )
 def test_the_cause(
-    splits: list[Split], drifts: list[FeatureDrift], adjusted_for: tuple[str, ...], cause: str, start: str
+    splits: list[SegmentDecomposition],
+    drifts: list[FeatureDrift],
+    adjusted_for: tuple[str, ...],
+    cause: str,
+    start: str,
 ) -> None:
-    known = evidence(change=change(FELL), splits=splits, drift=drifts, adjusted_for=adjusted_for)
+    known = evidence(change=change(FELL), decompositions=splits, drift=drifts, adjusted_for=adjusted_for)
     found, sentence, _ = cause_of(known)
     assert found == cause
     assert sentence.startswith(start or EVERYWHERE)
@@ -311,17 +315,19 @@ def test_the_cause(
 
 def test_segments_may_improve_while_the_whole_falls() -> None:
     for improved, said in (False, ""), (True, "; segments improved, and the whole fell all the same"):
-        known = evidence(change=change(FELL), splits=[split("country", FELL, improved_inside=improved)])
+        known = evidence(
+            change=change(FELL), decompositions=[split("country", FELL, simpsons_paradox=improved)]
+        )
         assert cause_of(known)[1].endswith(f"(within segments +0.0100){said}.")
 
 
 def test_inputs_that_broke_beside_the_cause() -> None:
-    known = [drift("f3", **BROKE), drift("f7", broken="is 0", lacking=0.5)]
+    known = [drift("f3", **BROKE), drift("f7", broken="is 0", unmatched_share=0.5)]
     found, sentence, _ = cause_of(evidence(change=change(FELL), drift=known))
     assert (found, sentence.count("f3")) == ("input", 1)
     assert sentence.endswith("explains -0.0200 of -0.0200. f7 is 0; that does not explain the change.")
     for lacking, told in (0.049, False), (0.05, True), (0.95, True), (0.951, False):
-        beside = [drift("f7", broken="is 0", lacking=lacking)]
+        beside = [drift("f7", broken="is 0", unmatched_share=lacking)]
         _, sentence, _ = cause_of(evidence(change=change(FELL), drift=beside))
         assert ("that does not explain the change" in sentence) is told
 

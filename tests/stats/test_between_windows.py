@@ -102,12 +102,12 @@ def test_widened_by_hand() -> None:
     wide = widened(plain, between, 1 + 1 / 7, "drop")
     variance = 0.0001 + 8 / 7 * 0.0003
     assert wide.error == pytest.approx(np.sqrt(variance))
-    assert wide.freedom == pytest.approx(variance**2 / ((8 / 7 * 0.00035) ** 2 / 6 + 0.0001**2 / 98))
+    assert wide.df == pytest.approx(variance**2 / ((8 / 7 * 0.00035) ** 2 / 6 + 0.0001**2 / 98))
     assert wide.p > plain.p
     assert (wide.low + wide.high) / 2 == pytest.approx(-0.03)
     assert widened(plain, between, 0.0) == plain
     quiet = widened(plain, WindowVariance(0.0, 0.0004, 6.0, 7), 8 / 7, "drop")
-    assert (quiet.error, quiet.freedom) == (pytest.approx(np.sqrt(8 / 7 * 0.0004)), pytest.approx(6, abs=0.1))
+    assert (quiet.error, quiet.df) == (pytest.approx(np.sqrt(8 / 7 * 0.0004)), pytest.approx(6, abs=0.1))
 
 
 @pytest.mark.long

@@ -28,7 +28,7 @@ def test_cells_that_one_side_lacks_are_no_mix() -> None:
     # what else there is now is better than cell 0 by .6, a third of all; what else there was, by 0
     assert found.unmatched.value == pytest.approx(1 / 3 * (0.9 - 0.3) - 3 / 4 * (0.5 - 0.5))
     assert found.total.value == pytest.approx(0.5 - 0.5)
-    assert found.lacking == pytest.approx(1 / 3)
+    assert found.unmatched_share == pytest.approx(1 / 3)
     assert found.adjusted == pytest.approx(0.3)  # today's mean, yesterday's shares
     assert found.counts.tolist() == [[2, 0, 1, 0, 0], [1, 2, 0, 0, 1]]
     np.testing.assert_allclose(found.means[0], [0.3, np.nan, 0.9, np.nan, np.nan])
@@ -46,7 +46,7 @@ def test_nothing_in_common_is_nothing_to_compare() -> None:
     )
     assert found.total.value == pytest.approx(-0.5)
     assert np.isnan([found.mix.value, found.within.value, found.unmatched.value, found.adjusted]).all()
-    assert (found.lacking, found.mix_chance, found.unmatched_chance) == (1.0, 1.0, 1.0)
+    assert (found.unmatched_share, found.mix_p, found.unmatched_p) == (1.0, 1.0, 1.0)
 
 
 def test_cells_may_be_set_apart() -> None:
@@ -58,7 +58,7 @@ def test_cells_may_be_set_apart() -> None:
     gone = decompose(Sample(values), cells, Sample(other[:100]), other_cells[:100])
     assert apart.mix.value == pytest.approx(gone.mix.value)
     assert apart.within.value == pytest.approx(gone.within.value)
-    assert apart.lacking == gone.lacking == pytest.approx(1 / 3)
+    assert apart.unmatched_share == gone.unmatched_share == pytest.approx(1 / 3)
 
 
 def test_where_queries_of_a_cell_are_alike_all_is_mix() -> None:
@@ -83,7 +83,7 @@ def test_the_parts_are_the_whole_and_change_sign(seed: int, n_cells: int, m_cell
     cells, other_cells = random.integers(0, n_cells, 20), random.integers(0, m_cells, 15)
     found = decompose(one, cells, other, other_cells)
     parts = found.within, found.mix, found.unmatched
-    if found.lacking == 1:
+    if found.unmatched_share == 1:
         assert np.isnan([part.value for part in parts]).all()
         return
     assert sum(part.value for part in parts) == pytest.approx(found.total.value, abs=1e-12)
@@ -91,9 +91,7 @@ def test_the_parts_are_the_whole_and_change_sign(seed: int, n_cells: int, m_cell
     for part, mirrored in zip(parts, (back.within, back.mix, back.unmatched), strict=True):
         assert mirrored.value == pytest.approx(-part.value, abs=1e-12)
         assert mirrored.error == pytest.approx(part.error, nan_ok=True)
-    assert (back.mix_chance, back.unmatched_chance) == pytest.approx(
-        (found.mix_chance, found.unmatched_chance)
-    )
+    assert (back.mix_p, back.unmatched_p) == pytest.approx((found.mix_p, found.unmatched_p))
 
 
 def shuffled(values: Floats, random: np.random.Generator) -> Sample:
@@ -113,7 +111,7 @@ def test_chance_is_what_shuffled_data_show() -> None:
     drawn = [
         decompose(shuffled(values, random), cells, shuffled(other, random), other_cells) for _ in range(2000)
     ]
-    for part, chance in (("mix", found.mix_chance), ("unmatched", found.unmatched_chance)):
+    for part, chance in (("mix", found.mix_p), ("unmatched", found.unmatched_p)):
         by_chance = np.array([getattr(d, part).value for d in drawn])
         observed = abs(getattr(found, part).value - by_chance.mean())
         share = (np.abs(by_chance - by_chance.mean()) >= observed).mean()
@@ -128,7 +126,7 @@ def test_a_cell_of_few_queries_explains_nothing_by_chance() -> None:
     for _ in range(300):
         now, before = random.beta(8, 2, 1000) - 0.05, random.beta(8, 2, 1000)
         cells, other_cells = (np.arange(1000) % 2), (np.arange(1000) >= 990).astype(int)
-        rejected += decompose(Sample(now), cells, Sample(before), other_cells).mix_chance <= 0.05
+        rejected += decompose(Sample(now), cells, Sample(before), other_cells).mix_p <= 0.05
     assert rejected <= 0.08 * 300
 
 
@@ -143,7 +141,7 @@ def test_users_who_repeat_themselves_are_chance_too() -> None:
             Sample(random.normal(0.7, 0.1, 60)[users] + 0.05 * random.standard_normal(600), users + shift)
             for shift in (0, 60)
         )
-        rejected += decompose(one, cell, other, other_cell).mix_chance <= 0.05
+        rejected += decompose(one, cell, other, other_cell).mix_p <= 0.05
     assert rejected <= 0.09 * 300
 
 
@@ -188,7 +186,7 @@ def test_chance_is_that_of_every_order(cells: list[int]) -> None:
 
     found = parts(range(4), range(3))
     orders = [parts(one, two) for one, two in product(permutations(range(4)), permutations(range(3)))]
-    for part, chance in (("mix", found.mix_chance), ("unmatched", found.unmatched_chance)):
+    for part, chance in (("mix", found.mix_p), ("unmatched", found.unmatched_p)):
         by_order = np.array([getattr(one, part).value for one in orders])
         if np.abs(by_order).max() < 1e-12:  # all cells are of both
             assert (part, chance) == ("unmatched", 1.0)

@@ -161,7 +161,7 @@ def test_strata_without_a_share_in_the_first_sample_say_nothing() -> None:
         expected = difference(one, among)
         found = difference(one, Sample(values, clusters, week))
         assert (found.value, found.error) == pytest.approx((expected.value, expected.error), rel=1e-12)
-        assert found.freedom == pytest.approx(expected.freedom)
+        assert found.df == pytest.approx(expected.df)
         of_all = Sample(values, clusters, week).weighted_mean(np.array([2 / 3, 1 / 3, 0]))[1]
         of_known = among.weighted_mean(np.array([2 / 3, 1 / 3]))[1]
         assert of_all.units == of_known.units
@@ -192,7 +192,7 @@ def test_only_users_of_both_periods_covary() -> None:
 def test_a_missing_side_still_says_how_many_queries_there_were() -> None:
     assert np.isnan(mean_estimate(Sample(np.empty(0))).p)
     found = difference(Sample(np.empty(0)), Sample(np.ones(3)))
-    assert (found.n, np.isnan([found.value, found.p, found.freedom]).all()) == (3, True)
+    assert (found.n, np.isnan([found.value, found.p, found.df]).all()) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_constants_for_each_alternative(alternative: Alternative, of_equals: flo
     assert difference(low, low, alternative=alternative).p == of_equals
     found = difference(high, low, alternative=alternative)
     assert found.p == pytest.approx(of_a_rise, abs=1e-300)
-    assert (found.low, found.high, found.freedom) == (1.0, 1.0, 4 + 3)
+    assert (found.low, found.high, found.df) == (1.0, 1.0, 4 + 3)
 
 
 def test_two_places_are_a_test_of_one_share() -> None:
