@@ -1,5 +1,7 @@
 """Evaluation of Arrow batches for whoever owns the data: Spark, Ray, Dask, DuckDB; its results put together."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Scores and judgments in, metrics out: per query, as means, with counts."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -171,7 +173,7 @@ class Evaluation:
 
         return tuple(map(str, steep_gain([each.metric for each in self._values.values()], self.judgments)))
 
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row per query, one column per metric, indexed by query id."""
         import pandas as pd
 

@@ -4,6 +4,8 @@ search = GridSearchCV(XGBRanker(), {"max_depth": [3, 6]}, scoring=scorer("ndcg@1
 search.fit(X, y)  # X has a column qid
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +32,7 @@ __all__ = ["QueryKFold", "flaml_metric", "scorer"]
 _ROUTED = "qid=… or groups=… by metadata routing: sklearn.set_config(enable_metadata_routing=True)"
 
 
-def scorer(metric: Metric | str, column: str | int = "qid", judgments: Judgments | None = None) -> "Scorer":
+def scorer(metric: Metric | str, column: str | int = "qid", judgments: Judgments | None = None) -> Scorer:
     """The metric as the `scoring` of `cross_val_score`, `GridSearchCV` and their like.
 
     A fold with labels and predictions alone would be ranked as one query. So the queries come with it, by metadata
@@ -110,7 +112,7 @@ class Scorer:
         return request
 
 
-def flaml_metric(metric: Metric | str) -> "FlamlMetric":
+def flaml_metric(metric: Metric | str) -> FlamlMetric:
     """The metric as the `metric` of FLAML's ``AutoML.fit(task="rank", groups=…)``.
 
     FLAML minimises: it is given the negated mean, and the mean itself under the metric's name.

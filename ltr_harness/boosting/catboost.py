@@ -10,6 +10,8 @@ one, and gives the model that stopping would have given: a stage does not depend
 without `eval_set`, or with ``use_best_model=False``: otherwise CatBoost cuts the model by its own metric first.
 """
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -9,6 +9,8 @@
 or, when evaluating every round is too slow, `Watch`, which evaluates only the chosen rounds.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import sys
 from collections import Counter

@@ -1,5 +1,7 @@
 """Metrics and metric objectives as LightGBM calls them: judgments of a Dataset, results that know their metric."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -62,7 +64,7 @@ class ReportedName(str):
     metric: Metric
 
     @classmethod
-    def of(cls, metric: Metric) -> "ReportedName":
+    def of(cls, metric: Metric) -> ReportedName:
         name = cls(metric)
         name.metric = metric
         return name
@@ -124,7 +126,7 @@ def objective(
     weighting: Weighting = "swap",
     threads: int | None = None,
     judgments: JudgmentsArg = None,
-) -> "LightGBMObjective":
+) -> LightGBMObjective:
     """A metric as the `objective` of `lightgbm.train`, `lightgbm.cv`, `LGBMRanker` and `DaskLGBMRanker`.
 
     LambdaMART with the metric's own changes: what `lambdarank` is for NDCG. LightGBM then uses no label gain,

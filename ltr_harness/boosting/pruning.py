@@ -4,6 +4,8 @@ Watch(ndcg, data={"valid": valid}, on_round=prune(trial, ndcg))                 
 lightgbm.train(…, feval=feval(ndcg), callbacks=[prune(trial, ndcg)])                # LightGBM, without Watch
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +16,7 @@ from ltr_harness.metrics import Metric, parse_metric
 __all__ = ["prune"]
 
 
-def prune(trial: Any, metric: Metric | str, data: str | None = None) -> "Prune":
+def prune(trial: Any, metric: Metric | str, data: str | None = None) -> Prune:
     """A callback that reports each round to an Optuna trial, and ends it where the study's pruner decides so.
 
     Args:

@@ -1,5 +1,7 @@
 """Evaluation log of a watched training, its printed progress, and scores from probabilities of grades."""
 
+from __future__ import annotations
+
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -7,6 +7,8 @@
 decimals, and minimises it unless told otherwise.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

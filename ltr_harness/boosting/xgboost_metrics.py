@@ -1,5 +1,7 @@
 """Metrics and objectives as XGBoost calls them: judgments of a DMatrix, means over all workers' queries, XE-NDCG."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -119,7 +121,7 @@ def objective(
     weighting: Weighting = "swap",
     threads: int | None = None,
     judgments: JudgmentsArg = None,
-) -> "XGBoostObjective":
+) -> XGBoostObjective:
     """A metric as the `obj` of `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`; for rankers, a callback.
 
         booster = xgboost.train({"base_score": 0.0, "disable_default_eval_metric": 1}, train, 500, obj=objective("mrr"))

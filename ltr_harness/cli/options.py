@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ltr_harness.errors import UsageError
-from ltr_harness.stats.method import TESTS, Method, method_of
+from ltr_harness.stats.method import TESTS, Method
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -311,4 +311,4 @@ def taken_method(given: dict[str, Any]) -> Method:
         if source is click.core.ParameterSource.COMMANDLINE and chosen["test"] != "bounded":
             raise UsageError(f"--strict with --test {chosen['test']}; --strict is --test bounded")
         chosen["test"] = "bounded"
-    return method_of(chosen)
+    return Method(**chosen)

@@ -1,5 +1,7 @@
 """Compare results: what is compared, and all models against a baseline in families of metrics."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +14,7 @@ from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.over_time import in_periods, signs_notes
 from ltr_harness.comparison.pairs import Contrast, SystemResult, contrast, summarise
 from ltr_harness.errors import NotComparableError, Problem, UsageError
-from ltr_harness.stats.method import Method, method_of
+from ltr_harness.stats.method import Method, Test
 
 
 def compare(
@@ -23,7 +25,12 @@ def compare(
     convention: str | None = None,
     qrels: Any = None,
     ledger: bool = True,
-    **options: Any,
+    test: Test = "skew-adjusted",
+    confidence: float = 0.95,
+    margin: float | None = None,
+    draws: int = 10_000,
+    seed: int = 0,
+    unit: str | None = None,
 ) -> Comparison:
     """Which of these rankers is better, by how much, how sure: over the same queries, at a fixed K.
 
@@ -46,9 +53,13 @@ def compare(
             `metrics` says by what.
         ledger: count the comparison of stored runs in ``looks.jsonl`` beside their experiments, and note from the tenth
             on what the best of so many models gains by chance.
-        **options: how it is computed, the fields of `Method`: ``test``, ``confidence``, ``margin``,
-            ``draws``, ``seed``, and ``unit``: the query attribute, such as ``"user_id"``, whose
-            queries belong together (a column of that name in tables).
+        test: over queries, which the intervals belong to; `Method` has the choices.
+        confidence: of intervals; the test's level is one minus it.
+        margin: the largest difference that does not matter, in the metric's unit: adds the verdict `equivalent`.
+        draws: random sign patterns or resamples.
+        seed: of them.
+        unit: the query attribute, such as ``"user_id"``, whose queries belong together (a column of that name in
+            tables).
 
     Raises:
         NotComparableError: K, definitions, queries or labels differ; the message lists all differences.
@@ -63,7 +74,7 @@ def compare(
     """
     from ltr_harness.comparison.inputs import gather, resolve_metric
 
-    method = method_of(options)
+    method = Method(test, confidence, margin, draws, seed, unit)
     if qrels is not None:
         from ltr_harness.comparison.evaluated_runs import evaluate_runs
 

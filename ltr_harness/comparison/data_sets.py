@@ -1,5 +1,7 @@
 """The same models on several data sets: on average, on each, and which of them may be best."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -204,7 +206,7 @@ class _Cells(NamedTuple):
     seeds: tuple[MethodDifference | None, ...]  # (pairs,) what other trainings add
 
     @classmethod
-    def of(cls, one: Comparison, pairs: Sequence[tuple[str, str]]) -> "_Cells":
+    def of(cls, one: Comparison, pairs: Sequence[tuple[str, str]]) -> _Cells:
         contrasts = [Contrast(one.system(a), one.system(b), one.primary) for a, b in pairs]
         d = np.column_stack([contrast.differences() for contrast in contrasts]) if pairs else np.empty((0, 0))
         sample = Contributions.of(d, one.units)

@@ -1,5 +1,7 @@
 """Rankings from any tool beside judgments from any tool: evaluated, and ready to be compared."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
@@ -37,7 +39,7 @@ class EvaluatedRuns(dict[str, Evaluation]):
         """Canonical names, in the order asked for."""
         return next(iter(self.values())).metrics
 
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row per run, one column per metric: the means."""
         import pandas as pd
 

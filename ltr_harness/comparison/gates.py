@@ -4,6 +4,8 @@ With ``baseline - NUMBER`` a gate fails unless the whole interval of the differe
 significant`` only if it lies on this one. A mean that is undefined fails.
 """
 
+from __future__ import annotations
+
 import math
 import operator
 import re

@@ -1,5 +1,7 @@
 """Does offline predict online? Past A/B tests, with the offline difference of each metric and the online one."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,5 +1,7 @@
 """Comparison of rankings by moments alone, where there are too many queries to keep their values."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +17,7 @@ from ltr_harness.logs.columns import numbers_of
 from ltr_harness.metrics import parse_metric
 from ltr_harness.stats.contributions import Floats, paired_differences
 from ltr_harness.stats.families import by_t
-from ltr_harness.stats.method import method_of
+from ltr_harness.stats.method import Method
 
 LEAST = 100_000  # queries from which on flips of signs add nothing to Student's t
 _MERGED = "compare() on the merged results"
@@ -53,7 +55,7 @@ class PairedMoments:
     cubes: Floats
 
     @classmethod
-    def of(cls, results: Mapping[str, pa.RecordBatch | pa.Table]) -> "PairedMoments":
+    def of(cls, results: Mapping[str, pa.RecordBatch | pa.Table]) -> PairedMoments:
         """The moments of one part's queries.
 
         Args:
@@ -82,7 +84,7 @@ class PairedMoments:
             sums.append([(off**2).sum(axis=1), (off**3).sum(axis=1)])
         return cls(tuple(results), metrics, np.array(n), np.array(mean), *np.array(sums).swapaxes(0, 1))
 
-    def __add__(self, other: "PairedMoments") -> "PairedMoments":
+    def __add__(self, other: PairedMoments) -> PairedMoments:
         if (self.models, self.metrics) != (other.models, other.metrics):
             found = f"{', '.join(other.models)} by {', '.join(other.metrics)}"
             expected = f"{', '.join(self.models)} by {', '.join(self.metrics)}"
@@ -95,25 +97,26 @@ class PairedMoments:
         cubes += 3 * apart * (mine * other.squares - theirs * self.squares)
         return PairedMoments(self.models, self.metrics, n, self.mean + apart * theirs, squares, cubes)
 
-    def compare(self, metric: str | None = None, **options: Any) -> dict[str, Difference]:
+    def compare(
+        self, metric: str | None = None, *, confidence: float = 0.95, margin: float | None = None
+    ) -> dict[str, Difference]:
         """Each model's difference to the first by Student's t, which so many queries make as good as any test.
 
         Args:
             metric: one of the metrics; the first if none is named.
-            **options: ``confidence`` and ``margin`` as for `compare`; of a family by Bonferroni.
+            confidence: of a family's intervals, by Bonferroni.
+            margin: the largest difference that does not matter, in the metric's unit: adds the verdict `equivalent`.
 
         Returns:
             Model to difference, interval, p-values and verdict.
 
         Raises:
             DataError: fewer than 100,000 queries, or a difference that rests on about 100 of them or fewer.
-            UsageError: fewer than two models, no such metric or option.
+            UsageError: fewer than two models, no such metric.
         """
-        if others := options.keys() - {"confidence", "margin"}:
-            raise UsageError(f"moments have no option {min(others)!r}; expected {_MERGED}")
         if len(self.models) < 2:
             raise UsageError(f"{len(self.models)} of 2 models; expected at least two results to compare")
-        method = method_of({**options, "test": "t"})
+        method = Method("t", confidence, margin)
         name = self.metrics[0] if metric is None else str(parse_metric(metric))
         if name not in self.metrics:
             raise UsageError(f"{name} was not evaluated; {did_you_mean(name, self.metrics)}")

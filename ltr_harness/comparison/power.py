@@ -4,6 +4,8 @@ It is (t(1 - alpha / 2) + z(power)) standard errors, by Cornish & Fisher where d
 share p of all draws differs, a mean of D adds D**2 (1 / p - 1) to the variance.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -81,7 +83,7 @@ class Spread:
         )
         return max(trained, both.detectable(alpha, power))
 
-    def extremes(self, confidence: float = 0.9) -> "tuple[Spread, Spread]":
+    def extremes(self, confidence: float = 0.9) -> tuple[Spread, Spread]:
         """The least and the most spread that the draws at hand allow for: chi-squared, by their kurtosis."""
         freedom, ties = 2 * (self.n or np.inf) / max(self.kurtosis - 1, 1e-9), 1 / self.differing - 1
         variance = max(self.variance - self.mean**2 * ties, 0.0)
@@ -92,7 +94,7 @@ class Spread:
         )
         return low, high
 
-    def mirrored(self) -> "Spread":
+    def mirrored(self) -> Spread:
         """Of the differences with the other sign."""
         return replace(self, skewness=-self.skewness, mean=-self.mean)
 

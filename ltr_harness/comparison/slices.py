@@ -1,5 +1,7 @@
 """For which queries: the comparison within parts of the query set, with intervals that hold for all parts together."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 

@@ -1,5 +1,7 @@
 """Evaluation of tables larger than the memory: batch by batch, of all queries or of a sample by hash."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,5 +1,7 @@
 """Running an experiment: read, check, list tasks, execute, compare, report."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -1,5 +1,7 @@
 """DCG: discounted cumulative gain."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any

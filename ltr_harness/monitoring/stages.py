@@ -1,5 +1,7 @@
 """All stages in order: a configuration and logs in, a result out."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path

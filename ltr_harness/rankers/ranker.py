@@ -1,5 +1,7 @@
 """Base classes: what training is given, a ranker that can be checked and trained, and the model that scores rows."""
 
+from __future__ import annotations
+
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +41,7 @@ class Part:
     """A trained model of the experiment that another one is made of."""
 
     ranker: str  # its name in the experiment
-    model: "FittedModel"
+    model: FittedModel
     file: Path  # where the model is stored
 
 
@@ -144,7 +146,7 @@ class TrainingFacts:
     judgments: Judgments | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, train: RankingDataset, stopping: bool) -> "TrainingFacts":
+    def of(cls, train: RankingDataset, stopping: bool) -> TrainingFacts:
         labels = train.labels
         return cls(
             feature_names=train.feature_names,

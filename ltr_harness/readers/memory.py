@@ -1,5 +1,7 @@
 """Data in memory: NumPy arrays, and frames of pandas, Polars or Arrow."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import OneLabel, QueryGroups, as_column
+from ltr_harness.readers.reader import Beyond
 from ltr_harness.readers.rows import Rows, assembled, blocks_of
 from ltr_harness.wording import count_of
 
@@ -141,7 +144,23 @@ def from_frame(
     source: str = "frame",
     judgments: Any = None,
     several: OneLabel | None = None,
-    **columns: Any,
+    query: str | Sequence[str] = "query_id",
+    label: str = "label",
+    features: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    weight: str | Mapping[str, str] | None = None,
+    position: str | None = None,
+    document_id: str | None = None,
+    retrieved: str | None = None,
+    attributes: Sequence[str] = (),
+    subtopics: Sequence[str] = (),
+    relevance: Mapping[str, Any] | None = None,
+    user: str | None = None,
+    timestamp: str | None = None,
+    regroup: bool = False,
+    unjudged: float | None = None,
+    grades: Mapping[Any, Any] | None = None,
+    beyond_float32: Beyond = "error",
 ) -> RankingDataset:
     """A ranking dataset from a frame of pandas, Polars or Arrow.
 
@@ -151,8 +170,25 @@ def from_frame(
         judgments: the truth, of which the rows are candidates: see `from_arrays`. A frame's columns are called as those
             of the rows; without a column of labels the rows have the labels of the judgments.
         several: how several judgments of a document become one label: see `from_arrays`.
-        columns: what is what, as in an experiment file with ``reader: parquet``: `query`, `label`, `features`,
-            `weight`, `position`, `document_id`, `retrieved`, `attributes`, `regroup`.
+        query: the column of each row's query; several are a key together.
+        label: the column of grades, or of other numbers, such as returns.
+        features: the columns of features; None for every numeric one without another role or the name of an id, a
+            time or an outcome, and those that are categories.
+        categorical: features that are texts or integers without an order.
+        weight: the column of rows' weights, or ``{"half_life": "90 days", "by": "day"}`` for weights that halve with
+            age.
+        position: the column of the whole-number positions at which rows were shown.
+        document_id: the column that names documents; None for `document_id`, if it is there and nowhere empty.
+        retrieved: the column with 1 for candidates and 0 for missed documents.
+        attributes: columns that describe the query, equal in all its rows, to slice results by.
+        subtopics: columns with rows' grades for a subtopic of their query each.
+        relevance: from what users did to labels, in place of `label`: the block of an experiment file.
+        user: the column of the user, for an event log without query ids.
+        timestamp: the column of the query's time, likewise.
+        regroup: bring scattered queries together, with a caution; otherwise they are an error.
+        unjudged: the label of documents that nobody judged.
+        grades: what labels stand for, such as ``{"bad": 0, "good": 1}``.
+        beyond_float32: what becomes of feature values that float32 cannot hold: ``error``, ``clip`` or ``missing``.
 
     Raises:
         DataError: a column is missing, or holds what it must not; rows are counted from 1.
@@ -173,8 +209,27 @@ def from_frame(
     except (TypeError, ValueError, pyarrow.ArrowException) as problem:
         found, expected = f"is not a table: {problem}", "a frame of pandas, Polars or Arrow"
         raise DataError.at(source, found, expected) from None
+    roles = {
+        "query": query,
+        "label": label,
+        "features": features,
+        "categorical": categorical,
+        "weight": weight,
+        "position": position,
+        "document_id": document_id,
+        "retrieved": retrieved,
+        "attributes": attributes,
+        "subtopics": subtopics,
+        "relevance": relevance,
+        "user": user,
+        "timestamp": timestamp,
+        "regroup": regroup,
+        "unjudged": unjudged,
+        "grades": grades,
+        "beyond_float32": beyond_float32,
+    }
     try:
-        reader = Parquet(**columns)
+        reader = Parquet.model_validate(roles)
     except ValidationError as problem:
         raise DataError(
             Problem(f"from_frame, {'.'.join(map(str, wrong['loc'])) or 'columns'}", wrong["msg"])

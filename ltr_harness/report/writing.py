@@ -1,5 +1,7 @@
 """From a comparison to pages people open: sections say what, renderers say how; the same runs give the same bytes."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,5 +1,7 @@
 """A finished run, read back from its folder."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,7 +72,7 @@ class Run:
     trust: bool = False
 
     @cached_property
-    def per_query(self) -> "pd.DataFrame":
+    def per_query(self) -> pd.DataFrame:
         """One row per test query: query_id, rows, n_relevant, and a column per metric (NaN if undefined)."""
         table = self._table(PER_QUERY)
         lacking = [name for name in self.record.metrics if name not in table.columns]
@@ -80,7 +82,7 @@ class Run:
         return table
 
     @cached_property
-    def test_scores(self) -> "pd.DataFrame":
+    def test_scores(self) -> pd.DataFrame:
         """One row per test row: query_id, row, label, score."""
         return self._table(TEST_SCORES)
 
@@ -118,12 +120,12 @@ class Run:
         )
 
     @cached_property
-    def history(self) -> "pd.DataFrame":
+    def history(self) -> pd.DataFrame:
         """One row per evaluated round, split and metric: round (from 1), split, metric, value."""
         return self._table(HISTORY)
 
     @cached_property
-    def importance(self) -> "pd.DataFrame | None":
+    def importance(self) -> pd.DataFrame | None:
         """One row per feature: feature, gain (the loss its splits took away), split (how many); None without trees."""
         if IMPORTANCE not in self.record.files:
             return None
@@ -135,7 +137,7 @@ class Run:
         return table
 
     @cached_property
-    def model(self) -> "FittedModel":
+    def model(self) -> FittedModel:
         """The stored model, cut to its best round.
 
         Raises:
@@ -148,13 +150,13 @@ class Run:
         """The names of the files that the model is stored in."""
         return [name for name in self.record.files if name.startswith("model.")]
 
-    def load_model_as(self, ranker: "type[Ranker]", threads: int | None = None) -> "FittedModel":
+    def load_model_as(self, ranker: type[Ranker], threads: int | None = None) -> FittedModel:
         """The stored model, by a class that the caller has, whatever the record names."""
         for name in self.model_files:
             self._intact(name)
         return ranker.load(self.path, threads or min(self.record.threads, available_cores()))
 
-    def model_on(self, threads: int | None = None) -> "FittedModel":
+    def model_on(self, threads: int | None = None) -> FittedModel:
         """The stored model, to score on so many threads; by default the run's, of those that this machine has.
 
         Raises:
@@ -167,7 +169,7 @@ class Run:
         with trusting(self.trust, self.path):
             return self.load_model_as(own, threads)
 
-    def score(self, features: "ArrayLike | pd.DataFrame") -> NDArray[np.float64]:
+    def score(self, features: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
         """Score rows with the stored model.
 
         Args:
@@ -240,11 +242,11 @@ class Run:
     def _categories(self) -> dict[str, tuple[str, ...]]:
         return {name: tuple(texts) for name, texts in self.record.categories.items()}
 
-    def _table(self, name: str) -> "pd.DataFrame":
+    def _table(self, name: str) -> pd.DataFrame:
         frame: pd.DataFrame = self._arrow(name).to_pandas(use_threads=False, ignore_metadata=True)
         return frame
 
-    def _arrow(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
+    def _arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A stored table, or some of its columns, with the numbers that it must have."""
         import pyarrow.compute as compute
         import pyarrow.parquet as parquet

@@ -1,14 +1,12 @@
 """How two models are compared: section ``compare:``, commands' options and keywords are made of `Method`'s fields."""
 
 import operator
-from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import ConfigError, Problem, UsageError
-from ltr_harness.retired import retirement
+from ltr_harness.errors import ConfigError, Problem
 from ltr_harness.wording import count_of
 
 Test = Literal["skew-adjusted", "permutation", "t", "bootstrap", "bounded"]
@@ -21,15 +19,6 @@ TESTS: dict[Test, str] = {
     "bounded": "betting test for bounded metrics",
 }
 FLIPS = ("skew-adjusted", "permutation")  # the tests that flip signs
-
-
-def method_of(options: Mapping[str, Any]) -> "Method":
-    """The method that keywords of `compare` describe; a choice or keyword that does not exist is refused."""
-    known = [option.name for option in fields(Method)]
-    for name in options.keys() - set(known):
-        cure = retirement(f"compare.{name}") or did_you_mean(name, known)
-        raise UsageError(f"compare() has no option {name!r}; {cure}")
-    return Method(**options)
 
 
 def _option(default: Any, description: str, expected: str = "", **bounds: float) -> Any:

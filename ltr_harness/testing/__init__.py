@@ -1,5 +1,7 @@
 """For the tests of others: conformance suites to inherit, and `assert_not_worse` for a ranker's quality."""
 
+from __future__ import annotations
+
 import dataclasses
 import warnings
 from typing import Any
@@ -11,6 +13,7 @@ from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.inputs import gather
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric
+from ltr_harness.stats.method import Test
 from ltr_harness.testing.metric_suite import MetricSuite
 from ltr_harness.testing.ranker_suite import RankerSuite
 from ltr_harness.wording import count_of
@@ -25,7 +28,13 @@ def assert_not_worse(
     *,
     by: float | None = None,
     qrels: Any = None,
-    **options: Any,
+    common_queries: bool = False,
+    test: Test = "skew-adjusted",
+    confidence: float = 0.95,
+    margin: float | None = None,
+    draws: int = 10_000,
+    seed: int = 0,
+    unit: str | None = None,
 ) -> Comparison:
     """Fail if the candidate is shown to be worse than the baseline or, with `by`, if it is not shown to be no worse.
 
@@ -37,7 +46,13 @@ def assert_not_worse(
         by: how much worse is accepted, in the metric's unit: then the burden of proof is on the candidate
             (non-inferiority). Without it, only what is significantly worse fails.
         qrels: judgments, where the two are rankings.
-        **options: of `compare`, such as ``unit="user_id"``, or ``test="bounded"``, which holds in every world.
+        common_queries: compare the queries that both have.
+        test: as in `compare`; ``"bounded"`` holds in every world.
+        confidence: of intervals; the test's level is one minus it.
+        margin: the largest difference that does not matter, which the result then has as `equivalent`.
+        draws: random sign patterns or resamples.
+        seed: of them.
+        unit: the query attribute, such as ``"user_id"``, whose queries belong together.
 
     Returns:
         The comparison, where it passes. With `by`, a kind of query so rare that these may hold none, and that could
@@ -66,7 +81,18 @@ def assert_not_worse(
             models = ", ".join(system.name for system in found)
             raise UsageError(f"{name} holds {count_of(len(found), 'model')} ({models}); expected one")
         systems.append(dataclasses.replace(found[0], name=name))
-    result = compare(*systems, metrics=[metric], baseline="baseline", **options)
+    result = compare(
+        *systems,
+        metrics=[metric],
+        baseline="baseline",
+        common_queries=common_queries,
+        test=test,
+        confidence=confidence,
+        margin=margin,
+        draws=draws,
+        seed=seed,
+        unit=unit,
+    )
     worse, sign = ("<", "-") if result.higher_is_better[result.primary] else (">", "+")
     condition = "baseline and significant" if by is None else f"baseline {sign} {by!r}"
     gate = parse_gate(f"{result.primary} of candidate {worse} {condition}")

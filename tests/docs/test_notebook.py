@@ -57,8 +57,8 @@ def shown(notebook: Any, containing: str) -> dict[str, str]:
 
 
 def test_the_metric_says_what_it_is(executed: Any) -> None:
-    assert "'ndcg@10'" in shown(executed, "NDCG.like")["text/plain"]
-    assert "'ndcg(empty=one,ties=stable)@10'" in shown(executed, "NDCG.like")["text/plain"]
+    assert "'ndcg@10'" in shown(executed, "NDCG.for_tool")["text/plain"]
+    assert "'ndcg(empty=one,ties=stable)@10'" in shown(executed, "NDCG.for_tool")["text/plain"]
 
 
 def test_the_comparison_shows_itself_as_a_table(executed: Any) -> None:

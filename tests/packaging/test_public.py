@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
+import inspect
 import json
+import pydoc
 import re
 import shutil
 import subprocess
@@ -16,8 +19,12 @@ from typing import Any
 
 import pytest
 
+from ltr_harness import compare, evaluate, from_frame
+from ltr_harness.comparison import Method, PairedMoments
 from ltr_harness.errors import MissingExtraError
 from ltr_harness.metrics import Metric
+from ltr_harness.readers.parquet import Parquet
+from ltr_harness.testing import assert_not_worse
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ltr_harness"
@@ -149,6 +156,77 @@ def test_private_names_are_found() -> None:
     assert private_uses("import ltr_harness.arrow as a, numpy\na.means, numpy.mean, a.QUERY") == [
         "ltr_harness.arrow.QUERY"
     ]
+
+
+# takes further keywords, and why
+OPEN = {
+    "Metric.for_tool": "the parameters of each metric, which its class has as fields",
+    "RankingEvaluator.can_evaluate": "MLflow's interface",
+    "RankingEvaluator.evaluate": "MLflow's interface",
+}
+
+
+def public_callables() -> Iterator[tuple[str, inspect.Signature]]:
+    """Each public function, class and method of the package's own, with its signature."""
+    for module, names in LISTED.items():
+        for name in names - {"__version__"}:
+            value = getattr(loaded(module), name)
+            if not (inspect.isfunction(value) or inspect.isclass(value)):
+                continue
+            yield name, inspect.signature(value)
+            own = [one for one in getattr(value, "__mro__", ()) if one.__module__.startswith("ltr_harness")]
+            for kind in own:
+                for method, function in vars(kind).items():
+                    function = getattr(function, "__func__", function)  # of a class method
+                    if inspect.isfunction(function) and not method.startswith("_"):
+                        yield f"{kind.__name__}.{method}", inspect.signature(function)
+
+
+def keywords(function: Any) -> dict[str, Any]:
+    """Names of keyword-only parameters to their defaults."""
+    taken = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in taken if one.kind == one.KEYWORD_ONLY}
+
+
+def test_parameters_are_written_out() -> None:
+    signatures = dict(public_callables())
+    assert len(signatures) > 200
+    takes_more = {
+        name
+        for name, signature in signatures.items()
+        if any(one.kind == one.VAR_KEYWORD for one in signature.parameters.values())
+    }
+    assert takes_more == OPEN.keys()
+
+
+def test_the_keywords_of_a_comparison_are_the_fields_of_its_method() -> None:
+    fields = {field.name: field.default for field in dataclasses.fields(Method)}
+    for function in (compare, assert_not_worse):
+        given = keywords(function)
+        assert {name: given.get(name, "lacks it") for name in fields} == fields
+    assert keywords(PairedMoments.compare).items() <= fields.items()
+
+
+def test_the_keywords_of_a_frame_are_the_options_of_the_reader_of_tables() -> None:
+    options = {name: option.default for name, option in Parquet.model_fields.items()}
+    given = keywords(from_frame)
+    assert {name: given.get(name, "lacks it") for name in options} == options
+    assert given.keys() - options.keys() == {"source", "judgments", "several"}
+
+
+def test_signatures_have_types_by_name() -> None:
+    for name, signature in public_callables():
+        assert "numpy._typing" not in str(signature), name
+    for module, names in LISTED.items():
+        for name in names - {"__version__"}:
+            if inspect.isfunction(value := getattr(loaded(module), name)):
+                assert len(str(inspect.signature(value))) < 800, name
+
+
+def test_the_help_of_evaluate_begins_on_one_screen() -> None:
+    signature_and_summary = pydoc.plain(pydoc.render_doc(evaluate)).partition("    Args:")[0]
+    lines = [part for line in signature_and_summary.splitlines() for part in textwrap.wrap(line, 100) or [""]]
+    assert len(lines) <= 24
 
 
 @pytest.mark.parametrize("module", sorted(OFFERING))

@@ -129,8 +129,8 @@ def test_a_frame_without_its_columns() -> None:
         from_frame(FRAME.rename(columns={"query_id": "query"}))
     with pytest.raises(DataError, match="frame: is not a table"):
         from_frame(5)
-    with pytest.raises(DataError, match="from_frame, querry: Extra inputs are not permitted"):
-        from_frame(FRAME, querry="q")
+    with pytest.raises(DataError, match="from_frame, label: Input should be a valid string"):
+        from_frame(FRAME, label=5)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="frame: row 3: column 'label' contains inf"):
         from_frame(FRAME.assign(label=[1, 0, np.inf]), **ROLES)
 

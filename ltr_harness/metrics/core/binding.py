@@ -1,5 +1,7 @@
 """Metrics bound to judgments, so that every evaluation is one pass over the scores, and how much ties decide."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

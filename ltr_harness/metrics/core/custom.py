@@ -1,5 +1,7 @@
 """Metrics from outside: a class in a file of one's own, an installed package, or a plain function per query."""
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import inspect

@@ -1,5 +1,7 @@
 """From a metric's name to the metric: ``name(param=value,…)@K``."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping
@@ -44,7 +46,7 @@ class MetricName(NamedTuple):
     k: int | None  # the cutoff, or None
 
     @classmethod
-    def of(cls, text: str) -> "MetricName":
+    def of(cls, text: str) -> MetricName:
         """The parts of a name; a text of another form is all name."""
         form = _PARTS.fullmatch(text)
         if form is None:

@@ -1,5 +1,7 @@
 """What a metric is: a value that carries its own definition."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from abc import abstractmethod
