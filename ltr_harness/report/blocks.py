@@ -37,6 +37,7 @@ class Span:
 
 
 Text = str | tuple[Span | str, ...]
+"""Plain words, or runs of them in several styles."""
 
 
 def spans(text: Text) -> tuple[Span, ...]:
@@ -51,10 +52,12 @@ def plain(text: Text) -> str:
 
 
 def code(text: str) -> Span:
+    """The text as code."""
     return Span(text, "code")
 
 
 def strong(text: str) -> Span:
+    """The text in bold."""
     return Span(text, "strong")
 
 
@@ -112,6 +115,7 @@ class Trend:
 
 
 Cell = str | int | float | None | Estimate | Badge | ModelName | Link | Trend
+"""What a table may hold; None stays empty."""
 
 
 def sort_value(cell: Cell) -> float | str | None:
@@ -169,6 +173,8 @@ class Paragraph(_Kind):
 
 @dataclass(frozen=True)
 class Bullets(_Kind):
+    """A list of short texts."""
+
     items: tuple[Text, ...]
 
 
@@ -294,11 +300,14 @@ class Definitions(_Kind):
 
 @dataclass(frozen=True)
 class Code(_Kind):
+    """Lines of code, or of a file."""
+
     text: str
     language: str = ""
 
 
 Block = Heading | Banner | Paragraph | Bullets | Table | Chart | Details | Choice | Definitions | Code
+"""What sections are made of."""
 
 
 def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:

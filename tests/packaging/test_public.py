@@ -138,10 +138,11 @@ def test_documentation_imports_public_names_alone() -> None:
 
 
 def test_documentation_names_public_names_alone() -> None:
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
+    texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+    texts |= {name: inspect.getdoc(value) or "" for name, value in public_callables()}
+    for where, text in texts.items():
         named = set(re.findall(r"\bltr_harness(?:\.[A-Za-z_]\w*)+(?![\w/]|\.\w)", text))
-        assert {one for one in named if not is_public(one)} <= ENTRY_POINTS, page.name
+        assert {one for one in named if not is_public(one)} <= ENTRY_POINTS, where
 
 
 def test_private_names_are_found() -> None:
@@ -160,26 +161,27 @@ def test_private_names_are_found() -> None:
 
 # takes further keywords, and why
 OPEN = {
+    "Metric.__call__": "refuses every call",
     "Metric.for_tool": "the parameters of each metric, which its class has as fields",
     "RankingEvaluator.can_evaluate": "MLflow's interface",
     "RankingEvaluator.evaluate": "MLflow's interface",
 }
 
 
-def public_callables() -> Iterator[tuple[str, inspect.Signature]]:
-    """Each public function, class and method of the package's own, with its signature."""
+def public_callables() -> Iterator[tuple[str, Any]]:
+    """Each public function and class, and each method that the package defines."""
     for module, names in LISTED.items():
         for name in names - {"__version__"}:
             value = getattr(loaded(module), name)
             if not (inspect.isfunction(value) or inspect.isclass(value)):
                 continue
-            yield name, inspect.signature(value)
+            yield name, value
             own = [one for one in getattr(value, "__mro__", ()) if one.__module__.startswith("ltr_harness")]
             for kind in own:
                 for method, function in vars(kind).items():
                     function = getattr(function, "__func__", function)  # of a class method
-                    if inspect.isfunction(function) and not method.startswith("_"):
-                        yield f"{kind.__name__}.{method}", inspect.signature(function)
+                    if inspect.isfunction(function) and (method == "__call__" or not method.startswith("_")):
+                        yield f"{kind.__name__}.{method}", function
 
 
 def keywords(function: Any) -> dict[str, Any]:
@@ -189,12 +191,12 @@ def keywords(function: Any) -> dict[str, Any]:
 
 
 def test_parameters_are_written_out() -> None:
-    signatures = dict(public_callables())
-    assert len(signatures) > 200
+    callables = dict(public_callables())
+    assert len(callables) > 200
     takes_more = {
         name
-        for name, signature in signatures.items()
-        if any(one.kind == one.VAR_KEYWORD for one in signature.parameters.values())
+        for name, value in callables.items()
+        if any(one.kind == one.VAR_KEYWORD for one in inspect.signature(value).parameters.values())
     }
     assert takes_more == OPEN.keys()
 
@@ -215,12 +217,18 @@ def test_the_keywords_of_a_frame_are_the_options_of_the_reader_of_tables() -> No
 
 
 def test_signatures_have_types_by_name() -> None:
-    for name, signature in public_callables():
-        assert "numpy._typing" not in str(signature), name
-    for module, names in LISTED.items():
-        for name in names - {"__version__"}:
-            if inspect.isfunction(value := getattr(loaded(module), name)):
-                assert len(str(inspect.signature(value))) < 800, name
+    for name, value in public_callables():
+        signature = str(inspect.signature(value))
+        assert "numpy._typing" not in signature, name
+        assert len(signature) < 800 or inspect.isclass(value), name
+
+
+def test_functions_and_classes_have_docstrings_of_their_own() -> None:
+    for name, value in public_callables():
+        text = inspect.getdoc(value) or ""
+        assert "." in name or (text and not text.startswith(f"{name}(")), (
+            name
+        )  # as dataclasses get by themselves
 
 
 def test_the_help_of_evaluate_begins_on_one_screen() -> None:

@@ -117,7 +117,7 @@ class Metric:
         """The metric as another tool computes it; what is said beside the tool's name wins.
 
         Args:
-            tool: one of ``ltr_harness.metrics.core.presets.PRESETS``.
+            tool: such as ``lightgbm`` or ``trec_eval``; docs/metrics.md has all of them.
             chosen: parameters of the metric.
 
         Raises:
