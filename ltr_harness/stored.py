@@ -113,17 +113,17 @@ def _from_version_1(form: Form, document: Document) -> Document:
     rest = {key: value for key, value in document.items() if key != "version"}
     renamed = {_RENAMED_IN_2.get(form, {}).get(key, key): value for key, value in rest.items()}
     if form == "record":
-        renamed["cautions"] = _cautions_in_2(renamed.pop("findings", []))
+        renamed["cautions"] = _cautions_in_2(renamed.pop("findings", []), renamed.pop("notes", []))
     elif form == "report":
         of_runs = {key: renamed[key] for key in ("runs", "failures") if isinstance(renamed.get(key), list)}
         renamed |= {key: [_from_version_1("record", run) for run in runs] for key, runs in of_runs.items()}
     return renamed | {"schema_version": 2, "written_by": "0.2.0"}
 
 
-def _cautions_in_2(findings: Any) -> list[Document]:
-    """Return the findings of the data lints that version 1 kept."""
+def _cautions_in_2(findings: Any, notes: Any) -> list[Document]:
+    """Return what version 1 kept as findings of the data lints, and as notes of reading and training."""
     try:
-        return [
+        of_data = [
             {
                 "kind": one["lint"],
                 "severity": "accepted" if one["accepted"] else one["severity"],
@@ -132,14 +132,29 @@ def _cautions_in_2(findings: Any) -> list[Document]:
             }
             for one in findings
         ]
-    except (TypeError, KeyError):
-        raise ValueError("has findings that are not those of data lints") from None
+        return of_data + [_of_training(text) for text in notes]
+    except (TypeError, KeyError, AttributeError):
+        raise ValueError("has findings or notes that no record has") from None
+
+
+def _of_training(text: str) -> Document:
+    known = (kind for start, kind in _NOTES_IN_1.items() if text.startswith(start))
+    kind, severity = next(known, ("training", "note"))
+    return {"kind": kind, "severity": severity, "text": text}
 
 
 _RENAMED_IN_2: Mapping[Form, Mapping[str, str]] = {
     "comparison": {"entrants": "systems"},
     "report": {"gained": "headroom"},
 }
+
+_NOTES_IN_1: Mapping[str, tuple[str, str]] = {
+    "ignored ": ("ignored-columns", "note"),
+    "the model is constant": ("constant-model", "warning"),
+    "the model is nearly constant": ("nearly-constant-model", "warning"),
+    "bagging_by_query with several threads": ("not-deterministic", "warning"),
+}
+"""Beginnings of notes that version 1 was asked about, and kind and severity of the cautions that they are now."""
 
 _STEPS: Mapping[int, Callable[[Form, Document], Document]] = {1: _from_version_1}
 """From each version to the next."""

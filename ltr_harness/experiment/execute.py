@@ -183,6 +183,7 @@ def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dic
         "features": list(fold.train.feature_names),
         "categories": {name: list(texts) for name, texts in fold.train.categories.items()},
         "stopping": None,
+        "cautions": list(job.cautions.get(fold.name, ())),
         "environment": environment(),
         "packages": installed_requirements(("ltr-harness", *(one for made in used for one in made.packages))),
         **_evaluation_facts(task, job, fold),
@@ -197,7 +198,6 @@ def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
         "reading": reading_of(job.experiment.data, fold.name),
         "tuning": None if isinstance(task.choice, str) else task.choice,
         "data": dict(fold.facts),
-        "cautions": list(job.cautions.get(fold.name, ())),
         "primary": str(job.primary),
         "own_metrics": {
             str(metric): OwnMetric(spelling=metric.spelling, sha256=metric.digest)
@@ -259,7 +259,7 @@ def _written(
     if isinstance(fitted, TreeModel):
         worth = {"gain": fitted.importance("gain"), "split": fitted.importance("split")}
         write_table(folder / IMPORTANCE, {"feature": list(fold.train.feature_names), **worth})
-    lines = [str(task), *(f"note: {note}" for note in fitted.notes)]
+    lines = [str(task), *(f"{one.severity}: {one}" for one in fitted.cautions)]
     lines += [
         f"round {point.round}: {point.data} {point.metric} {point.value!r}"
         for point in fitted.history
@@ -278,7 +278,11 @@ def _written(
         "stopping": rule and {**vars(rule), "metric": str(rule.metric), "on": "valid"},
         "best_round": fitted.best_round,
         "rounds_trained": fitted.rounds_trained,
-        "notes": [*map(str, fold.splits.get("test", fold.train).cautions), *fitted.notes],
+        "cautions": [
+            *job.cautions.get(fold.name, ()),
+            *fold.splits.get("test", fold.train).cautions,
+            *fitted.cautions,
+        ],
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
         **_results(fitted, fitted.learned, evaluation, seconds, folder, task, job, fold),
     }
@@ -322,6 +326,7 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
         update={
             **_evaluation_facts(task, job, fold),
             **_results(fitted, run.record.learned, evaluation, seconds, task.folder, task, job, fold),
+            "cautions": [*job.cautions.get(fold.name, ()), *run.record.training_cautions],
             "files": {name: digest for name, digest in run.record.files.items() if name != MISSED},
         }
     )

@@ -277,12 +277,12 @@ def _log(
     began = ended - int(sum(record.seconds.values()) * 1000)
     # over how many queries each mean is, and what the reader must know
     means = [f"- {name}: {one.mean_text} over {one.counted}" for name, one in record.metrics.items()]
-    note = "\n".join([*means, *(f"- {note}" for note in record.notes)])[:5000]
+    content = "\n".join([*means, *(f"- {one}" for one in record.training_cautions)])[:5000]
     tags = {
         **identity,
         "ltr_harness.identity": record.identity,
         "ltr_harness.version": record.environment.get("ltr-harness", "unknown"),
-        "mlflow.note.content": f"failed: {record.error}" if record.error is not None else note,
+        "mlflow.note.content": f"failed: {record.error}" if record.error is not None else content,
         **({} if parent is None else {"mlflow.parentRunId": parent}),
     }
     name = f"{record.model}, {record.fold}, seed {record.seed}"

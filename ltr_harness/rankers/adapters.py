@@ -1,4 +1,4 @@
-"""Adapters of boosting libraries: their models of trees, notes, checks of parameters, names, positions, threads."""
+"""Adapters of boosting libraries: their models of trees, cautions, checks of parameters, names, positions, threads."""
 
 import hashlib
 import importlib.util
@@ -24,7 +24,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem, TrainingError
+from ltr_harness.errors import Caution, DataError, Problem, TrainingError
 from ltr_harness.files import cache_folder, sources_digest, write_whole
 from ltr_harness.rankers.ranker import FittedModel, Training, TrainingFacts, as_matrix
 from ltr_harness.wording import count_of
@@ -101,33 +101,27 @@ class Trained(NamedTuple):
     best_round: int | None = None  # where the rounds after it are to be cut
     n_rounds: int | None = None  # trained, where the learning curve does not say
     learned: Mapping[str, Any] | None = None
-    notes: Sequence[str] = ()
+    cautions: Sequence[Caution] = ()
 
 
-CONSTANT = "the model is constant"
-NEARLY_CONSTANT = "the model is nearly constant"
-NEVER_REPEATS = "bagging_by_query with several threads"
-BESIDE_THE_RESULT = (CONSTANT, NEARLY_CONSTANT, NEVER_REPEATS)
-"""Beginnings of the notes that reports put beside the numbers."""
-
-
-def training_notes(
+def training_cautions(
     n_splits: int, kept: int, trained: int, max_rounds: int, stopping: StoppingRule | None
-) -> list[str]:
-    """Notes on models that learned little, or were cut to `kept` of the rounds trained and might have learned more."""
+) -> list[Caution]:
+    """Return cautions about models that learned little, or were cut to `kept` rounds and might have learned more."""
     if n_splits == 0:
-        return [
-            f"{CONSTANT}: no split met the requirements (smallest leaf, smallest hessian, smallest gain), "
+        text = (
+            "the model is constant: no split met the requirements (smallest leaf, smallest hessian, smallest gain), "
             "so its metrics are those of a random order"
-        ]
-    notes = []
-    if n_splits < 3 * kept and n_splits < 10:
-        notes.append(f"{NEARLY_CONSTANT}: {count_of(n_splits, 'split')} in {count_of(kept, 'round')}")
-    if stopping is not None and trained >= max_rounds and trained - kept < stopping.patience:
-        notes.append(
-            f"best round {kept} of {trained}, stopped by the limit and not by the metric: more rounds may help"
         )
-    return notes
+        return [Caution("constant-model", "warning", text)]
+    cautions = []
+    if n_splits < 3 * kept and n_splits < 10:
+        text = f"the model is nearly constant: {count_of(n_splits, 'split')} in {count_of(kept, 'round')}"
+        cautions.append(Caution("nearly-constant-model", "warning", text))
+    if stopping is not None and trained >= max_rounds and trained - kept < stopping.patience:
+        text = f"best round {kept} of {trained}, stopped by the limit and not by the metric"
+        cautions.append(Caution("stopped-by-limit", "note", text, "more rounds may help"))
+    return cautions
 
 
 _WHERE = {

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem, RankerError
+from ltr_harness.errors import Caution, DataError, Problem, RankerError
 from ltr_harness.files import stored_file
 from ltr_harness.groups import QueryGroups, places_within
 from ltr_harness.metrics import bind
@@ -163,7 +163,7 @@ class BlendRanker(StoredRanker):
         RankerError.refuse(Problem("of", f"Training.parts has no {name!r}") for name in lacking)
         parts = {name: training.parts[name] for name in self.of}
         weights: Sequence[float]
-        notes: tuple[str, ...] = ()
+        cautions: tuple[Caution, ...] = ()
         if self.weights is not None:
             weights = [self.weights[name] for name in parts]
         else:
@@ -171,15 +171,14 @@ class BlendRanker(StoredRanker):
         shares = {name: weight / sum(weights) for name, weight in zip(parts, weights, strict=True)}
         if self.weights is None:
             said = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
-            notes = (
-                f"weights chosen by {training.decision_metric} on validation data ({value:.4f}): {said}",
-            )
+            text = f"weights chosen by {training.decision_metric} on validation data ({value:.4f}): {said}"
+            cautions = (Caution("chosen-weights", "note", text),)
         return BlendModel(
             how=self.how,
             weights=weights,
             parts=parts,
             params=self.model_dump(mode="json", exclude_none=True),
-            notes=notes,
+            cautions=cautions,
             learned={"weights": shares},
         )
 

@@ -15,10 +15,10 @@ from ltr_harness.boosting.swap_gradients import GradientsPerSet
 from ltr_harness.boosting.watching import Watching, keywords_of
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import Problem, RankerError
+from ltr_harness.errors import Caution, Problem, RankerError
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers import objectives as losses
-from ltr_harness.rankers.adapters import Trained, TreeModel, fixed_threads, training_notes
+from ltr_harness.rankers.adapters import Trained, TreeModel, fixed_threads, training_cautions
 from ltr_harness.rankers.cluster import Parts, cut, train_across
 from ltr_harness.rankers.presets import PRESETS, SPACES
 from ltr_harness.rankers.ranker import VALID, StoredRanker, Training, TrainingFacts, failures_of
@@ -106,14 +106,14 @@ class BoostedRanker(StoredRanker):
         """The model with all that its record keeps."""
         kept = model.best_round or 0
         rounds = trained.n_rounds or (trained.history[-1].round if trained.history else kept)
-        of_data = self.selection_notes(training.train)
-        of_trees = training_notes(model.n_splits, kept, rounds, training.max_rounds, training.stopping)
+        of_data = self.selection_cautions(training.train)
+        of_trees = training_cautions(model.n_splits, kept, rounds, training.max_rounds, training.stopping)
         return replace(
             model,
             params=self.recorded(handed),
             rounds_trained=rounds,
             history=trained.history,
-            notes=(*trained.notes, *of_data, *of_trees),
+            cautions=(*trained.cautions, *of_data, *of_trees),
             learned=trained.learned or {},
         )
 
@@ -180,27 +180,29 @@ class BoostedRanker(StoredRanker):
         fields = (self.drop_blank, self.features, self.exclude, self.categorical)
         return (*fields, self.relevant, self.position_bias)
 
-    def selection_notes(self, train: RankingDataset) -> list[str]:
-        """Notes on the rows and columns that were learned from."""
-        notes = []
+    def selection_cautions(self, train: RankingDataset) -> list[Caution]:
+        """Return cautions about the rows and columns that were learned from."""
+        cautions = []
         n_without_relevant = TrainingFacts.of(train, stopping=False).n_without_relevant
         if self.objective == "rank_xendcg" and n_without_relevant:
             of_all = f"{n_without_relevant:,} of {count_of(train.n_queries, 'training query')}"
             share = f"{of_all} {plural('has', n_without_relevant)} no relevant document"
-            notes.append(
-                f"{share} and are left out of training (drop_blank)"
-                if self.drop_blank
-                else f"{share}: rank_xendcg learns noise from them; `drop_blank: true` leaves them out"
-            )
+            text, cure = f"{share}: rank_xendcg learns noise from them", "`drop_blank: true` leaves them out"
+            if self.drop_blank:
+                text, cure = f"{share} and are left out of training (drop_blank)", ""
+            cautions.append(Caution("blank-queries", "note", text, cure))
         if left_out := self.left_out(train.feature_names):
             n = train.n_features
-            notes.append(f"learned from {n - len(left_out)} of {count_of(n, 'feature')}")
+            text = f"learned from {n - len(left_out)} of {count_of(n, 'feature')}"
+            cautions.append(Caution("left-out-features", "note", text))
         weights, groups = train.weights_of_rows(), train.groups
         if not (weights is None or self.weighs_rows) and (groups.min(weights) < groups.max(weights)).any():
-            notes.append(f"the objective {self.objective} takes one weight per query, the mean of its rows'")
+            text = f"the objective {self.objective} takes one weight per query, the mean of its rows'"
+            cautions.append(Caution("row-weights-averaged", "note", text))
         if self.init_model is not None:
-            notes.append(f"training went on from {self.init_model.name}; rounds count from its first tree")
-        return notes
+            text = f"training went on from {self.init_model.name}; rounds count from its first tree"
+            cautions.append(Caution("continued-training", "note", text))
+        return cautions
 
     def left_out(self, names: Sequence[str]) -> list[str]:
         """Features that the model must not learn from."""
@@ -237,7 +239,7 @@ class BoostedRanker(StoredRanker):
         metric, depth = self.objective.metric, self.objective.truncation_level
         return losses.Optimised("objective.truncation_level", depth, getattr(metric, "gain", None), metric.k)
 
-    def cautions_for_metric(self, primary: Metric, max_grade: float) -> list[str]:
+    def cautions_for_metric(self, primary: Metric, max_grade: float) -> list[Caution]:
         optimised = self.optimised()
         return [] if optimised is None else losses.objective_cautions(optimised, primary, max_grade)
 

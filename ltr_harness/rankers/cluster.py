@@ -21,7 +21,7 @@ import numpy as np
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured, Watching, keywords_of
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import TrainingError, optional_module
+from ltr_harness.errors import Caution, TrainingError, optional_module
 from ltr_harness.groups import Array, Floats, QueryGroups
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.adapters import Trained
@@ -215,11 +215,11 @@ def train_across(n_parts: int, training: Training, prepared: Prepare, train: Tra
             ) from None
         shares = dict(zip(sorted(workers.client.nthreads())[:n_parts], parts, strict=True))
         if trained := _attempt(workers, shares, training, prepared, train):
-            note = (
+            text = (
                 f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
                 "gradients are put together from the parts, so trees differ from those of one machine"
             )
-            return trained._replace(notes=(note,))
+            return trained._replace(cautions=(Caution("trained-across-workers", "note", text),))
     raise TrainingError(
         f"a worker was lost (killed, or out of memory) in each of {ATTEMPTS} attempts; expected workers with more "
         "memory, or more of them"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from ltr_harness.errors import Problem
+from ltr_harness.errors import Caution, Problem
 from ltr_harness.rankers.adapters import feature_problems
 from ltr_harness.rankers.ranker import FieldsModel, StoredRanker, Training, TrainingFacts, as_matrix
 from ltr_harness.stored import Count
@@ -53,11 +53,12 @@ class FeatureRanker(StoredRanker):
         column = names.index(str(self.feature))
         n_missing = int(np.isnan(training.train.features[:, column]).sum())
         missing = f"feature {self.feature} is missing in {count_of(n_missing, 'training row')}"
+        text = f"{missing}; missing values rank last"
         return FeatureModel(
             feature=str(self.feature),
             column=column,
             n_features=len(names),
             ascending=self.ascending,
             params={"feature": str(self.feature), "ascending": self.ascending},
-            notes=(f"{missing}; missing values rank last",) if n_missing else (),
+            cautions=(Caution("missing-feature-values", "note", text),) if n_missing else (),
         )

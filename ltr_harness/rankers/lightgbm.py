@@ -17,7 +17,7 @@ from pydantic import Field
 
 from ltr_harness.boosting.watching import one_per_row
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers import lightgbm_parameters as parameters
 from ltr_harness.rankers.boosted import DataParallelRanker
@@ -150,8 +150,8 @@ class LightGBMRanker(DataParallelRanker):
         depth = int(adapters.as_number(given[parameters.TRUNCATION], 30))
         return Optimised(f"params.{parameters.TRUNCATION}", depth, parameters.gain_of(given))
 
-    def cautions(self, threads: int) -> list[str]:
-        return parameters.notes(self.library_params(), threads)
+    def cautions(self, threads: int) -> list[Caution]:
+        return parameters.thread_cautions(self.library_params(), threads)
 
     def _library(self) -> tuple[str, Any, tuple[type[Exception], ...]]:
         from lightgbm.basic import _LIB, LightGBMError
@@ -180,8 +180,8 @@ class LightGBMRanker(DataParallelRanker):
                 callbacks=[watch] if watch else None,
             )
         learned = adapters.learned_bias("bias_factor", biases) if biases else {}
-        history, notes = watch.history if watch else [], self.cautions(training.threads)
-        return adapters.Trained(booster, history, learned=learned, notes=notes)
+        history = watch.history if watch else []
+        return adapters.Trained(booster, history, learned=learned, cautions=self.cautions(training.threads))
 
     def _train_across(self, training: Training, handed: dict[str, Any], data: Parts) -> Any:
         """The booster, cut at the best round without LightGBM's early stopping, which looks at one worker's rows."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import Problem
+from ltr_harness.errors import Caution, Problem
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers.adapters import as_number, is_on
 from ltr_harness.rankers.objectives import METRIC, of_others, tried_labels
@@ -141,17 +141,16 @@ def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, repr(value)) for name, value in given if name not in growing))
 
 
-def notes(params: Mapping[str, Any], threads: int) -> list[str]:
-    """Settings whose results depend on the threads (measured, see docs/boosters.md; boosting alone says nothing)."""
+def thread_cautions(params: Mapping[str, Any], threads: int) -> list[Caution]:
+    """Return cautions about settings whose results depend on the threads (measured, see docs/boosters.md)."""
     given, cautions = canonical(params), []
     if threads > 1 and is_on(given.get("bagging_by_query")) and _bags(given):
-        cautions.append(
-            f"{adapters.NEVER_REPEATS} (here {threads}) gives another model in every run; one thread repeats"
-        )
+        text = f"bagging_by_query with several threads (here {threads}) gives another model in every run"
+        cautions.append(Caution("not-deterministic", "warning", text, "one thread repeats"))
     named = ["goss"] if _is_goss(given) else []
     named += [name for name in ("use_quantized_grad", "linear_tree") if is_on(given.get(name))]
     said = f"gives another model with another number of threads (here {threads})"
-    return [*cautions, *(f"{name} {said}" for name in named)]
+    return [*cautions, *(Caution("number-of-threads", "note", f"{name} {said}") for name in named)]
 
 
 _BALANCED = ("neg_bagging_fraction", "pos_bagging_fraction")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from ltr_harness.errors import Problem
+from ltr_harness.errors import Caution, Problem
 from ltr_harness.rankers.adapters import feature_problems
 from ltr_harness.rankers.ranker import FieldsModel, StoredRanker, Training, TrainingFacts, as_matrix
 from ltr_harness.stored import Count
@@ -66,24 +66,26 @@ class LinearRanker(StoredRanker):
         present = ~np.isnan(values)
         weights = np.array(list(self.weights.values()))
         centre = np.zeros(len(columns))
-        notes = []
+        cautions = []
         if self.standardise:
             count = np.maximum(present.sum(axis=0), 1)
             centre = np.where(present, values, 0).sum(axis=0) / count
             spread = np.sqrt((np.where(present, values - centre, 0) ** 2).sum(axis=0) / count)
             constant = [name for name, one in zip(self.weights, spread, strict=True) if one == 0]
             if constant:
-                notes.append(f"constant in training and so without effect: {', '.join(constant)}")
+                text = f"constant in training and so without effect: {', '.join(constant)}"
+                cautions.append(Caution("features-without-effect", "note", text))
             weights = np.divide(weights, spread, out=np.zeros_like(weights), where=spread > 0)
         n_missing = int((~present).any(axis=1).sum())
         if n_missing:
             counts_as = "the training rows' mean" if self.standardise else "0"
-            notes.append(f"missing values in {count_of(n_missing, 'training row')} count as {counts_as}")
+            text = f"missing values in {count_of(n_missing, 'training row')} count as {counts_as}"
+            cautions.append(Caution("missing-feature-values", "note", text))
         return LinearModel(
             columns=tuple(columns),
             weights=tuple(weights.tolist()),
             centre=tuple(centre.tolist()),
             n_features=len(names),
             params={"weights": dict(self.weights), "standardise": self.standardise},
-            notes=tuple(notes),
+            cautions=tuple(cautions),
         )

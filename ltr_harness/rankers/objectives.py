@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass as validated_dataclass
 
 from ltr_harness.boosting.swap_gradients import MetricObjective, require_order
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import MetricError, Problem
+from ltr_harness.errors import Caution, MetricError, Problem
 from ltr_harness.groups import Floats, Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import MAKE_GRADES
@@ -237,35 +237,39 @@ class Optimised:
     k: int | None = None  # cutoff of the metric that is optimised
 
 
-def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) -> list[str]:
+def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) -> list[Caution]:
     """Cautions where training is for one thing and another decides."""
     cautions = []
     depth, wanted = optimised.depth, max(primary.k or 0, optimised.k or 0)
     if depth is not None and depth < wanted:
         whose = primary if wanted == primary.k else f"the metric it optimises, @{wanted},"
         ignored = f"pairs of rows below rank {depth} are ignored"
-        cautions.append(f"{optimised.option} is {depth}: {ignored}, and {whose} counts {wanted} ranks")
+        text = f"{optimised.option} is {depth}: {ignored}, and {whose} counts {wanted} ranks"
+        cautions.append(Caution("truncated-objective", "warning", text))
     if optimised.k is not None and primary.k is not None and optimised.k < primary.k:
-        cautions.append(f"the objective ends at rank {optimised.k}, and {primary} decides")
+        text = f"the objective ends at rank {optimised.k}, and {primary} decides"
+        cautions.append(Caution("shallow-objective", "warning", text))
     theirs, ours = (_gains(gain, max_grade) for gain in (optimised.gain, getattr(primary, "gain", None)))
     if theirs is not None and ours is not None and not np.allclose(theirs * ours[-1], ours * theirs[-1]):
         listed = [", ".join(plain_number(float(gain)) for gain in gains) for gains in (theirs, ours)]
-        cautions.append(
+        text = (
             f"the objective's gains of grades 0 to {max_grade:g} are {listed[0]}, those of {primary} {listed[1]}: "
             "another metric"
         )
+        cautions.append(Caution("other-gains", "warning", text))
     return cautions
 
 
-def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[str]:
+def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[Caution]:
     """Cautions where training stops on another depth than the metric that decides."""
     whole = stopping.takes_cutoff and (stopping.k is None or stopping.k >= longest)
     if not whole or primary.k is None or primary.k >= longest:
         return []
-    return [
+    text = (
         f"{stopping} looks at whole lists, up to {count_of(longest, 'document')}, and {primary} decides by "
         f"{primary.k}: its best round may be another"
-    ]
+    )
+    return [Caution("stopping-depth", "warning", text, place="stopping.metric")]
 
 
 def _gains(gain: Any, max_grade: float) -> Floats | None:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, HarnessError, Problem, RankerError, TrainingError
+from ltr_harness.errors import Caution, DataError, HarnessError, Problem, RankerError, TrainingError
 from ltr_harness.files import file_digest, stored_file
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric
@@ -173,7 +173,8 @@ class FittedModel(ABC):
         best_round: rounds the model consists of; None where there are none.
         rounds_trained: rounds it was trained for before the best was kept.
         history: the learning curves: `(round, data, metric, value)`, on the split `VALID`.
-        notes: caveats for a reader of its numbers, such as that the model is constant.
+        cautions: what a reader of its numbers should keep in mind, such as that the model is constant; those of
+            severity ``warning`` stand beside the result in reports.
         learned: what training found out besides the model, such as the bias of each display position.
     """
 
@@ -181,7 +182,7 @@ class FittedModel(ABC):
     best_round: int | None = None
     rounds_trained: int | None = None
     history: Sequence[Measured] = ()
-    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     learned: Mapping[str, Any] = field(default_factory=dict)
 
     @abstractmethod
@@ -259,12 +260,12 @@ class Ranker(BaseModel, ABC):
         """Whether it needs validation data without `stopping`, to choose something by `Training.decision_metric`."""
         return False
 
-    def cautions(self, threads: int) -> list[str]:
-        """Caveats of training with that many threads; `check` prints them."""
+    def cautions(self, threads: int) -> list[Caution]:
+        """Return cautions about training with that many threads; `check` prints them."""
         return []
 
-    def cautions_for_metric(self, primary: Metric, max_grade: float) -> list[str]:
-        """Caveats of its objective, where `primary` decides; `check` prints them.
+    def cautions_for_metric(self, primary: Metric, max_grade: float) -> list[Caution]:
+        """Return cautions about its objective, where `primary` decides; `check` prints them.
 
         Args:
             primary: the metric that decides.

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from ltr_harness.boosting.watching import expected_grade
 from ltr_harness.catalog import attribute_of, did_you_mean, load_own_file
-from ltr_harness.errors import DataError, Problem, RankerError, all_of, optional_module
+from ltr_harness.errors import Caution, DataError, Problem, RankerError, all_of, optional_module
 from ltr_harness.own_files import distribution_of, imported_modules, is_own_file, require_trust
 from ltr_harness.rankers import ranker
 from ltr_harness.rankers.ranker import Training, TrainingFacts, failures_of
@@ -183,15 +183,17 @@ class SklearnRanker(ranker.StoredRanker):
         called, threads = _called(made), _unset(made, "n_jobs", of_others=True)
         made.set_params(**dict.fromkeys(threads, training.threads))
         made.set_params(**dict.fromkeys(_unset(made, "random_state"), training.seed))
-        given, notes, weights = {}, [], train.weights_of_rows()
+        given, cautions, weights = {}, [], train.weights_of_rows()
         begin, last = _steps(made)[-1]
         if weights is not None and has_fit_parameter(last, "sample_weight"):
             given[f"{begin}sample_weight"] = weights
         elif weights is not None:
-            notes.append(f"weights have no effect: {called} takes no sample_weight")
+            text = f"weights have no effect: {called} takes no sample_weight"
+            cautions.append(Caution("unused-weights", "note", text))
         if train.categories:
             coded = named("categorical feature", list(train.categories))
-            notes.append(f"{coded}: {called} takes the codes for quantities")
+            text = f"{coded}: {called} takes the codes for quantities"
+            cautions.append(Caution("categories-as-quantities", "note", text))
         with failures_of(called, Exception, say=_cured), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with _threads(training.threads, "threading"):
@@ -201,7 +203,8 @@ class SklearnRanker(ranker.StoredRanker):
             how = "decision_function"
         if threads:
             made.set_params(**dict.fromkeys(threads, 1))  # it scores on one, and the number is in no file
-        notes += dict.fromkeys(f"{one.category.__name__}: {_cured(str(one.message))}" for one in caught)
+        warned = dict.fromkeys(f"{one.category.__name__}: {_cured(str(one.message))}" for one in caught)
+        cautions += [Caution("library-warning", "note", text) for text in warned]
         params = {"score": how, **made.get_params()}
         return SklearnModel(
             estimator=made,
@@ -209,7 +212,7 @@ class SklearnRanker(ranker.StoredRanker):
             how=how,
             n_features=train.n_features,
             params=json.loads(json.dumps({"estimator": self.estimator, **params}, default=str)),
-            notes=tuple(notes),
+            cautions=tuple(cautions),
         )
 
 

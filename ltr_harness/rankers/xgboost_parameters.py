@@ -217,11 +217,11 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> str 
             return plain_message(str(problem))
     unused: list[str] = []
     for one in caught:
-        remark = plain_message(str(one.message).replace("WARNING: ", ""))
-        if "GPU" in remark:  # XGBoost would go on without it
-            return remark
-        if "are not used" in remark:
-            unused += re.findall(r'"([^"]+)"', remark)
+        message = plain_message(str(one.message).replace("WARNING: ", ""))
+        if "GPU" in message:  # XGBoost would go on without it
+            return message
+        if "are not used" in message:
+            unused += re.findall(r'"([^"]+)"', message)
     return unused
 
 

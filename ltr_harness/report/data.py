@@ -13,11 +13,10 @@ from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import Letters, Paired
 from ltr_harness.comparison.slices import SliceResult, slice_results
-from ltr_harness.errors import DataError, HarnessError
+from ltr_harness.errors import Caution, DataError, HarnessError
 from ltr_harness.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.rankers.adapters import BESIDE_THE_RESULT
 from ltr_harness.report.blocks import Best, Block, Choice, ModelName
 from ltr_harness.report.formats import file_names
 from ltr_harness.report.test_rows import TestRows, read_test_rows
@@ -255,19 +254,21 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger:
 def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[str] = ()) -> ReportData:
     """With what must stand beside the numbers and not in an appendix: suspicious data, a model that learned nothing."""
     runs = [run for run in runs_read if run.record.status == "complete"]
-    found = dict.fromkeys(caution for run in runs for caution in run.record.cautions)
+    of_data = dict.fromkeys(caution for run in runs for caution in run.record.data_cautions)
     # what little there is to gain the comparison says of all its queries
-    beside = [one for one in found if one.severity != "note" and one.kind != LITTLE_TO_GAIN]
+    beside = [one for one in of_data if one.severity != "note" and one.kind != LITTLE_TO_GAIN]
     notes = [f"{one.severity}: {one}" for one in beside]
-    noted: dict[str, list[Record]] = {}
+    of_training: dict[Caution, list[Record]] = {}
     for run in runs:
-        for note in run.record.notes:
-            if note.startswith(BESIDE_THE_RESULT):
-                noted.setdefault(note, []).append(run.record)
-    for note, records in noted.items():
+        for caution in run.record.training_cautions:
+            if caution.severity != "note":
+                of_training.setdefault(caution, []).append(run.record)
+    for caution, records in of_training.items():
         models = ", ".join(dict.fromkeys(record.model for record in records))
         one_run = f"{records[0].fold}, seed {records[0].seed}"
-        notes.append(f"{models}: {note} ({one_run if len(records) == 1 else count_of(len(records), 'run')})")
+        notes.append(
+            f"{models}: {caution} ({one_run if len(records) == 1 else count_of(len(records), 'run')})"
+        )
     comparison = replace(comparison, notes=(*notes, *said, *comparison.notes))
     failures = [run.record for run in runs_read if run.record.status == "failed"]
     return ReportData(comparison, runs, failures, None, runs[0].record.experiment)

@@ -10,6 +10,7 @@ from ltr_harness.errors import Caution
 from ltr_harness.evaluation import MetricValues
 from ltr_harness.inspection.agreement import Agreement
 from ltr_harness.inspection.candidates import CandidateRecall
+from ltr_harness.inspection.lints import LINTS
 from ltr_harness.own_files import is_own_file
 from ltr_harness.stored import Amount, Count, Form, Stored, SweepPoint, Versioned, read_stored
 from ltr_harness.wording import count_of, none_if_undefined
@@ -193,7 +194,8 @@ class Record(Versioned):
     parts: dict[str, PartRecord] = Field(default_factory=dict)  # of a model made of others, by their names
     threads: int = Field(ge=1, le=4096)
     data: dict[str, SplitFacts]  # "train", "valid", "test"
-    cautions: list[Caution] = Field(default_factory=list)  # of the data lints; accepted ones say so
+    # of the data lints, of reading the data and of training
+    cautions: list[Caution] = Field(default_factory=list)
 
     metrics: dict[MetricName, MetricSummary]  # canonical name -> summary on test
     primary: MetricName
@@ -208,11 +210,20 @@ class Record(Versioned):
     # besides the model: biases of display positions
     learned: Annotated[dict[str, Any], AfterValidator(_with_biases)] = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)  # file in the run folder -> SHA-256
-    notes: list[str] = Field(default_factory=list)  # caveats: regrouped rows, constant model …
     seconds: dict[str, Amount]  # "fit", "score", "evaluate"
     latency: list[Latency] = Field(default_factory=list)  # of models of trees with the first of the seeds
     environment: dict[str, str]  # python, platform, processor, versions of what can move a number
     packages: dict[str, str]  # all that it stood on: distribution -> version
+
+    @property
+    def data_cautions(self) -> list[Caution]:
+        """What the data lints found; other models of the data have the same."""
+        return [one for one in self.cautions if one.kind in LINTS]
+
+    @property
+    def training_cautions(self) -> list[Caution]:
+        """What reading the data and training this model left to say."""
+        return [one for one in self.cautions if one.kind not in LINTS]
 
 
 STUDIES = "tuning"  # folder of studies in an experiment's folder of runs

@@ -78,7 +78,7 @@ def all_but_times(runs: list[Run]) -> dict[str, Any]:
     kept = {}
     for run in sorted(runs, key=lambda run: run.path.name):
         files = {name: digest for name, digest in run.record.files.items() if name != "log.txt"}
-        kept[run.path.name] = (files, run.record.metrics, run.record.notes, run.record.learned)
+        kept[run.path.name] = (files, run.record.metrics, run.record.cautions, run.record.learned)
     return kept
 
 
@@ -106,7 +106,9 @@ def test_the_scores_are_those_of_the_stored_parts(result: ExperimentResult) -> N
 
     for blend, lgbm, xgb in zip(*(found(result, name) for name in ("blend", "lgbm", "xgb")), strict=True):
         weights = blend.record.learned["weights"]
-        assert f"lgbm {weights['lgbm']:.2f}, xgb {weights['xgb']:.2f}" in blend.record.notes[0]
+        assert (
+            f"lgbm {weights['lgbm']:.2f}, xgb {weights['xgb']:.2f}" in blend.record.training_cautions[0].text
+        )
         frame = blend.test_scores
         frame["expected"] = sum(
             weights[run.record.model]
@@ -441,13 +443,13 @@ def test_a_rule_that_stops_no_part_chooses_the_weights_and_is_kept(tmp_path: Pat
     }
     result = run_experiment(config, runs=tmp_path, workers=1)
     (both,) = found(result, "both")
-    assert both.record.notes[0].startswith("weights chosen by mrr@3 on validation data")
+    assert both.record.training_cautions[0].text.startswith("weights chosen by mrr@3 on validation data")
     assert both.record.stopping is not None
     assert both.record.stopping.metric == "mrr@3"
     assert reproduce(both.path).identical
     config["stopping"] = None
     (both,) = found(run_experiment(config, runs=tmp_path, workers=1), "both")
-    assert both.record.notes[0].startswith("weights chosen by ndcg@10 on validation data")
+    assert both.record.training_cautions[0].text.startswith("weights chosen by ndcg@10 on validation data")
     assert reproduce(both.path).identical
 
 

@@ -115,7 +115,7 @@ def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
         assert alone is not None
         assert together is not None
         assert abs(alone - together) < 0.05
-        assert "trained across 2 workers" in " ".join(record.notes)
+        assert "trained across 2 workers" in " ".join(map(str, record.cautions))
         assert record.config["data_parallel"] == 2
         assert f"{name}-across" in heard
     assert "data_parallel" not in by_model["lgbm"].record.config

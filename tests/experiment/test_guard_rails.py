@@ -80,7 +80,8 @@ def test_rows_that_are_not_sorted_by_query_are_refused_or_brought_together_and_r
     meant = ["query-in-two-splits", "nothing-relevant"]  # four rows are no data set
     result = run_experiment(small, runs=tmp_path / "runs", accept=meant)
     assert not result.failures
-    assert any("2 of 2 queries were scattered" in note for note in result.runs[0].record.notes)
+    [regrouped] = [one for one in result.runs[0].record.cautions if one.kind == "regrouped-rows"]
+    assert regrouped.text.startswith("2 of 2 queries were scattered")
 
 
 OWN = '''

@@ -160,7 +160,7 @@ def test_the_weights_of_two_models_are_the_best_of_all_twentieths(tmp_path: Path
     equal = [k for k, value in values.items() if value > best - 1e-12]
     assert round(20 * weights[0]) == max(equal, key=lambda k: (-abs(k - 10), k))
     assert 0 < weights[0] < 1, "feature one and feature two both say something"
-    assert f"ndcg@10 on validation data ({best:.4f}): one {weights[0]:.2f}, two" in model.notes[0]
+    assert f"ndcg@10 on validation data ({best:.4f}): one {weights[0]:.2f}, two" in model.cautions[0].text
 
 
 @pytest.mark.long

@@ -65,7 +65,7 @@ class TestPresets:
         small = kind(preset="small", **more)
         model = small.fit(Training(train=train, rounds=5))
         assert np.ptp(model.score(train.features)) > 0
-        assert not any("constant" in note for note in model.notes)
+        assert not any("constant" in note for note in map(str, model.cautions))
         assert small.fit(Training(train=train, rounds=5)).params == model.params
 
     def test_params_win_under_any_alias_and_the_record_has_what_was_used(self, train: Any) -> None:
@@ -143,7 +143,7 @@ class TestFeatures:
         ):
             model: TreeModel = kind(params=params, **fields).fit(Training(train=train, rounds=8))
             assert set(np.flatnonzero(model.importance("split"))) <= used
-            assert f"learned from {len(used)} of 6 features" in model.notes
+            assert f"learned from {len(used)} of 6 features" in map(str, model.cautions)
             changed = train.features.copy()
             changed[:, [column for column in range(6) if column not in used]] += 7
             np.testing.assert_array_equal(model.score(changed), model.score(train.features))
@@ -230,10 +230,9 @@ class TestBlankQueries:
             for drop in (True, False)
         )
         share = f"{n_without_relevant} of 80 training queries have no relevant document"
-        assert f"{share} and are left out of training (drop_blank)" in dropping.notes
-        assert (
-            f"{share}: rank_xendcg learns noise from them; `drop_blank: true` leaves them out"
-            in keeping.notes
+        assert f"{share} and are left out of training (drop_blank)" in map(str, dropping.cautions)
+        assert f"{share}: rank_xendcg learns noise from them; `drop_blank: true` leaves them out" in map(
+            str, keeping.cautions
         )
         kept = np.flatnonzero(np.maximum.reduceat(blank, data.groups.boundaries[:-1]) > 0)
         alone = kind(objective="rank_xendcg", params=params).fit(Training(train=data.take(kept), rounds=5))
@@ -315,7 +314,7 @@ class TestGoingOn:
         whole = kind(params=params).fit(Training(train=train, rounds=10))
         assert more.best_round == 10
         np.testing.assert_allclose(more.score(train.features), whole.score(train.features), atol=1e-5)
-        assert any("rounds count from its first tree" in note for note in more.notes)
+        assert any("rounds count from its first tree" in note for note in map(str, more.cautions))
         stopped = ranker.fit(Training(train=train, valid=valid, stopping=RULE))
         assert stopped.history[0].round == 7
         assert stopped.best_round is not None

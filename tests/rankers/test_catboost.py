@@ -179,7 +179,7 @@ def test_training_goes_on_from_a_model(train: Any, valid: Any, tmp_path: Path) -
         more.score_after(train.features, 6), first.score(train.features), rtol=0, atol=1e-9
     )
     assert not np.array_equal(more.score(train.features), first.score(train.features))
-    assert any("rounds count from its first tree" in note for note in more.notes)
+    assert any("rounds count from its first tree" in note for note in map(str, more.cautions))
     stopped = ranker.fit(Training(train=train, valid=valid, stopping=RULE))
     assert stopped.history[0].round == 7
     assert (stopped.best_round or 0) >= 7

@@ -82,7 +82,7 @@ def test_what_a_text_decides_is_learned(model: str, runs: dict[str, Run]) -> Non
     assert record.error is None
     assert record.metrics["ndcg@3"].mean == pytest.approx(1.0)
     assert record.categories == {"colour": sorted(GRADES)}
-    assert "categories in test.csv: colour" in record.notes
+    assert "categories in test.csv: colour" in map(str, record.cautions)
 
 
 @pytest.mark.long

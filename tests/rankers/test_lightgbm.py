@@ -314,14 +314,16 @@ class TestLimitsOfTheData:
 def test_a_constant_model_is_reported(train: Any) -> None:
     model = LightGBMRanker(params={"min_sum_hessian": 1e6}).fit(Training(train=train, rounds=20))
     assert np.ptp(model.score(train.features)) == 0
-    assert len(model.notes) == 1
-    assert model.notes[0].startswith("the model is constant")
+    assert len(model.cautions) == 1
+    assert model.cautions[0].text.startswith("the model is constant")
 
 
 def test_training_that_the_limit_ended_is_reported(train: Any) -> None:
     rule = StoppingRule(NDCG10, patience=50, max_rounds=3)
-    [note] = LightGBMRanker(params=SMALL).fit(Training(train=train, valid=train, stopping=rule)).notes
-    assert note == "best round 3 of 3, stopped by the limit and not by the metric: more rounds may help"
+    [caution] = LightGBMRanker(params=SMALL).fit(Training(train=train, valid=train, stopping=rule)).cautions
+    assert (
+        str(caution) == "best round 3 of 3, stopped by the limit and not by the metric; more rounds may help"
+    )
 
 
 @pytest.mark.long
@@ -329,9 +331,9 @@ def test_settings_that_depend_on_threads_are_reported(train: Any) -> None:
     by_query = LightGBMRanker(params={**SAMPLED, "bagging_by_query": True})
     assert any(
         "another model in every run" in note
-        for note in by_query.fit(Training(train=train, threads=2, rounds=2)).notes
+        for note in map(str, by_query.fit(Training(train=train, threads=2, rounds=2)).cautions)
     )
-    assert not by_query.fit(Training(train=train, threads=1, rounds=2)).notes
+    assert not by_query.fit(Training(train=train, threads=1, rounds=2)).cautions
 
 
 @pytest.mark.parametrize(
@@ -386,7 +388,8 @@ def test_bagging_by_query_repeats_with_one_thread(make_dataset: Any) -> None:
     np.testing.assert_array_equal(first.score(data.features), second.score(data.features))
     assert not ranker.cautions(threads=1)
     [said] = ranker.cautions(threads=2)
-    assert said == (
+    assert (said.kind, said.severity) == ("not-deterministic", "warning")
+    assert str(said) == (
         "bagging_by_query with several threads (here 2) gives another model in every run; one thread repeats"
     )
 

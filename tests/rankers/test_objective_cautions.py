@@ -13,8 +13,8 @@ from ltr_harness.rankers.xgboost import XGBoostRanker
 
 
 def cautions(kind: Any, primary: str, max_grade: float = 2, **fields: Any) -> list[str]:
-    found: list[str] = kind.model_validate(fields).cautions_for_metric(parse_metric(primary), max_grade)
-    return found
+    found = kind.model_validate(fields).cautions_for_metric(parse_metric(primary), max_grade)
+    return [str(caution) for caution in found]
 
 
 TOP_5 = "is 5: pairs of rows below rank 5 are ignored, and"

@@ -135,7 +135,9 @@ def test_a_missing_feature_value_ranks_last_and_is_noted(train: RankingDataset) 
     for ascending in (False, True):
         model = FeatureRanker(feature="bm25", ascending=ascending).fit(Training(train=holed))
         assert np.isneginf(model.score(features)).nonzero()[0].tolist() == [0, 7]
-        assert model.notes == ("feature bm25 is missing in 2 training rows; missing values rank last",)
+        assert tuple(map(str, model.cautions)) == (
+            "feature bm25 is missing in 2 training rows; missing values rank last",
+        )
 
 
 def test_an_unknown_feature_is_an_error_that_lists_them(train: RankingDataset) -> None:

@@ -58,7 +58,7 @@ def test_lightgbm_weighs_rows(objective: str, rows: RankingDataset) -> None:
     trees = [str(one.model_to_string()).partition("Tree=0")[2] for one in (model.booster, alone)]
     trees = [text.partition("end of trees")[0] for text in trees]
     assert trees[0] == trees[1]
-    assert not any(SAID in note for note in model.notes)
+    assert not any(SAID in note for note in map(str, model.cautions))
     other = fitted(LightGBMRanker, objective, of_queries(rows, rows.row_weights))
     assert (other.score(rows.features) != model.score(rows.features)).any()
 
@@ -80,7 +80,7 @@ def dumped(booster: Any) -> list[str]:
 def test_xgboost_weighs_rows_where_it_looks_at_one_at_a_time(objective: str, rows: RankingDataset) -> None:
     model = fitted(XGBoostRanker, objective, rows)
     assert dumped(model.booster) == dumped(xgboost_alone(objective, rows, weight=rows.weights_of_rows()))
-    assert not any(SAID in note for note in model.notes)
+    assert not any(SAID in note for note in map(str, model.cautions))
 
 
 def test_xgboost_ranks_with_one_weight_per_query_and_says_so(rows: RankingDataset) -> None:
@@ -89,7 +89,7 @@ def test_xgboost_ranks_with_one_weight_per_query_and_says_so(rows: RankingDatase
     assert dumped(model.booster) == dumped(
         xgboost_alone("rank:ndcg", rows, group=rows.groups.sizes, weight=means)
     )
-    assert f"the objective rank:ndcg {SAID}" in model.notes
+    assert f"the objective rank:ndcg {SAID}" in map(str, model.cautions)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_others_take_the_mean_and_say_so(kind: Any, objective: Any, name: str, r
     np.testing.assert_allclose(scores, queries.score(rows.features), rtol=0, atol=1e-4)
     equal = of_queries(rows, np.ones(rows.n_rows))
     assert np.abs(scores - fitted(kind, objective, equal, **fields).score(rows.features)).max() > 1e-3
-    assert f"the objective {name} {SAID}" in model.notes
-    assert not any(SAID in note for note in queries.notes)
+    assert f"the objective {name} {SAID}" in map(str, model.cautions)
+    assert not any(SAID in note for note in map(str, queries.cautions))
 
 
 @pytest.mark.parametrize("objective", ["RMSE", "MultiClass", "Poisson"])
@@ -131,7 +131,7 @@ def test_catboost_weighs_rows_where_it_looks_at_one_at_a_time(objective: str, ro
         model.booster.predict(rows.features, prediction_type="RawFormulaVal"),
         alone.predict(rows.features, prediction_type="RawFormulaVal"),
     )
-    assert not any(SAID in note for note in model.notes)
+    assert not any(SAID in note for note in map(str, model.cautions))
 
 
 @pytest.mark.long

@@ -93,7 +93,7 @@ def test_scores_are_those_of_the_same_estimator_trained_outside(case: str, weigh
     outside.set_params(**seeds).fit(data.features.astype(float), y, **given)
     np.testing.assert_array_equal(model.score(test), score(outside, test.astype(float)))
     assert ranker.seed_matters == bool(seeds)
-    assert model.notes == ()
+    assert model.cautions == ()
 
 
 def test_the_weights_are_those_of_the_rows_where_rows_have_them() -> None:
@@ -418,14 +418,14 @@ def test_what_its_numbers_have_to_be_read_with_is_noted() -> None:
     weighted = with_labels(data, data.labels, np.linspace(1, 2, data.n_queries))
     coded = replace(weighted, categories={"one": ("red", "blue"), "two": ("a", "b")})
     model = SklearnRanker(estimator="sklearn.neighbors.KNeighborsRegressor").fit(Training(train=coded))
-    assert model.notes == (
+    assert tuple(map(str, model.cautions)) == (
         "weights have no effect: KNeighborsRegressor takes no sample_weight",
         "2 categorical features: one, two: KNeighborsRegressor takes the codes for quantities",
     )
     short = SklearnRanker(estimator=LOGISTIC, params={"max_iter": 1}).fit(Training(train=data))
-    [note] = short.notes
-    assert note.startswith("ConvergenceWarning: lbfgs failed to converge")
-    assert "\n" not in note
+    [caution] = short.cautions
+    assert caution.text.startswith("ConvergenceWarning: lbfgs failed to converge")
+    assert "\n" not in caution.text
 
 
 def test_what_an_estimator_prints_is_no_result(own: Path, capsys: pytest.CaptureFixture[str]) -> None:

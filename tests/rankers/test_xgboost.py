@@ -363,7 +363,7 @@ class TestLimitsOfTheData:
 def test_a_constant_model_is_reported(train: Any) -> None:
     model = XGBoostRanker(params={"min_child_weight": 1e6}).fit(Training(train=train, rounds=5))
     assert np.ptp(model.score(train.features)) == 0
-    assert model.notes[0].startswith("the model is constant")
+    assert model.cautions[0].text.startswith("the model is constant")
 
 
 def test_a_failure_of_the_library_is_a_training_error_in_its_words(train: Any, monkeypatch: Any) -> None:

@@ -14,6 +14,7 @@ import yaml
 
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.errors import Caution
 from ltr_harness.report import ReportData, build_report, markdown
 from ltr_harness.report.blocks import (
     Badge,
@@ -265,11 +266,13 @@ def test_data_facts_name_empty_queries_per_split(data: ReportData) -> None:
 
 
 def test_data_names_the_features_and_the_ignored_columns(data: ReportData) -> None:
-    known = {"features": ["bm25", "price"], "notes": ["ignored ids: ts", "other"]}
+    cautions = [Caution("ignored-columns", "note", "ignored ids: ts"), Caution("other", "note", "other")]
+    known = {"features": ["bm25", "price"], "cautions": cautions}
     runs = [dataclasses.replace(run, record=run.record.model_copy(update=known)) for run in data.runs]
     said = words(section(dataclasses.replace(data, runs=runs), "data"))
     assert "2 features: bm25, price." in said
     assert "ignored ids: ts." in said
+    assert "other." not in said
 
 
 def test_definitions_say_defaults_and_choices(data: ReportData) -> None:

@@ -24,13 +24,12 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison.ledger import looks_at
 from ltr_harness.config import load_experiment
-from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.errors import Caution, ConfigError, DataError
 from ltr_harness.experiment.reproduce import fold_of, reproduce
-from ltr_harness.inspection import LINTS
 from ltr_harness.monitoring.stored import read_history
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import damaged_files
-from ltr_harness.stored import SCHEMA_VERSION
+from ltr_harness.stored import SCHEMA_VERSION, lifted
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path.name for path in HERE.glob("v*"))
@@ -76,7 +75,8 @@ def test_records_load_and_every_file_is_what_they_say(runs: dict[str, Run], expe
 
 def test_cautions_of_records_are_what_was_found(runs: dict[str, Run], expected: dict[str, Any]) -> None:
     for name, run in runs.items():
-        of_data = [one for one in run.record.cautions if one.kind in LINTS]
+        of_data, of_training = run.record.data_cautions, run.record.training_cautions
+        assert [str(one) for one in of_training] == expected["runs"][name]["notes"]
         assert len(of_data) == expected["runs"][name]["n_findings"]
         assert {(one.kind, one.severity, one.place) for one in of_data} == {
             ("without-relevant-documents", "note", place) for place in ("train", "valid", "test")
@@ -233,10 +233,46 @@ def test_a_version_that_is_none_is_refused(experiment: Path, version: object) ->
         load_run(first.parent)
 
 
-@pytest.mark.parametrize("findings", [3, None, [3], ["lint"], [{"lint": "x"}]])
-def test_findings_of_version_1_that_are_none_are_refused(experiment: Path, findings: object) -> None:
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"findings": odd} for odd in (3, None, [3], ["lint"], [{"lint": "x"}])),
+        *({"notes": odd} for odd in (3, None, [3], [{"text": "x"}])),
+    ],
+)
+def test_findings_and_notes_of_version_1_that_are_none_are_refused(
+    experiment: Path, changed: dict[str, object]
+) -> None:
     [first, *_] = sorted(experiment.glob("*/record.json"))
-    changed = {"findings": findings, "schema_version": 1}
+    changed["schema_version"] = 1
     first.write_text(json.dumps(json.loads(first.read_text()) | changed))
-    with pytest.raises(DataError, match="has findings that are not those of data lints"):
+    with pytest.raises(DataError, match="has findings or notes that no record has"):
         load_run(first.parent)
+
+
+def test_notes_that_stood_beside_the_result_are_warnings() -> None:
+    notes = [
+        "the model is constant: no split met the requirements",
+        "the model is nearly constant: 2 splits in 1 round",
+        "bagging_by_query with several threads (here 2) gives another model in every run; one thread repeats",
+        "ignored ids and times of a.csv: user_id; `features:` with their names would learn from them",
+        "learned from 3 of 4 features",
+    ]
+    finding = {"severity": "error", "place": "test", "found": "20 queries", "cure": "divide by query"}
+    findings = [finding | {"lint": "query-in-two-splits", "accepted": accepted} for accepted in (False, True)]
+    run = {"schema_version": 1, "model": "a", "notes": notes, "findings": findings}
+    [record] = lifted("report", {"schema_version": 1, "runs": [run], "failures": []})["runs"]
+    assert (record["schema_version"], "notes" in record, "findings" in record) == (2, False, False)
+    cautions = [Caution(**one) for one in record["cautions"]]
+    assert cautions[:2] == [
+        Caution("query-in-two-splits", severity, "20 queries", "divide by query", "test")
+        for severity in ("error", "accepted")
+    ]
+    assert [(one.kind, one.severity) for one in cautions[2:]] == [
+        ("constant-model", "warning"),
+        ("nearly-constant-model", "warning"),
+        ("not-deterministic", "warning"),
+        ("ignored-columns", "note"),
+        ("training", "note"),
+    ]
+    assert [one.text for one in cautions[2:]] == notes

@@ -61,8 +61,7 @@ def command(
     texts += [str(one) for fold in job.folds for one in cautions(job.metrics, fold.test.judgments)]
     if job.stopping is not None:
         longest = max(int(fold.valid.groups.sizes.max()) for fold in job.folds if fold.valid is not None)
-        of_metric = stopping_cautions(job.stopping.metric, job.primary, longest)
-        texts += [f"stopping.metric: {text}" for text in of_metric]
+        texts += map(str, stopping_cautions(job.stopping.metric, job.primary, longest))
     cautioned = list(dict.fromkeys(texts))  # folds have much in common
     for text in cautioned:
         say(f"caution: {text}")
@@ -74,8 +73,8 @@ def command(
     largest = max(float(fold.train.labels.max()) for fold in job.folds)
     for name, model in job.experiment.models.items():
         beside = model.ranker.cautions_for_metric(job.primary, largest)
-        for text in (*model.ranker.cautions(job.threads), *beside):
-            cautioned.append(f"models.{name}: {text}")
+        for one in (*model.ranker.cautions(job.threads), *beside):
+            cautioned.append(f"models.{name}: {one}")
             say(f"caution: {cautioned[-1]}")
     of_data = one_a_cause(each_once(job.cautions))
     for one in of_data:

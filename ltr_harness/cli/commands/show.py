@@ -115,8 +115,8 @@ def show_run(run: Path, as_json: bool) -> None:
         say(f"best round {record.best_round} of {record.rounds_trained}")
     for name, summary in record.metrics.items():
         say(f"  {name}  {summary.mean_text}  over {summary.counted}")
-    for note in record.notes:
-        say(f"note: {note}")
+    for one in record.training_cautions:
+        say(f"{one.severity}: {one}")
     for name, value in record.params.items():
         say(f"  {name} = {value}")
     say(f"identity {record.identity}")

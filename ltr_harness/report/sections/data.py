@@ -61,7 +61,7 @@ def section(data: ReportData) -> list[Block]:
     derived = "Labels come from user events, alike in all splits"
     said += [f"{derived}: {describe(Relevance.model_validate(rule))}" for rule in rules]
     said += [named("feature", record.features) for record in data.records if record.features]
-    said += [note for record in data.records for note in record.notes if note.startswith("ignored ")]
+    said += [str(one) for record in data.records for one in record.cautions if one.kind == "ignored-columns"]
     blocks += [Paragraph(f"{text}.", "note") for text in dict.fromkeys(said)]
     if len({(one.fold, one.name) for one in splits}) < len(splits):
         several = "Some splits appear more than once: models were trained on different versions of them."

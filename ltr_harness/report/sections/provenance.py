@@ -49,10 +49,12 @@ def section(data: ReportData) -> list[Block]:
         ]
     elif data.experiment_yaml is None:
         blocks.append(Paragraph("The scores were supplied; their origin is not recorded."))
-    notes = sorted({f"{record.model}: {note}" for record in data.records for note in record.notes})
-    if notes:
-        said = "Notes of the runs in training."
-        blocks.append(Table.of("run_notes", said, notes, {Column("Note"): str}, sortable=False))
+    cautions = {f"{record.model}: {one}" for record in data.records for one in record.training_cautions}
+    if cautions:
+        said = "Cautions of the runs in training."
+        blocks.append(
+            Table.of("run_cautions", said, sorted(cautions), {Column("Caution"): str}, sortable=False)
+        )
     return blocks
 
 
