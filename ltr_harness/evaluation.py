@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import DataError, MetricError
+from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import as_list, with_tool
@@ -167,11 +167,11 @@ class Evaluation:
         return judgments if listed is None or not listed.any() else judgments.with_missed(listed)
 
     @cached_property
-    def notes(self) -> tuple[str, ...]:
-        """Caveats of the numbers: an exponential gain that little but the top grade counts in."""
+    def cautions(self) -> tuple[Caution, ...]:
+        """What to keep in mind: an exponential gain that little but the top grade counts in."""
         from ltr_harness.metrics.core.cautions import steep_gain
 
-        return tuple(map(str, steep_gain([each.metric for each in self._values.values()], self.judgments)))
+        return tuple(steep_gain([each.metric for each in self._values.values()], self.judgments))
 
     def frame(self) -> pd.DataFrame:
         """One row per query, one column per metric, indexed by query id."""
@@ -182,7 +182,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         said = [str(values) for values in self._values.values()]
-        return "\n".join([*said, *(f"note: {note}" for note in self.notes)])
+        return "\n".join([*said, *(f"{one.severity}: {one}" for one in self.cautions)])
 
     def _repr_html_(self) -> str:
         rows = [

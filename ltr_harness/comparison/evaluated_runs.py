@@ -149,5 +149,5 @@ def evaluate_runs(
         evaluations[name] = evaluate_bound(
             BoundOnce(scaled, joined.judgments), joined.scores, asked, joined.retrieved, fingerprint
         )
-    notes += next(iter(evaluations.values())).notes
+    notes += map(str, next(iter(evaluations.values())).cautions)
     return EvaluatedRuns(evaluations, recognised(judged, rankings), notes)

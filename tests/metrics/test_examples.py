@@ -15,7 +15,7 @@ from ltr_harness.metrics.table import built_in
 
 def test_cautions() -> None:
     judgments = Judgments.checked([1, 0, 1, 0], QueryGroups.from_sizes([2, 2]))
-    assert [caution.kind for caution in cautions([NDCG(k=10)], judgments)] == ["large cutoff"]
+    assert [caution.kind for caution in cautions([NDCG(k=10)], judgments)] == ["large-cutoff"]
 
 
 def test_table_text() -> None:

@@ -1,11 +1,11 @@
 """What a metric cannot be trusted with on this data: said before anybody believes a number."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ltr_harness.errors import Caution, Severity
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS, gains_of
 from ltr_harness.metrics.core.metric import BinaryMetric, Metric
@@ -17,22 +17,8 @@ LARGE_CUTOFF = 20
 STEEP_GAIN = 31.0  # what grade 5 gains over grade 1
 
 
-@dataclass(frozen=True)
-class Caution:
-    """A caveat of a metric."""
-
-    # ``fine grades``, ``steep gain``, ``large cutoff``, ``saturation``, ``collapsed grades``, ``residual``,
-    # ``unjudged``
-    kind: str
-    metrics: tuple[str, ...]  # canonical names it is about; empty for the data as such
-    text: str  # what was found, what it does to the number, and what to do
-
-    def __str__(self) -> str:
-        return self.text
-
-
 def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
-    """Everything to be said about these metrics on these judgments, in a fixed order."""
+    """Everything to be said about these metrics on these judgments, in a fixed order; the places are metrics."""
     return [
         *_fine_grades(judgments),
         *steep_gain(metrics, judgments),
@@ -44,9 +30,8 @@ def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
     ]
 
 
-def _about(kind: str, metrics: Sequence[Metric], text: str) -> Caution:
-    names = tuple(map(str, metrics))
-    return Caution(kind, names, f"{', '.join(names)}: {text}")
+def _about(kind: str, severity: Severity, metrics: Sequence[Metric], text: str, cure: str = "") -> Caution:
+    return Caution(kind, severity, text, cure, place=", ".join(map(str, metrics)))
 
 
 def _fine_grades(judgments: Judgments) -> Iterator[Caution]:
@@ -54,8 +39,8 @@ def _fine_grades(judgments: Judgments) -> Iterator[Caution]:
     if grades.size > MANY_GRADES and grades[0] >= 0:
         found = f"{grades.size} distinct grades, {plain_number(grades[0])} to {plain_number(grades[-1])}"
         yield Caution(
-            "fine grades",
-            (),
+            "fine-grades",
+            "note",
             f"the labels have {found}; people rarely agree on more than {MANY_GRADES}, so small differences between "
             "neighbouring grades are noise",
         )
@@ -79,11 +64,13 @@ def steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caut
     worth = best / np.log2(np.arange(gain.size) - groups.boundaries[query_of_row] + 2.0)
     share = float(worth[best == gain.max()].sum() / worth.sum())  # of ideal DCG over whole lists
     yield _about(
-        "steep gain",
+        "steep-gain",
+        "warning",
         steep,
         f"with exponential gain the largest gain is {ratio:,.0f} times the median positive one, and documents of the "
         f"top grade, {plain_number(grades[-1])}, make up {share:.0%} of all ideal DCG; little "
-        "else counts. Consider gain=linear, a gain table, or fewer grades",
+        "else counts",
+        "consider gain=linear, a gain table, or fewer grades",
     )
 
 
@@ -99,7 +86,7 @@ def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[C
             else f"few users look at {k} documents, and a large cutoff blurs what happens at the top"
         )
         at_k = [metric for metric in metrics if metric.k == k]
-        yield _about("large cutoff", at_k, f"{why}; compare at a smaller K")
+        yield _about("large-cutoff", "note", at_k, why, "compare at a smaller K")
 
 
 def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
@@ -109,9 +96,11 @@ def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Cau
         if share > 0.5:
             yield _about(
                 "saturation",
+                "warning",
                 [metric for metric in first_hit if metric.relevant == relevant],
                 f"{share:.0%} of the documents have a label of {plain_number(relevant)} or more, so almost any ranking "
-                "starts with a relevant document; raise relevant",
+                "starts with a relevant document",
+                "raise relevant",
             )
 
 
@@ -122,10 +111,11 @@ def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> Iterat
         alike = grades[grades >= relevant]
         if alike.size >= 2:
             yield _about(
-                "collapsed grades",
+                "collapsed-grades",
+                "note",
                 [metric for metric in binary if metric.relevant == relevant],
-                f"counts all grades from {plain_number(alike[0])} to {plain_number(alike[-1])} alike; the graded "
-                "metrics tell them apart",
+                f"counts all grades from {plain_number(alike[0])} to {plain_number(alike[-1])} alike",
+                "the graded metrics tell them apart",
             )
 
 
@@ -139,6 +129,7 @@ def _residual(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Cauti
         left = float(np.power(float(metric.p), looked_at).mean())
         yield _about(
             "residual",
+            "warning",
             [metric],
             f"documents below the last one counted could still add up to {left:.4f} to its mean (rbp_residual has it "
             "per query); rankings closer than that are not told apart",
@@ -148,8 +139,8 @@ def _residual(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Cauti
 def _unjudged(judgments: Judgments) -> Iterator[Caution]:
     if judgments.judged is not None and not judgments.judged.all():
         yield Caution(
-            "unjudged",
-            (),
+            "unjudged-documents",
+            "note",
             f"{np.count_nonzero(~judgments.judged):,} of {count_of(judgments.judged.size, 'document')} are unjudged; "
             "every metric but bpref counts them as not relevant, and the ideal list has judged documents alone",
         )

@@ -161,5 +161,5 @@ def cautions_section(data: ReportData) -> list[Block]:
     return [
         Heading("Before trusting a number", finding=count_of(len(found), "caution"), matters=True),
         Paragraph("Effects of the test data's labels and list lengths on the metrics of this report."),
-        Bullets(tuple(caution.text for caution in found)),
+        Bullets(tuple(map(str, found))),
     ]
