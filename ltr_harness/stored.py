@@ -1,6 +1,7 @@
 """Stored JSON of folders from anywhere: read through a schema, whichever version wrote it; unknown keys are refused."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
@@ -80,11 +81,18 @@ def read_stored(kind: type[T], folder: Path, name: str) -> T:
 
 
 def validated(kind: type[T], content: bytes) -> T:
-    """JSON as a model or a dataclass; anything else is a ValueError with the first reason."""
+    """JSON as a model or a dataclass; anything else is a ValueError with the first reason.
+
+    Raises:
+        NewerVersionError: a later version of ltr-harness wrote it.
+        ValueError: it is not what it should be.
+    """
     try:
         return TypeAdapter(kind).validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
+        if isinstance(newer := first.get("ctx", {}).get("error"), NewerVersionError):
+            raise newer from None
         place, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
         raise ValueError(f"{place}: {reason}" if place else reason) from None
 
@@ -117,6 +125,8 @@ def _from_version_1(form: Form, document: Document) -> Document:
     elif form == "report":
         of_runs = {key: renamed[key] for key in ("runs", "failures") if isinstance(renamed.get(key), list)}
         renamed |= {key: [_from_version_1("record", run) for run in runs] for key, runs in of_runs.items()}
+    elif form == "monitor":
+        renamed = _monitor_in_2(renamed)
     return renamed | {"schema_version": 2, "written_by": "0.2.0"}
 
 
@@ -146,6 +156,14 @@ def _of_training(text: str) -> Document:
 _RENAMED_IN_2: Mapping[Form, Mapping[str, str]] = {
     "comparison": {"entrants": "systems"},
     "report": {"gained": "headroom"},
+    "monitor": {
+        "findings": "log_checks",
+        "notices": "cautions",
+        "keyed": "paired_by_key",
+        "worst": "worst_queries",
+        "splits": "decompositions",
+        "conventions": "empty_rules",
+    },
 }
 
 _NOTES_IN_1: Mapping[str, tuple[str, str]] = {
@@ -155,6 +173,77 @@ _NOTES_IN_1: Mapping[str, tuple[str, str]] = {
     "bagging_by_query with several threads": ("not-deterministic", "warning"),
 }
 """Beginnings of notes that version 1 was asked about, and kind and severity of the cautions that they are now."""
+
+
+def _monitor_in_2(document: Document) -> Document:
+    """Return a result of `monitor`, of which the outermost keys are renamed, with all its parts in version 2."""
+    lifted: Document = {key: part if key == "config" else _with_df(part) for key, part in document.items()}
+    for path, change in _CHANGES_OF_MONITOR_IN_2:
+        lifted = _changed(lifted, path, change)
+    return lifted
+
+
+def _changed(value: Any, path: Sequence[str], change: Callable[[Document], Document]) -> Any:
+    """Return a value with the objects at a path changed, those in lists too; anything else stays as it is."""
+    if isinstance(value, list):
+        return [_changed(part, path, change) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if not path:
+        return change(value)
+    return {key: _changed(part, path[1:], change) if key == path[0] else part for key, part in value.items()}
+
+
+def _with_df(value: Any) -> Any:
+    """Return a value in which every estimate has `df` for its degrees of freedom."""
+    if isinstance(value, list):
+        return [_with_df(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    is_estimate = "freedom" in value and "error" in value
+    return {"df" if is_estimate and key == "freedom" else key: _with_df(part) for key, part in value.items()}
+
+
+def _with_names(names: Mapping[str, str], part: Document) -> Document:
+    return {names.get(key, key): value for key, value in part.items()}
+
+
+def _with_cautions(key: str, kind: str, part: Document) -> Document:
+    return part | {key: _as_caution(part[key], kind)} if key in part else part
+
+
+def _as_caution(text: Any, kind: str) -> Any:
+    """Return a text, or a list of texts, as cautions of version 2; None for an empty one."""
+    if isinstance(text, list):
+        return [_as_caution(one, kind) for one in text]
+    return {"kind": kind, "severity": "warning", "text": text, "cure": "", "place": ""} if text else None
+
+
+def _with_hyphens(check: Document) -> Document:
+    return check | {"check": str(check.get("check")).replace("_", "-")}
+
+
+_OF_PARTS_IN_2 = {"mix_chance": "mix_p", "unmatched_chance": "unmatched_p", "lacking": "unmatched_share"}
+_OF_DRIFT_IN_2 = {"explains": "share_of_change", "carried": "wasserstein", "gain": "gain_share"}
+_OF_ARMS_IN_2 = {"notes": "cautions", "ratio_p": "sample_ratio_p", "drift_p": "same_shares_p"}
+_OF_PARITY_IN_2 = {"largest": "largest_difference", "typical": "median_difference"}
+_CHANGES_OF_MONITOR_IN_2: Sequence[tuple[Sequence[str], Callable[[Document], Document]]] = (
+    (["decompositions"], partial(_with_names, _OF_PARTS_IN_2 | {"improved_inside": "simpsons_paradox"})),
+    (["drift"], partial(_with_names, _OF_PARTS_IN_2 | _OF_DRIFT_IN_2)),
+    (["slices"], partial(_with_names, {"q": "p_corrected"})),
+    (["adjustment"], partial(_with_names, {"plain": "unadjusted"})),
+    (["labels"], partial(_with_names, {"what": "measure"})),
+    (["windows"], partial(_with_names, {"orphans": "orphan_events", "bounded": "bounded_interval"})),
+    (["presentation"], partial(_with_names, {"top": "rank_1_change", "effective": "effective_gains"})),
+    (["arms"], partial(_with_names, _OF_ARMS_IN_2)),
+    (["parity", "whole"], partial(_with_names, _OF_PARITY_IN_2)),
+    (["parity", "windows"], partial(_with_names, _OF_PARITY_IN_2)),
+    (["verdict"], partial(_with_names, {"untold": "caution"})),
+    (["log_checks"], _with_hyphens),
+    ([], partial(_with_cautions, "cautions", "notice")),
+    (["arms"], partial(_with_cautions, "cautions", "notice")),
+    (["verdict"], partial(_with_cautions, "caution", "cannot-tell")),
+)
 
 _STEPS: Mapping[int, Callable[[Form, Document], Document]] = {1: _from_version_1}
 """From each version to the next."""

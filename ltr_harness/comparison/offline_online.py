@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import AliasPath, BaseModel, Field
@@ -24,7 +24,7 @@ from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.places import here
 from ltr_harness.stats.contributions import Contributions, Floats
 from ltr_harness.stats.errors_in_variables import Interval, TrueEffects, correlation_difference, variation_p
-from ltr_harness.stored import read_stored
+from ltr_harness.stored import Form, NewerVersionError, Versioned, read_stored
 from ltr_harness.wording import count_of, shortened
 
 NAME, ONLINE, SUFFIX = "experiment", "online", "_se"
@@ -364,9 +364,10 @@ class _Difference(BaseModel):
     error: float | None = Field(validation_alias=AliasPath("difference", "error"))
 
 
-class _Monitored(BaseModel):
-    """What is read of monitor's ``report.json``."""
+class _Monitored(Versioned, extra="ignore"):
+    """The part of monitor's ``report.json`` that is read here."""
 
+    form: ClassVar[Form] = "monitor"
     differences: list[_Difference] = Field([], validation_alias=AliasPath("arms", "differences"))
     negative: str | list[str] = Field([], validation_alias=AliasPath("config", "relevance", "negative"))
 
@@ -376,6 +377,8 @@ def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple
     place = f"experiment {name}: {folder}"
     try:
         monitored = read_stored(_Monitored, folder, "report.json")
+    except NewerVersionError as problem:
+        raise DataError.at(f"{place}/report.json", str(problem)) from None
     except (OSError, ValueError) as problem:
         raise DataError.at(place, f"is not a stored result of monitor: {problem}") from None
     differences = monitored.differences

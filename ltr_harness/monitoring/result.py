@@ -19,9 +19,8 @@ from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Column, Table
 from ltr_harness.stats.adjustment import Parts
 from ltr_harness.stats.two_samples import Estimate
+from ltr_harness.stored import SCHEMA_VERSION, harness_version
 from ltr_harness.wording import json_value, printable
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -476,6 +475,7 @@ class MonitorResult(Found):
     cautions: tuple[Caution, ...]
     verdict: Verdict
     schema_version: int = SCHEMA_VERSION
+    written_by: str = field(default_factory=harness_version)
     config: dict[str, Any] = field(default_factory=dict)
 
     @property

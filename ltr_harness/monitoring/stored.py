@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,14 @@ from ltr_harness.places import here
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.runs.run import MISSED, find_runs
 from ltr_harness.stats.two_samples import Estimate
-from ltr_harness.stored import read_stored
+from ltr_harness.stored import (
+    SCHEMA_VERSION,
+    Form,
+    NewerVersionError,
+    Versioned,
+    harness_version,
+    read_stored,
+)
 from ltr_harness.wording import addressed, count_of, csv_text
 
 RESULT = "report.json"
@@ -43,7 +50,8 @@ class _Definition(BaseModel, extra="allow"):
     relevance: dict[str, Any] = {}
 
 
-class _Result(BaseModel):
+class _Result(Versioned, extra="ignore"):
+    form: ClassVar[Form] = "monitor"
     definition: _Definition
 
 
@@ -63,6 +71,8 @@ def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
         theirs = read_stored(_Result, path, RESULT).definition.model_dump()
         table = parquet.ParquetFile(stored_file(path, PER_QUERY).absolute()).read()
         table = from_arrow(table, theirs["metrics"])
+    except NewerVersionError as problem:
+        raise DataError.at(path / RESULT, str(problem)) from None
     except (OSError, ValueError, TypeError, AttributeError, KeyError, pa.ArrowException) as problem:
         raise DataError(Problem(str(path), f"is not a stored result of monitor: {problem}")) from None
     problems, ours, place = [], config.definition(), str(path)
@@ -223,9 +233,6 @@ def _csv(rows: list[dict[str, Any]]) -> str:
     return csv_text([list(rows[0]), *(list(row.values()) for row in rows)] if rows else [])
 
 
-VERSION = 1
-
-
 @dataclass(frozen=True)
 class PastWindow:
     """One window of an earlier run: its mean with what is behind it."""
@@ -239,8 +246,8 @@ class PastWindow:
     hours: dict[str, int]  # of the week, to queries; empty where a log has no times
 
 
-class _Kept(BaseModel):
-    version: int
+class _Kept(Versioned):
+    form: ClassVar[Form] = "history"
     key: str | None = None
     windows: Any = None
 
@@ -252,15 +259,14 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
     for path in sorted(folder.glob("windows-*.json")) if folder.is_dir() else []:
         try:
             kept = read_stored(_Kept, folder, path.name)
-            if kept.version > VERSION:
-                found, expected = f"has version {kept.version}", f"{VERSION} or lower"
-                problems.append(Problem(str(path), found, expected, "update ltr-harness"))
-                continue
             if kept.key is None:
                 raise ValueError("it has no key")
             if kept.key != key:
                 continue
             windows = TypeAdapter(list[PastWindow]).validate_python(kept.windows)
+        except NewerVersionError as problem:
+            problems.append(Problem(str(path), str(problem)))
+            continue
         except (OSError, ValueError) as problem:
             said = str(problem)
             if isinstance(problem, ValidationError):
@@ -285,7 +291,13 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
     ]
     if not rows:
         return None
-    text = json.dumps({"version": VERSION, "key": key, "windows": rows}, indent=1, sort_keys=True) + "\n"
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "written_by": harness_version(),
+        "key": key,
+        "windows": rows,
+    }
+    text = json.dumps(document, indent=1, sort_keys=True) + "\n"
     target = folder / f"windows-{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
     if not target.exists():
         write_stored(target, text.encode())

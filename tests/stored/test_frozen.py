@@ -1,16 +1,18 @@
 """What versions of the schema stored: today's code reads, scores, compares and reports all of it.
 
-A folder of this one is made once, by the last commit that writes its version, and never changed: `small.yaml` and
-`monitor.yaml` in it say how. Another version of the schema gets another folder, and these tests run on each.
+A folder of this one is made once, by the last commit that writes its version, and never changed: the YAML files in it
+say how. Another version of the schema gets another folder, and these tests run on each.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -23,10 +25,13 @@ from ltr_harness import compare, evaluate, load_run
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison.ledger import looks_at
+from ltr_harness.comparison.offline_online import _of_monitor
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import Caution, ConfigError, DataError
 from ltr_harness.experiment.reproduce import fold_of, reproduce
-from ltr_harness.monitoring.stored import read_history
+from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.result import json_schema
+from ltr_harness.monitoring.stored import is_result, read_history
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import damaged_files
 from ltr_harness.stored import SCHEMA_VERSION, lifted
@@ -159,6 +164,77 @@ def test_windows_of_the_monitor_are_read(folder: Path, expected: dict[str, Any])
 
 
 @pytest.mark.long
+def test_a_result_of_the_monitor_is_a_baseline(folder: Path) -> None:
+    """The same queries again, which did not change."""
+    result = folder / "monitor" / "result"
+    assert is_result(result)
+    found = monitor(folder / "monitor.yaml", baseline=result)
+    assert found.baseline_kind == "an earlier result of monitor"
+    assert found.changes[0].method.startswith("paired t over 240 queries")
+    assert found.changes[0].difference.value == pytest.approx(0.0, abs=1e-12)
+
+
+def shape(value: Any) -> Any:
+    """The keys of an object and of all that it holds; elements of a list together."""
+    if isinstance(value, dict):
+        return {key: shape(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return reduce(joined, map(shape, value), None)
+    return None
+
+
+def joined(one: Any, other: Any) -> Any:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {key: joined(one.get(key), other.get(key)) for key in {**one, **other}}
+    return other if one is None else one
+
+
+@pytest.mark.long
+def test_a_result_of_the_monitor_has_the_keys_of_today(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    before = json.loads((folder / "monitor" / "every" / "report.json").read_text())
+    now = monitor(folder / "monitor_every.yaml").document
+    document = lifted("monitor", before)
+    jsonschema.validate(document, json_schema())
+    every = {"config", "definition"}  # as they were written
+    assert shape({k: v for k, v in document.items() if k not in every}) == shape(
+        {k: v for k, v in now.items() if k not in every}
+    )
+    assert document["changes"][0]["difference"] == pytest.approx(now["changes"][0]["difference"])
+    # nothing of it is left empty
+    assert all(
+        now[key] for key in ("slices", "drift", "decompositions", "log_checks", "cautions", "arms", "parity")
+    )
+
+
+def test_texts_of_the_monitor_are_cautions_today() -> None:
+    """Version 1 had notices, notes of arms, and what a verdict leaves open."""
+    before = {
+        "notices": ["a"],
+        "arms": {"notes": ["b"], "withheld": ""},
+        "verdict": {"what": "c", "untold": ""},
+        "findings": [{"check": "rank_gap", "count": 3}],
+        "config": {"notices": "no key of this"},
+        "parity": None,
+    }
+    found = lifted("monitor", before)
+    text = {"kind": "notice", "severity": "warning", "cure": "", "place": ""}
+    assert found["cautions"] == [text | {"text": "a"}]
+    assert found["arms"] == {"cautions": [text | {"text": "b"}], "withheld": ""}
+    assert found["verdict"] == {"what": "c", "caution": None}
+    assert found["log_checks"] == [{"check": "rank-gap", "count": 3}]
+    assert (found["config"], found["parity"]) == (before["config"], None)
+    assert lifted("monitor", {"arms": 7, "verdict": ["d"], "windows": {}})["arms"] == 7
+
+
+def test_arms_of_the_monitor_are_read_by_agreement(folder: Path) -> None:
+    every = folder / "monitor" / "every"
+    (first, *_) = json.loads((every / "report.json").read_text())["arms"]["differences"]
+    expected = (first["difference"]["value"], first["difference"]["error"])
+    assert _of_monitor("a", every, "mobile", "ndcg@10") == expected
+
+
+@pytest.mark.long
 def test_training_again_gives_the_same_or_says_what_changed(runs: dict[str, Run]) -> None:
     for run in runs.values():
         found = reproduce(run.path, threads=1)
@@ -223,6 +299,24 @@ def test_a_ledger_of_a_newer_version_is_refused(experiment: Path) -> None:
     ledger.write_text(json.dumps(newer(json.loads(ledger.read_text()))) + "\n")
     with pytest.raises(DataError, match=f"looks.jsonl: has {NEWER}"):
         looks_at(experiment.parent)
+
+
+def test_a_history_of_the_monitor_of_a_newer_version_is_refused(folder: Path, tmp_path: Path) -> None:
+    (path,) = (folder / "monitor" / "history").iterdir()
+    document = json.loads(path.read_text())
+    (tmp_path / path.name).write_text(json.dumps(newer(document)))
+    with pytest.raises(DataError, match=rf"{path.name}: has {NEWER}: update ltr-harness$"):
+        read_history(tmp_path, document["key"])
+
+
+def test_a_result_of_the_monitor_of_a_newer_version_is_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "monitor" / "result", tmp_path / "result")
+    path = tmp_path / "result" / "report.json"
+    path.write_text(json.dumps(newer(json.loads(path.read_text()))))
+    with pytest.raises(DataError, match=f"report.json: has {NEWER}: update ltr-harness$"):
+        monitor(folder / "monitor.yaml", baseline=path.parent)
+    with pytest.raises(DataError, match=f"report.json: has {NEWER}: update ltr-harness$"):
+        _of_monitor("a", path.parent, "", None)
 
 
 @pytest.mark.parametrize("version", [0, -1, True, "2", None, 1.5, 10**400])
