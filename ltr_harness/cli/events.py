@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 from ltr_harness import __version__
 from ltr_harness.cli.exit_codes import INTERRUPTED, as_problems, came_from_ctrl_c
 from ltr_harness.cli.output import Notes
+from ltr_harness.errors import Caution
 from ltr_harness.wording import printable, without_commands
 
 SCHEMA_VERSION: Final = 2
@@ -71,7 +72,7 @@ class Done(_Event):
 
     event: Literal["done"] = "done"
     exit_code: int
-    cautions: list[str] = Field(
+    cautions: list[Caution] = Field(
         description="What to keep in mind, each once, in the order of its first time."
     )
 
@@ -96,7 +97,7 @@ class EventStream:
         self.command = command
         self.exit_code = 0
         self._quiet = quiet
-        self._cautions: dict[str, None] = {}
+        self._cautions: dict[Caution, None] = {}
         self._replaced: list[logging.Handler] = []
 
     def emit(self, event: _Event) -> None:
@@ -106,13 +107,15 @@ class EventStream:
         sys.stderr.write(without_commands(printable(event.model_dump_json())) + "\n")
         sys.stderr.flush()
 
-    def caution(self, text: str) -> None:
-        """Keep a note or warning for the last line."""
-        self._cautions[text] = None
+    def caution(self, caution: Caution) -> None:
+        """Keep it for the last line."""
+        self._cautions[caution] = None
 
     def __enter__(self) -> Self:
         self._replaced = logging.getLogger("ltr_harness").handlers[:]
-        logging.getLogger("ltr_harness").handlers[:] = [Notes(self.caution)]
+        logging.getLogger("ltr_harness").handlers[:] = [
+            Notes(lambda text: self.caution(Caution("logged", "warning", text)))
+        ]
         self.emit(Started(command=self.command))
         return self
 

@@ -11,8 +11,8 @@ class JsonProgress(EventStream, Progress):
     """A running experiment as events."""
 
     def planned(self, job: Job) -> None:
-        for text in shown_cautions(job):
-            self.caution(text)
+        for one in shown_cautions(job):
+            self.caution(one)
 
     def tried(self, study: StudyRecord, trial: Trial) -> None:
         if trial.status == "failed":

@@ -210,9 +210,12 @@ class MemoryEstimate:
     available: float | None  # what the machine has free; None where it does not say
 
     @property
-    def short(self) -> bool:
-        """Whether the workers' own memory does not fit."""
-        return self.available is not None and self.own * self.workers > self.available
+    def cautions(self) -> list[Caution]:
+        """One where the workers' own memory does not fit."""
+        if self.available is None or self.own * self.workers <= self.available:
+            return []
+        text, cure = "more than is available", "fewer --workers need less"
+        return [Caution("short-memory", "warning", text, cure, place="memory")]
 
     def __str__(self) -> str:
         each = "" if self.workers == 1 else f" for each of {self.workers} workers"

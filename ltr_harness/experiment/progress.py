@@ -13,6 +13,7 @@ from rich.table import Column
 from rich.text import Text
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
+from ltr_harness.errors import Caution
 from ltr_harness.experiment.check import each_once
 from ltr_harness.experiment.job import Job, Task
 from ltr_harness.inspection.lints import one_a_cause
@@ -54,21 +55,21 @@ class Progress:
         """The comparison stands; its report is written next."""
 
 
-def shown_cautions(job: Job) -> list[str]:
+def shown_cautions(job: Job) -> list[Caution]:
     """What the data lints found, without mere notes."""
-    return [
-        f"{one.severity}: {one}" for one in one_a_cause(each_once(job.cautions)) if one.severity != "note"
-    ]
+    return [one for one in one_a_cause(each_once(job.cautions)) if one.severity != "note"]
 
 
-def failed_trial(study: StudyRecord, trial: Trial) -> str:
-    """A trial's failure, in a sentence."""
-    return f"tuning {study}: trial {trial.number} FAILED: {trial.error}"
+def failed_trial(study: StudyRecord, trial: Trial) -> Caution:
+    """A trial's failure."""
+    text = f"trial {trial.number} FAILED: {trial.error}"
+    return Caution("failed-trial", "warning", text, place=f"tuning {study}")
 
 
-def lost_worker(task: Task) -> str:
-    """The loss of the worker that trained a run, in a sentence."""
-    return f"{task}: its worker died (killed, or out of memory); it starts again"
+def lost_worker(task: Task) -> Caution:
+    """The loss of the worker that trained a run."""
+    text = "its worker died (killed, or out of memory); it starts again"
+    return Caution("lost-worker", "note", text, place=str(task))
 
 
 class LiveRun:
@@ -206,8 +207,8 @@ class TerminalProgress(Progress):
         if self._n_planned == 0:
             for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
                 self.say(features)
-            for text in shown_cautions(job):
-                self.say(text)
+            for one in shown_cautions(job):
+                self.say(f"{one.severity}: {one}")
         self._n_planned += 1
         for row, _ in self._best.values():
             if self._live is not None:
@@ -253,7 +254,7 @@ class TerminalProgress(Progress):
             self._best[str(study)] = (row, value)
             self.say(f"tuning {study}: trial {trial.number}, {study.metric} {value:.4f} on validation data")
         elif trial.status == "failed":
-            self.say(failed_trial(study, trial))
+            self.say(str(failed_trial(study, trial)))
         self._show(row, f"tuning {study}: {count_of(trial.number + 1, 'trial')}")
 
     def started(self, task: Task) -> None:
@@ -269,7 +270,7 @@ class TerminalProgress(Progress):
 
     def lost(self, task: Task) -> None:
         self._seconds_of(task)
-        self.say(lost_worker(task))
+        self.say(str(lost_worker(task)))
 
     def finished(self, task: Task, run: Run) -> None:
         self._over += 1

@@ -19,6 +19,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.events import Event, EventStream, Finished, schema
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.cli.json_progress import JsonProgress
+from ltr_harness.errors import Caution
 from ltr_harness.runs import load_run
 
 pytestmark = pytest.mark.long
@@ -195,7 +196,10 @@ def test_warnings_are_cautions_at_the_end_and_defects_are_failures(
     assert run_command(click.command()(broken), []) == 1
     found = events(capsys.readouterr().err)
     assert kinds(found) == ["started", "failed", "done"]
-    assert found[2]["cautions"] == ["no space for the cache", "no space for the report"]
+    assert [Caution(**one) for one in found[2]["cautions"]] == [
+        Caution("logged", "warning", "no space for the cache"),
+        Caution("logged", "warning", "no space for the report"),
+    ]
     assert found[1]["found"] == "internal error: ZeroDivisionError: seven"
     Path(found[1]["cure"].rpartition("details: ")[2]).unlink()
     assert not logging.getLogger("ltr_harness").handlers
@@ -209,7 +213,9 @@ def test_a_lost_worker_and_a_failed_trial_are_cautions(capsys: pytest.CaptureFix
         progress.lost(task)
         progress.tried(study, trial)
         progress.tried(study, SimpleNamespace(**{**vars(trial), "status": "complete"}))  # type: ignore[arg-type]
-    assert events(capsys.readouterr().err)[-1]["cautions"] == [
+    cautions = [Caution(**one) for one in events(capsys.readouterr().err)[-1]["cautions"]]
+    assert [one.kind for one in cautions] == ["lost-worker", "failed-trial"]
+    assert [str(one) for one in cautions] == [
         "lgbm, seed 1: its worker died (killed, or out of memory); it starts again",
         "tuning lgbm: trial 3 FAILED: no luck",
     ]

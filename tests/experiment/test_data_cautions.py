@@ -135,7 +135,8 @@ def test_warnings_stand_before_and_beside_the_result_and_notes_in_the_record(
     once = told.replace("train:", "train (alike: test):")
     assert (code, once in err, told in " ".join(out.split())) == (0, True, True)
     events = command(capsys, "run", path, "--runs", tmp_path / "runs", "--dry-run", "--json")[2].splitlines()
-    assert any(caution.startswith(once) for caution in json.loads(events[-1])["cautions"])
+    [caution] = [one for one in json.loads(events[-1])["cautions"] if one["kind"] == "sorted-labels"]
+    assert once == f"{caution['severity']}: {caution['place']}: {caution['text']}"
 
 
 def test_folds_are_named(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`ltr-harness check`: everything but training."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -38,11 +39,9 @@ def command(
     from ltr_harness.rankers.objectives import stopping_cautions
 
     job = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
-    notes: dict[str, None] = {}
     for line in job.reader.boundaries():
         say(line)
     for fold in job.folds:
-        notes |= dict.fromkeys(map(str, fold.train.cautions))
         for split, facts in fold.facts.items():
             place = split if fold.name == "all" else f"{fold.name} {split}"
             n_blank = facts.n_without_relevant
@@ -53,18 +52,19 @@ def command(
                 say(f"{place}: {line}")
     for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
         say(features)
-    for note in notes:
-        say(f"note: {note}")
+    of_reading = dict.fromkeys(one for fold in job.folds for one in fold.train.cautions)
+    for one in of_reading:
+        say(f"{one.severity}: {one}")
     memory = memory_estimate(job)
     say(f"memory: {memory}")
-    texts = ["memory: more than is available; fewer --workers need less"] if memory.short else []
-    texts += [str(one) for fold in job.folds for one in cautions(job.metrics, fold.test.judgments)]
+    others = memory.cautions
+    others += [one for fold in job.folds for one in cautions(job.metrics, fold.test.judgments)]
     if job.stopping is not None:
         longest = max(int(fold.valid.groups.sizes.max()) for fold in job.folds if fold.valid is not None)
-        texts += map(str, stopping_cautions(job.stopping.metric, job.primary, longest))
-    cautioned = list(dict.fromkeys(texts))  # folds have much in common
-    for text in cautioned:
-        say(f"caution: {text}")
+        others += stopping_cautions(job.stopping.metric, job.primary, longest)
+    others = list(dict.fromkeys(others))  # folds have much in common
+    for one in others:
+        say(f"caution: {one}")
     for study in job.open_studies:
         say(f"tune: {study}: {count_of(len(job.trials_of(study)), 'trial')} done")
     for state in ("done", "score again", "train"):
@@ -74,8 +74,8 @@ def command(
     for name, model in job.experiment.models.items():
         beside = model.ranker.cautions_for_metric(job.primary, largest)
         for one in (*model.ranker.cautions(job.threads), *beside):
-            cautioned.append(f"models.{name}: {one}")
-            say(f"caution: {cautioned[-1]}")
+            others.append(replace(one, place=f"models.{name}"))
+            say(f"caution: {others[-1]}")
     of_data = one_a_cause(each_once(job.cautions))
     for one in of_data:
         say(f"{one.severity}: {one}")
@@ -85,10 +85,10 @@ def command(
         found = f"{count_of(len(errors), 'error')} in the data, see above"
         say(f"primary {job.primary}; {found}; if meant: {meant}")
         return 2
-    n_warnings = sum(one.severity == "warning" for one in of_data)
+    n_warnings = sum(one.severity == "warning" for one in (*of_reading, *of_data))
     n_accepted = sum(one.severity == "accepted" for one in of_data)
     parts = [f"{count_of(n_accepted, 'error')} accepted" if n_accepted else "no errors"]
-    parts += [count_of(n, of) for n, of in ((n_warnings, "warning"), (len(cautioned), "caution")) if n]
-    sound = not (n_accepted or n_warnings or cautioned)
+    parts += [count_of(n, of) for n, of in ((n_warnings, "warning"), (len(others), "caution")) if n]
+    sound = not (n_accepted or n_warnings or others)
     say(f"primary {job.primary}; {'no problems found' if sound else ', '.join(parts)}")
     return 0
