@@ -154,6 +154,9 @@ def test_an_added_metric_scores_again_and_does_not_train(
     assert {run.path.name: run.record.files.get("model.txt") for run in second.runs} == models
     fresh = run_experiment(small, runs=tmp_path / "fresh")
     assert [run.record.metrics for run in second.runs] == [run.record.metrics for run in fresh.runs]
+    cautions = [run.record.cautions for run in second.runs]
+    assert cautions == [run.record.cautions for run in fresh.runs], "those of training are kept"
+    assert any(one.kind == "stopped-by-limit" for own in cautions for one in own)
 
 
 def test_the_first_seed_of_a_model_of_trees_is_timed(
