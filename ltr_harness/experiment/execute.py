@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.config.experiment import Holdout, ModelConfig, TimeFoldsConfig, model_at
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, HarnessError, TrainingError
+from ltr_harness.errors import Caution, DataError, HarnessError, TrainingError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.folds import Fold, reading_of
 from ltr_harness.experiment.job import Job, Task, ranker_definition
@@ -130,6 +130,7 @@ def execute(
                 parts={name: _part(name, run, job) for name, run in made_of.items()},
             )
             fitted = config.ranker.fit(training)
+            _refuse_other_cautions(fitted)
             seconds = {"fit": time.perf_counter() - started}
             evaluated = _evaluated(fitted, job, fold, seconds) if "test" in fold.splits else None
         except Exception as problem:
@@ -147,6 +148,16 @@ def execute(
             record |= _written(fitted, evaluation, seconds, folder, task, job, fold)
         finish(folder, task.folder, Record(**record))
     return load_run(task.folder)
+
+
+def _refuse_other_cautions(fitted: FittedModel) -> None:
+    """Raise a TrainingError where a ranker of the user's own gives texts, or anything else, for cautions."""
+    cautions: Sequence[object] = fitted.cautions
+    for caution in cautions:
+        if not isinstance(caution, Caution):
+            found = f"cautions of the model hold {type(caution).__name__} {caution!r:.40}"
+            expected = 'ltr_harness.errors.Caution, such as Caution("few-rows", "warning", "12 rows")'
+            raise TrainingError.at(type(fitted).__name__, found, expected)
 
 
 def _part(name: str, run: Run, job: Job) -> Part:

@@ -135,6 +135,18 @@ def test_a_ranker_from_outside_runs_in_workers_too(
     assert means[0] == means[1]
 
 
+def test_cautions_of_a_model_that_are_texts_are_refused(small: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "sum_ranker.py"
+    file.write_text(OWN.replace("Model(sign=self.sign)", 'Model(sign=self.sign, cautions=("few rows",))'))
+    small["models"] = {"sum": {"ranker": f"{file}:Sum"}}
+    del small["stopping"]
+    result = run_experiment(small, runs=tmp_path, on_failure="keep")
+    assert {run.record.error for run in result.failures} == {
+        "Model: cautions of the model hold str 'few rows'; expected ltr_harness.errors.Caution, such as "
+        'Caution("few-rows", "warning", "12 rows")'
+    }
+
+
 def test_check_says_so_before_anything_is_trained(
     small_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
