@@ -104,6 +104,11 @@ class Caution:
         return f"{head}; {self.cure}" if self.cure else head
 
 
+def labelled(caution: Caution) -> str:
+    """Return the caution as a line, which begins with its severity where that is an error or an accepted one."""
+    return f"{caution.severity}: {caution}" if caution.severity in ("error", "accepted") else str(caution)
+
+
 def worst_first(cautions: Iterable[Caution]) -> list[Caution]:
     """Return the cautions by severity, each kind of severity in the order given."""
     return sorted(cautions, key=lambda caution: SEVERITIES.index(caution.severity))

@@ -123,6 +123,8 @@ def _from_version_1(form: Form, document: Document) -> Document:
     if form == "record":
         renamed["cautions"] = _cautions_in_2(renamed.pop("findings", []), renamed.pop("notes", []))
     elif form == "report":
+        renamed = {key: value for key, value in renamed.items() if key not in _RETIRED_IN_2}
+        renamed["cautions"] = _of_report(renamed.pop("notes", []))
         of_runs = {key: renamed[key] for key in ("runs", "failures") if isinstance(renamed.get(key), list)}
         renamed |= {key: [_from_version_1("record", run) for run in runs] for key, runs in of_runs.items()}
     elif form == "monitor":
@@ -150,7 +152,18 @@ def _cautions_in_2(findings: Any, notes: Any) -> list[Document]:
 def _of_training(text: str) -> Document:
     known = (kind for start, kind in _NOTES_IN_1.items() if text.startswith(start))
     kind, severity = next(known, ("training", "note"))
-    return {"kind": kind, "severity": severity, "text": text}
+    return _caution_in_2(kind, severity, text)
+
+
+def _of_report(notes: Any) -> list[Document]:
+    """Return what version 1 kept as notes of a comparison."""
+    if not isinstance(notes, list) or not all(isinstance(text, str) for text in notes):
+        raise ValueError("has notes that are not texts")
+    return [_caution_in_2("note", "note", text) for text in notes]
+
+
+def _caution_in_2(kind: str, severity: str, text: str) -> Document:
+    return {"kind": kind, "severity": severity, "text": text, "cure": "", "place": ""}
 
 
 _RENAMED_IN_2: Mapping[Form, Mapping[str, str]] = {
@@ -165,6 +178,7 @@ _RENAMED_IN_2: Mapping[Form, Mapping[str, str]] = {
         "conventions": "empty_rules",
     },
 }
+_RETIRED_IN_2 = ("published", "correction")  # keys of reports
 
 _NOTES_IN_1: Mapping[str, tuple[str, str]] = {
     "ignored ": ("ignored-columns", "note"),

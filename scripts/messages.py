@@ -2,7 +2,7 @@
 
     .venv/bin/python scripts/messages.py > messages.txt
 
-Taken from the source: whatever is handed to an error, a Problem, a caution, a lint or a note, or printed by a command,
+Taken from the source: whatever is handed to an error, a Problem, a caution or a lint, or printed by a command,
 also by way of a variable of the same function. What is filled in at run time stands in braces.
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
 
 
-_KINDS = {"Problem", "Caution", "echo", "say", "say_note", "say_notes"}
+_KINDS = {"Problem", "Caution", "echo", "say"}
 
 
 class Message(NamedTuple):
@@ -35,11 +35,7 @@ def messages(package: Path = PACKAGE) -> Iterator[Message]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for call, known in sorted(_calls(tree.body, {}), key=lambda found: found[0].lineno):
             kind = _name(call.func)
-            if (
-                kind not in _KINDS
-                and not kind.endswith(("Error", "BadParameter"))
-                and not _is_note(call.func)
-            ):
+            if kind not in _KINDS and not kind.endswith(("Error", "BadParameter")):
                 continue
             arguments = [*call.args, *(word.value for word in call.keywords)]
             texts = [text for argument in arguments if " " in (text := _text(argument, known))]
@@ -76,13 +72,6 @@ def _either(texts: Sequence[str]) -> str:
 
 def _parts(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple) else [node]
-
-
-def _is_note(function: ast.expr) -> bool:
-    """``notes.append`` and ``self.notes.append``."""
-    return (
-        isinstance(function, ast.Attribute) and function.attr == "append" and "notes" in _name(function.value)
-    )
 
 
 def _name(function: ast.expr) -> str:

@@ -219,7 +219,7 @@ def any_letters(draw: Callable[[Random], np.ndarray]) -> Callable[[Random], Samp
             higher_is_better=True,
             bounds=(0.0, 1.0),
         )
-        return Sample(len(set(found.groups.values())) > 1, bool(found.note))
+        return Sample(len(set(found.groups.values())) > 1, bool(found.cautions))
 
     return sample
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import Caution, UsageError
 from ltr_harness.files import write_whole
 from ltr_harness.wording import count_of, printable
 
@@ -18,7 +18,7 @@ class CheckedGate(NamedTuple):
 
     gate: str
     failures: Sequence[str]
-    cautions: Sequence[str] = ()
+    cautions: Sequence[Caution] = ()
 
 
 def write_junit(path: Path, verdict: str, gates: Sequence[CheckedGate]) -> None:
@@ -60,7 +60,7 @@ def as_junit(verdict: str, gates: Sequence[CheckedGate]) -> bytes:
             failure = Xml.SubElement(case, "failure", {"type": "gate", "message": message})
             failure.text = "\n".join(map(printable, gate.failures))
         if gate.cautions:
-            Xml.SubElement(case, "system-out").text = "\n".join(map(printable, gate.cautions))
+            Xml.SubElement(case, "system-out").text = "\n".join(map(printable, map(str, gate.cautions)))
     Xml.SubElement(suite, "system-out").text = printable(verdict)
     Xml.indent(suite)
     return bytes(Xml.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
@@ -76,6 +76,7 @@ def as_markdown(data: "ReportData", gates: Sequence[CheckedGate]) -> str:
     lines = []
     for gate in gates:
         lines.append(f"- {'❌' if gate.failures else '✅'} {markdown.escape(printable(gate.gate))}")
-        lines += [f"    - {markdown.escape(printable(line))}" for line in (*gate.failures, *gate.cautions)]
+        said = (*gate.failures, *map(str, gate.cautions))
+        lines += [f"    - {markdown.escape(printable(line))}" for line in said]
     listed = "\n".join(["\n## Gates\n", *lines, ""]) if lines else ""
     return f"{page}{listed}"

@@ -21,9 +21,9 @@ from ltr_harness.comparison.mteb import results_in
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.stream import StreamEvaluation
 from ltr_harness.comparison.tables import FILE, saved_at
-from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.metrics.core.grammar import with_tool
+from ltr_harness.metrics.core.grammar import other_name
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.places import here
 from ltr_harness.runs import Run, find_runs
@@ -39,7 +39,7 @@ TABLES = (".csv", ".tsv", ".parquet")
 _NO_RANKINGS = rankings.RankingSource()
 
 
-def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
+def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
     """The paths behind the arguments: patterns resolved, what lies beside run folders passed over."""
     files: list[Path] = []
     problems = []
@@ -50,19 +50,19 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
             what = "matches nothing" if glob.has_magic(text) else "no such file or folder"
             problems.append(Problem(text, what, "run folders, saved comparisons, files of scores, or tables"))
         files += matches
-    paths, notes = [], []
+    paths, cautions = [], list[Caution]()
     with_runs = {path.parent for path in files if (path / RECORD).is_file()}
     for path in files:
         # so that runs/mq2008/* may be typed: the report, the configuration and the plan lie beside the runs
         beside = (path.parent / EXPERIMENT).is_file() and not (path / RECORD).is_file()
         if beside and (path.parent in with_runs or not (path / FILE).is_file()):
-            notes.append(f"{path} is not a run and is skipped")
+            cautions.append(Caution("skipped-path", "note", f"{path} is not a run and is skipped"))
         else:
             paths.append(path)
     DataError.refuse(problems)
     if not paths:
         raise DataError(f"no run among {', '.join(inputs)}")
-    return list(dict.fromkeys(paths)), notes
+    return list(dict.fromkeys(paths)), cautions
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,7 +91,7 @@ class ComparedInputs:
     ) -> None:
         self.stream: StreamEvaluation | None = None
         # what was left out or looks odd
-        paths, self.notes = ([], []) if columns is not None and not inputs else expanded(inputs)
+        paths, self.cautions = ([], []) if columns is not None and not inputs else expanded(inputs)
         by_folder = {path: runs for path in paths if path.is_dir() and (runs := find_runs(path))}
         others = [path for path in paths if path not in by_folder]
         # what is left as a path, `compare` reads
@@ -130,7 +130,7 @@ class ComparedInputs:
                 typed = metric_names.split(texts)
                 self.metrics = [*typed, *(str(gate.metric) for gate in gates)]
                 if self.runs:  # what tables have under such names, they alone know
-                    self.notes += metric_names.tools_named(typed)
+                    self.cautions += metric_names.tools_named(typed)
         compared: dict[Path, Sequence[Any]] = dict(by_folder)
         if self.metrics is not None and self.runs:
             compared = self._from_stored_scores(by_folder, [parse_metric(name) for name in self.metrics])
@@ -146,9 +146,9 @@ class ComparedInputs:
             raise UsageError(f"{found}; expected two or more --score-column, and no other files")
         asked = metric_names.parsed(texts)
         wanted = [asked.primary, *asked.metrics, *(gate.metric for gate in gates)]
-        self.stream, notes = columns.evaluated(list(dict.fromkeys(wanted)))
+        self.stream, cautions = columns.evaluated(list(dict.fromkeys(wanted)))
         self.metrics = list(self.stream.metrics)
-        self.notes += notes
+        self.cautions += cautions
         self.title = str(columns.data)
         self.items = [self.stream.results]
 
@@ -214,11 +214,11 @@ class ComparedInputs:
         scaled = list(dict.fromkeys(scaled))
         self._rankings = loaded
         typed = asked.names(loaded.with_max_grade(asked.metrics)[0])
-        named = [f"{with_tool(text)} is {name}" for name, text in typed.items()]
-        self.notes += [*map(str, (*loaded.cautions, *cautions)), *named]
+        named = [other_name(text, name) for name, text in typed.items()]
+        self.cautions += [*loaded.cautions, *cautions, *named]
         self.metrics = [str(metric) for metric in scaled]
         if self.runs:
-            self.notes += _without_valid(scaled, "files, 1 or the one from validation data for runs")
+            self.cautions += _without_valid(scaled, "files, 1 or the one from validation data for runs")
         if wide is not None:
             if beside := [path for path in self._paths if path not in files]:
                 found = "stored runs and tables have no values by cheap labels"
@@ -279,9 +279,9 @@ class ComparedInputs:
             metrics = {name: summaries[name] for name in sorted(values)}
             of_metrics = record.model_copy(update={"metrics": metrics})
             evaluated[run] = _Rescored(run.path, of_metrics, computed=facts.assign(**columns))
-        found = "not among the metrics of the runs; computed now from their stored scores"
-        self.notes.append(f"{', '.join(added)}: {found}")
-        self.notes += _without_valid([metric for metric in wanted if str(metric) in added], "all runs")
+        text = "not among the metrics of the runs; computed now from their stored scores"
+        self.cautions.append(Caution("computed-now", "note", text, place=", ".join(added)))
+        self.cautions += _without_valid([metric for metric in wanted if str(metric) in added], "all runs")
         return {path: [evaluated[run] for run in runs] for path, runs in by_folder.items()}
 
 
@@ -289,7 +289,8 @@ def _stored(run: Run, metric: Metric) -> str | None:
     return name_among(list(run.record.metrics), metric)
 
 
-def _without_valid(metrics: Sequence[Metric], whose: str) -> list[str]:
-    """The note on metrics of probabilities, for which files and stored scores have no temperature."""
+def _without_valid(metrics: Sequence[Metric], whose: str) -> list[Caution]:
+    """The caution on metrics of probabilities, for which files and stored scores have no temperature."""
     named = [str(one) for one in metrics if isinstance(one, ProbabilityMetric) and one.temperature is None]
-    return [f"{', '.join(named)}: temperature 1 for {whose}"] if named else []
+    text = f"temperature 1 for {whose}"
+    return [Caution("temperature", "note", text, place=", ".join(named))] if named else []

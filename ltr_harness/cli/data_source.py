@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ltr_harness.cli.output import say_note
-from ltr_harness.errors import UsageError
+from ltr_harness.cli.output import say_caution
+from ltr_harness.errors import Caution, UsageError
 from ltr_harness.files import bare_name
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def with_columns(reader: "Reader", path: Path, of_run: Mapping[str, Any] | None 
             found[role] = guessed
     if found:
         chosen = ", ".join(f"{role}: {column}" for role, column in found.items())
-        say_note(f"{path}: {chosen} (--column chooses others)")
+        text = f"{chosen} (--column chooses others)"
+        say_caution(Caution("guessed-columns", "note", text, place=str(path)))
     return reader.model_copy(update=found)
 
 

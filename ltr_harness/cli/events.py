@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from ltr_harness import __version__
 from ltr_harness.cli.exit_codes import INTERRUPTED, as_problems, came_from_ctrl_c
-from ltr_harness.cli.output import Notes
+from ltr_harness.cli.output import LoggedCautions
 from ltr_harness.errors import Caution
 from ltr_harness.wording import printable, without_commands
 
@@ -108,14 +108,12 @@ class EventStream:
         sys.stderr.flush()
 
     def caution(self, caution: Caution) -> None:
-        """Keep it for the last line."""
+        """Keep a caution for the last line."""
         self._cautions[caution] = None
 
     def __enter__(self) -> Self:
         self._replaced = logging.getLogger("ltr_harness").handlers[:]
-        logging.getLogger("ltr_harness").handlers[:] = [
-            Notes(lambda text: self.caution(Caution("logged", "warning", text)))
-        ]
+        logging.getLogger("ltr_harness").handlers[:] = [LoggedCautions(self.caution)]
         self.emit(Started(command=self.command))
         return self
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import click
 
-from ltr_harness.cli.output import Notes, say, say_note
+from ltr_harness.cli.output import LoggedCautions, say, say_caution
 from ltr_harness.errors import HarnessError, Problem
 from ltr_harness.own_files import own_line
 from ltr_harness.retired import retirement
@@ -32,8 +32,8 @@ _HOME = re.compile(r"\A((?:[\w.-]+=)?)(~[/\\].*)", re.DOTALL)
 def run_command(command: click.Command, arguments: Sequence[str]) -> int:
     """Run a command and return its exit code: 0 good, 1 failed while running, 2 usage, 3 gate, 4 alert."""
     expanded = [_HOME.sub(lambda found: found[1] + os.path.expanduser(found[2]), one) for one in arguments]
-    notes = Notes(say_note)
-    logging.getLogger("ltr_harness").addHandler(notes)
+    logged = LoggedCautions(say_caution)
+    logging.getLogger("ltr_harness").addHandler(logged)
     try:
         result = command.main(args=expanded, prog_name="ltr-harness", standalone_mode=False)
         sys.stdout.flush()
@@ -66,7 +66,7 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
             say(f"{head}{one}", err=True)
         return code
     finally:
-        logging.getLogger("ltr_harness").removeHandler(notes)
+        logging.getLogger("ltr_harness").removeHandler(logged)
     return result if isinstance(result, int) else 0
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ltr_harness.errors import MetricError, all_of
+from ltr_harness.errors import Caution, MetricError, all_of
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.metrics.core.grammar import whose, with_tool
+from ltr_harness.metrics.core.grammar import other_name, whose
 
 
 def split(texts: Sequence[str]) -> list[str]:
@@ -29,9 +29,9 @@ class NamedMetrics(NamedTuple):
         return {name: text for metric, name in pairs if (text := self.typed.get(metric, name)) != name}
 
 
-def tools_named(typed: Sequence[str]) -> tuple[str, ...]:
+def tools_named(typed: Sequence[str]) -> tuple[Caution, ...]:
     """For each name that is another tool's, what it stands for."""
-    return tuple(f"{with_tool(text)} is {parse_metric(text)}" for text in typed if whose(text) is not None)
+    return tuple(other_name(text, parse_metric(text)) for text in typed if whose(text) is not None)
 
 
 def parsed(texts: Sequence[str], relevant: float | None = None) -> NamedMetrics:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ltr_harness.errors import Caution
 from ltr_harness.wording import count_of, json_text, printable, text_table, without_commands
 
 if TYPE_CHECKING:
@@ -19,15 +20,18 @@ if TYPE_CHECKING:
 _ASCII = str.maketrans({"–": "-", "…": "...", **dict(zip("▁▂▃▄▅▆▇█", "_.,-~=+#", strict=True))})
 
 
-class Notes(logging.Handler):
-    """What the harness warns of, handed to `say`."""
+class LoggedCautions(logging.Handler):
+    """What the harness warns of, handed to `take`."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, take: Callable[[Caution], None]) -> None:
         super().__init__(logging.WARNING)
-        self._say = say
+        self._take = take
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._say(record.getMessage())
+        logged: object = record.msg
+        self._take(
+            logged if isinstance(logged, Caution) else Caution("logged", "warning", record.getMessage())
+        )
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
@@ -46,15 +50,15 @@ def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
             raise click.exceptions.Exit(0) from None
 
 
-def say_note(note: object) -> None:
-    """A line on stderr."""
-    say(f"note: {note}", err=True)
+def say_caution(caution: Caution) -> None:
+    """Print a caution on a line of stderr."""
+    say(f"note: {caution}", err=True)
 
 
-def say_notes(notes: Iterable[object]) -> None:
-    """Each on a line of stderr."""
-    for note in notes:
-        say_note(note)
+def say_cautions(cautions: Iterable[Caution]) -> None:
+    """Print each on a line of stderr."""
+    for caution in cautions:
+        say_caution(caution)
 
 
 def say_again(text: str) -> None:

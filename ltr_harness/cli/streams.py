@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import counts, print_table, say, say_again, say_json, say_note, say_notes
+from ltr_harness.cli.output import counts, print_table, say, say_again, say_caution, say_cautions, say_json
 from ltr_harness.cli.rankings import RankingSource
-from ltr_harness.errors import DataError, UsageError
+from ltr_harness.errors import Caution, DataError, UsageError
 from ltr_harness.metrics import Metric
 from ltr_harness.stats.method import Method
 from ltr_harness.wording import count_of, four_decimals
@@ -54,8 +54,8 @@ class ScoreColumns:
         columns = _columns(source.data, source.reader_options)
         return cls(source.data, names, columns, source.max_grade, sample)
 
-    def evaluated(self, metrics: Sequence[Metric]) -> "tuple[StreamEvaluation, list[str]]":
-        """The metrics of every column, and notes."""
+    def evaluated(self, metrics: Sequence[Metric]) -> "tuple[StreamEvaluation, list[Caution]]":
+        """The metrics of every column, and cautions."""
         from ltr_harness.comparison.stream import evaluate_stream
 
         shown = sys.stderr.isatty()
@@ -66,16 +66,18 @@ class ScoreColumns:
         if shown:
             say_again(f"{'':40}\r")
         scaled = [name for name in found.metrics if name not in map(str, metrics)]
-        notes = []
+        cautions = []
         queries = count_of(found.n_queries, "query")
         if scaled and self.max_grade is None:
             cure = "--max-grade says which scale the labels are on"
-            notes.append(f"{', '.join(scaled)}: the largest label; {cure}")
+            cautions.append(Caution("max-grade", "note", "the largest label", cure, ", ".join(scaled)))
         if found.sample is not None and found.n_queries < (self.sample or 0):
-            notes.append(f"--sample {self.sample}: {self.data} has {queries}; all were evaluated")
+            text = f"{self.data} has {queries}; all were evaluated"
+            cautions.append(Caution("whole-sample", "note", text, place=f"--sample {self.sample}"))
         if found.moments is not None:
-            notes.append(f"the values of {queries} are not kept: means and moments alone")
-        return found, notes
+            text = f"the values of {queries} are not kept: means and moments alone"
+            cautions.append(Caution("moments-alone", "note", text))
+        return found, cautions
 
 
 def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
@@ -95,12 +97,18 @@ def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
         free = [one for one in there if one not in columns.values()]
         if role not in columns and name not in there and (guessed := column_for(role, free)):
             columns[role] = guessed
-            say_note(f"{path}: {role}: {guessed} (--column chooses others)")
+            text = f"{role}: {guessed} (--column chooses others)"
+            say_caution(Caution("guessed-columns", "note", text, place=str(path)))
     return columns
 
 
 def say_moments(
-    found: "StreamEvaluation", title: str, notes: Sequence[str], method: Method, reports: bool, in_json: bool
+    found: "StreamEvaluation",
+    title: str,
+    cautions: Sequence[Caution],
+    method: Method,
+    reports: bool,
+    in_json: bool,
 ) -> None:
     """Print means and differences where the values of queries are not kept."""
     if reports:
@@ -108,14 +116,14 @@ def say_moments(
         raise UsageError(f"{lacking}; expected --sample N")
     first = found.metrics[0]
     if in_json:
-        say_json({"means": found.means, "notes": notes, **as_json(found, first, method)})
+        say_json({"means": found.means, "cautions": cautions, **as_json(found, first, method)})
         return
     say(f"{title}: {counts(query=found.n_queries, row=found.n_rows)}")
     rows = [[name, *(four_decimals(of[name]) for of in found.means.values())] for name in found.metrics]
     say()
     print_table(["mean", *found.means], rows)
     say_rest(found, first, method)
-    say_notes(notes)
+    say_cautions(cautions)
 
 
 def say_rest(found: "StreamEvaluation", metric: str, method: Method) -> None:

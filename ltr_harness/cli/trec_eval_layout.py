@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.cli.metric_names import with_relevant
-from ltr_harness.cli.output import say, say_notes
+from ltr_harness.cli.output import say, say_cautions
 from ltr_harness.cli.rankings import RankingSource, Scored, load_rankings
 from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics import Metric, parse_metric
@@ -122,7 +122,7 @@ def say_measures(texts: Sequence[str], source: RankingSource, relevant: float, p
     for scored in loaded.all:
         for line in lines(scored, complete, relevant, source.all_queries, per_query):
             say(line)
-    say_notes([*loaded.cautions, *dict.fromkeys(cautions)])
+    say_cautions([*loaded.cautions, *dict.fromkeys(cautions)])
 
 
 def lines(

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ltr_harness.cli.data_source import read_files
-from ltr_harness.cli.output import print_table, say, say_json, say_note, say_notes
+from ltr_harness.cli.output import print_table, say, say_caution, say_cautions, say_json
 from ltr_harness.cli.stored_runs import loaded, on_scale_of
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.pairs import Paired
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, GateError, NotComparableError, UsageError
+from ltr_harness.errors import Caution, DataError, GateError, NotComparableError, UsageError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.reproduce import fold_of
 from ltr_harness.metrics import Metric, bind, parse_metric
@@ -161,13 +161,17 @@ def _entries(paths: Sequence[Path], rows: RankingDataset | None, trust: bool) ->
         try:
             model.score(split.features[:1])
         except DataError as problem:
-            say_note(f"{_name(run)} is left out: {problem}")
+            say_caution(_left_out(run, str(problem)))
         else:
             entries.append(_Entry(run, model, split))
-    say_notes(f"{_name(run)} is left out: it failed" for run in runs if run not in complete)
+    say_cautions(_left_out(run, "it failed") for run in runs if run not in complete)
     if not entries:
         raise UsageError("no run has a model that scores features; expected a trained one")
     return entries
+
+
+def _left_out(run: Run, why: str) -> Caution:
+    return Caution("run-left-out", "warning", f"{_name(run)} is left out: {why}")
 
 
 def _name(run: Run) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import Difference, SystemResult, Verdict, differences_of
-from ltr_harness.errors import NotComparableError
+from ltr_harness.errors import Caution, NotComparableError
 from ltr_harness.groups import Bools, Ints, Judgments
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
 from ltr_harness.stats.families import outcomes, rare_kind
@@ -126,7 +126,7 @@ class CheapLabels:
     n_cheap: int  # queries with cheap ones alone
     pairs: tuple[CheapPair, ...]
     agreement: Agreement
-    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
 
     def lines(self) -> list[str]:
         """One sentence for each model, and how far the labels agree."""
@@ -143,7 +143,7 @@ class CheapLabels:
                 f"labels alone: {pair.human_verdict}, {pair.human_difference:+.4f} ({pair.human_ci_low:+.4f} to "
                 f"{pair.human_ci_high:+.4f})"
             )
-        return [*said, *self.notes, str(self.agreement)]
+        return [*said, *map(str, self.cautions), str(self.agreement)]
 
 
 def with_cheap_labels(
@@ -184,7 +184,7 @@ def with_cheap_labels(
     total = sharpened.total
     higher = [comparison.higher_is_better[metric]] * len(rivals)
     together = differences_of(total.mean, outcomes(total, method), higher, method)  # as one family
-    pairs, notes = [], []
+    pairs, cautions = [], []
     for number, (model, one) in enumerate(zip(rivals, together, strict=True)):
         human = comparison.paired(model)
         pairs.append(
@@ -200,13 +200,12 @@ def with_cheap_labels(
             )
         )
         if sharpened.too_few[number]:
-            notes.append(
-                f"{model}: the human labels alone count, since most of so few human-labelled queries do not differ"
-            )
+            text = "the human labels alone count, since most of so few human-labelled queries do not differ"
+            cautions.append(Caution("few-queries", "warning", text, place=model))
         n, room = int(total.parts[0].units[number]), abs(one.difference)
         line = rare_kind(n, room, comparison.value_range(), method, family=len(rivals))
-        notes += [f"{model}: {line}"] if line else []
-    return CheapLabels(*counts, tuple(pairs), agreement, tuple(notes))
+        cautions += [Caution("rare-kind", "warning", line, place=model)] if line else []
+    return CheapLabels(*counts, tuple(pairs), agreement, tuple(cautions))
 
 
 def agreement_of(human: Judgments, cheap: Judgments, rows: Ints) -> Agreement:

@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison
 from ltr_harness.comparison.headroom import little_to_gain
 from ltr_harness.comparison.over_time import compared, neighbours
 from ltr_harness.comparison.pairs import WEIGHT, Paired, SystemResult, value_bounds
-from ltr_harness.errors import DataError, NotComparableError, Problem, UsageError
+from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, UsageError
 from ltr_harness.groups import Array, Texts, as_column
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.headroom import Headroom
@@ -106,15 +106,15 @@ def require_means(method: Method, where: str, *, units: bool = True) -> None:
     UsageError.refuse(problems)
 
 
-def common_queries(systems: Sequence[SystemResult]) -> tuple[list[SystemResult], list[str]]:
-    """All systems on the queries that all of them have, and notes of how many each one lost."""
+def common_queries(systems: Sequence[SystemResult]) -> tuple[list[SystemResult], list[Caution]]:
+    """All systems on the queries that all of them have, and cautions of how many each one lost."""
     ids = [set(system.query_ids.tolist()) for system in systems]
     shared = set.intersection(*ids)
     if not shared:
         counts = ", ".join(f"{system.name}: {len(own)}" for system, own in zip(systems, ids, strict=True))
         found = f"no query is common to all ({counts} queries)"
         raise NotComparableError.at("", found, cure="are the ids of one data set?")
-    kept, notes = [], []
+    kept, cautions = [], []
     for system, own in zip(systems, ids, strict=True):
         lost = len(own) - len(shared)
         if lost:
@@ -122,9 +122,10 @@ def common_queries(systems: Sequence[SystemResult]) -> tuple[list[SystemResult],
             # The digest is of all its queries' labels and says nothing about those that remain.
             system = replace(system.take(keep), judgments_fingerprint={})
             of_all = f"{lost:,} of {count_of(len(own), 'query')}"
-            notes.append(f"{system.name}: {of_all} left out, not common to all")
+            text = f"{of_all} left out, not common to all"
+            cautions.append(Caution("queries-left-out", "note", text, place=system.name))
         kept.append(system)
-    return kept, notes
+    return kept, cautions
 
 
 def aligned(systems: Sequence[SystemResult]) -> list[SystemResult]:
@@ -236,8 +237,8 @@ def _query_differences(first: SystemResult, other: SystemResult) -> list[Problem
     return problems
 
 
-def caution_of(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:
-    """The line beside one verdict, or beside a gate at a margin; "" where nothing absent could change it."""
+def absence_text(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:
+    """What absent from these queries could change a verdict, or the pass of a gate at a margin; "" for nothing."""
     method, then = comparison.method, "the verdict changes"
     if margin is not None:
         room, then = abs(pair.difference - margin), "the gate fails"
@@ -285,7 +286,7 @@ def unit_codes(systems: Sequence[SystemResult], unit: str) -> Codes:
     return codes
 
 
-def unit_notes(comparison: Comparison) -> list[str]:
+def unit_cautions(comparison: Comparison) -> list[Caution]:
     """How many units there are, how large, and what belonging together makes of the queries' number."""
     unit, codes = comparison.method.unit, comparison.units
     if unit is None or codes is None:
@@ -304,17 +305,19 @@ def unit_notes(comparison: Comparison) -> list[str]:
         effect = " to ".join(dict.fromkeys((f"{low:.2g}", f"{high:.2g}")))
         meaning = "variances are this multiple of what independent queries would have"
         said += f"; design effect {effect}: {meaning}"
-    notes = [said]
+    cautions = [Caution("query-units", "note", said)]
     freedom = float(np.nanmin(means.freedom)) if not np.isnan(means.freedom).all() else np.inf
     if freedom < FEW and freedom < (sizes.size - 1) / 2:
-        notes.append(
-            f"{unit}: a few units have so many of the queries (the largest {sizes[-1] / codes.size:.0%}) that "
+        text = (
+            f"a few units have so many of the queries (the largest {sizes[-1] / codes.size:.0%}) that "
             f"{sizes.size:,} count as {freedom + 1:.2g}: they generalise poorly to other units, and p-values are less "
             "reliable than they look"
         )
+        cautions.append(Caution("uneven-units", "warning", text, place=unit))
     elif sizes.size < 2 * FEW:
-        notes.append(f"{unit}: {sizes.size} units are few: intervals and p-values hold approximately")
-    return [*notes, left_open] if left_open else notes
+        text = f"{sizes.size} units are few: intervals and p-values hold approximately"
+        cautions.append(Caution("few-units", "warning", text, place=unit))
+    return [*cautions, left_open] if left_open else cautions
 
 
 def unit_texts(values: Array) -> Texts:
@@ -323,7 +326,7 @@ def unit_texts(values: Array) -> Texts:
     return as_column(texts, "unit")
 
 
-def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
+def budget_cautions(records: Mapping[str, Sequence[Record]]) -> list[Caution]:
     """What a reader must know of the budgets; nothing where no model was tuned."""
     tuned = {name: [one.tuning for one in own if one.tuning is not None] for name, own in records.items()}
     tuned = {name: facts for name, facts in tuned.items() if facts}
@@ -339,17 +342,17 @@ def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
         seconds = sum(one.seconds for one in searches)
         said.append(f"{name} by {trials} trials{folds} ({seconds:.0f} s{limit})")
     rest = [name for name in records if name not in tuned]
-    notes = [
-        f"tuned on validation data, before the test queries were scored: {'; '.join(said)}"
-        + (f". Not tuned: {', '.join(rest)}" if rest else "")
-    ]
+    text = f"tuned on validation data, before the test queries were scored: {'; '.join(said)}"
+    text += f". Not tuned: {', '.join(rest)}" if rest else ""
+    cautions = [Caution("tuning-budgets", "note", text)]
     if len({(facts[0].trials, facts[0].minutes) for facts in tuned.values()}) > 1:
         may = "a difference may come from the search, not from the models"
-        notes.append(f"the tuned models had different budgets: {may}")
-    return notes
+        text = f"the tuned models had different budgets: {may}"
+        cautions.append(Caution("other-budgets", "warning", text))
+    return cautions
 
 
-def _weighted_means(comparison: Comparison) -> list[str]:
+def _weighted_means(comparison: Comparison) -> list[Caution]:
     """What the means would be by the queries' weights, which the tests do not use."""
     weights = comparison.system(comparison.baseline).query_attributes.get(WEIGHT)
     if weights is None or weights.dtype.kind not in "iuf" or np.all(weights == weights[0]):
@@ -361,16 +364,25 @@ def _weighted_means(comparison: Comparison) -> list[str]:
         if counted.any():
             said.append(f"{model} {np.average(values[counted], weights=weights[counted]):.4f}")
     more = f" and {len(comparison.models) - 5} more" if len(comparison.models) > 5 else ""
-    return [
+    text = (
         f"the queries have weights; here every query counts once. Weighted, {comparison.primary} is "
         f"{', '.join(said) or 'undefined'}{more}"
-    ]
+    )
+    return [Caution("query-weights", "note", text)]
 
 
-def warnings(comparison: Comparison) -> list[str]:
-    """What makes the numbers less sure than they look, at the primary metric."""
+def one_training(comparison: Comparison) -> list[Caution]:
+    """Return the caution that a trained model of the comparison was trained once, and other seeds are ignored."""
+    rivals = [comparison.paired(model) for model in comparison.models if model != comparison.baseline]
+    once = any(map(comparison.is_of_one_training, rivals))
+    return [Caution(ONE_TRAINING, "warning", ONE_SEED)] if once else []
+
+
+def cautions(comparison: Comparison) -> list[Caution]:
+    """Return what makes the numbers less sure than they look, at the primary metric."""
     metric, method = comparison.primary, comparison.method
-    notes = little_to_gain(comparison.systems, metric) + _weighted_means(comparison) + unit_notes(comparison)
+    found = little_to_gain(comparison.systems, metric)
+    found += _weighted_means(comparison) + unit_cautions(comparison)
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
     once = [  # whose spread over seeds had to be taken from another model
         name
@@ -380,10 +392,8 @@ def warnings(comparison: Comparison) -> list[str]:
         and any(pair.includes_seeds and name in (pair.model, pair.other) for pair in pairs)
     ]
     if once:
-        notes.append(
-            f"{', '.join(once)}: trained with one seed; its spread over seeds is assumed to be that of the models with "
-            "several"
-        )
+        text = "trained with one seed; its spread over seeds is assumed to be that of the models with several"
+        found.append(Caution("assumed-spread", "warning", text, place=", ".join(once)))
     for metric_name in comparison.metrics:
         apart = comparison.pairs_on_other_queries(metric_name)
         if apart:
@@ -396,25 +406,27 @@ def warnings(comparison: Comparison) -> list[str]:
                 else f"{pair.model} none"
                 for pair in apart[:5]
             ]
-            notes.append(
+            text = (
                 f"{metric_name} is undefined for {lacking} depending on "
                 f"the model; each pair is compared over the queries defined for both: {', '.join(said)}"
                 + (f" and {len(apart) - 5} more" if len(apart) > 5 else "")
             )
+            found.append(Caution("other-queries", "warning", text))
     counts_of_flips = [comparison.n_independent_units(pair) for pair in pairs if pair.n]
     n = min(counts_of_flips, default=0)
     if counts_of_flips and 2.0 ** (1 - n) >= method.alpha and method.test in FLIPS:
         what = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"
-        notes.append(
+        text = (
             f"n = {n}: the smallest p-value {what} can give is {2.0 ** (1 - n):g}; "
             "no difference could have been significant"
         )
+        found.append(Caution("few-queries", "warning", text))
     absent: dict[str, list[str]] = {}  # what a rare kind of query, or of training, could change
     for pair in pairs:
         if pair.verdict not in ("not distinguishable", "baseline"):
-            absent.setdefault(caution_of(comparison, pair, len(pairs)), []).append(pair.model)
+            absent.setdefault(absence_text(comparison, pair, len(pairs)), []).append(pair.model)
     for line, models in absent.items():
         if line:
             names = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
-            notes.append(f"{names}: {line}")
-    return notes
+            found.append(Caution("rare-kind", "warning", line, place=names))
+    return found

@@ -11,9 +11,9 @@ import numpy as np
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import comparable
 from ltr_harness.comparison.comparison import Comparison, family_text
-from ltr_harness.comparison.over_time import in_periods, signs_notes
+from ltr_harness.comparison.over_time import in_periods, signs_cautions
 from ltr_harness.comparison.pairs import Contrast, SystemResult, contrast, summarise
-from ltr_harness.errors import NotComparableError, Problem, UsageError
+from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
 from ltr_harness.stats.method import Method, Test
 
 
@@ -95,10 +95,10 @@ def compare(
             "one metric, and one K, that decides",
             f"name it first: metrics={gathered.primaries[:1]!r}",
         )
-    notes = list(gathered.notes)
+    cautions = list(gathered.cautions)
     if common_queries:
         systems, lost = comparable.common_queries(systems)
-        notes += lost
+        cautions += lost
     if metrics:
         names = list(dict.fromkeys(resolve_metric(metric, systems) for metric in metrics))
         primary = names[0]
@@ -107,7 +107,12 @@ def compare(
         names = list(systems[0].values)
         primary = gathered.primaries[0] if gathered.primaries else names[0]
     comparison = compare_systems(
-        systems, names, primary=primary, baseline=baseline or gathered.baseline, method=method, notes=notes
+        systems,
+        names,
+        primary=primary,
+        baseline=baseline or gathered.baseline,
+        method=method,
+        cautions=cautions,
     )
     if not (ledger and gathered.runs):
         return comparison
@@ -123,7 +128,7 @@ def compare_systems(
     primary: str | None = None,
     baseline: str | None = None,
     method: Method | None = None,
-    notes: Sequence[str] = (),
+    cautions: Sequence[Caution] = (),
 ) -> Comparison:
     """The comparison of models by their per-query values: the primary metric is one family, all others are another."""
     method = method or Method()
@@ -170,5 +175,5 @@ def compare_systems(
         units=units,
     )
     decisive = [pair for pair in comparison.pairs if pair.metric == primary]
-    notes = (*notes, *signs_notes(comparison.fold_signs, decisive), *comparable.warnings(comparison))
-    return replace(comparison, notes=notes)
+    found = (*signs_cautions(comparison.fold_signs, decisive), *comparable.cautions(comparison))
+    return replace(comparison, cautions=(*comparable.one_training(comparison), *cautions, *found))

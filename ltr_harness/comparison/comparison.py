@@ -22,7 +22,7 @@ from ltr_harness.comparison.over_time import (
     signs_sentence,
 )
 from ltr_harness.comparison.pairs import Contrast, Letters, Paired, Summary, SystemResult, value_bounds
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import Caution, UsageError, labelled
 from ltr_harness.stats.contributions import Codes, paired_differences
 from ltr_harness.stats.method import Method, Test
 from ltr_harness.wording import count_of, html_table, p_equals, p_text, plural
@@ -39,6 +39,9 @@ _RENAMED = {  # names of the tidy table that would otherwise mean two things
     "ci_high": "difference_ci_high",
 }
 _COUNTS = ("wins", "ties", "losses")
+
+ONE_TRAINING = "one-training"
+"""The kind of the caution that the verdict's sentence repeats."""
 
 
 Outcome = Literal["better", "worse", "equivalent", "no clear winner", "one model", "nothing to compare"]
@@ -68,7 +71,7 @@ class Comparison:
         n_without_relevant: queries without a relevant document, where the inputs tell; else undefined ones.
         n_undefined: metric to the number of queries undefined for at least one model.
         units: (n_queries,) codes of the units that queries belong to; None where every query is its own.
-        notes: caveats: replicates left out, warnings about small or lopsided samples …
+        cautions: replicates left out, small or lopsided samples, trainings that were not repeated …
     """
 
     systems: tuple[SystemResult, ...]
@@ -82,7 +85,7 @@ class Comparison:
     n_queries: int
     n_without_relevant: int
     n_undefined: Mapping[str, int]
-    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     units: Codes | None = None
 
     @property
@@ -275,13 +278,12 @@ class Comparison:
             return ""
         return f" ({self.method.percent} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
 
-    @cached_property
-    def cautions(self) -> tuple[str, ...]:
-        """Caveats that can change the answer, one sentence each: trainings that were not repeated, then the notes."""
-        one_seed = any(self._of_one_training(self.paired(m)) for m in self.models if m != self.baseline)
-        return (*([_ONE_SEED] if one_seed else []), *self.notes)
+    @property
+    def _beside_the_verdict(self) -> list[Caution]:
+        """The cautions that its sentence lacks."""
+        return [caution for caution in self.cautions if caution.kind != ONE_TRAINING]
 
-    def _of_one_training(self, pair: Paired) -> bool:
+    def is_of_one_training(self, pair: Paired) -> bool:
         """Whether a side was trained, and the other seeds that there could be are ignored."""
         return not pair.includes_seeds and any(self.system(name).seeded for name in (pair.model, pair.other))
 
@@ -341,7 +343,9 @@ class Comparison:
         return pd.DataFrame(rows).astype(kinds)
 
     def __repr__(self) -> str:
-        return "\n".join([self.verdict, *(f"note: {note}" for note in self.notes)])
+        return "\n".join(
+            [self.verdict, *(f"note: {labelled(caution)}" for caution in self._beside_the_verdict)]
+        )
 
     def _repr_html_(self) -> str:
         percent = f"{self.method.percent} % interval"
@@ -361,7 +365,8 @@ class Comparison:
                 [*cells, f"{pair.difference:+.4f}", ends, p_text(pair.p_corrected), tally, pair.verdict]
             )
         about = "; ".join(filter(None, (self.method.describe(), self.family)))
-        lines = [f"<p>{escape(text)}</p>" for text in (about, *(f"Note: {note}" for note in self.notes))]
+        said = (about, *(f"Note: {labelled(caution)}" for caution in self._beside_the_verdict))
+        lines = [f"<p>{escape(text)}</p>" for text in said]
         return "".join((f"<p><strong>{escape(self.verdict)}</strong></p>", html_table(head, rows), *lines))
 
     def _metric(self, metric: str | None) -> str:
@@ -437,10 +442,10 @@ def _size(comparison: Comparison, pair: Paired) -> str:
     if family > 1:
         text += f" jointly over {family} comparisons"
     text += f"){_over(comparison, pair.n)}"
-    return f"{text} {_ONE_SEED}" if comparison._of_one_training(pair) else text
+    return f"{text} {ONE_SEED}" if comparison.is_of_one_training(pair) else text
 
 
-_ONE_SEED = "Trained with one seed: this is about these trained models, not about the methods."
+ONE_SEED = "Trained with one seed: this is about these trained models, not about the methods."
 
 
 def _over(comparison: Comparison, n: int) -> str:

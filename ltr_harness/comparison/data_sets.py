@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from ltr_harness.comparison.comparable import require_means
-from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
 from ltr_harness.comparison.pairs import Contrast, Difference, differences_of, over_seeds
-from ltr_harness.errors import NotComparableError, Problem, UsageError
+from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum
 from ltr_harness.stats.families import outcomes, rare_kind
 from ltr_harness.stats.method import Method
@@ -48,7 +48,7 @@ class AcrossDataSets:
         n_queries: of each.
         models: best average first.
         method: in words.
-        notes: what these queries cannot show of the average, and those of the single comparisons.
+        cautions: what these queries cannot show of the average, and those of the single comparisons.
     """
 
     metric: str
@@ -58,7 +58,7 @@ class AcrossDataSets:
     n_queries: tuple[int, ...]
     models: tuple[AcrossModel, ...]
     method: str
-    notes: tuple[str, ...]
+    cautions: tuple[Caution, ...]
 
     def lines(self) -> list[str]:
         """One sentence for each model, and one for those that may be best."""
@@ -134,7 +134,7 @@ def across_data_sets(
         if difference.verdict in _WORDS:
             room = abs(difference.difference)
             line = rare_kind(independent[model], room, width, first.method, family=len(average))
-            rare += [f"{model} on average: {line}"] if line else []
+            rare += [Caution("rare-kind", "warning", line, place=f"{model} on average")] if line else []
     # first and last rank of each model by the average, in the family of all pairs
     above, below, closest = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0), np.inf
     for pair, difference in zip(pairs, _average(cells, w, higher, first.method, len(pairs)), strict=True):
@@ -146,7 +146,7 @@ def across_data_sets(
     if np.isfinite(closest):
         fewest = min(independent.values())
         line = rare_kind(fewest, closest, width, first.method, "ranks change", len(pairs))
-        rare += [f"ranks on average: {line}"] if line else []
+        rare += [Caution("rare-kind", "warning", line, place="ranks on average")] if line else []
     rows = []
     for model in first.models:
         means = tuple(one.summary(model).mean for one in each)
@@ -165,8 +165,16 @@ def across_data_sets(
         n_queries=tuple(one.n_queries for one in each),
         models=tuple(rows),
         method=f"{first.method.test_text} within data sets, {first.method.percent} % intervals",
-        notes=(*rare, *(f"{name}: {note}" for name, one in comparisons.items() for note in one.notes)),
+        cautions=(*rare, *_of_each(comparisons)),
     )
+
+
+def _of_each(comparisons: Mapping[str, Comparison]) -> Iterator[Caution]:
+    """The cautions of the single comparisons, but for the one that is about their verdicts' sentences."""
+    for name, comparison in comparisons.items():
+        for one in comparison.cautions:
+            if one.kind != ONE_TRAINING:
+                yield replace(one, place=f"{name}: {one.place}" if one.place else name)
 
 
 def _check(comparisons: Mapping[str, Comparison]) -> None:

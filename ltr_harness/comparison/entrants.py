@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.comparable import budget_notes
+from ltr_harness.comparison.comparable import budget_cautions
 from ltr_harness.comparison.pairs import SystemResult, text_ids
-from ltr_harness.errors import NotComparableError, Problem, all_of
+from ltr_harness.errors import Caution, NotComparableError, Problem, all_of
 from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.runs import Run
@@ -72,16 +72,23 @@ def each_once(system: SystemResult) -> SystemResult:
     return replace(kept, values=values)
 
 
-def distinct_replicates(system: SystemResult) -> tuple[SystemResult, list[str]]:
-    """Replicates that are identical to the bit carry one piece of information: they count once, which notes say."""
+def distinct_replicates(system: SystemResult) -> tuple[SystemResult, list[Caution]]:
+    """Replicates that are identical to the bit carry one piece of information: they count once, as cautions say."""
     kept: dict[bytes, list[int]] = {}
     for row in range(len(system.replicates)):
         content = b"".join(rows[row].tobytes() for rows in system.values.values())
         kept.setdefault(content, []).append(row)
     if len(kept) == len(system.replicates):
         return system, []
-    alike = [", ".join(system.replicates[row] for row in same) for same in kept.values() if len(same) > 1]
-    notes = [f"{system.name}: seeds {seeds} gave identical values and count once" for seeds in alike]
+    alike = [
+        f"seeds {', '.join(system.replicates[row] for row in same)}"
+        for same in kept.values()
+        if len(same) > 1
+    ]
+    cautions = [
+        Caution("seeds-repeated", "note", f"{seeds} gave identical values and count once", place=system.name)
+        for seeds in alike
+    ]
     first = [same[0] for same in kept.values()]
     distinct = replace(
         system,
@@ -90,11 +97,11 @@ def distinct_replicates(system: SystemResult) -> tuple[SystemResult, list[str]]:
         deterministic=system.deterministic or len(first) == 1,
         seeded=system.seeded and len(first) > 1,
     )
-    return distinct, notes
+    return distinct, cautions
 
 
-def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str], list[str]]:
-    """The models behind the runs in order of appearance, the runs' distinct primary metrics, and notes."""
+def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str], list[Caution]]:
+    """The models behind the runs in order of appearance, the runs' distinct primary metrics, and cautions."""
     by_model: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         by_model[run.record.experiment, run.record.model].append(run)
@@ -121,7 +128,7 @@ def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str
             )
     tests = {experiment: dict(sorted(own.items())) for experiment, own in sets.items()}
     called = {experiment: names_of_queries(own) for experiment, own in tests.items()}
-    notes, prefix = [], False
+    cautions, prefix = [], False
     for experiment, by_fold in tests.items():
         queries = [
             (called[experiment][fold], query) for fold, test in by_fold.items() for query in test.facts
@@ -130,10 +137,11 @@ def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str
         # whether some id names different queries in several folds of an experiment
         prefix = prefix or len({query for _, query in distinct}) < len(distinct)
         if len(distinct) < len(queries):
-            notes.append(
+            text = (
                 f"the folds test {count_of(len(distinct), 'query')} {len(queries):,} times: each query counts once, "
                 "with its mean over the folds that test it"
             )
+            cautions.append(Caution("queries-repeated", "note", text))
     fold_names = called if prefix else {}
     pooled = all_of(
         [
@@ -145,15 +153,16 @@ def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str
         NotComparableError,
     )
     systems = [system for system, _ in pooled if system is not None]
-    notes += [note for _, its in pooled for note in its]
+    cautions += [caution for _, its in pooled for caution in its]
     if not systems:
-        NotComparableError.refuse(Problem("", "no model has a complete run", cure=note) for note in notes)
+        found = "no model has a complete run"
+        NotComparableError.refuse(Problem("", found, cure=str(caution)) for caution in cautions)
     finished = {
         names[key]: [run.record for run in own if run.record.status == "complete"]
         for key, own in by_model.items()
     }
-    notes += budget_notes({name: records for name, records in finished.items() if records})
-    return systems, list(dict.fromkeys(run.record.primary for run in runs)), notes
+    cautions += budget_cautions({name: records for name, records in finished.items() if records})
+    return systems, list(dict.fromkeys(run.record.primary for run in runs)), cautions
 
 
 def configuration(record: Record) -> Mapping[str, Any]:
@@ -178,21 +187,23 @@ def _pooled(
     folds: Sequence[str],  # of the experiment, as are the seeds
     seeds: set[int],
     fold_names: Mapping[str, str],  # stand before the ids of a fold's queries; empty where ids are enough
-) -> tuple[SystemResult | None, list[str]]:
-    """The runs of one model as one system, or None where nothing complete remains; notes say why."""
-    notes, problems = [], []
+) -> tuple[SystemResult | None, list[Caution]]:
+    """The runs of one model as one system, or None where nothing complete remains; cautions say why."""
+    cautions, problems = list[Caution](), []
     complete: dict[int, dict[str, Run]] = defaultdict(dict)
     for run in runs:
         record = run.record
         if record.status == "failed":
-            notes.append(f"{name}: {_where(record)} failed: {record.error or 'no reason given'}")
+            text = f"{_where(record)} failed: {record.error or 'no reason given'}"
+            cautions.append(Caution("run-failed", "warning", text, place=name))
             continue
         known = complete[record.seed].setdefault(record.fold, run)
         if known is run:
             continue
         first = known.record
         if (first.identity, first.evaluation_identity) == (record.identity, record.evaluation_identity):
-            notes.append(f"{name}: {_where(record)} was given twice and counts once")
+            text = f"{_where(record)} was given twice and counts once"
+            cautions.append(Caution("run-repeated", "note", text, place=name))
         else:
             found = (
                 f"two different runs of {_where(record)} (identities {first.identity} and {record.identity})"
@@ -215,20 +226,24 @@ def _pooled(
     for seed in sorted(complete):
         without = [fold for fold in folds if fold not in complete[seed]]
         if without:
-            notes.append(f"{name}: seed {seed} is left out: no run for fold {', '.join(without)}")
+            text = f"seed {seed} is left out: no run for fold {', '.join(without)}"
+            cautions.append(Caution("seed-left-out", "warning", text, place=name))
         else:
             replicates[seed] = [complete[seed][fold] for fold in folds]
     if not replicates:
-        return None, [*notes, f"{name} is left out: it has no run for every fold"]
+        text = f"{name} is left out: it has no run for every fold"
+        return None, [*cautions, Caution("model-left-out", "warning", text)]
     if deterministic and len(replicates) > 1:
-        notes.append(f"{name} is deterministic: its {count_of(len(replicates), 'run')} count once")
+        text = f"{name} is deterministic: its {count_of(len(replicates), 'run')} count once"
+        cautions.append(Caution("seeds-repeated", "note", text))
         replicates = {min(replicates): replicates[min(replicates)]}
     missing = sorted(seeds - replicates.keys())
     if missing and not deterministic:
         have, lacking = (", ".join(map(str, numbers)) for numbers in (sorted(replicates), missing))
-        notes.append(f"{name} is compared over seeds {have}; seed {lacking} of other models is missing")
+        text = f"{name} is compared over seeds {have}; seed {lacking} of other models is missing"
+        cautions.append(Caution("seeds-missing", "warning", text))
     system, alike = distinct_replicates(_stacked(name, replicates, folds, fold_names, deterministic))
-    return each_once(system), notes + alike
+    return each_once(system), cautions + alike
 
 
 def _stacked(

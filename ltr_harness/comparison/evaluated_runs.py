@@ -7,12 +7,12 @@ from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ltr_harness.errors import UsageError, all_of
+from ltr_harness.errors import Caution, UsageError, all_of
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.files import bare_name
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce
-from ltr_harness.metrics.core.grammar import as_list, whose, with_tool
+from ltr_harness.metrics.core.grammar import as_list, other_name, whose
 from ltr_harness.wording import html_table, plain_number, text_table
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ class EvaluatedRuns(dict[str, Evaluation]):
 
     Attributes:
         recognised: one line for the judgments and for each run: what it was taken for, and how much it holds.
-        notes: queries that were left out, ranks that contradict scores, a scale taken from the labels.
+        cautions: queries that were left out, ranks that contradict scores, a scale taken from the labels.
     """
 
     def __init__(
-        self, evaluations: Mapping[str, Evaluation], recognised: Sequence[str], notes: Sequence[str]
+        self, evaluations: Mapping[str, Evaluation], recognised: Sequence[str], cautions: Sequence[Caution]
     ) -> None:
         super().__init__(evaluations)
         self.recognised = tuple(recognised)
-        self.notes = tuple(notes)
+        self.cautions = tuple(cautions)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class EvaluatedRuns(dict[str, Evaluation]):
 
     @property
     def _said(self) -> list[str]:
-        return [*self.recognised, *(f"note: {note}" for note in self.notes)]
+        return [*self.recognised, *(f"note: {caution}" for caution in self.cautions)]
 
     def __repr__(self) -> str:
         return "\n".join([*text_table(*self._table(), left=[0]), *self._said])
@@ -132,12 +132,12 @@ def evaluate_runs(
     names = next(chosen for chosen in candidates if len(set(chosen)) == len(read))
     rankings: dict[str, TrecRun] = dict(zip(names, read, strict=True))
     grade = max_grade if max_grade is not None else max(float(judged.grades.max()), 1.0)
-    scaled, notes = [metric.with_max_grade(grade) for metric in asked], list(map(str, judged.cautions))
+    scaled, cautions = [metric.with_max_grade(grade) for metric in asked], list(judged.cautions)
     if max_grade is None and scaled != asked:
-        top = f"max_grade is {plain_number(grade)}, the largest grade of {judged.path}; max_grade=… sets it"
-        notes = [top, *notes]
-    notes += [
-        f"{with_tool(text)} is {metric}"
+        top = f"max_grade is {plain_number(grade)}, the largest grade of {judged.path}"
+        cautions.insert(0, Caution("max-grade", "note", top, "max_grade=… sets it"))
+    cautions += [
+        other_name(text, metric)
         for text, metric in zip(given, scaled, strict=True)
         if isinstance(text, str) and whose(text) is not None
     ]
@@ -145,9 +145,9 @@ def evaluate_runs(
     evaluations: dict[str, Evaluation] = {}
     for name, run in rankings.items():
         joined = join(judged, run, complete=all_queries, judged_only=judged_only, depth=depth)
-        notes += map(str, joined.cautions)
+        cautions += joined.cautions
         evaluations[name] = evaluate_bound(
             BoundOnce(scaled, joined.judgments), joined.scores, asked, joined.retrieved, fingerprint
         )
-    notes += map(str, next(iter(evaluations.values())).cautions)
-    return EvaluatedRuns(evaluations, recognised(judged, rankings), notes)
+    cautions += next(iter(evaluations.values())).cautions
+    return EvaluatedRuns(evaluations, recognised(judged, rankings), cautions)

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.comparable import FOREIGN, caution_of
+from ltr_harness.comparison.comparable import FOREIGN, absence_text
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.inputs import resolve_metric
-from ltr_harness.errors import MetricError, UsageError
+from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.wording import p_equals
 
@@ -56,17 +56,17 @@ class Gate:
         lines = [self._failure(comparison, name, model) for model in self._models(comparison)]
         return [line for line in lines if line]
 
-    def cautions(self, comparison: Comparison) -> list[str]:
-        """One line for each model that passes although a rare kind of query could make it fail."""
+    def cautions(self, comparison: Comparison) -> list[Caution]:
+        """Return one for each model that passes although a rare kind of query could make it fail."""
         if self.limit is not None or self.significant or self.failures(comparison):
             return []  # what passes unless something is shown shows nothing that could be turned
         name = resolve_metric(self.metric, comparison.systems)
-        lines = []
+        cautions = []
         for model in self._models(comparison):
             pair = comparison.paired(model, name)
-            line = caution_of(comparison, pair, len(comparison.models) - 1, margin=self.margin or 0.0)
-            lines += [f"{model}: {line}"] if line else []
-        return lines
+            text = absence_text(comparison, pair, len(comparison.models) - 1, margin=self.margin or 0.0)
+            cautions += [Caution("rare-kind", "warning", text, place=model)] if text else []
+        return cautions
 
     def _models(self, comparison: Comparison) -> Sequence[str]:
         place = f"gate {self.text!r}"

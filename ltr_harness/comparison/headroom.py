@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.errors import Caution
+from ltr_harness.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom
 from ltr_harness.stats.contributions import Codes, Contributions
 from ltr_harness.stats.families import mean_intervals
@@ -70,11 +72,15 @@ def shares_sentence(headroom: Iterable[ModelHeadroom]) -> str:
     return f"Of what can be gained: {', '.join(said)}." if said else ""
 
 
-def little_to_gain(systems: Sequence[SystemResult], metric: str) -> list[str]:
-    """Models whose candidates leave order little to decide."""
+def little_to_gain(systems: Sequence[SystemResult], metric: str) -> list[Caution]:
+    """Return a caution for models whose candidates leave order little to decide."""
     found = [(one.name, Headroom.of_columns(metric, one.query_attributes)) for one in systems]
     models = _by_line((name, "" if one is None else one.little_to_gain(metric)) for name, one in found)
-    return [line if len(models) == 1 else f"{names}: {line}" for line, names in models.items() if line]
+    return [
+        Caution(LITTLE_TO_GAIN, "warning", line, place="" if len(models) == 1 else names)
+        for line, names in models.items()
+        if line
+    ]
 
 
 def _by_line(said: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from ltr_harness.comparison.evaluated_runs import EvaluatedRuns
 from ltr_harness.comparison.mteb import from_results, results_in
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
-from ltr_harness.errors import DataError, MetricError, UsageError
+from ltr_harness.errors import Caution, DataError, MetricError, UsageError
 from ltr_harness.evaluation import Evaluation
 from ltr_harness.logs.columns import collected
 from ltr_harness.metrics.core.grammar import MetricName, parse_metric
@@ -32,7 +32,7 @@ class Gathered:
     systems: list[SystemResult] = field(default_factory=list)  # the models, in the order given
     primaries: list[str] = field(default_factory=list)  # that runs and saved comparisons declare, each once
     baseline: str | None = None  # of the first saved comparison, if there is one
-    notes: list[str] = field(default_factory=list)  # what was left out or merged on the way
+    cautions: list[Caution] = field(default_factory=list)  # what was left out or merged on the way
     runs: list[Run] = field(default_factory=list)  # those among the inputs, whole or of experiments
 
 
@@ -56,10 +56,11 @@ def gather(
             position.append((name, lambda: value.systems))
             saved.append(value)
         elif isinstance(value, str | Path):
-            for item, label in _from_path(here(value), gathered.notes):
+            for item, label in _from_path(here(value), gathered.cautions):
                 add(item, name if given else label, given)
         elif isinstance(value, EvaluatedRuns):
-            gathered.notes += [*value.recognised, *value.notes]
+            gathered.cautions += [Caution("recognised-form", "note", line) for line in value.recognised]
+            gathered.cautions += value.cautions
             rankings = [SystemResult.of(name, [one], None, primary) for name, one in value.items()]
             position.append(("", lambda: rankings))
         elif isinstance(value, Mapping):
@@ -72,7 +73,7 @@ def gather(
             runs.append(value)
         elif hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "__arrow_c_stream__")):
             tables.append(name)
-            position.append(("", lambda: [from_table(value, name, convention, gathered.notes, unit)]))
+            position.append(("", lambda: [from_table(value, name, convention, gathered.cautions, unit)]))
         elif _is_evaluation(value):
             position.append(("", lambda: [_from_evaluations([value], name, primary)]))
         elif isinstance(value, Sequence) and value and all(map(_is_evaluation, value)):
@@ -84,9 +85,9 @@ def gather(
             raise UsageError(f"cannot compare {type(value).__name__!r} {name}; expected {_ACCEPTED}")
 
     def pooled() -> list[SystemResult]:
-        systems, primaries, notes = systems_from_runs(runs)
+        systems, primaries, cautions = systems_from_runs(runs)
         gathered.primaries += primaries
-        gathered.notes += notes
+        gathered.cautions += cautions
         return systems
 
     for number, value in enumerate(inputs, start=1):
@@ -119,13 +120,14 @@ def _take(
             clash = label and names.count(system.name) > 1
             name = f"{label}/{system.name}" if clash else system.name
             own, alike = distinct_replicates(system)
-            gathered.notes += alike
+            gathered.cautions += alike
             kept.append(replace(own, name=name, source=source if label else system.source))
             if saved and gathered.baseline is None and system is first:
                 gathered.baseline = name
         gathered.systems += kept
         if label and len(groups) > 1:
-            gathered.notes.append(f"{', '.join(one.name for one in kept)}: {source}")
+            models = ", ".join(one.name for one in kept)
+            gathered.cautions.append(Caution("saved-comparison", "note", source, place=models))
 
 
 def resolve_metric(metric: Any, systems: Sequence[SystemResult]) -> str:
@@ -159,7 +161,7 @@ def _is_evaluation(value: Any) -> bool:
     return hasattr(value, "query_ids") and hasattr(value, "directions") and hasattr(value, "metrics")
 
 
-def _from_path(path: Path, notes: list[str]) -> list[tuple[Any, str]]:
+def _from_path(path: Path, cautions: list[Caution]) -> list[tuple[Any, str]]:
     """Runs of a run folder or of all in a folder; a saved comparison; a table of per-query values; MTEB's results."""
     if path.is_dir():
         if runs := find_runs(path):
@@ -167,8 +169,8 @@ def _from_path(path: Path, notes: list[str]) -> list[tuple[Any, str]]:
         if saved_at(path) is not None:
             return [(read_saved(path / FILE), label_of(path))]
         if files := results_in(path):
-            system, note = from_results(files)
-            notes.append(note)
+            system, caution = from_results(files)
+            cautions.append(caution)
             return [(system, system.name)]
         raise DataError.at(path, "contains no run", "a run folder (with record.json), or a folder of them")
     if not path.is_file():

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.errors import DataError
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.files import stored_file
 from ltr_harness.runs.record import Record
 from ltr_harness.stats.contributions import Contributions
@@ -62,7 +62,7 @@ class Look:
 def counted(comparison: Comparison, runs: Sequence[Any]) -> Comparison:
     """The comparison of stored runs, written down beside their experiments.
 
-    From the tenth on with a note: what the best of so many equal models gains by chance.
+    From the tenth on with a caution: what the best of so many equal models gains by chance.
     """
     paths = [run.path for run in runs if hasattr(run, "path")]
     look = Look.of([run.record for run in runs if run.record.status == "complete"], comparison.primary)
@@ -74,13 +74,13 @@ def counted(comparison: Comparison, runs: Sequence[Any]) -> Comparison:
     rivals = [model for model in comparison.models if model != comparison.baseline]
     d = np.column_stack([comparison.query_differences(model) for model in rivals])
     gain = expected_gain(float(np.median(Contributions.of(d, comparison.units).error)), looks.models)
-    note = f"these {count_of(comparison.n_queries, 'query')} have decided {count_of(looks.comparisons, 'comparison')}"
+    text = f"these {count_of(comparison.n_queries, 'query')} have decided {count_of(looks.comparisons, 'comparison')}"
     if math.isfinite(gain):
-        note += (
+        text += (
             f"; the best of {looks.models:,} equal models would look better by about {gain:.2g} at "
             f"{comparison.primary}: confirm on queries that decided nothing yet"
         )
-    return replace(comparison, notes=(*comparison.notes, note))
+    return replace(comparison, cautions=(*comparison.cautions, Caution("many-looks", "warning", text)))
 
 
 def count_look(folder: Path, look: Look) -> Looks:

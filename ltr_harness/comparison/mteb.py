@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.pairs import SystemResult
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of, shortened
 
@@ -51,8 +51,8 @@ def results_in(folder: Path) -> list[Path]:
     return sorted(file for one in revisions for file in one.glob("*.json") if file.name != _META)
 
 
-def from_results(files: Sequence[Path]) -> tuple[SystemResult, str]:
-    """The model, with the main score of each task, the mean over splits and subsets as MTEB has it; and a note."""
+def from_results(files: Sequence[Path]) -> tuple[SystemResult, Caution]:
+    """The model, with the main score of each task, the mean over splits and subsets as MTEB has it; and a caution."""
     problems, scores = [], {}
     folder = files[0].parent
     for file in files:
@@ -69,6 +69,7 @@ def from_results(files: Sequence[Path]) -> tuple[SystemResult, str]:
     except (ValueError, OSError) as problem:
         problems.append(Problem(str(folder / _META), f"is not a model of MTEB: {problem}", "its name"))
     DataError.refuse(problems)
-    note = f"{name}: main_score of {count_of(len(scores), 'task')} of MTEB; each stands for a query below"
+    text = f"main_score of {count_of(len(scores), 'task')} of MTEB; each stands for a query below"
     values = {_SCORE: np.array([[*scores.values()]])}
-    return SystemResult(name, np.array([*scores]), values, ("1",), {_SCORE: True}), note
+    system = SystemResult(name, np.array([*scores]), values, ("1",), {_SCORE: True})
+    return system, Caution("tasks-as-queries", "note", text, place=name)

@@ -16,7 +16,7 @@ from pydantic import AliasPath, BaseModel, Field
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.inputs import gather
-from ltr_harness.errors import DataError, MetricError, Problem, UsageError, all_of
+from ltr_harness.errors import Caution, DataError, MetricError, Problem, UsageError, all_of
 from ltr_harness.logs.columns import category_of, is_numeric, numbers_of, texts_of
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import parse_metric
@@ -88,7 +88,7 @@ class OnlineAgreement:
     metrics: tuple[MetricOnline, ...]
     pairs: tuple[MetricPair, ...]  # with simultaneous intervals
     verdict: str
-    notes: tuple[str, ...]
+    cautions: tuple[Caution, ...]
 
     def __str__(self) -> str:
         return self.verdict
@@ -180,8 +180,9 @@ def agreement(
     judged = tuple(
         _metric(name, measured[name], online[0], found[name], confidence, name in above) for name in order
     )
-    live, notes = (tuple(online[0].tolist()), tuple(online[1].tolist())), tuple(_notes(judged, tested_if))
-    unsaid = OnlineAgreement(names, *live, confidence, judged, pairs, "", notes)
+    live = tuple(online[0].tolist()), tuple(online[1].tolist())
+    cautions = tuple(_cautions(judged, tested_if))
+    unsaid = OnlineAgreement(names, *live, confidence, judged, pairs, "", cautions)
     return replace(unsaid, verdict=_verdict(unsaid))
 
 
@@ -249,27 +250,31 @@ def _verdict(found: OnlineAgreement) -> str:
     return text + (f" Whether {best} predicts it better than {', '.join(rest)} is open." if rest else "")
 
 
-def _notes(judged: Sequence[MetricOnline], tested_if: str | None) -> Iterator[str]:
+def _cautions(judged: Sequence[MetricOnline], tested_if: str | None) -> Iterator[Caution]:
     n = len(judged[0].offline)
     for one in judged:
         if one.correlation is None:
-            yield (
-                f"{one.metric}: {count_of(n, 'experiment')} with these standard errors leave the correlation of true "
-                "effects open; no number is given that depends on it"
+            text = (
+                f"{count_of(n, 'experiment')} with these standard errors leave the correlation of true effects open; "
+                "no number is given that depends on it"
             )
+            yield Caution("open-correlation", "warning", text, place=one.metric)
         if tested_if is None and min(one.offline) > 0:
-            yield (
-                f"{one.metric}: every experiment was better offline, as if winners alone were tested. Their errors are "
-                f"above 0 on average, and only a correlation among winners is given; --tested-if '{one.metric} > 0' "
-                "corrects for that rule"
+            text = (
+                "every experiment was better offline, as if winners alone were tested. Their errors are above 0 on "
+                "average, and only a correlation among winners is given"
             )
+            cure = f"--tested-if '{one.metric} > 0' corrects for that rule"
+            yield Caution("winners-alone", "warning", text, cure, one.metric)
     if tested_if is None:
-        yield "The numbers are of ideas like those that were tested."
+        yield Caution("tested-ideas", "note", "the numbers are of ideas like those that were tested")
         return
     rule = next(one.metric for one in judged if one.corrected)
-    yield f"{rule}: corrected for tests of experiments with {tested_if} alone"
+    text = f"corrected for tests of experiments with {tested_if} alone"
+    yield Caution("corrected-selection", "note", text, place=rule)
     if names := ", ".join(one.metric for one in judged if not one.corrected):
-        yield f"{names}: not corrected for that rule; the numbers are of tested experiments"
+        text = "not corrected for that rule; the numbers are of tested experiments"
+        yield Caution("uncorrected-selection", "warning", text, place=names)
 
 
 def _past(

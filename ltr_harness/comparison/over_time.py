@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.comparison.pairs import SMALLEST, Paired, SystemResult, value_bounds
+from ltr_harness.errors import Caution
 from ltr_harness.stats.contributions import TIE, Codes, Contributions, Floats, paired_differences
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
@@ -20,7 +21,7 @@ _FEW = 3  # distinct periods from which on there is a course over time
 _MOST = 40  # months on an axis
 _LONGER = {1: "month", 3: "quarter", 12: "year"}
 _NAMED = 5  # models in a sentence
-_MANY = 1 / 3  # the share of folds with another sign from which on a verdict has a note
+_MANY = 1 / 3  # the share of folds with another sign from which on a verdict has a caution
 FEWEST = 10  # units that are left at least where periods are joined
 ENOUGH = 50  # periods that show how alike neighbours are; measured, see docs/promises.md
 _ALIKE = 0.5  # standard errors
@@ -136,12 +137,16 @@ def signs_sentence(signs: Sequence[FoldSigns]) -> str:
     return f"The sign of the difference agrees in {first} folds{named if others else ''}{more}."
 
 
-def signs_notes(signs: Sequence[FoldSigns], pairs: Sequence[Paired]) -> list[str]:
-    """Cautions beside verdicts that many folds do not share; `pairs` are those of the primary metric."""
+def signs_cautions(signs: Sequence[FoldSigns], pairs: Sequence[Paired]) -> list[Caution]:
+    """Return a caution for each verdict that many folds do not share; `pairs` are those of the primary metric."""
     verdicts = {pair.model: pair.verdict for pair in pairs if pair.verdict in ("better", "worse")}
     return [
-        f"{one.model} is {verdicts[one.model]} over all folds together, and the sign does not agree in "
-        f"{one.folds - one.agreeing} of {one.folds} of them: the next one may differ, too"
+        Caution(
+            "signs-differ",
+            "warning",
+            f"{one.model} is {verdicts[one.model]} over all folds together, and the sign does not agree in "
+            f"{one.folds - one.agreeing} of {one.folds} of them: the next one may differ, too",
+        )
         for one in signs
         if one.model in verdicts and one.folds - one.agreeing >= _MANY * one.folds
     ]
@@ -185,11 +190,11 @@ def neighbours(
     unit: str,
     values: Floats,  # (n_queries, m), what is compared
     units: Codes,  # (n_queries,)
-) -> tuple[str, str]:
-    """How alike neighbouring periods are where some were joined, and what that leaves open; "" if nothing is said."""
+) -> tuple[str, Caution | None]:
+    """How alike neighbouring periods are where some were joined, "" else; and a caution of what that leaves open."""
     made, days = period_in(unit), days_of_queries(systems)
     if made is None or days is None:
-        return "", ""
+        return "", None
     period, number = made
     every, left = Contributions.of(values, _codes(periods_of(days, period))), Contributions.of(values, units)
     r = autocorrelation(every)
@@ -197,16 +202,19 @@ def neighbours(
     return said * (number is not None and r > 0), left_open(every, left, period, unit)
 
 
-def left_open(every: Contributions, left: Contributions, period: str, unit: str) -> str:
+def left_open(every: Contributions, left: Contributions, period: str, unit: str) -> Caution | None:
     """What makes intervals too narrow: neighbouring units `left` that are alike, or too few periods to show it."""
     n = len(every.sums)
     if alike(left):
-        found = f"neighbours {'still ' * (len(left.sums) < n)}have an autocorrelation of {autocorrelation(left):.2f}"
-        return f"{unit}: {found}: intervals are likely too narrow; a longer test span or longer periods help"
+        still = "still " * (len(left.sums) < n)
+        found = f"neighbours {still}have an autocorrelation of {autocorrelation(left):.2f}"
+        text, cure = f"{found}: intervals are likely too narrow", "a longer test span or longer periods help"
+        return Caution("periods-correlate", "warning", text, cure, unit)
     if n < ENOUGH:
         found = f"{n} are too few to show how much neighbouring {plural(period, 2)} are alike"
-        return f"{period}: {found}: intervals may be too narrow; a longer test span tells"
-    return ""
+        text, cure = f"{found}: intervals may be too narrow", "a longer test span tells"
+        return Caution("few-periods", "warning", text, cure, period)
+    return None
 
 
 def days_of_queries(systems: Sequence[SystemResult]) -> Days | None:

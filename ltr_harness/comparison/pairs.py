@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ltr_harness.errors import MetricError
+from ltr_harness.errors import Caution, MetricError
 from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import Array, Floats, Ints, Texts, as_column
 from ltr_harness.metrics import parse_metric
@@ -379,7 +379,8 @@ class Letters:
     # model to its letters, best mean first; () where nothing could be tested
     groups: Mapping[str, tuple[str, ...]]
     n: int  # queries with a value for every model; a block must be whole
-    note: str = ""  # what these queries may lack that would give two models of different letters a common one
+    # what these queries may lack that would give two models of different letters a common one
+    cautions: tuple[Caution, ...] = ()
 
 
 def letters(
@@ -409,14 +410,15 @@ def letters(
     alike[one, other] = alike[other, one] = ~apart
     names = [models[at] for at in order.tolist()]
     closest = min(np.flatnonzero(apart).tolist(), key=lambda pair: abs(sample.mean[pair]), default=None)
-    note = ""
+    cautions = list[Caution]()
     if closest is not None:
         said = rare_kind(
             int(sample.units[closest]), abs(float(sample.mean[closest])), float(ranges[closest]), family,
             "they share a letter", len(one),
         )  # fmt: skip
-        note = said and f"{names[one[closest]]} and {names[other[closest]]}: {said}"
-    return Letters(dict(zip(names, _shared(alike.tolist()), strict=True)), len(whole), note)
+        both = f"{names[one[closest]]} and {names[other[closest]]}"
+        cautions += [Caution("rare-kind", "warning", said, place=both)] if said else []
+    return Letters(dict(zip(names, _shared(alike.tolist()), strict=True)), len(whole), tuple(cautions))
 
 
 def _shared(alike: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import chdtri, ndtri, stdtrit
 
-from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.errors import UsageError
+from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
+from ltr_harness.errors import Caution, UsageError
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.reference import unhall
@@ -276,7 +276,7 @@ class PowerPlan:
     plans: tuple[ModelPlan, ...]  # one for each model
     draw: str = "query"  # what chance draws as a whole, such as "unit in each arm"
     unit: str | None = None  # the attribute whose values are drawn instead, such as "user_id"
-    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
 
     def said(self, plan: ModelPlan, need: Need) -> str:
         """One sentence: what finds the difference with one probability."""
@@ -315,7 +315,8 @@ def plan_power(
 ) -> PowerPlan:
     """How many queries and seeds it takes to find a difference, by a comparison's own spread and test.
 
-    Notes are what the plan does not know, and what else is needed where the draws at hand hardly tell the spread.
+    Its cautions are what the plan does not know, and what else is needed where the draws at hand hardly tell the
+    spread.
 
     Args:
         comparison: of models like those that will be compared.
@@ -330,7 +331,7 @@ def plan_power(
     family = models or len(comparison.models) - 1
     level = method.level(family)
     plans = tuple(plan(model, spread, difference, level, powers) for model, spread in by_model.items())
-    notes, drawn = [], method.unit or "queries"
+    cautions, drawn = [], method.unit or "queries"
     seeded = {one.name for one in comparison.systems if one.seeded}
     alone = [
         model
@@ -338,13 +339,12 @@ def plan_power(
         if spread.seeds is None and {model, comparison.baseline} & seeded
     ]
     if alone:
-        notes.append(
-            f"{', '.join(alone)}: trained with one seed; the variance over seeds is unknown, and the plan is about "
-            "these trained models"
-        )
+        text = "trained with one seed; the variance over seeds is unknown, and the plan is about these trained models"
+        cautions.append(Caution(ONE_TRAINING, "warning", text, place=", ".join(alone)))
     few = ", ".join(one.model for one in plans if any((need.draws or FEW) < FEW for need in one.needs))
     if few:
-        notes.append(f"{few}: with fewer than {FEW} {drawn} the test may find less than is planned")
+        text = f"with fewer than {FEW} {drawn} the test may find less than is planned"
+        cautions.append(Caution("few-queries", "warning", text, place=few))
     for one in plans:
         spread, need = by_model[one.model], one.needs[0]
         least, many = (
@@ -353,17 +353,18 @@ def plan_power(
         )
         if need.draws is not None and least is not None and (many is None or many > _RANGE * least):
             most = "more than any number" if many is None else f"{many:,}"
-            notes.append(
-                f"{one.model}: {round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {drawn} differ, a rough "
-                f"estimate of the spread: {need.power:.0%} may take {least:,} to {most}"
+            text = (
+                f"{round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {drawn} differ, a rough estimate of "
+                f"the spread: {need.power:.0%} may take {least:,} to {most}"
             )
+            cautions.append(Caution("rough-spread", "warning", text, place=one.model))
     return PowerPlan(
         difference=difference,
         about=f"{comparison.primary} against {comparison.baseline}, {method.test_text}, {level_text(method, family)}",
         level=level,
         plans=plans,
         unit=method.unit,
-        notes=tuple(notes),
+        cautions=tuple(cautions),
     )
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.pairs import Origin, SystemResult, text_ids
-from ltr_harness.errors import DataError, MetricError
+from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
 from ltr_harness.metrics.core.presets import TOOLS, own_name
@@ -66,7 +66,7 @@ def read_table(path: Path) -> "pd.DataFrame":
 
 
 def from_table(
-    table: Any, name: str, convention: str | None, notes: list[str], unit: str | None = None
+    table: Any, name: str, convention: str | None, cautions: list[Caution], unit: str | None = None
 ) -> SystemResult:
     """One system from a table with ``query_id`` (column or index) and one column per metric, or why it is none."""
     if hasattr(table, "iloc"):
@@ -95,7 +95,7 @@ def from_table(
     of_days = unit is not None and (unit == PERIOD or period_in(unit) is not None)
     units = [own for own in (unit, DAY if of_days else None) if own is not None and own in frame]
     rest = [column for column in frame.columns if column not in (query, *units)]
-    metrics, directions, others = _metric_columns(rest, name, convention, notes)
+    metrics, directions, others = _metric_columns(rest, name, convention, cautions)
     attributes = dict.fromkeys([*(fact for fact in LABEL_FACTS if fact in frame), *others, *units])
     values = {}
     for metric, column in metrics.items():
@@ -114,7 +114,7 @@ def from_table(
 
 
 def _metric_columns(
-    columns: Sequence[str], table: str, convention: str | None, notes: list[str]
+    columns: Sequence[str], table: str, convention: str | None, cautions: list[Caution]
 ) -> tuple[dict[str, str], dict[str, bool], list[str]]:
     """The columns of what metrics are compared as, those metrics' directions, and the columns that are no metric."""
     metrics: dict[str, str] = {}
@@ -141,13 +141,15 @@ def _metric_columns(
     names = [(column, metric) for metric, column in metrics.items() if column not in foreign]
     renamed = [f"{column} is {metric}" for column, metric in names if column != metric]
     if renamed and convention is not None:
-        notes.append(f"{table}: as {convention} names metrics, {', '.join(renamed)}")
+        text = f"as {convention} names metrics, {', '.join(renamed)}"
+        cautions.append(Caution("other-name", "note", text, place=table))
     if foreign:
         kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
-        theirs = "another tool's name, compared under that tool's definition"
-        notes.append(f"{table}: {kept}: {theirs}" + _cure(list(foreign), "; "))
+        text = f"{kept}: another tool's name, compared under that tool's definition"
+        cautions.append(Caution("foreign-definition", "note", text, _cure(list(foreign)), table))
     if others:
-        notes.append(f"{table}: ignored, not a metric: {', '.join(others)}" + _cure(others, "; "))
+        text = f"ignored, not a metric: {', '.join(others)}"
+        cautions.append(Caution("ignored-columns", "note", text, _cure(others), table))
     return metrics, directions, others
 
 
@@ -167,14 +169,14 @@ def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None
     return (str(metric) if ours and text == column else FOREIGN + text), metric.higher_is_better
 
 
-def _cure(names: Sequence[str], before: str = "") -> str:
-    """The conventions that know these names, after a separator; nothing where none does."""
+def _cure(names: Sequence[str]) -> str:
+    """Return the conventions that know these names; "" where none does."""
     known = {tool: [name for name in names if metric_named(tool, name)] for tool in TOOLS}
     tools = [f"convention={tool!r}" for tool, meant in known.items() if meant]
     if not tools:
         return ""
     meant = dict.fromkeys(name for names in known.values() for name in names)
-    return f"{before}{' or '.join(tools)} defines {', '.join(meant)}"
+    return f"{' or '.join(tools)} defines {', '.join(meant)}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -220,15 +220,15 @@ def experiment_data(
         ledger=ledger and settings.ledger,
         **asdict(settings.method),
     )
-    said = []
+    cautions = []
     if experiment.left_out:
-        said.append(
-            f"experiment.yaml has retired parts, which are left out: {', '.join(experiment.left_out)}"
-        )
+        text = f"experiment.yaml has retired parts, which are left out: {', '.join(experiment.left_out)}"
+        cautions.append(Caution("left-out-section", "note", text))
     if comparison.baseline != declared:
-        said.append(f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it")
+        text = f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it"
+        cautions.append(Caution("baseline-missing", "warning", text))
     return replace(
-        _of_runs(comparison, runs_read, said),
+        _of_runs(comparison, runs_read, cautions),
         experiment_yaml=text,
         title=experiment.name,
         sections=experiment.report.sections,
@@ -251,13 +251,14 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger:
     return _of_runs(compare(*runs_read, baseline=baseline, ledger=ledger), runs_read)
 
 
-def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[str] = ()) -> ReportData:
+def _of_runs(
+    comparison: Comparison, runs_read: Sequence[Run], cautions: Sequence[Caution] = ()
+) -> ReportData:
     """With what must stand beside the numbers and not in an appendix: suspicious data, a model that learned nothing."""
     runs = [run for run in runs_read if run.record.status == "complete"]
     of_data = dict.fromkeys(caution for run in runs for caution in run.record.data_cautions)
     # what little there is to gain the comparison says of all its queries
     beside = [one for one in of_data if one.severity != "note" and one.kind != LITTLE_TO_GAIN]
-    notes = [f"{one.severity}: {one}" for one in beside]
     of_training: dict[Caution, list[Record]] = {}
     for run in runs:
         for caution in run.record.training_cautions:
@@ -266,9 +267,8 @@ def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[st
     for caution, records in of_training.items():
         models = ", ".join(dict.fromkeys(record.model for record in records))
         one_run = f"{records[0].fold}, seed {records[0].seed}"
-        notes.append(
-            f"{models}: {caution} ({one_run if len(records) == 1 else count_of(len(records), 'run')})"
-        )
-    comparison = replace(comparison, notes=(*notes, *said, *comparison.notes))
+        text = f"{caution} ({one_run if len(records) == 1 else count_of(len(records), 'run')})"
+        beside.append(Caution(caution.kind, caution.severity, text, place=models))
+    comparison = replace(comparison, cautions=(*beside, *cautions, *comparison.cautions))
     failures = [run.record for run in runs_read if run.record.status == "failed"]
     return ReportData(comparison, runs, failures, None, runs[0].record.experiment)

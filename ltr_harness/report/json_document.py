@@ -13,6 +13,7 @@ from ltr_harness.comparison.headroom import ModelHeadroom
 from ltr_harness.comparison.over_time import FoldSigns, PeriodResult
 from ltr_harness.comparison.pairs import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
+from ltr_harness.errors import Caution
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.calibration import Bin, calibration
 from ltr_harness.report.sections.conventions import Convention, means, other_tools
@@ -28,7 +29,7 @@ from ltr_harness.wording import printable
 _OF_THE_REPORT = ("title", "metrics", "models", "n_undefined", "slices", "failures")
 _OF_THE_COMPARISON = (
     *("verdict", "primary", "baseline", "test", "confidence"),
-    *("family", "notes", "n_queries", "pairs", "fold_signs"),
+    *("family", "cautions", "n_queries", "pairs", "fold_signs"),
 )
 
 
@@ -80,7 +81,7 @@ class Document(BaseModel):
     unit: str | None = Field(default=None, description="Unit of tests and intervals: a query attribute.")
     confidence: float
     family: str = Field(description="Which hypotheses were corrected together.")
-    notes: list[str]
+    cautions: list[Caution] = Field(description="What a reader of the numbers should keep in mind.")
     n_queries: int
     n_undefined: int
     summaries: list[Summary] = Field(description="One model at one metric; null where a value is undefined.")

@@ -36,8 +36,8 @@ def agreement_page(found: OnlineAgreement) -> Report:
             Column(f"Needed for {PROBABILITY:.0%}", "difference"): _ends("needed"),
         },
     )
-    notes = (Paragraph(note, "note") for note in found.notes)
-    answer: list[Block] = [banner, Paragraph(found.verdict), metrics, *notes]
+    cautions = (Paragraph(str(caution), "note") for caution in found.cautions)
+    answer: list[Block] = [banner, Paragraph(found.verdict), metrics, *cautions]
     if found.pairs:
         higher = "By how much the first metric's correlation is higher, on the same experiments"
         said = f"{higher}; intervals hold for all pairs."

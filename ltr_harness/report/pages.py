@@ -42,7 +42,7 @@ def power_page(planned: PowerPlan) -> Report:
         Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}."),
         needs,
         blocks.Bullets(tuple(planned.said(plan, need) for plan in planned.plans for need in plan.needs)),
-        *(Paragraph(note, "note") for note in planned.notes),
+        *(Paragraph(str(caution), "note") for caution in planned.cautions),
     )
     shown = planned.plans[:SHOWN]
     tables = []
@@ -128,7 +128,7 @@ def data_sets_page(across: AcrossDataSets) -> Report:
         Paragraph(f"{across.metric} against {across.baseline}: {across.method}", "lead"),
         table,
         blocks.Bullets(tuple(across.lines())),
-        *(Paragraph(note, "note") for note in across.notes),
+        *(Paragraph(str(caution), "note") for caution in across.cautions),
     )
     facts = (f"{len(across.data_sets)} data sets", f"baseline {across.baseline}")
     return Report("Several data sets", facts, (Section("verdict", shown),), lambda: json_text(across))

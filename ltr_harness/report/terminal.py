@@ -8,6 +8,7 @@ from typing import TextIO
 
 from ltr_harness.comparison.headroom import headroom_lines, shares_sentence
 from ltr_harness.comparison.over_time import signs_sentence
+from ltr_harness.errors import labelled
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
@@ -101,13 +102,13 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
         console.print(Text(_safe(f"{method}; {data.comparison.families[0]}")))
     headroom = data.comparison.headroom.values()
     signs = signs_sentence(data.comparison.fold_signs)
-    notes = (f"Note: {note}" for note in data.comparison.cautions)
+    cautions = (f"Note: {labelled(caution)}" for caution in data.comparison.cautions)
     for line in (
         queries_sentence(data),
         *headroom_lines(headroom, data.primary),
         shares_sentence(headroom),
         signs,
-        *notes,
+        *cautions,
     ):
         if line:
             console.print(Text(_safe(line)))

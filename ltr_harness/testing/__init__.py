@@ -99,6 +99,6 @@ def assert_not_worse(
     failures = gate.failures(result)
     if failures:
         raise AssertionError("\n".join(failures))
-    for line in gate.cautions(result):
-        warnings.warn(line, stacklevel=2)
+    for caution in gate.cautions(result):
+        warnings.warn(str(caution), stacklevel=2)
     return result

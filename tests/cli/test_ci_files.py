@@ -112,7 +112,8 @@ def test_a_gate_that_a_rare_kind_of_query_could_turn_says_so_where_it_passes(ltr
     assert code == 0
     assert f"gate passed: {gate}\nnote: gate {gate!r}: new: {RARE}\ngate passed: mrr < baseline and" in err
     assert err.count("A kind of query") == 1  # that nothing was shown is not turned by anything
-    assert [held["cautions"] for held in json.loads(out)["gates"]] == [[f"new: {RARE}"], []]
+    caution = {"kind": "rare-kind", "severity": "warning", "text": RARE, "cure": "", "place": "new"}
+    assert [held["cautions"] for held in json.loads(out)["gates"]] == [[caution], []]
     margin, significant = Xml.parse("gates.xml").getroot().findall("testcase")
     assert margin.findtext("system-out") == f"new: {RARE}"
     assert significant.find("system-out") is None

@@ -418,7 +418,8 @@ def test_a_unit_is_an_attribute_of_the_data_or_a_column_of_tables(ltr: Cli, tmp_
     body = json.loads(out)
     assert (code, body["unit"]) == (0, "user_id")
     assert any(
-        note.startswith("tests and intervals go by user_id: 12 of 5 queries") for note in body["notes"]
+        note.startswith("tests and intervals go by user_id: 12 of 5 queries")
+        for note in (one["text"] for one in body["cautions"])
     )
     code, _, err = ltr(*files, "--unit", "user")
     assert (code, "unit 'user': no query has an attribute 'user'" in err) == (2, True)

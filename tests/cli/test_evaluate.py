@@ -426,12 +426,13 @@ def test_what_the_order_of_equal_scores_could_do_is_said(ltr: Cli, tmp_path: Pat
     (tmp_path / "flat.txt").write_text("1\n1\n2\n1\n0\n")
     arguments = ("evaluate", "--data", "data.txt", "--scores", "flat.txt", "-m", "mrr,ndcg@1")
     said = (
-        "flat: mrr 0.8750, from 0.7500 to 1.0000 over the orders of equal scores, which touch 50.0% of the queries; "
+        "mrr 0.8750, from 0.7500 to 1.0000 over the orders of equal scores, which touch 50.0% of the queries; "
         "40.0% of the positions are tied"
     )
     _, _, err = ltr(*arguments)
-    assert f"note: {said}\n" in err
-    assert said in json.loads(ltr(*arguments, "--json")[1])["notes"]
+    assert f"note: flat: {said}\n" in err
+    caution = {"kind": "equal-scores", "severity": "warning", "text": said, "cure": "", "place": "flat"}
+    assert caution in json.loads(ltr(*arguments, "--json")[1])["cautions"]
     assert "equal scores" not in ltr("evaluate", "--data", "data.txt", "--scores", "up.txt", "-m", "mrr")[2]
 
 

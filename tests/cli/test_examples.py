@@ -4,6 +4,7 @@ from ltr_harness.cli.ci_files import CheckedGate, as_junit
 from ltr_harness.cli.metric_names import split, tools_named, with_relevant
 from ltr_harness.cli.output import counts
 from ltr_harness.cli.trec_eval_layout import asked
+from ltr_harness.errors import Caution
 from ltr_harness.metrics import MRR, NDCG
 
 
@@ -17,7 +18,8 @@ def test_split() -> None:
 
 
 def test_tools_named() -> None:
-    assert tools_named(["P_5", "mrr"]) == ("P_5 of trec_eval is precision(empty=zero,ties=id)@5",)
+    text = "P_5 of trec_eval is precision(empty=zero,ties=id)@5"
+    assert tools_named(["P_5", "mrr"]) == (Caution("other-name", "note", text),)
 
 
 def test_with_relevant() -> None:

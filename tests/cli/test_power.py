@@ -15,6 +15,7 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.power import plan_power
+from ltr_harness.errors import Caution
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -161,9 +162,8 @@ def test_seeds_do_not_shrink_with_queries() -> None:
 def test_one_seed_is_said() -> None:
     found = plan_power(compare(seeded("a", 1, 0.005), seeded("b", 1, 0.005)), 0.01, [0.8])
     assert "a" not in [plan.model for plan in found.plans]
-    assert found.notes == (
-        "b: trained with one seed; the variance over seeds is unknown, and the plan is about these trained models",
-    )
+    text = "trained with one seed; the variance over seeds is unknown, and the plan is about these trained models"
+    assert found.cautions == (Caution("one-training", "warning", text, place="b"),)
 
 
 def test_units_of_an_ab_test(ltr: Cli) -> None:

@@ -144,8 +144,8 @@ def test_definition_taken_apart() -> None:
 def test_common_queries_says_what_each_lost() -> None:
     x = system("x", "abcd", fingerprint={"all": "1"}, rows=[1, 2, 3, 4])
     y = system("y", "dcb", fingerprint={"all": "2"}, rows=[4, 3, 2])
-    (x, y), notes = common_queries([x, y])
-    assert notes == ["x: 1 of 4 queries left out, not common to all"]
+    (x, y), cautions = common_queries([x, y])
+    assert [*map(str, cautions)] == ["x: 1 of 4 queries left out, not common to all"]
     assert x.query_ids.tolist() == ["b", "c", "d"]
     assert x.values["ndcg@10"].tolist() == [[0.1, 0.2, 0.3]]
     assert x.query_attributes["rows"].tolist() == [2, 3, 4]

@@ -14,7 +14,7 @@ from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.pairs import SystemResult, contrast, differences_of
-from ltr_harness.errors import ConfigError, NotComparableError, UsageError
+from ltr_harness.errors import Caution, ConfigError, NotComparableError, UsageError
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import Outcome, mean_intervals, outcomes
 from ltr_harness.stats.method import Method
@@ -76,9 +76,8 @@ class TestGolden:
             "B has the highest mean mrr, 0.5417 against 0.4167, but is not distinguishable from A (n = 4): "
             "+0.1250 (95 % interval -0.9956 to +1.2456, sign-flip test p = 0.7500), over 4 queries."
         )
-        assert golden.notes == (
-            "n = 4: the smallest p-value 4 queries can give is 0.125; no difference could have been significant",
-        )
+        text = "n = 4: the smallest p-value 4 queries can give is 0.125; no difference could have been significant"
+        assert golden.cautions == (Caution("few-queries", "warning", text),)
         assert golden.family == "1 comparison: 1 model against A at mrr"
 
     def test_the_table_shows_the_wider_spread(self, golden: Comparison) -> None:
@@ -102,7 +101,9 @@ class TestVerdict:
         for test in ("t", "skew-adjusted", "permutation"):
             result = compare(frames, test=test)
             assert result.paired("m1").verdict == "not distinguishable"
-            (note,) = [note for note in result.notes if "can be absent from these 60 queries" in note]
+            (note,) = [
+                note for note in map(str, result.cautions) if "can be absent from these 60 queries" in note
+            ]
             assert note.startswith(
                 "m2: A kind of query that makes up less than 1 in 17 of the traffic can be absent"
             )
@@ -110,7 +111,7 @@ class TestVerdict:
         many = {f"m{at}": table(range(3000), ndcg_10=rng.uniform(0, 0.5, 3000) + at / 8) for at in range(3)}
         strict = compare(many, test="bounded")
         assert strict.paired("m2").verdict == "better"
-        assert not any("absent" in note for note in strict.notes)
+        assert not any("absent" in note for note in map(str, strict.cautions))
 
     def test_why_queries_have_no_value_is_not_guessed(self) -> None:
         x, y = (table("abc", ndcg_10=[first, 0.5, np.nan]) for first in (1.0, 0.9))
@@ -202,9 +203,9 @@ class TestVerdict:
         assert result.paired("y").verdict == "better"
         assert any(
             note.endswith("whether the verdict changes if there is one cannot be told.")
-            for note in result.notes
+            for note in map(str, result.cautions)
         )
-        assert not any("absent" in note for note in compare(models(shifts=(0.0, 0.05))).notes)
+        assert not any("absent" in note for note in map(str, compare(models(shifts=(0.0, 0.05))).cautions))
 
     def test_every_query_alike_still_has_an_interval(self) -> None:
         """Twenty ones printed 1.0000 [1.0000, 1.0000]."""
@@ -486,7 +487,7 @@ class TestTables:
         result = compare(frames)
         assert (result.paired("m1").n, result.paired("m2").n) == (270, 260)
         assert result.n_undefined["ndcg@10"] == 40
-        assert any("undefined for 30 to 40 queries" in note for note in result.notes)
+        assert any("undefined for 30 to 40 queries" in note for note in map(str, result.cautions))
 
 
 UP = {"ndcg@10": True}
@@ -560,7 +561,7 @@ class TestSeeds:
         result = compare_systems([one, self.system("many", [0.0, 0.01, 0.02], 1)], ["ndcg@10"])
         assert (
             "one: trained with one seed; its spread over seeds is assumed to be that of the models with several"
-        ) in result.notes
+        ) in [*map(str, result.cautions)]
 
     @pytest.mark.parametrize(("seeds", "models_alarm"), [(3, 0.08), (2, 0.1)])
     @pytest.mark.long
@@ -735,7 +736,7 @@ class TestUndefinedOnDifferentQueries:
         assert (
             "ndcg@10 is undefined for 0 to 40 queries depending on the model; each pair is compared over the queries "
             f"defined for both: picky {pair.model_mean:.4f} against {pair.other_mean:.4f} over 60"
-        ) in result.notes
+        ) in [*map(str, result.cautions)]
 
     @pytest.mark.parametrize(("rivals", "rest"), [("bcdef", ""), ("bcdefg", " and 1 more")])
     def test_the_means_of_five_models_are_said_and_the_others_counted(self, rivals: str, rest: str) -> None:
@@ -743,7 +744,7 @@ class TestUndefinedOnDifferentQueries:
         frames = {name: table(range(4), ndcg_10=values) for name in "a" + rivals}
         for name in rivals:
             frames[name].loc[0, "ndcg@10"] = np.nan
-        (note, *_) = compare(frames, test="t").notes
+        (note, *_) = map(str, compare(frames, test="t").cautions)
         said = ", ".join(f"{name} 0.5000 against 0.5000 over 3" for name in "bcdef")
         assert note.endswith(f"queries defined for both: {said}{rest}")
 
@@ -752,10 +753,10 @@ class TestUndefinedOnDifferentQueries:
         first, last = np.where(np.arange(10) < 2, np.nan, first), np.where(np.arange(10) > 7, np.nan, last)
         result = compare({"a": table(range(10), ndcg_10=first), "b": table(range(10), ndcg_10=last)})
         assert result.paired("b").difference == 0
-        assert (
-            "ndcg@10 is undefined for 2 queries, not the same ones, depending on the model" in result.notes[0]
+        assert "ndcg@10 is undefined for 2 queries, not the same ones, depending on the model" in str(
+            result.cautions[0]
         )
-        assert "b 0.4500 against 0.4500 over 6" in result.notes[0]
+        assert "b 0.4500 against 0.4500 over 6" in str(result.cautions[0])
 
     def test_no_query_in_common(self) -> None:
         none = {"a": table("xy", ndcg_10=[1.0, np.nan]), "b": table("xy", ndcg_10=[np.nan, 0.5])}

@@ -262,7 +262,7 @@ def test_a_verdict_on_the_average_says_what_the_smallest_set_may_lack() -> None:
     found = across_data_sets(comparisons)
     assert found.models[-1].average is not None
     assert found.models[-1].average.verdict == "worse"
-    assert found.notes[0].startswith(
+    assert str(found.cautions[0]).startswith(
         "new on average: A kind of query that makes up less than 1 in 9 of the traffic "
     )
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.comparable import budget_notes
+from ltr_harness.comparison.comparable import budget_cautions
 from ltr_harness.comparison.entrants import configuration, systems_from_runs
 from ltr_harness.errors import NotComparableError
 from ltr_harness.runs.record import Record, SplitFacts, TuningFacts
@@ -26,13 +26,13 @@ def test_seeds_are_replicates_and_folds_are_pooled(write_run: WriteRun) -> None:
         )
         for seed, values in by_seed.items()
     ]
-    (lgbm,), primaries, notes = systems_from_runs(runs)
+    (lgbm,), primaries, cautions = systems_from_runs(runs)
     assert lgbm.query_ids.tolist() == ["1", "2", "3"]
     assert lgbm.replicates == ("1", "2")
     assert lgbm.values["ndcg@10"].tolist() == [[0.1, 0.2, 0.5], [0.3, 0.4, 0.7]]
     assert lgbm.per_query("ndcg@10") == pytest.approx([0.2, 0.3, 0.6])
     assert lgbm.judgments_fingerprint == {"fold1": "labels-fold1", "fold2": "labels-fold2"}
-    assert (primaries, notes) == (["ndcg@10"], [])
+    assert (primaries, cautions) == (["ndcg@10"], [])
 
 
 def test_replicates_are_matched_by_query_id(write_run: WriteRun) -> None:
@@ -55,28 +55,28 @@ def test_identical_replicates_count_once(write_run: WriteRun) -> None:
         write_run("m", table([1, 2], ndcg_10=[0.1, value]), seed=s)
         for s, value in ((1, 0.2), (2, 0.3), (3, 0.2))
     ]
-    (model,), _, notes = systems_from_runs(runs)
+    (model,), _, cautions = systems_from_runs(runs)
     assert model.replicates == ("1", "2")
-    assert notes == ["m: seeds 1, 3 gave identical values and count once"]
+    assert [*map(str, cautions)] == ["m: seeds 1, 3 gave identical values and count once"]
     assert not model.deterministic
 
 
 def test_replicates_that_are_all_identical_are_as_good_as_deterministic(write_run: WriteRun) -> None:
     runs = [write_run("m", table([1, 2], ndcg_10=[0.1, 0.2]), seed=seed) for seed in (1, 2, 3)]
-    (model,), _, notes = systems_from_runs(runs)
+    (model,), _, cautions = systems_from_runs(runs)
     assert (model.replicates, model.deterministic) == (("1",), True)
-    assert notes == ["m: seeds 1, 2, 3 gave identical values and count once"]
+    assert [*map(str, cautions)] == ["m: seeds 1, 2, 3 gave identical values and count once"]
 
 
 def test_deterministic_runs_count_once(write_run: WriteRun) -> None:
     runs = [
         write_run("bm25", table([1], ndcg_10=[0.1]), seed=seed, deterministic=True) for seed in (1, 2)
     ] + [write_run("m", table([1], ndcg_10=[seed / 10]), seed=seed) for seed in (1, 2)]
-    (bm25, model), _, notes = systems_from_runs(runs)
+    (bm25, model), _, cautions = systems_from_runs(runs)
     assert bm25.deterministic
     assert bm25.replicates == ("1",)
     assert not model.deterministic
-    assert notes == ["bm25 is deterministic: its 2 runs count once"]
+    assert [*map(str, cautions)] == ["bm25 is deterministic: its 2 runs count once"]
 
 
 @pytest.mark.long
@@ -96,12 +96,12 @@ def test_failed_runs_missing_seeds_and_folds_are_said(write_run: WriteRun) -> No
         write_run("lost", table([0], ndcg_10=[0.3]), fold="fold1", seed=1),
         write_run("lost", None, fold="fold2"),
     ]
-    systems, _, notes = systems_from_runs([*whole, *torn, *lost])
+    systems, _, cautions = systems_from_runs([*whole, *torn, *lost])
     assert [(system.name, system.replicates) for system in systems] == [
         ("good", ("1", "2")),
         ("torn", ("1",)),
     ]
-    assert notes == [
+    assert [*map(str, cautions)] == [
         "torn: fold2, seed 2 failed: ran out of memory",
         "torn: seed 2 is left out: no run for fold fold2",
         "torn is compared over seeds 1; seed 2 of other models is missing",
@@ -122,9 +122,9 @@ def test_an_experiment_without_a_finished_run_is_left_out_beside_folds_that_repe
     write_run: WriteRun,
 ) -> None:
     repeating = [write_run("m", table([1, 2], ndcg_10=[0.1, 0.2]), fold=fold) for fold in ("a", "b")]
-    systems, _, notes = systems_from_runs([*repeating, write_run("failed", None, experiment="other")])
+    systems, _, cautions = systems_from_runs([*repeating, write_run("failed", None, experiment="other")])
     assert [system.query_ids.tolist() for system in systems] == [["a/1", "a/2", "b/1", "b/2"]]
-    assert notes == [
+    assert [*map(str, cautions)] == [
         "failed: seed 1 failed: ran out of memory",
         "failed is left out: it has no run for every fold",
     ]
@@ -142,12 +142,12 @@ def test_models_of_two_experiments_keep_apart(write_run: WriteRun) -> None:
 
 def test_the_same_run_twice_counts_once(write_run: WriteRun) -> None:
     run = write_run("m", table([1], ndcg_10=[0.1]))
-    (model,), _, notes = systems_from_runs([run, run])
+    (model,), _, cautions = systems_from_runs([run, run])
     assert model.replicates == ("1",)
-    assert notes == []
+    assert cautions == []
     again = write_run("m", table([1], ndcg_10=[0.1]))
-    _, _, notes = systems_from_runs([run, again])
-    assert notes == ["m: seed 1 was given twice and counts once"]
+    _, _, cautions = systems_from_runs([run, again])
+    assert [*map(str, cautions)] == ["m: seed 1 was given twice and counts once"]
 
 
 @pytest.mark.parametrize(("ids", "labels"), [([1, 2], "others"), ([1, 3], "labels")])
@@ -239,17 +239,18 @@ def test_what_is_said_of_budgets(write_run: WriteRun) -> None:
     def runs(*tunings: TuningFacts) -> list[Record]:
         return [write_run("m", None, tuning=tuning).record for tuning in tunings]
 
+    def said(records: Mapping[str, Sequence[Record]]) -> list[str]:
+        return [*map(str, budget_cautions(records))]
+
     before = "tuned on validation data, before the test queries were scored: "
-    assert budget_notes({"plain": [plain]}) == []
+    assert budget_cautions({"plain": [plain]}) == []
     one = runs(tuned())
-    assert budget_notes({"one": one}) == [f"{before}one by 40 trials (100 s)"]
-    assert budget_notes({"one": one, "plain": [plain]}) == [
-        f"{before}one by 40 trials (100 s). Not tuned: plain"
-    ]
+    assert said({"one": one}) == [f"{before}one by 40 trials (100 s)"]
+    assert said({"one": one, "plain": [plain]}) == [f"{before}one by 40 trials (100 s). Not tuned: plain"]
     # three runs of two searches, one per fold; a time budget stops where it stops
     timed = {"trials": None, "minutes": 2.0}
     folds = runs(tuned("a", **timed), tuned("a", **timed), tuned("b", n_trials=30, seconds=20.0, **timed))
-    found = budget_notes({"one": one, "folds": folds})
+    found = said({"one": one, "folds": folds})
     assert found[0] == (
         f"{before}one by 40 trials (100 s); folds by 30 to 40 trials in each of 2 folds (120 s of at most 2 min)"
     )
@@ -269,11 +270,11 @@ class TestOneQueryInSeveralFolds:
             write_run("m", self.facts([1, 2], [0.0, 0.0], [5, 9]), fold="a", seed=2),
             write_run("m", self.facts([3, 1, 2], [0.8, 0.6, 1.0], [7, 5, 9]), fold="b", seed=2),
         ]
-        (model,), _, notes = systems_from_runs(runs)
+        (model,), _, cautions = systems_from_runs(runs)
         assert model.query_ids.tolist() == ["1", "2", "3"]
         assert model.values["ndcg@10"] == pytest.approx(np.array([[0.3, 0.3, 0.9], [0.3, 0.5, 0.8]]))
         assert model.query_attributes["rows"].tolist() == [5, 9, 7]
-        assert notes == [
+        assert [*map(str, cautions)] == [
             "the folds test 3 queries 5 times: each query counts once, with its mean over the folds that test it"
         ]
 
@@ -282,9 +283,9 @@ class TestOneQueryInSeveralFolds:
             write_run("m", self.facts([1, 2], [0.1, 0.2], rows), fold=fold)
             for fold, rows in (("a", [5, 9]), ("b", [5, 8]))
         ]
-        (model,), _, notes = systems_from_runs(runs)
+        (model,), _, cautions = systems_from_runs(runs)
         assert model.query_ids.tolist() == ["a/1", "a/2", "b/1", "b/2"]
-        assert notes == []
+        assert cautions == []
 
     def test_equal_digests_are_one_test_set_whatever_is_known_of_its_queries(
         self, write_run: WriteRun

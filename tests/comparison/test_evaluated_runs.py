@@ -46,7 +46,7 @@ def test_by_hand() -> None:
         "qrels: dict {query: {document: grade}}: 3 queries, 6 judgments",
         "run: dict {query: {document: score}}: 3 queries, 6 rows",
     )
-    assert [note.partition(":")[2] for note in ev.notes] == [
+    assert [note.partition(":")[2] for note in map(str, ev.cautions)] == [
         " 1 of its 3 queries are not in the qrels and are left out: q9",
         " 1 of the 3 queries of the qrels are not in the run and are left out (--all-queries counts them): q3",
     ]
@@ -127,8 +127,8 @@ def test_whose_metric_it_is_is_said() -> None:
     ev = evaluate_runs(QRELS, RUN, ["P_2", "mrr"])
     assert ev.metrics[0] == "precision(empty=zero,ties=id)@2"
     assert ev["run"].means["P_2"] == ev["run"]["precision(as=trec_eval)@2"].mean
-    assert ev.notes[0] == "P_2 of trec_eval is precision(empty=zero,ties=id)@2"
-    assert len(ev.notes) == 3  # and the two of queries
+    assert str(ev.cautions[0]) == "P_2 of trec_eval is precision(empty=zero,ties=id)@2"
+    assert len(ev.cautions) == 3  # and the two of queries
 
 
 def test_names(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_real_grades_and_the_scale() -> None:
     )
     ev = evaluate_runs(QRELS, RUN, "err@10")
     assert ev.metrics == ("err(max_grade=2)@10",)
-    assert ev.notes[0] == "max_grade is 2, the largest grade of qrels; max_grade=… sets it"
+    assert str(ev.cautions[0]) == "max_grade is 2, the largest grade of qrels; max_grade=… sets it"
     assert evaluate_runs(QRELS, RUN, "err@10", max_grade=4).metrics == ("err(max_grade=4)@10",)
 
 
@@ -206,7 +206,7 @@ def test_runs_are_compared_whatever_they_bring_along(
     )
     pair = compare(runs["first"], runs["second"], qrels=qrels, metrics="ndcg@10", baseline="run 2", draws=100)
     assert pair.paired("run 1").difference == -result.paired("second").difference
-    assert "first: dict {query: {document: score}}: 29 queries, 725 rows" in result.notes
+    assert "first: dict {query: {document: score}}: 29 queries, 725 rows" in [*map(str, result.cautions)]
     assert "rows" not in result.systems[0].query_attributes
     with pytest.raises(UsageError, match="compare with qrels and without metrics"):
         compare(runs, qrels=qrels)

@@ -13,7 +13,7 @@ from ltr_harness import Evaluation, compare, evaluate
 from ltr_harness.comparison.headroom import headroom_lines
 from ltr_harness.comparison.tables import FILE, read_saved, to_parquet
 from ltr_harness.dataset import fingerprint_truth
-from ltr_harness.errors import NotComparableError
+from ltr_harness.errors import Caution, NotComparableError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.report.data import ReportData
@@ -187,15 +187,16 @@ def test_a_saved_comparison_keeps_them(tmp_path: Path) -> None:
     assert read_saved(tmp_path / FILE).systems[0].truth_declared
 
 
-def test_little_to_gain_stands_in_the_notes() -> None:
+def test_little_to_gain_is_a_caution() -> None:
     sizes = np.full(40, 3)
     easy = evaluate(np.tile([2, 2, 1], 40), np.arange(120), ["ndcg(gain=linear)@3"], group_sizes=sizes)
     comparison = compare({"a": easy})
-    assert comparison.cautions[0] == (
+    text = (
         "ndcg(gain=linear)@3 of a random order is 0.9441, 94 % of the best that these candidates allow: there is "
         "little to gain"
     )
-    assert not any("little to gain" in note for note in compare({"a": judged()}).cautions)
+    assert comparison.cautions == (Caution("little-to-gain", "warning", text),)
+    assert not any(one.kind == "little-to-gain" for one in compare({"a": judged()}).cautions)
 
 
 def test_json_has_them_and_slices_do_not() -> None:

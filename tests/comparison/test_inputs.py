@@ -71,7 +71,7 @@ class TestEvaluations:
     def test_identical_evaluations_are_not_several_seeds(self) -> None:
         result = compare({"base": evaluation(4), "many": [evaluation(1, 1)] * 3 + [evaluation(1, 2)]})
         assert result.system("many").replicates == ("1", "4")
-        assert "many: seeds 1, 2, 3 gave identical values and count once" in result.notes
+        assert "many: seeds 1, 2, 3 gave identical values and count once" in [*map(str, result.cautions)]
         one = compare({"base": evaluation(4), "many": [evaluation(1)] * 5})
         assert one.system("many").replicates == ("1",)
         alone = compare({"base": evaluation(4), "many": evaluation(1)})
@@ -86,7 +86,7 @@ class TestEvaluations:
             compare({"a": whole, "b": part})
         result = compare({"a": whole, "b": part}, common_queries=True, metrics=["ndcg@10"])
         assert result.n_queries == 30
-        assert result.notes[0] == "a: 10 of 40 queries left out, not common to all"
+        assert str(result.cautions[0]) == "a: 10 of 40 queries left out, not common to all"
 
     def test_other_labels_are_refused(self) -> None:
         ids = np.repeat([1, 2], 2)
@@ -103,9 +103,9 @@ class TestEvaluations:
             return compare({"a": one})
 
         note = "the queries have weights; here every query counts once. Weighted, mrr is a 0.6250"
-        assert note in weighted([3, 1]).notes  # (3 * 1/2 + 1 * 1) / 4
+        assert note in [*map(str, weighted([3, 1]).cautions)]  # (3 * 1/2 + 1 * 1) / 4
         assert weighted([3, 1]).summary("a").mean == 0.75
-        assert weighted([2, 2]).notes == ()  # the same for all: the mean is the same
+        assert weighted([2, 2]).cautions == ()  # the same for all: the mean is the same
 
     def test_unknown_k_says_what_there_is(self) -> None:
         with pytest.raises(NotComparableError, match="has no ndcg@20, and its ndcg@10 is never comparable"):
@@ -121,7 +121,7 @@ class TestTables:
     def test_columns_that_are_no_metric_are_named(self) -> None:
         frame = table("abc", ndcg_10=[1, 0, 0.5]).assign(market=["de", "fr", "de"])
         result = compare({"x": frame})
-        assert "x: ignored, not a metric: market" in result.notes
+        assert "x: ignored, not a metric: market" in [*map(str, result.cautions)]
         assert result.system("x").query_attributes["market"].tolist() == ["de", "fr", "de"]
 
     def test_facts_of_labels_before_the_metrics_are_facts_and_no_metrics(self) -> None:
@@ -129,7 +129,7 @@ class TestTables:
             {"query_id": list("abc"), "rows": [5, 7, 9], "n_relevant": [1, 0, 2], "mrr": [1, 0, 0.5]}
         )
         result = compare({"x": frame})
-        assert (result.metrics, result.notes) == (("mrr",), ())
+        assert (result.metrics, result.cautions) == (("mrr",), ())
         assert result.system("x").query_attributes["rows"].tolist() == [5, 7, 9]
 
     @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ class TestTables:
         indexed = frame.rename(columns={"query_id": name}).set_index(name)
         result = compare(tmp_path / "theirs.csv", {"ours": frame, "indexed": indexed})
         assert [one.query_ids.tolist() for one in result.systems] == [["007", "8"]] * 3
-        assert not any("no metric" in note for note in result.notes)
+        assert not any("no metric" in note for note in map(str, result.cautions))
 
     @pytest.mark.long
     def test_frames_of_other_libraries(self) -> None:
@@ -198,7 +198,8 @@ class TestNamesOfOtherTools:
         assert (
             "a: nDCG@5 as foreign:nDCG@5, RR@10 as foreign:RR@10, ndcg_cut_5 as foreign:ndcg_cut_5: another tool's "
             "name, compared under that tool's definition; convention='ir_measures' or "
-            "convention='pytrec_eval' or convention='trec_eval' defines nDCG@5, ndcg_cut_5" in result.notes
+            "convention='pytrec_eval' or convention='trec_eval' defines nDCG@5, ndcg_cut_5"
+            in [*map(str, result.cautions)]
         )
 
     def test_named_by_the_user_they_are_found(self) -> None:
@@ -234,7 +235,7 @@ class TestNamesOfOtherTools:
         )
         assert (
             "a: as ir_measures names metrics, nDCG@5 is ndcg(empty=zero,gain=linear,score_precision=float32,ties=id)@5"
-            in result.notes
+            in [*map(str, result.cautions)]
         )
         result = compare({"a": self.frame}, convention="pytrec_eval")
         assert result.metrics == (

@@ -47,16 +47,17 @@ def test_what_the_queries_may_lack_goes_with_the_letters() -> None:
     two models, 5 % count: such a query would have to differ by 20.5 times the mean difference."""
     found = models([0.0, 0.1, 0.5], n=60).letters()
     head = "m01 and m00: A kind of query that makes up less than 1 in 15 of the traffic can be absent from these 60"
-    assert found.note.startswith(head)
-    assert found.note.endswith(
+    (note,) = map(str, found.cautions)
+    assert note.startswith(head)
+    assert note.endswith(
         "The metric has no known bounds, so whether they share a letter if there is one cannot be told."
     )
     values = {one.name: one.per_query("ndcg@10") for one in models([0.0, 0.1], n=60).systems}
     bounded = letters(values, Method(), higher_is_better=True, bounds=(-3.0, 4.0))
-    least = float(bounded.note.partition("differs by ")[2].partition(" ")[0])
+    least = float(bounded.cautions[0].text.partition("differs by ")[2].partition(" ")[0])
     assert least == pytest.approx((values["m01"] - values["m00"]).mean() / (1 - 0.05 ** (1 / 60)), rel=0.03)
-    assert letters(values, Method(), higher_is_better=True, bounds=(0.0, 1.0)).note == ""
-    assert models([0.0, 0.0], n=60).letters().note == "", "nothing differs that could be brought together"
+    assert letters(values, Method(), higher_is_better=True, bounds=(0.0, 1.0)).cautions == ()
+    assert models([0.0, 0.0], n=60).letters().cautions == (), "nothing differs that could be brought together"
 
 
 @pytest.mark.long

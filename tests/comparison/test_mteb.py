@@ -66,7 +66,9 @@ def test_models_are_compared_over_tasks(write: Write) -> None:
     assert [system.name for system in found.systems] == ["org/base", "org/near", "org/far"]
     for ours, theirs in zip(found.pairs, same.pairs, strict=True):
         assert (ours.difference, ours.p_corrected) == (theirs.difference, theirs.p_corrected)
-    assert "org/far: main_score of 30 tasks of MTEB; each stands for a query below" in found.notes
+    assert "org/far: main_score of 30 tasks of MTEB; each stands for a query below" in [
+        *map(str, found.cautions)
+    ]
     named = compare({"old": folders["base"], "new": folders["near"]}, ledger=False)
     assert [system.name for system in named.systems] == ["old", "new"]
 

@@ -66,7 +66,7 @@ def test_few_noisy_experiments_leave_it_open() -> None:
     (only,) = found.metrics
     assert (only.correlation, only.slope, only.same_signs, only.needed) == (None, None, None, None)
     assert found.verdict == "No metric is shown to predict the online difference."
-    assert "leave the correlation of true effects open" in found.notes[0]
+    assert "leave the correlation of true effects open" in str(found.cautions[0])
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.8, 1.0])
@@ -92,7 +92,7 @@ def test_winners_alone_are_said_and_corrected() -> None:
     past = world(200)
     winners = past[past["mrr@3"] > 0.006]
     plain = agreement(winners, metrics=["mrr@3"])
-    assert "--tested-if 'mrr@3 > 0'" in plain.notes[0]
+    assert "--tested-if 'mrr@3 > 0'" in str(plain.cautions[0])
     corrected = agreement(winners, metrics=["mrr@3"], tested_if="mrr@3 > 0.006")
     assert corrected.metrics[0].corrected
     only = plain.metrics[0]

@@ -88,14 +88,14 @@ def test_a_verdict_that_many_folds_do_not_share_has_a_note() -> None:
     )
     one = world({"new": [0.3, 0.2, -0.1]})
     assert one.paired("new").verdict == "better"
-    assert note in one.notes
+    assert note in [*map(str, one.cautions)]
     steady = world({"new": [0.3, 0.2, 0.1]})
-    assert not any("over all folds" in line for line in steady.notes)
+    assert not any("over all folds" in line for line in map(str, steady.cautions))
     assert "agrees in 3 of 3 folds" in steady.verdict
     unsure = world({"new": [0.3, -0.28, -0.01]}, unit="day")  # of the whole +0.01 / 3
     assert unsure.paired("new").verdict == "not distinguishable"
     assert "agrees in 1 of 3 folds" in unsure.verdict
-    assert not any("over all folds" in line for line in unsure.notes)
+    assert not any("over all folds" in line for line in map(str, unsure.cautions))
 
 
 def test_without_folds_in_time_nothing_is_said() -> None:
@@ -189,7 +189,7 @@ def test_terminal_report_and_json_have_the_same_sentence(changing: ReportData) -
         {"model": "new", "agreeing": 2, "folds": 3},
         {"model": "old", "agreeing": 3, "folds": 3},
     ]
-    assert any("does not agree in 1 of 3" in note for note in written["notes"])
+    assert any("does not agree in 1 of 3" in note for note in (one["text"] for one in written["cautions"]))
     assert len([row for row in written["over_time"] if row["unit"] == "fold"]) == 9
     Draft202012Validator(schema()).validate(written)
 

@@ -47,10 +47,14 @@ def test_neighbouring_weeks_that_are_alike_are_joined_and_the_note_says_so() -> 
             f"neighbouring weeks have an autocorrelation of {r:.2f}: tests and intervals go by 4 weeks: "
             "10 of 140 queries"
         )
-        for note in found.notes
+        for note in map(str, found.cautions)
     )
-    assert "4 weeks: 10 units are few: intervals and p-values hold approximately" in found.notes
-    assert not any("day" in note for note in found.notes)  # the column is no metric, and not ignored
+    assert "4 weeks: 10 units are few: intervals and p-values hold approximately" in [
+        *map(str, found.cautions)
+    ]
+    assert not any(
+        "day" in note for note in map(str, found.cautions)
+    )  # the column is no metric, and not ignored
     assert "sign-flip test by 4 weeks p" in found.verdict
     pair, plain = found.paired("new0"), of_days(280, 0.9, "1 week").paired("new0")
     assert pair.ci_high - pair.ci_low > 1.3 * (plain.ci_high - plain.ci_low)
@@ -61,7 +65,7 @@ def test_weeks_that_are_not_alike_stay_as_they_are() -> None:
     found = of_days(700, 0.0, "week", seed=3)
     assert found.method.unit == "week"
     assert np.unique(found.units).size == 100
-    assert not any("autocorrelation" in note or "alike" in note for note in found.notes)
+    assert not any("autocorrelation" in note or "alike" in note for note in map(str, found.cautions))
 
 
 def test_the_model_whose_neighbours_are_most_alike_decides_for_all() -> None:
@@ -88,7 +92,7 @@ def test_the_model_whose_neighbours_are_most_alike_decides_for_all() -> None:
 )
 def test_what_joining_leaves_open_is_said(span: int, alike: float, unit: str, note: str) -> None:
     found = of_days(span, alike, unit)
-    (said,) = [one for one in found.notes if one.startswith(note)]
+    (said,) = [one for one in map(str, found.cautions) if one.startswith(note)]
     assert "a longer test span" in said
     assert np.unique(found.units).size >= 10
 
@@ -96,7 +100,7 @@ def test_what_joining_leaves_open_is_said(span: int, alike: float, unit: str, no
 def test_nineteen_periods_are_not_joined() -> None:
     found = of_days(19 * 7, 0.95, "week")
     assert found.method.unit == "week"
-    assert any("week: 19 units are few" in note for note in found.notes)
+    assert any("week: 19 units are few" in note for note in map(str, found.cautions))
 
 
 def test_a_number_of_periods_may_be_named() -> None:

@@ -19,7 +19,7 @@ from ltr_harness.comparison.power import (
     plan_power,
     spreads,
 )
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import Caution, UsageError
 from ltr_harness.stats.method import Method
 
 
@@ -133,9 +133,8 @@ def test_a_few_queries_that_differ_are_said() -> None:
         for name, values in (("old", old), ("new", old + np.where(np.arange(60) < 3, 0.5, 0.0)))
     }
     found = plan_power(compare(given, test="t"), 0.2, [0.8])
-    assert found.notes == (
-        "new: 3 of 60 queries differ, a rough estimate of the spread: 80% may take 72 to 456",
-    )
+    text = "3 of 60 queries differ, a rough estimate of the spread: 80% may take 72 to 456"
+    assert found.cautions == (Caution("rough-spread", "warning", text, place="new"),)
     need = found.plans[0].needs[0]
     assert need.draws == pytest.approx(
         7.85 * 19, rel=0.06
@@ -146,7 +145,7 @@ def test_a_few_queries_that_differ_are_said() -> None:
         name: pd.DataFrame({"query_id": np.arange(400).astype(str), "mrr": values})
         for name, values in (("old", np.full(400, 0.5)), ("new", 0.5 + 0.1 * np.sin(np.arange(400))))
     }
-    assert plan_power(compare(many), 0.02, [0.8]).notes == ()
+    assert plan_power(compare(many), 0.02, [0.8]).cautions == ()
 
 
 def test_the_strict_test_has_its_own_number() -> None:

@@ -60,7 +60,7 @@ def file(comparison: Comparison, tmp_path: Path) -> Path:
 def test_every_number_comes_back(comparison: Comparison, file: Path) -> None:
     pd.testing.assert_frame_equal(compare(file).frame(), comparison.frame())
     assert compare(file).baseline == "older"
-    assert not any("as kept in" in note for note in compare(file).notes)
+    assert not any("as kept in" in note for note in map(str, compare(file).cautions))
     for before, after in zip(comparison.systems, read_saved(file).systems, strict=True):
         for name in ("name", "replicates", "deterministic", "judgments_fingerprint", "source"):
             assert getattr(before, name) == getattr(after, name)
@@ -88,7 +88,7 @@ def test_new_models_join(file: Path) -> None:
     both = compare(file, system("new", 0.2), metrics=["ndcg@10"])
     assert (both.models, both.baseline, both.primary) == (("old", "older", "new"), "older", "ndcg@10")
     assert both.paired("new").verdict == "better"
-    assert "old, older: as kept in the comparison week1" in both.notes
+    assert "old, older: as kept in the comparison week1" in [*map(str, both.cautions)]
     assert both.paired("old").p == compare(file, metrics=["ndcg@10"]).paired("old").p
 
 

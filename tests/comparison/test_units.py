@@ -50,11 +50,11 @@ def test_interval_and_test_go_by_the_user_and_the_mean_by_the_query(by_user: Com
 
 
 def test_units_sizes_and_design_effect_are_said(by_user: Comparison) -> None:
-    note = next(note for note in by_user.notes if "design effect" in note)
+    note = next(note for note in map(str, by_user.cautions) if "design effect" in note)
     assert note.startswith("tests and intervals go by user_id: 40 of 10 queries; design effect ")
     assert "sign-flip test by user_id p = " in by_user.verdict
     assert by_user.method.describe().startswith("skewness-adjusted sign-flip test by user_id (10,000 draws")
-    assert not any("ignored" in note for note in by_user.notes)
+    assert not any("ignored" in note for note in map(str, by_user.cautions))
 
 
 def test_design_effects_are_one_number_or_a_range() -> None:
@@ -66,12 +66,12 @@ def test_design_effects_are_one_number_or_a_range() -> None:
         differences = np.column_stack([found.query_differences(model) for model in rivals])
         effects = sorted(Contributions.of(differences, found.units).design_effect)
         said = " to ".join(f"{effect:.2g}" for effect in effects)
-        assert any(f"design effect {said}: variances" in note for note in found.notes)
+        assert any(f"design effect {said}: variances" in note for note in map(str, found.cautions))
 
 
 @pytest.mark.parametrize(("n_units", "few"), [(2 * FEW - 1, True), (2 * FEW, False)])
 def test_few_units_are_said_to_be_few(n_units: int, few: bool) -> None:
-    notes = compare(tables(n_units), unit="user_id").notes
+    notes = [*map(str, compare(tables(n_units), unit="user_id").cautions)]
     assert any(f"{n_units} units are few" in note for note in notes) == few
 
 
@@ -163,9 +163,9 @@ def test_a_few_large_units_are_warned_about() -> None:
         )
         for name, values in (("old", old), ("new", old + shift))
     ]
-    notes = compare(systems, unit="user_id").notes
+    notes = [*map(str, compare(systems, unit="user_id").cautions)]
     (said,) = [note for note in notes if "count as" in note]
     assert said.startswith(
         "user_id: a few units have so many of the queries (the largest 67%) that 100 count as "
     )
-    assert not any("count as" in note for note in compare(tables(), unit="user_id").notes)
+    assert not any("count as" in note for note in map(str, compare(tables(), unit="user_id").cautions))

@@ -14,7 +14,7 @@ from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
-from ltr_harness.errors import DataError, UsageError
+from ltr_harness.errors import Caution, DataError, UsageError, labelled
 from ltr_harness.experiment.check import data_cautions, each_once
 from ltr_harness.experiment.folds import FoldReader, largest_label
 from ltr_harness.metrics import NDCG
@@ -106,11 +106,12 @@ def test_what_is_accepted_is_recorded_and_stands_in_the_report(
         assert {one.kind for one in accepted} == {"leaking-feature"}
         assert {one.place for one in accepted} == {"train", "test"}
     report = runs / "x" / "report"
-    for page in ("report.html", "report.md", "report.json"):
+    for page in ("report.html", "report.md"):
         assert LEAK in (report / page).read_text(encoding="utf-8")
-    assert any(note.startswith(LEAK) for note in stored_data([runs / "x"]).comparison.notes), (
-        "from the records alone"
-    )
+    document = json.loads((report / "report.json").read_text(encoding="utf-8"))
+    assert any(LEAK in labelled(Caution(**one)) for one in document["cautions"])
+    cautions = map(labelled, stored_data([runs / "x"]).comparison.cautions)
+    assert any(line.startswith(LEAK) for line in cautions), "from the records alone"
     assert command(capsys, "check", leaking, "--accept", "leaking-feature")[0] == 0
 
 
@@ -118,7 +119,8 @@ def test_what_is_accepted_is_recorded_and_stands_in_the_report(
 def test_python_accepts_by_the_same_names(copied: Path, tmp_path: Path) -> None:
     result = run_experiment(copied, runs=tmp_path / "runs", accept=["query-in-two-splits"])
     assert result.comparison is not None
-    assert any(note.startswith("accepted: train and test: 20 queries") for note in result.comparison.notes)
+    lines = map(labelled, result.comparison.cautions)
+    assert any(line.startswith("accepted: train and test: 20 queries") for line in lines)
     with pytest.raises(UsageError, match="accept leaking: no such lint; did you mean 'leaking-feature'"):
         run_experiment(copied, runs=tmp_path / "runs", accept=["leaking"])
     with pytest.raises(DataError, match="query-in-two-splits"):  # another error is not meant by it
@@ -131,8 +133,8 @@ def test_warnings_stand_before_and_beside_the_result_and_notes_in_the_record(
 ) -> None:
     path = experiment(tmp_path, letor(0, 20, labels="3210"), letor(100, 20, labels="3210"))  # sorted by label
     code, out, err = command(capsys, "run", path, "--runs", tmp_path / "runs", "--workers", "1")
-    told = "warning: train: in 20 of 20 queries the documents are sorted by label"
-    once = told.replace("train:", "train (alike: test):")
+    told = "train: in 20 of 20 queries the documents are sorted by label"
+    once = "warning: " + told.replace("train:", "train (alike: test):")
     assert (code, once in err, told in " ".join(out.split())) == (0, True, True)
     events = command(capsys, "run", path, "--runs", tmp_path / "runs", "--dry-run", "--json")[2].splitlines()
     [caution] = [one for one in json.loads(events[-1])["cautions"] if one["kind"] == "sorted-labels"]
@@ -236,7 +238,7 @@ def test_test_queries_in_several_folds_are_said_and_count_once(
     comparison = run_experiment(path, runs=tmp_path / "runs").comparison
     assert comparison is not None
     assert (comparison.n_queries, comparison.paired("other").n) == (50, 50)
-    assert any("the folds test 50 queries 90 times" in note for note in comparison.notes)
+    assert any("the folds test 50 queries 90 times" in note for note in map(str, comparison.cautions))
     assert stored_data([tmp_path / "runs" / "x"]).comparison.n_queries == 50
 
 

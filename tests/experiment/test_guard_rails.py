@@ -11,19 +11,19 @@ from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.cores import available_cores
-from ltr_harness.errors import HarnessError
+from ltr_harness.errors import HarnessError, labelled
 
 pytestmark = pytest.mark.long
 
 
 def notes_of(config: dict[str, Any], tmp_path: Path, file: str = "html") -> tuple[list[str], str]:
-    """The notes beside the result, and the report."""
+    """The cautions beside the result, and the report."""
     config = {**config, "report": {"formats": [file]}}
     result = run_experiment(config, runs=tmp_path, accept=["identical-rows"])
     assert not result.failures
     assert result.comparison is not None
     assert result.report_path is not None
-    return list(result.comparison.notes), result.report_path.read_text(encoding="utf-8")
+    return [*map(labelled, result.comparison.cautions)], result.report_path.read_text(encoding="utf-8")
 
 
 def test_validation_rows_that_occur_in_training_are_said_beside_the_result(
@@ -209,7 +209,7 @@ def test_an_experiment_is_compared_by_its_unit(tmp_path: Path) -> None:
     result = run_experiment(config, runs=tmp_path / "runs", accept=["leaking-feature"])
     assert result.comparison is not None
     assert result.report_path is not None
-    notes, report = result.comparison.notes, result.report_path.read_text(encoding="utf-8")
+    notes, report = [*map(str, result.comparison.cautions)], result.report_path.read_text(encoding="utf-8")
     assert any(
         note.startswith("tests and intervals go by user_id: 6 of 2 queries; design effect") for note in notes
     )

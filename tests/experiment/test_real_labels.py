@@ -126,4 +126,4 @@ def test_equal_models_stay_equal_where_one_has_no_fitted_temperature(
     found = json.loads(out)
     means = {one["model"]: one["mean"] for one in found["summaries"]}
     assert means["with"] == means["without"] != fitted.record.metrics["log_loss"].mean
-    assert "log_loss: temperature 1 for all runs" in err + "".join(found["notes"])
+    assert "log_loss: temperature 1 for all runs" in err + "".join(one["text"] for one in found["cautions"])

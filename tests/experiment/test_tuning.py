@@ -235,12 +235,12 @@ def test_every_fold_has_a_choice_of_its_own(tuned: dict[str, Any], tmp_path: Pat
     comparison = result.comparison
     assert comparison is not None
     assert comparison.models == ("lgb", "xgb")
-    (note,) = [note for note in comparison.notes if note.startswith("tuned on validation data")]
+    (note,) = [note for note in map(str, comparison.cautions) if note.startswith("tuned on validation data")]
     assert "lgb by 4 trials in each of 3 folds" in note
     assert note.endswith("Not tuned: xgb")
     # stored runs tell it too, without the experiment
     again = compare(*(str(run.path) for run in result.runs))
-    assert note in again.notes
+    assert note in [*map(str, again.cautions)]
 
 
 def test_models_with_different_budgets_are_told_apart(
@@ -251,7 +251,7 @@ def test_models_with_different_budgets_are_told_apart(
     tuned["tune"]["trials"] = 2
     other = run_experiment({**tuned, "name": "other"}, runs=tmp_path)
     runs = [run for result in (one, other) for run in result.runs if run.record.model == "lgb"]
-    notes = " ".join(compare(*runs).notes)
+    notes = " ".join(map(str, compare(*runs).cautions))
     assert "tuned/lgb by 8 trials" in notes
     assert "other/lgb by 2 trials" in notes
     assert "the tuned models had different budgets" in notes

@@ -122,7 +122,7 @@ def test_pages_have_it_and_runs_that_were_moved_still_say_by_what_budget(
     assert "No trial saw a test query" in page
     assert (result.folder / "report" / "charts" / "tuning_history.svg").is_file()
     assert result.comparison is not None
-    assert any("lgb by 8 trials" in note for note in result.comparison.notes)
+    assert any("lgb by 8 trials" in note for note in map(str, result.comparison.cautions))
     (result.folder / STUDIES).rename(tmp_path / "gone")
     try:
         names = set(blocks(result))

@@ -49,7 +49,7 @@ def test_an_evaluation_says_that_its_gain_is_steep() -> None:
     assert evaluate(labels, scores, ["ndcg(gain=linear)@5"], group_sizes=[5]).cautions == ()
     qrels = {"q": {f"d{at}": grade for at, grade in enumerate(labels)}}
     run = {"q": {f"d{at}": score for at, score in enumerate(scores)}}
-    assert evaluate_runs(qrels, run, ["ndcg@5"]).notes == (str(caution),)
+    assert evaluate_runs(qrels, run, ["ndcg@5"]).cautions == (caution,)
 
 
 def test_five_grades_are_not_many() -> None:

@@ -233,7 +233,7 @@ def test_tables_and_named_tuples_of_judgments_by_subtopic(files: tuple[Path, Pat
             np.testing.assert_array_equal(found["t"][name].per_query, expected["t"][name].per_query)
         assert any(
             "2 documents with judgments for several subtopics (a column of their own)" in one
-            for one in found.notes
+            for one in map(str, found.cautions)
         )
     twice = pd.concat([frame, frame.tail(1)])
     with pytest.raises(
@@ -241,7 +241,7 @@ def test_tables_and_named_tuples_of_judgments_by_subtopic(files: tuple[Path, Pat
     ):
         evaluate_runs(twice, files[1], names)
     one = frame.assign(iteration=0).drop_duplicates(["query_id", "docno"])
-    assert not evaluate_runs(one, files[1], "recall@5").notes
+    assert not evaluate_runs(one, files[1], "recall@5").cautions
 
 
 def test_no_order_of_lines_changes_anything(files: tuple[Path, Path], tmp_path: Path) -> None:

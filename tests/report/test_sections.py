@@ -394,8 +394,10 @@ def test_a_stored_experiment_is_shown_without_what_is_retired(
         told = "experiment.yaml has retired parts, which are left out: references, report section published"
         data = stored_data([folder])
         assert data.sections == shown
-        assert [note for note in data.comparison.notes if "retired" in note] == [told]
-    assert not [note for note in stored_data([experiment_folder]).comparison.notes if "retired" in note]
+        assert [note for note in map(str, data.comparison.cautions) if "retired" in note] == [told]
+    assert not [
+        note for note in map(str, stored_data([experiment_folder]).comparison.cautions) if "retired" in note
+    ]
 
 
 @pytest.mark.long

@@ -90,7 +90,7 @@ def test_a_model_that_learned_nothing_is_said_beside_the_result(tmp_path: Path) 
         runs=tmp_path,
     )
     assert result.comparison is not None
-    [note] = [note for note in result.comparison.notes if note.startswith("flat")]
+    [note] = [note for note in map(str, result.comparison.cautions) if note.startswith("flat")]
     assert note.startswith("flat: the model is constant: no split met the requirements")
     assert result.report_path is not None
     assert "flat: the model is constant" in result.report_path.read_text()

@@ -32,6 +32,7 @@ from ltr_harness.experiment.reproduce import fold_of, reproduce
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import json_schema
 from ltr_harness.monitoring.stored import is_result, read_history
+from ltr_harness.report.json_document import schema
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import damaged_files
 from ltr_harness.stored import SCHEMA_VERSION, lifted
@@ -269,6 +270,23 @@ def test_the_stored_experiment_runs_again(experiment: Path) -> None:
     tree["compare"]["correction"] = "none"
     with pytest.raises(ConfigError, match=r"compare\.correction: p-values and intervals are always joint"):
         load_experiment(tree)
+
+
+def test_a_report_is_lifted_to_what_this_version_writes(folder: Path) -> None:
+    document = json.loads((folder / "runs" / "small" / "report" / "report.json").read_text())
+    if folder.name == "v1":
+        document["notes"] = ["few queries"]
+    found = lifted("report", document)
+    jsonschema.validate(found, schema())
+    if folder.name == "v1":
+        assert [Caution(**one) for one in found["cautions"]] == [Caution("note", "note", "few queries")]
+        assert not {"notes", "published", "correction"} & found.keys()
+
+
+@pytest.mark.parametrize("notes", [3, None, "text", [3]])
+def test_notes_of_a_report_that_are_none_are_refused(notes: object) -> None:
+    with pytest.raises(ValueError, match="has notes that are not texts"):
+        lifted("report", {"schema_version": 1, "notes": notes})
 
 
 def newer(document: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`ltr-harness compare`: which ranking is better, over the same queries; and gates for CI."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import options, streams
-from ltr_harness.cli.output import say, say_comparison, say_notes
+from ltr_harness.cli.output import say, say_cautions, say_comparison
 from ltr_harness.cli.rankings import RankingSource
 from ltr_harness.errors import GateError, Problem, UsageError, all_of
 
@@ -93,7 +94,7 @@ def command(
     stream = compared.stream
     if stream is not None and stream.moments is not None:
         reports = bool(gates or output or summary)
-        streams.say_moments(stream, compared.title, compared.notes, method, reports, as_json)
+        streams.say_moments(stream, compared.title, compared.cautions, method, reports, as_json)
         return
     comparison = compared.compared(
         method, baseline, common_queries, ledger=not no_ledger, convention=convention
@@ -118,7 +119,7 @@ def command(
         from ltr_harness.cli.ci_files import append_summary
 
         append_summary(summary, data, checked)
-    say_notes(compared.notes)
+    say_cautions(compared.cautions)
     _pass_or_fail(checked)
 
 
@@ -146,5 +147,5 @@ def _pass_or_fail(gates: "Sequence[CheckedGate]") -> None:
     for gate in gates:
         if not gate.failures:
             say(f"gate passed: {gate.gate}", err=True)
-        say_notes(f"gate {gate.gate!r}: {line}" for line in gate.cautions)
+        say_cautions(replace(one, place=f"gate {gate.gate!r}: {one.place}") for one in gate.cautions)
     GateError.refuse(Problem(f"gate {gate.gate!r}", line) for gate in gates for line in gate.failures)

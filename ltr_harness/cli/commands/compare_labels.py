@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say, say_comparison, say_notes
+from ltr_harness.cli.output import say, say_cautions, say_comparison
 from ltr_harness.cli.rankings import RankingSource
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import Caution, UsageError
 
 
 @options.examples("""
@@ -63,11 +63,12 @@ def command(
     comparison = compared.compared(method, baseline, common_queries)
     assert compared.cheap is not None  # of cheap labels
     powered = with_cheap_labels(comparison, *compared.cheap)
-    comparison = replace(comparison, notes=(*powered.lines(), *comparison.notes))
+    results = (Caution("cheap-labels", "note", line) for line in powered.lines())
+    comparison = replace(comparison, cautions=(*results, *comparison.cautions))
     data = compared.report_data(comparison)
     say_comparison(data, as_json, {"cheap_labels": powered})
     if output is not None:
         say(f"report: {write_report(data, output)}", err=as_json)
     if summary is not None:
         append_summary(summary, data)
-    say_notes(compared.notes)
+    say_cautions(compared.cautions)

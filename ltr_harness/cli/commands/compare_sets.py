@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say_notes, say_page
+from ltr_harness.cli.output import say_cautions, say_page
 from ltr_harness.errors import UsageError
 
 
@@ -47,7 +47,7 @@ def command(
 
     method = options.taken_method(given)
     weight_of_set = None if weights is None else _weights(weights)
-    paths, notes = expanded(inputs)
+    paths, cautions = expanded(inputs)
     labels = [label_of(path if path.is_dir() else path.parent) for path in paths]
     comparisons = {}
     for path, label in zip(paths, labels, strict=True):
@@ -56,10 +56,10 @@ def command(
         comparisons[name] = data_set.compared(
             method, baseline, common_queries, primary_alone=True, ledger=not no_ledger
         )
-        notes += data_set.notes
+        cautions += data_set.cautions
     across = across_data_sets(comparisons, weight_of_set)
     say_page(data_sets_page(across), as_json, output, ("html", "md", "json"))
-    say_notes(notes)
+    say_cautions(cautions)
 
 
 def _weights(text: str) -> dict[str, float]:

@@ -16,7 +16,7 @@ import click
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.cli import SuggestingGroup, data_source, options
-from ltr_harness.cli.output import counts, say, say_notes
+from ltr_harness.cli.output import counts, say, say_cautions
 from ltr_harness.errors import DataError, UsageError, all_of
 from ltr_harness.files import bare_name, cache_folder, opened_for_writing, suffix_of, whole_files
 from ltr_harness.known_sets import SETS
@@ -133,7 +133,7 @@ def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **read
     from ltr_harness.writers import write_dataset
 
     dataset = data_source.read_files(files, **reader)
-    say_notes([*dataset.cautions, *write_dataset(dataset, output, form)])
+    say_cautions([*dataset.cautions, *write_dataset(dataset, output, form)])
     size = counts(query=dataset.n_queries, row=dataset.n_rows, feature=dataset.n_features)
     say(f"wrote {output}: {size}")
 
@@ -220,7 +220,7 @@ def data_split(
             if missed is not None:
                 size += f", {count_of(missed.labels.size, 'missed document')}"
             say(f"wrote {paths[part]}: {size}")
-        say_notes(cautions)
+        say_cautions(cautions)
         assignment = next(iter(paths.values())).with_name("splits.tsv")
         with whole_files(assignment) as temporary:
             lines = (f"{dataset.groups.name(query)}\t{part_of[query]}\n" for query in sorted(part_of))

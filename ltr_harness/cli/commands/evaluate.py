@@ -9,13 +9,13 @@ import numpy as np
 
 import ltr_harness
 from ltr_harness.cli import metric_names, options, rankings, streams
-from ltr_harness.cli.output import counts, print_means, print_table, say, say_json, say_notes
-from ltr_harness.errors import MetricError, UsageError
+from ltr_harness.cli.output import counts, print_means, print_table, say, say_cautions, say_json
+from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.evaluation import Evaluation, MetricValues
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import share_tied, tie_audit
 from ltr_harness.metrics.core.cautions import cautions
-from ltr_harness.metrics.core.grammar import with_tool
+from ltr_harness.metrics.core.grammar import other_name, with_tool
 from ltr_harness.stats.method import Method
 from ltr_harness.wording import count_of, csv_text, four_decimals, plural, printable
 
@@ -110,7 +110,7 @@ def command(
     primary = scaled[asked.metrics.index(asked.primary)]
     evaluations = [scored.evaluate(scaled) for scored in loaded.all]
     typed = asked.names(scaled)
-    notes = list(map(str, (*loaded.cautions, *of_scale)))
+    said = [*loaded.cautions, *of_scale]
     compared = None
     if len(loaded.all) > 1:
         from ltr_harness.report.data import ReportData
@@ -122,22 +122,24 @@ def command(
             common_queries=common_queries,
         )
         compared = ReportData(comparison, (), (), None, str(loaded.judgments_file))
-        notes += [f"{with_tool(text)} is {name}" for name, text in typed.items()]
+        said += [other_name(text, name) for name, text in typed.items()]
     each = [_Ranking.of(*pair) for pair in zip(loaded.all, evaluations, strict=True)]
     if form != "csv":
-        notes += map(str, cautions(list(dict.fromkeys(scaled)), evaluations[0].judgments))
-        notes += _ties(loaded.all, primary)
+        said += cautions(list(dict.fromkeys(scaled)), evaluations[0].judgments)
+        said += _ties(loaded.all, primary)
         headroom = evaluations[0].headroom() if compared is None else None
         if headroom is not None and (line := headroom.little_to_gain(evaluations[0].metrics[0])):
-            notes.append(line)
-    return _say(_Found(loaded.judgments_file, each, compared, typed, per_query), form, notes)
+            from ltr_harness.inspection.lints import LITTLE_TO_GAIN
+
+            said.append(Caution(LITTLE_TO_GAIN, "warning", line))
+    return _say(_Found(loaded.judgments_file, each, compared, typed, per_query), form, said)
 
 
 def _of_columns(
     columns: streams.ScoreColumns, asked: metric_names.NamedMetrics, form: str, per_query: bool
 ) -> int:
     """`evaluate` of scores that are columns of the data."""
-    stream, notes = columns.evaluated(asked.metrics)
+    stream, said = columns.evaluated(asked.metrics)
     if per_query and stream.moments is not None:
         found = f"--per-query of {count_of(stream.n_queries, 'query')}, whose values are not kept"
         raise UsageError(f"{found}; expected --sample N, or fewer queries")
@@ -160,7 +162,7 @@ def _of_columns(
         ids, relevant = ([] if table is None else table[of].to_pylist() for of in ("query_id", "n_relevant"))
         each.append(_Ranking(score, columns.data, metrics, ids, relevant, stream.n_rows))
     typed = asked.names([parse_metric(name) for name in stream.metrics])
-    return _say(_Found(columns.data, each, compared, typed, per_query, stream, primary), form, notes)
+    return _say(_Found(columns.data, each, compared, typed, per_query, stream, primary), form, said)
 
 
 class _Ranking(NamedTuple):
@@ -198,11 +200,11 @@ class _Found(NamedTuple):
     primary: str = ""  # what its differences are about
 
 
-def _say(found: _Found, form: str, notes: Sequence[str]) -> int:
-    """Results in their form, with what a stream of scores has besides; then the notes."""
+def _say(found: _Found, form: str, said: Sequence[Caution]) -> int:
+    """Results in their form, with what a stream of scores has besides; then the cautions."""
     if form == "json":
         rest = {} if found.stream is None else streams.as_json(found.stream, found.primary, Method())
-        say_json(_document(found, notes) | rest)
+        say_json(_document(found, said) | rest)
         return 0
     if form == "csv":
         _write_csv(found)
@@ -210,7 +212,7 @@ def _say(found: _Found, form: str, notes: Sequence[str]) -> int:
         _print(found)
         if found.stream is not None:
             streams.say_rest(found.stream, found.primary, Method())
-    say_notes(notes)
+    say_cautions(said)
     return 0
 
 
@@ -264,9 +266,9 @@ def _over(values: MetricValues) -> str:
     return f"{said}; {n:,} {plural('has', n)} no relevant document"
 
 
-def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
+def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[Caution]:
     """How far the order of equal scores could move the first metric, where it could."""
-    lines = []
+    found = []
     for one in scored:
         tied = share_tied(metric, one.judgments, one.scores, one.retrieved)
         if not (tied or metric.uses_whole_order):  # no order of equal scores to move anything
@@ -276,8 +278,8 @@ def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
         except MetricError:  # a metric without a worst and a best order
             return []
         if audit.share_touched > 0.0:
-            lines.append(f"{one.name}: {audit}")
-    return lines
+            found.append(Caution("equal-scores", "warning", str(audit), place=one.name))
+    return found
 
 
 def _write_csv(found: _Found) -> None:
@@ -297,8 +299,8 @@ def _write_csv(found: _Found) -> None:
     say(csv_text(rows), nl=False)
 
 
-def _document(found: _Found, notes: Sequence[str]) -> dict[str, Any]:
-    body: dict[str, Any] = {"judgments": str(found.judgments_file), "rankings": [], "notes": list(notes)}
+def _document(found: _Found, said: Sequence[Caution]) -> dict[str, Any]:
+    body: dict[str, Any] = {"judgments": str(found.judgments_file), "rankings": [], "cautions": said}
     for ranking in found.each:
         part: dict[str, Any] = {"name": ranking.name, "file": str(ranking.path), "metrics": {}}
         for name, values in ranking.metrics.items():

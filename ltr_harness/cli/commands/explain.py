@@ -13,7 +13,7 @@ import numpy as np
 
 import ltr_harness
 from ltr_harness.cli import metric_names, options, rankings
-from ltr_harness.cli.output import say, say_json, say_notes
+from ltr_harness.cli.output import say, say_cautions, say_json
 from ltr_harness.errors import UsageError
 from ltr_harness.explanation import explain_mean, explain_query
 from ltr_harness.metrics import Metric, parse_metric
@@ -61,7 +61,8 @@ def command(
         # the scale of its grades is the one it was evaluated on
         grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)
         loaded = rankings.Rankings((of_run,), of_run.judgments, run_folder, grade, ())
-    (scaled,), cautions = loaded.with_max_grade([parsed])
+    (scaled,), of_scale = loaded.with_max_grade([parsed])
+    cautions = [*loaded.cautions, *of_scale, *metric_names.tools_named([metric])]
     most = 100 if rows is None else rows or None
     pages: list[Any] = []
     for one in loaded.all:
@@ -72,10 +73,11 @@ def command(
             of_query = query, one.name, _of_query(scaled, query, one)
             pages.append(_document(*of_query) if as_json else _page(_parts(*of_query, most)))
     if as_json:
+        pages = [page | {"cautions": cautions} for page in pages]
         say_json(pages[0] if len(pages) == 1 else pages)
         return
     say("\n\n".join(pages))
-    say_notes([*loaded.cautions, *cautions, *metric_names.tools_named([metric])])
+    say_cautions(cautions)
 
 
 def _of_query(metric: Metric, query: str, scored: rankings.Scored) -> Explanation:
@@ -139,7 +141,7 @@ def _parts(query: str, name: str, explained: Explanation, most: int | None) -> I
     if missed:
         yield ""
         yield explained.missed_columns, missed
-    yield from (*unshown, f"\n{explained.ideal_text(most)}", *explained.remarks)
+    yield from (*unshown, f"\n{explained.ideal_text(most)}", *explained.lines_below)
     if explained.presets:
         yield ""
         yield explanation.PRESET_COLUMNS, explained.preset_texts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say_notes, say_page
+from ltr_harness.cli.output import say_cautions, say_page
 from ltr_harness.cli.rankings import RankingSource
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Method
@@ -96,13 +96,16 @@ def command(
         plan = _from_sd(sd, ab_test, difference, powers, method, models or 1)
     else:  # from differences at hand, compared as `compare` would
         from ltr_harness.cli.compared_inputs import ComparedInputs
+        from ltr_harness.comparison.comparison import ONE_TRAINING
         from ltr_harness.comparison.power import plan_power
 
         if not inputs:
             raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
         compared = ComparedInputs(inputs, [metric] if metric else [], source=source)
         comparison = compared.compared(method, baseline, common_queries, primary_alone=True, ledger=False)
-        say_notes([*compared.notes, *comparison.notes])
+        # the plan has its own caution about single trainings
+        say_cautions(compared.cautions)
+        say_cautions(one for one in comparison.cautions if one.kind != ONE_TRAINING)
         plan = plan_power(comparison, difference, powers, models)
     say_page(power_page(plan), as_json, output, [part.strip() for part in formats.split(",")])
 

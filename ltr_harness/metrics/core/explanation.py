@@ -41,8 +41,8 @@ class Explanation:
     missed: tuple[tuple[str | float, ...], ...] = ()
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What is said below the rows: from the contributions to the value, and what ties could make of it."""
+    def lines_below(self) -> tuple[str, ...]:
+        """The lines below the rows: from the contributions to the value, and what ties could make of it."""
         if self.interval is None:
             return self.steps
         low, high = map(self.text_of, self.interval)
@@ -55,7 +55,7 @@ class Explanation:
         missed, unshown = self.missed_texts()
         if missed:
             parts += ["", *_lines(self.missed_columns, missed)]
-        parts += [*unshown, "", self.ideal_text(), *self.remarks]
+        parts += [*unshown, "", self.ideal_text(), *self.lines_below]
         if self.presets:
             parts += ["", *_lines(PRESET_COLUMNS, self.preset_texts)]
         return "\n".join(parts)
@@ -69,7 +69,7 @@ class Explanation:
         if missed:
             parts.append(html_table(self.missed_columns, missed))
         parts += [f"<p>{escape(line)}</p>" for line in unshown]
-        steps = (self.ideal_text(), *self.remarks)
+        steps = (self.ideal_text(), *self.lines_below)
         parts.append(f"<p>{'<br>'.join(escape(step) for step in steps)}</p>")
         if self.presets:
             parts.append(html_table(PRESET_COLUMNS, self.preset_texts))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import MetricError
+from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics.core.custom import adopt, function_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, accepted_of
 from ltr_harness.metrics.core.presets import own_name, spelling
@@ -119,6 +119,11 @@ def whose(metric: str) -> str | None:
     said = dict(part.strip().split("=", 1) for part in (form["parameters"] or "").split(",") if "=" in part)
     own = own_name(form["name"])
     return said.get("as", None if own is None else own[0])
+
+
+def other_name(typed: str, metric: object) -> Caution:
+    """Return the caution that a metric was typed by another name than its own."""
+    return Caution("other-name", "note", f"{with_tool(typed)} is {metric}")
 
 
 def with_tool(typed: str) -> str:

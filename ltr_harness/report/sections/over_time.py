@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.comparison.over_time import FOLD, PeriodResult, sign, signs_notes
+from ltr_harness.comparison.over_time import FOLD, PeriodResult, sign, signs_cautions
 from ltr_harness.comparison.pairs import SMALLEST
 from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table, axis_of
@@ -34,9 +34,9 @@ def section(data: ReportData) -> list[Block]:
     if signs:
         least = min(signs, key=lambda one: one.agreeing / one.folds)
         whom = " for all" if least.agreeing == least.folds else f" for {least.model}"
-        notes = signs_notes(signs, [data.comparison.paired(name) for name in data.rivals])
+        cautions = signs_cautions(signs, [data.comparison.paired(name) for name in data.rivals])
         finding = f"the sign agrees in {least} folds{whom if signs[1:] else ''}"
-        heading = Heading("Over time", finding=finding, matters=bool(notes))
+        heading = Heading("Over time", finding=finding, matters=bool(cautions))
     blocks: list[Block] = [_chart(data, periods, folds, list(data.models), differences=False)]
     if names := near_models(data):
         blocks.append(_chart(data, periods, folds, names, differences=True))

@@ -168,7 +168,7 @@ def pairs(data: ReportData) -> list[Block]:
             f"paired differences of all {n_pairs} pairs, {data.confidence_label} confidence for all of them jointly, "
             f"over the {letters.n:,} queries with a value for every model. Sharing a letter does not prove equality."
         ),
-        *([Paragraph(letters.note)] if letters.note else []),
+        *(Paragraph(str(caution)) for caution in letters.cautions),
         Table.of(
             "all_pairs",
             f"Letters at {data.primary}; two models without a common one differ.",

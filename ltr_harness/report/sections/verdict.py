@@ -9,6 +9,7 @@ from ltr_harness.comparison.headroom import headroom_lines
 from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.comparison.pairs import Paired
 from ltr_harness.comparison.slices import SliceResult
+from ltr_harness.errors import labelled
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, ModelName, Paragraph, Table, Tone
 from ltr_harness.report.data import ReportData
@@ -49,7 +50,7 @@ def section(data: ReportData) -> list[Block]:
     if signs := signs_sentence(comparison.fold_signs):
         shown.append(Paragraph(signs))
     if comparison.cautions:
-        shown.append(blocks.Bullets(comparison.cautions))
+        shown.append(blocks.Bullets(tuple(map(labelled, comparison.cautions))))
     inside = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
     method = f"Means with {data.confidence_label} intervals over queries"
     if comparison.families:

@@ -1,0 +1,19 @@
+"""Kinds of cautions keep their names, so that programs can go by them: the documentation lists those of comparisons."""
+
+import re
+from pathlib import Path
+
+from ltr_harness.comparison.comparison import ONE_TRAINING
+from ltr_harness.inspection.lints import LITTLE_TO_GAIN
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = [*(ROOT / "ltr_harness" / "comparison").glob("*.py"), ROOT / "ltr_harness" / "report" / "data.py"]
+
+
+def test_the_documentation_has_every_kind_of_a_comparison() -> None:
+    written = (re.findall(r'\bCaution\(\s*"([a-z-]+)"', path.read_text(encoding="utf-8")) for path in SOURCES)
+    kinds = {ONE_TRAINING, LITTLE_TO_GAIN, *(kind for found in written for kind in found)}
+    page = (ROOT / "docs" / "reading-the-report.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"^### Cautions\n(.*?)\nColours", page, re.MULTILINE | re.DOTALL)
+    assert len(kinds) > 30
+    assert sorted(kinds - {*re.findall(r"`([a-z-]+)`", section)}) == []
