@@ -385,7 +385,8 @@ class DataCache:
         if entry is None and folder.exists():  # perhaps another process has put it there since
             entry = open_entry(folder, verify=self._verify)
             if entry is None:
-                log.warning("%s in the data cache is damaged: the data is read again", folder)
+                text = f"{folder} in the data cache is damaged: the data is read again"
+                log.warning(Caution("damaged-file", "note", text))
         if entry is None:
             dataset = make()
             if any(array.dtype.kind == "O" for array in _arrays(dataset).values()):  # Python's objects
@@ -404,8 +405,9 @@ class DataCache:
         if not self._warned:
             self._warned = True
             why = "the disk is full" if problem.errno == errno.ENOSPC else problem.strerror or str(problem)
-            again = f"data is read again each time; set {CACHE_VARIABLE} to another folder, or to off"
-            log.warning("the data cache %s cannot be written (%s): %s", self._folder, why, again)
+            text = f"the data cache {self._folder} cannot be written ({why}): data is read again each time"
+            cure = f"set {CACHE_VARIABLE} to another folder, or to off"
+            log.warning(Caution("uncached-data", "note", text, cure))
 
 
 def _key(facts: Any) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from ltr_harness.errors import Caution
 from ltr_harness.files import write_whole
 
 P = ParamSpec("P")
@@ -88,10 +89,9 @@ def compiled_vectorized(function: Callable[P, R]) -> Compiled[P, R]:
 @cache
 def _say_uncached() -> None:
     if multiprocessing.parent_process() is None:
-        log.warning(
-            "no folder for compiled code can be written: every start compiles the metrics again, which takes "
-            "seconds; set NUMBA_CACHE_DIR to a folder that can be written"
-        )
+        text = "no folder for compiled code can be written: every start compiles the metrics again, which takes seconds"
+        cure = "set NUMBA_CACHE_DIR to a folder that can be written"
+        log.warning(Caution("uncached-code", "note", text, cure))
 
 
 @cache
@@ -139,7 +139,7 @@ class _Files:
             return None
         digest, content = stored[:32], stored[32:]
         if hashlib.sha256(content).digest() != digest:
-            log.warning("%s is damaged: it is compiled again", path)
+            log.warning(Caution("damaged-file", "note", f"{path} is damaged: it is compiled again"))
             return None
         made_of, data = pickle.loads(content)
         return pickle.loads(data) if made_of == self._made_of(key) else None

@@ -19,7 +19,7 @@ import yaml
 from yaml.reader import ReaderError
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.errors import Caution, ConfigError, Problem
 from ltr_harness.wording import count_of, printable
 
 Scalar = str | int | float | bool | None
@@ -209,7 +209,8 @@ def read_yaml(path: Path, name: str | None = None) -> Node:
     name = name or str(path)
     try:
         if path.is_fifo():
-            log.warning("%s is a pipe: waiting for what is written to it", printable(name))
+            text = f"{printable(name)} is a pipe: waiting for what is written to it"
+            log.warning(Caution("waiting-for-a-pipe", "note", text))
         size = path.stat().st_size
         with path.open("rb") as stream:
             content = stream.read(_LARGEST + 1)  # a device says that its size is 0, and may never end

@@ -327,16 +327,21 @@ def _task(
 def _state(folder: Path, identity: str, evaluation: str, tuning: TuningFacts | None) -> State:
     record = read_record(folder)
     if record is None and folder.is_dir():
-        log.warning("%s: damaged or missing: %s; it is trained again", folder, RECORD)
+        log.warning(_damaged(folder, [RECORD], "trained"))
     if record is None or record.status != "complete" or record.identity != identity or not record.files:
         return "train"
     damaged = [name for name in damaged_files(folder, record) if name != LOG]  # which nothing reads
     if damaged:
         lost = not {TEST_SCORES, MISSED, PER_QUERY}.issuperset(damaged)
         again = "trained" if lost else "scored"
-        log.warning("%s: damaged or missing: %s; it is %s again", folder, ", ".join(damaged), again)
+        log.warning(_damaged(folder, damaged, again))
         if lost:
             return "train"
     # the same options may have been found by another search: the record must say by which
     other = record.evaluation_identity != evaluation or record.tuning != tuning
     return "score again" if damaged or other else "done"
+
+
+def _damaged(folder: Path, files: Sequence[str], again: str) -> Caution:
+    text = f"damaged or missing: {', '.join(files)}; it is {again} again"
+    return Caution("damaged-run", "note", text, place=str(folder))

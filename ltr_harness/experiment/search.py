@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.config.search import Range, TuneConfig
-from ltr_harness.errors import HarnessError, TrainingError, optional_module
+from ltr_harness.errors import Caution, HarnessError, TrainingError, optional_module
 from ltr_harness.experiment.execute import ShouldPrune, run_trial
 from ltr_harness.experiment.job import Job, receive_job, received_job
 from ltr_harness.experiment.pool import new_pool, started, worker_context
@@ -282,11 +282,14 @@ def _resumed(job: Job, study: StudyRecord) -> Search:
         raise
     except Exception as problem:  # whatever Optuna and its database make of a damaged file
         (folder / name).replace(folder / f"{name}.damaged")
-        log.warning("%s is damaged (%s): it is put aside", folder / name, problem)
+        log.warning(
+            Caution("damaged-file", "warning", f"{folder / name} is damaged ({problem}): it is put aside")
+        )
         search, n_trials = begun()
     lost = 0 if known is None else len(known.trials) - n_trials
     if lost > 0:
-        log.warning("%s: %s lost from %s: made again", folder, count_of(lost, "trial"), name)
+        text = f"{count_of(lost, 'trial')} lost from {name}: made again"
+        log.warning(Caution("lost-trials", "note", text, place=str(folder)))
     return search
 
 

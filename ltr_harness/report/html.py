@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ltr_harness.errors import Caution
 from ltr_harness.report import blocks, formats
 from ltr_harness.report.chart_engine import EngineError, vega_bundle
 from ltr_harness.report.charts import colour_of, theme
@@ -63,7 +64,8 @@ def render(report: blocks.Report) -> str:
             library = vega_bundle()
         except EngineError as problem:
             undrawn = str(problem)
-            log.warning("report.html has descriptions in place of its charts: %s", undrawn)
+            text = f"report.html has descriptions in place of its charts: {undrawn}"
+            log.warning(Caution("undrawn-charts", "note", text))
     # only these scripts run, by digest; nothing is loaded from anywhere
     digests = [hashlib.sha256(one.encode()).digest() for one in (script, library) if one]
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)

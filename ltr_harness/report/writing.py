@@ -11,7 +11,7 @@ from typing import get_args
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import tables
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import Caution, UsageError
 from ltr_harness.files import stored_file, whole_files
 from ltr_harness.report.blocks import OURS, Group, Report, Section, Text, code
 from ltr_harness.report.chart_engine import EngineError
@@ -77,7 +77,8 @@ def build_report(data: ReportData, made: Callable[[Section], None] | None = None
             if made is not None:
                 made(section)
     if not sections:
-        log.warning("the report is empty: none of its sections has anything to show: %s", ", ".join(chosen))
+        text = f"the report is empty: none of its sections has anything to show: {', '.join(chosen)}"
+        log.warning(Caution("empty-report", "warning", text))
     return _report(data, sections)
 
 
@@ -183,6 +184,6 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
         files["report.md"] = markdown.render(built, with_charts="svg" in chosen, undrawn=undrawn)
     for why in sorted(set(undrawn.values())):
         names = [name for name, reason in undrawn.items() if reason == why]
-        lost = f"{len(names)} of {len(built.charts)} charts not drawn ({', '.join(names)})"
-        log.warning("%s: %s", lost, why)
+        text = f"{len(names)} of {len(built.charts)} charts not drawn ({', '.join(names)}): {why}"
+        log.warning(Caution("undrawn-charts", "note", text))
     return files

@@ -187,10 +187,13 @@ def test_warnings_are_cautions_at_the_end_and_defects_are_failures(
 
     monkeypatch.delenv("LTR_HARNESS_TRACEBACK", raising=False)
 
+    damaged = Caution("damaged-file", "note", "a.parquet is damaged", "it is read again")
+
     def broken() -> None:
         with EventStream("run", quiet=False):
             for what in ("the cache", "the report", "the cache"):
                 logging.getLogger("ltr_harness.cache").warning("no space for %s", what)
+            logging.getLogger("ltr_harness.cache").warning(damaged)
             raise ZeroDivisionError("seven")
 
     assert run_command(click.command()(broken), []) == 1
@@ -199,6 +202,7 @@ def test_warnings_are_cautions_at_the_end_and_defects_are_failures(
     assert [Caution(**one) for one in found[2]["cautions"]] == [
         Caution("logged", "warning", "no space for the cache"),
         Caution("logged", "warning", "no space for the report"),
+        damaged,
     ]
     assert found[1]["found"] == "internal error: ZeroDivisionError: seven"
     Path(found[1]["cure"].rpartition("details: ")[2]).unlink()
