@@ -1,7 +1,7 @@
 """What versions of the schema stored: today's code reads, scores, compares and reports all of it.
 
-A folder of this one is made once, by the last commit that writes its version, and never changed: the YAML files in it
-say how. Another version of the schema gets another folder, and these tests run on each.
+A folder of this one is made once by `make.py`, with the last commit that writes its version, and never changed. Another
+version of the schema gets another folder, and these tests run on each.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from functools import reduce
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,8 @@ def experiment(folder: Path, tmp_path: Path) -> Path:
     return tmp_path / "runs" / "small"
 
 
-def test_every_older_version_has_its_folder() -> None:
-    assert VERSIONS[: SCHEMA_VERSION - 1] == [f"v{version}" for version in range(1, SCHEMA_VERSION)]
+def test_every_version_has_its_folder() -> None:
+    assert [f"v{version}" for version in range(1, SCHEMA_VERSION + 1)] == VERSIONS
 
 
 def test_records_load_and_every_file_is_what_they_say(runs: dict[str, Run], expected: dict[str, Any]) -> None:
@@ -242,6 +243,18 @@ def test_training_again_gives_the_same_or_says_what_changed(runs: dict[str, Run]
         assert found.identical or found.reasons
         for name, (before, now) in found.metrics.items():
             assert now == pytest.approx(before, abs=0.02), name
+
+
+@pytest.mark.long
+def test_runs_are_not_trained_again(
+    runs: dict[str, Run], experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packages = next(iter(runs.values())).record.packages
+    for name in ("lightgbm", "xgboost"):
+        if packages[name] != version(name):
+            pytest.skip(f"trained with {name} {packages[name]}, and {version(name)} is installed")
+    assert run_command(cli, ["run", str(HERE / "v2" / "small.yaml"), "--runs", str(experiment.parent)]) == 0
+    assert "every run exists already; nothing to train" in capsys.readouterr().err
 
 
 @pytest.mark.long
