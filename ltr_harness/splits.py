@@ -126,17 +126,22 @@ def divided(
     return _parts(part_of, shares)
 
 
-def divided_by_time(groups: QueryGroups, shares: Mapping[str, float], times: Array) -> dict[str, Ints]:
+def divided_by_time(
+    groups: QueryGroups, shares: Mapping[str, float], times: Array, name: str = "time"
+) -> dict[str, Ints]:
     """Queries, int64, sorted, of parts by time: the oldest are ``train``, and the parts of `shares` follow.
 
-    Times are (n_queries,), numbers or text that sorts by time. Queries of one time are never on two sides.
+    Times are (n_queries,), numbers, times or ISO 8601 text, which messages call `name`. Queries of one time are never
+    on two sides.
     """
     _check_shares(shares)
-    absent = np.isnan(times) if times.dtype.kind == "f" else times.astype(np.str_) == ""
-    if absent.any():
-        raise DataError(
-            f"query {groups.name(int(np.argmax(absent)))!r} has no time ({int(absent.sum())} such); expected one each"
-        )
+    if times.dtype.kind not in "biuf":
+        from ltr_harness.logs.times import moments_of
+
+        times = moments_of(times, name, "UTC", groups.name)
+    elif (absent := ~np.isfinite(times)).any():
+        found = f"query {groups.name(int(np.argmax(absent)))!r} has no {name} ({int(absent.sum()):,} such)"
+        raise DataError.at(f"attribute {name!r}", found, "a time for each query")
     order = np.argsort(times, kind="stable")
     n = groups.n_queries
     # Targets count from the oldest here: train comes first.

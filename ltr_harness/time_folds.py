@@ -181,20 +181,9 @@ class TimeFold:
 
 def days_of(times: Array, name: str, time_zone: str, groups: QueryGroups) -> Days:
     """The day of each query on the calendar of a time zone, from times, dates or ISO 8601 text (n_queries,)."""
-    import pyarrow as pa
+    from ltr_harness.logs.times import local_days, moments_of
 
-    from ltr_harness.logs.columns import local_days, timestamps
-
-    column = pa.array(times.tolist() if times.dtype.kind == "O" else times)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        import pyarrow.compute as pc
-
-        column = pc.if_else(pc.equal(column, ""), None, column)
-    if column.null_count:
-        at = int(np.argmax(np.asarray(column.is_null())))
-        found = f"query {groups.name(at)!r} has no {name} ({column.null_count:,} such)"
-        raise DataError.at(f"attribute {name!r}", found, "a time for each query")
-    return local_days(timestamps(column, name, time_zone), time_zone)
+    return local_days(moments_of(times, name, time_zone, groups.name), time_zone)
 
 
 def period_in(unit: str) -> tuple[Period, int | None] | None:

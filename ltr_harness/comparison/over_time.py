@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.comparison.pairs import SMALLEST, Paired, SystemResult, value_bounds
-from ltr_harness.errors import Caution
+from ltr_harness.errors import Caution, DataError
+from ltr_harness.logs.times import local_days, moments_of
 from ltr_harness.stats.contributions import TIE, Codes, Contributions, Floats, paired_differences
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
@@ -222,10 +223,8 @@ def days_of_queries(systems: Sequence[SystemResult]) -> Days | None:
     for one in systems:
         values = one.query_attributes.get(DAY)
         if values is not None and values.dtype.kind in "UMO":
-            with suppress(ValueError, TypeError):  # no dates
-                days = values.astype("datetime64[D]")
-                if not np.isnat(days).any():
-                    return np.asarray(days.astype(np.int64))
+            with suppress(DataError):  # no dates
+                return local_days(moments_of(values, DAY, "UTC", str), "UTC")
     return None
 
 

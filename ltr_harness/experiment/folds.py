@@ -287,7 +287,7 @@ def _held_out(dataset: RankingDataset, held: Mapping[str, Holdout]) -> dict[str,
     how = next(iter(held.values()))  # they differ in their shares alone
     times = _attribute(dataset, how.by_time)
     if times is not None:
-        return divided_by_time(dataset.groups, shares, times)
+        return divided_by_time(dataset.groups, shares, times, str(how.by_time))
     if how.together is None and how.stratify is None and set(held) == {"valid"}:
         kept, valid = holdout(dataset.groups, how.holdout, how.seed)
         return {"train": kept, "valid": valid}

@@ -1,7 +1,6 @@
-"""Columns of tables and logs: Arrow as NumPy numbers, texts, attributes, pandas categories and times."""
+"""Columns of tables and logs: Arrow as NumPy numbers, texts, attributes, pandas categories."""
 
 import itertools
-import warnings
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -191,85 +190,6 @@ def values_of(column: Any) -> Any:
     if not (is_text(kind) or is_numeric(kind) or pa.types.is_temporal(kind) or pa.types.is_binary(kind)):
         raise pa.ArrowTypeError(f"{kind} is not a type of single values")
     return column.cast(pa.large_string()).fill_null("")
-
-
-_MISSING, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-
-Moments = NDArray[np.int64]
-
-
-def timestamps(column: Any, name: str, timezone: str) -> Moments:
-    """Arrow times or ISO 8601 text, of `timezone` if none, as int64 ns UTC; missing the least, beyond the largest.
-
-    On a zone's clock, the hour that occurs twice is the earlier one, and one that does not exist moves forward.
-    """
-    import pandas as pd
-
-    column = decoded(column)
-    kind = column.type
-    if pa.types.is_null(kind):
-        return np.full(len(column), _MISSING)
-    if pa.types.is_date(kind):
-        column = column.cast(pa.timestamp("s" if kind == pa.date32() else "ms"))
-    elif is_text(kind):
-        column = _times_of(utf8(column, name).to_pandas(), name)
-    elif not pa.types.is_timestamp(kind):
-        found = f"has the type {kind}"
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            found = f"holds numbers ({kind}), and nothing says whether they are seconds or milliseconds"
-        expected = "timestamps, or text such as 2026-01-31T12:00:00Z"
-        raise DataError.at(f"column {name!r}", found, expected)
-    counts = column.cast(pa.int64()).fill_null(_MISSING).to_numpy()
-    factor = _NANOSECONDS[column.type.unit]
-    beyond = (counts > _LAST // factor) | (counts < -(_LAST // factor))
-    moments: Moments = np.where(beyond, 0, counts) * factor
-    moments[beyond] = _LAST
-    moments[counts == _MISSING] = _MISSING
-    if column.type.tz or timezone == "UTC":
-        return moments
-    known = (moments != _MISSING) & (moments != _LAST)
-    local = pd.DatetimeIndex(moments[known].astype("datetime64[ns]"))
-    first = np.ones(len(local), dtype=bool)
-    in_utc = local.tz_localize(timezone, ambiguous=first, nonexistent="shift_forward").tz_convert("UTC")
-    moments[known] = in_utc.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
-    return moments
-
-
-def _times_of(texts: Any, name: str) -> Any:
-    """ISO 8601 text as Arrow times: in UTC where it names time zones, else without one."""
-    import pandas as pd
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", FutureWarning)  # of several time zones; pandas 3 raises
-            series = pd.to_datetime(texts, utc=False, format="ISO8601")
-    except (ValueError, FutureWarning) as problem:
-        if "tz" not in str(problem).lower() and "zone" not in str(problem).lower():
-            found = f"holds text that is not a time: {str(problem).partition('. You might')[0]}"
-            raise DataError.at(f"column {name!r}", found, "such as 2026-01-31T12:00:00Z") from None
-        without = ~texts.dropna().str.contains(r"(?:[zZ]|[+-][0-9][0-9]:?(?:[0-9][0-9])?)$")
-        if without.any():
-            found = f"{int(without.sum()):,} of {len(texts):,} times have no time zone, the others do"
-            found += f", such as {texts.dropna()[without].iloc[0]!r}"
-            raise DataError.at(f"column {name!r}", found, "all with one, or none") from None
-        series = pd.to_datetime(texts, utc=True, format="ISO8601")  # several offsets
-    return pa.Array.from_pandas(series if series.dt.tz is None else series.dt.tz_convert("UTC"))
-
-
-def local_days(moments: Moments, timezone: str) -> Moments:
-    """(n,) days since 1970-01-01 on the calendar of the time zone."""
-    return local_clock(moments, timezone) // (86_400 * 10**9)
-
-
-def local_clock(moments: Moments, timezone: str) -> Moments:
-    """(n,) nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them."""
-    import pandas as pd
-
-    if timezone == "UTC":
-        return moments
-    local = pd.DatetimeIndex(moments.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(timezone)
-    return np.asarray(local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64))
 
 
 Codes = NDArray[np.int32]

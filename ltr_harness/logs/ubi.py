@@ -16,9 +16,10 @@ from pydantic import Field
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import plain_column, timestamps
+from ltr_harness.logs.columns import plain_column
 from ltr_harness.logs.log import files_of, open_log
 from ltr_harness.logs.settings import Name, Part
+from ltr_harness.logs.times import NO_MOMENT, timestamps
 
 QUERY, ACTION, OBJECT, POSITION, TIME = "query_id", "action_name", "object_id", "position", "timestamp"
 """Columns of what is made of the documents, beside the documents' own."""
@@ -97,7 +98,7 @@ def _tables(path: Path, timezone: str) -> list[Any]:
         if pa.types.is_integer(moments.type):  # version 1.0 has milliseconds
             moments = moments.cast(pa.timestamp("ms", "UTC"))
         moments = timestamps(moments, TIME, timezone)
-        times = pa.array(moments, mask=moments == np.iinfo(np.int64).min).cast(pa.timestamp("ns", "UTC"))
+        times = pa.array(moments, mask=moments == NO_MOMENT).cast(pa.timestamp("ns", "UTC"))
         table = table.set_column(table.column_names.index(TIME), TIME, times)
         for name in (QUERY, ACTION):
             text = plain_column(table[name], name).cast(pa.string())

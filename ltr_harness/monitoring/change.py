@@ -9,7 +9,8 @@ from scipy.special import fdtrc
 
 from ltr_harness.errors import Caution
 from ltr_harness.groups import Floats, Ints
-from ltr_harness.logs.columns import codes_of, local_days, together
+from ltr_harness.logs.columns import codes_of, together
+from ltr_harness.logs.times import local_days
 from ltr_harness.monitoring.calendar import hours_of_week
 from ltr_harness.monitoring.inputs import ComparedColumn, divided
 from ltr_harness.monitoring.periods import Periods, mean_of

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from ltr_harness.errors import MAIN_GUARD, DataError, Problem, UsageError, optional_module
 from ltr_harness.groups import Bools, Floats, Ints, Judgments, QueryGroups, Subtopics
-from ltr_harness.logs.columns import timestamps
 from ltr_harness.logs.contract import THREADS, Contract, LogCheck, LogRows, are_ranks, in_order, per_query
 from ltr_harness.logs.log import BATCH_ROWS, Log, first_run, last_run, open_log
+from ltr_harness.logs.times import NO_MOMENT, timestamps
 from ltr_harness.logs.ubi import impressions_and_events
 from ltr_harness.metrics import Binding, bind
 from ltr_harness.metrics.core.gains import gains_of
@@ -398,8 +398,9 @@ _LATEST = np.datetime64("2100-01-01", "ns").astype(np.int64)
 
 def _first_moments(rows: LogRows, name: str, config: MonitorConfig, contract: Contract) -> Ints | None:
     """(n_queries,) nanoseconds UTC; times without a zone are of the windows' time zone; None where some are none."""
-    times = rows.arranged(timestamps(rows.table[name], name, config.windows.timezone))
-    missing = times == np.iinfo(np.int64).min
+    moments = timestamps(rows.table[name], name, config.windows.timezone, any_year=True)
+    times = rows.arranged(moments)
+    missing = times == NO_MOMENT
     sound = contract.check("time-missing", missing, rows.name)
     out_of_range = ~missing & ((times < _EARLIEST) | (times > _LATEST))
     sound &= contract.check("time-out-of-range", out_of_range, rows.name)

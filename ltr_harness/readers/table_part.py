@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import LONGEST_ID
-from ltr_harness.logs.columns import Columns, coded, is_category, is_numeric, timestamps, values_of
+from ltr_harness.logs.columns import Columns, coded, is_category, is_numeric, values_of
+from ltr_harness.logs.times import NO_MOMENT, timestamps
 from ltr_harness.readers.files import Bound
 from ltr_harness.readers.reader import ValueOptions
 from ltr_harness.readers.rows import Rows, blocks_of, limited, query_ids, recoded, within_float32
@@ -320,8 +321,12 @@ class TableColumns:
 
     def _days(self, columns: Columns, name: str) -> NDArray[np.float64]:
         """When each row was, in days since 1970."""
-        moments = timestamps(columns[name], name, "UTC")
-        days = np.where(moments == np.iinfo(np.int64).min, np.nan, moments / _A_DAY)
+        try:
+            moments = timestamps(columns[name], name, "UTC", self.table.place)
+        except DataError as error:
+            self.problems += error.problems
+            return np.zeros(self.n_rows)
+        days = np.where(moments == NO_MOMENT, np.nan, moments / _A_DAY)
         self._report(np.isnan(days) & ~self._dispensable(days), name, columns, "a time in every row")
         return days
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import Ids, category_of, decoded, is_text, timestamps, utf8
+from ltr_harness.logs.columns import Ids, category_of, decoded, is_text, utf8
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.logs.settings import ListColumns, seconds
+from ltr_harness.logs.times import timestamps
 from ltr_harness.logs.ubi import ACTION, OBJECT, TIME, ubi_events
 from ltr_harness.relevance.rule import EventLog, Relevance
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import Caution
 from ltr_harness.groups import Floats, places_within
-from ltr_harness.logs.columns import texts_of, timestamps
+from ltr_harness.logs.columns import texts_of
 from ltr_harness.logs.contract import Contract, LogRows, in_order, per_query
 from ltr_harness.logs.log import Log
 from ltr_harness.logs.settings import ListColumns, seconds
+from ltr_harness.logs.times import timestamps
 from ltr_harness.relevance.events import JoinedEvents, counts_column, counts_of_lists, refuse_unknown_events
 from ltr_harness.relevance.propensities import effective_weight, estimated, estimated_labels
 from ltr_harness.relevance.rule import Dwell, Propensity, Relevance
@@ -298,7 +299,13 @@ def labels_of(
         if check.severity == "warning"
     ]
     if seconds(rule.maturity) and (name := columns.timestamp) is not None:
-        times = [timestamps(batch[name], name, _TIMEZONE) for batch in log.batches([name], None)]
+        times: list[NDArray[np.int64]] = []
+
+        def here(row: int) -> str:
+            return place(row + sum(map(len, times)))
+
+        for batch in log.batches([name], None):
+            times.append(timestamps(batch[name], name, _TIMEZONE, here))
         time = np.concatenate(times)
         young = time > time.max(initial=0) - seconds(rule.maturity) * 10**9
         judged &= ~young

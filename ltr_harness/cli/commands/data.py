@@ -152,7 +152,9 @@ def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **read
 @click.option("--valid", type=float, help="Share of the queries for validation.")
 @click.option("--test", type=float, help="Share of the queries for testing.")
 @click.option("--folds", type=int, help="Make folds instead: each query is tested once.")
-@click.option("--by-time", metavar="COLUMN", help="Oldest queries train, newest test.")
+@click.option(
+    "--by-time", metavar="COLUMN", help="Oldest queries train, newest test: dates, times or numbers."
+)
 @click.option("--together", metavar="COLUMN", help="Queries of one user or session stay in one part.")
 @click.option("--stratify", metavar="COLUMN", help="Each value gets its share of every part.")
 @click.option("--seed", default=1, show_default=True, help="Decides which queries go where.")
@@ -239,7 +241,7 @@ def _divided(
             raise DataError(f"{column!r} is not an attribute; {did_you_mean(column, columns)}")
     keys = {what: columns[column] for what, column in by.items()}
     if "time" in keys:
-        return {"": divided_by_time(groups, shares, keys["time"])}
+        return {"": divided_by_time(groups, shares, keys["time"], by["time"])}
     if n_folds is None:
         return {"": divided(groups, shares, seed, **keys)}
     parts, each = ("train", "valid", "test"), enumerate(folds(groups, n_folds, seed, **keys), start=1)
