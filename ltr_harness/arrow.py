@@ -14,6 +14,7 @@ from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import Array, Bools, Floats, Ints, Judgments, QueryGroups
 from ltr_harness.logs.columns import id_texts, numbers_of, plain_column
+from ltr_harness.logs.computable import computable
 from ltr_harness.logs.log import whole_queries
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce, means_of
@@ -61,11 +62,19 @@ def per_query(
         >>> per_query(pa.table(rows), ["mrr@10"]).to_pydict()
         {'query_id': ['a', 'b'], 'rows': [2, 1], 'n_relevant': [1, 1], 'mrr@10': [0.5, 1.0]}
     """
-    table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-    named = columns_of(table.column_names, columns)
+    table, named = _named_columns(batch, columns)
     grouped = by_query(table, named["query"], in_order=False)
     [found] = of_scores(*grouped, asked_of(metrics, max_grade), named, [named["score"]])
     return found
+
+
+def _named_columns(
+    batch: pa.RecordBatch | pa.Table, columns: Mapping[str, str] | None
+) -> tuple[pa.Table, dict[str, str]]:
+    """What is computed with, before rows are taken: other columns may be of types whose rows Arrow cannot take."""
+    table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+    named = columns_of(table.column_names, columns)
+    return computable(table.select(list(dict.fromkeys(named.values())))), named
 
 
 def asked_of(metrics: Sequence[str | Metric] | str | Metric, max_grade: float | None) -> list[Metric]:
@@ -139,7 +148,7 @@ def per_query_of(
     query = (columns or {}).get("query", QUERY)
     for table in whole_queries(batches, query):
         if table.num_rows:
-            named = columns_of(table.column_names, columns)
+            table, named = _named_columns(table, columns)
             grouped = by_query(table, named["query"], in_order=True)
             yield from of_scores(*grouped, asked_of(metrics, max_grade), named, [named["score"]])
 
@@ -161,7 +170,7 @@ def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
             values = {name: one[name].per_query for name in one.metrics}
             facts = judgments.groups.sizes, judgments.n_relevant, judgments.query_weights
             one = _result(pa.array(one.query_ids), *facts, values)
-        tables.append(one if isinstance(one, pa.Table) else pa.Table.from_batches([one]))
+        tables.append(computable(one if isinstance(one, pa.Table) else pa.Table.from_batches([one])))
     if not tables:
         raise DataError("no results to merge; expected at least one part")
     first = tables[0].schema

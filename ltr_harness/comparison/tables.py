@@ -15,11 +15,13 @@ from pydantic import Field
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.pairs import Origin, SystemResult, text_ids
 from ltr_harness.errors import Caution, DataError, MetricError
+from ltr_harness.logs.columns import decoded
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
 from ltr_harness.metrics.core.presets import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
 from ltr_harness.own_files import is_own_file
+from ltr_harness.readers.parquet import table_of
 from ltr_harness.readers.tables import column_for
 from ltr_harness.runs import record
 from ltr_harness.stored import SCHEMA_VERSION, Form, Versioned, harness_version, validated
@@ -75,7 +77,9 @@ def from_table(
             frame = frame.reset_index()
     else:
         try:
-            frame = pa.table(table).to_pandas()
+            arrow = table_of(table)
+            columns = list(map(decoded, arrow.columns))  # pandas has no views, no runs and few dictionaries
+            frame = pa.Table.from_arrays(columns, names=arrow.column_names).to_pandas()
         except (TypeError, ValueError, pa.ArrowException) as problem:
             raise DataError.at(name, f"cannot be read as a table: {problem}", _EXPECTED) from None
     frame = frame.set_axis([str(column) for column in frame.columns], axis="columns")

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError
+from ltr_harness.logs.computable import computable_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,9 +71,8 @@ def together(*parts: "pd.Categorical") -> "list[pd.Categorical]":
 def category_of(column: Any, name: str = "") -> "pd.Categorical":
     """An Arrow column of text, numbers or truth values, its categories sorted; null and empty text are missing."""
     import pandas as pd
-    import pyarrow.compute as pc
 
-    chunked = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+    chunked = computable_column(pa.chunked_array([column]) if isinstance(column, pa.Array) else column)
     if pa.types.is_dictionary(chunked.type) and _has_name(chunked.type.value_type):
         encoded = chunked.unify_dictionaries().combine_chunks()
     else:
@@ -79,7 +80,8 @@ def category_of(column: Any, name: str = "") -> "pd.Categorical":
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0)
     texts = utf8(encoded.dictionary.cast(pa.string()), name)
-    codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    # 8 bits may have no place for one code more
+    codes = encoded.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy(zero_copy_only=False)
     used = np.zeros(len(texts) + 1, dtype=bool)
     used[codes] = True  # a file's dictionary may name more than this batch holds
     used[:-1] &= texts.is_valid().to_numpy(zero_copy_only=False)
@@ -121,7 +123,8 @@ def plain_column(column: Any, name: str) -> Any:
 
 def _has_name(kind: Any) -> bool:
     """Whether values of an Arrow type are text, numbers or the like, and can be written down."""
-    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return not (pa.types.is_nested(kind) or binary or isinstance(kind, pa.BaseExtensionType))
 
 
 def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:
@@ -129,7 +132,7 @@ def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:
     column = decoded(column)
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
-    if not is_numeric(column.type) or pa.types.is_run_end_encoded(column.type):
+    if not is_numeric(column.type):
         raise DataError.at(f"column {name!r}", f"has the type {column.type}", "numbers")
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
@@ -137,8 +140,28 @@ def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:
 
 
 def decoded(column: Any) -> Any:
-    """An Arrow column without a dictionary."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    """An Arrow column without a dictionary, views or runs of equal values; UUIDs as their text."""
+    column = computable_column(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return _uuid_texts(column) if isinstance(column.type, pa.UuidType) else column
+
+
+def _uuid_texts(column: Any) -> Any:
+    """UUIDs as people write them, such as 123e4567-e89b-12d3-a456-426614174000."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    texts = []
+    for chunk in chunks:
+        n, start = len(chunk), chunk.offset
+        letters = (
+            b"" if n == 0 else bytes(chunk.storage.buffers()[1])[16 * start : 16 * (start + n)].hex().encode()
+        )
+        dashed = np.insert(np.frombuffer(letters, np.uint8).reshape(n, 32), (8, 12, 16, 20), ord("-"), axis=1)
+        ends = pa.array(np.arange(n + 1) * 36, pa.int64())
+        buffers = ends.buffers()[1], pa.py_buffer(np.ascontiguousarray(dashed))
+        whole = pa.LargeStringArray.from_buffers(n, *buffers)
+        texts.append(pc.if_else(chunk.is_valid(), whole, None))
+    return pa.chunked_array(texts, pa.large_string()) if isinstance(column, pa.ChunkedArray) else texts[0]
 
 
 def is_numeric(kind: Any) -> bool:

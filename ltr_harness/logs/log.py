@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import collected, plain_column
+from ltr_harness.logs.computable import computable
 from ltr_harness.places import here, partition_keys, refuse_stored_keys
 
 _ACTIONS = {"index", "create", "update", "delete"}
@@ -161,7 +162,7 @@ class Log:
                 wanted = {name: fields[name] for name in columns}
                 scanner = self._source.scanner(columns=wanted, batch_size=1 << 17, batch_readahead=4)
                 batches = scanner.to_batches()
-            filled = (batch for batch in batches if len(batch))
+            filled = (computable(batch) for batch in batches if len(batch))
             for table in whole_queries(filled, query, in_memory=in_memory, rows=rows):
                 empty = False
                 yield table
@@ -173,9 +174,10 @@ class Log:
     def pieces(self, rows: int) -> "Iterator[tuple[Log, int]]":
         """Logs of about so many rows, or of one row group or file, that make up this one, each with its rows."""
         if isinstance(self._source, pa.Table):
-            for at in range(0, len(self._source), rows):
-                mine = pa.array(range(at, min(at + rows, len(self._source))))
-                yield Log(self.name, self.columns, self._source.take(mine)), len(mine)
+            whole = computable(self._source)
+            for at in range(0, len(whole), rows):
+                mine = pa.array(range(at, min(at + rows, len(whole))))
+                yield Log(self.name, self.columns, whole.take(mine)), len(mine)
             return
         held: list[Any] = []
         n, source = 0, self._source
@@ -230,12 +232,12 @@ def whole_queries(
 def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
     """A log from a path, or from a pandas or Arrow table in memory."""
     source = collected(source)
-    table = source.to_arrow() if hasattr(source, "to_arrow") else source  # Polars
-    if hasattr(table, "columns") and not isinstance(table, str | Path | pa.Table):
-        try:
+    try:
+        table = source.to_arrow() if hasattr(source, "to_arrow") else source  # Polars
+        if hasattr(table, "columns") and not isinstance(table, str | Path | pa.Table):
             table = pa.Table.from_pandas(table, preserve_index=False)
-        except (pa.ArrowException, TypeError, ValueError) as problem:
-            raise DataError.at(name or "log", f"cannot be read as a table: {problem}") from None
+    except (pa.ArrowException, TypeError, ValueError) as problem:
+        raise DataError.at(name or "log", f"cannot be read as a table: {problem}") from None
     if isinstance(table, pa.Table):
         return Log(name or "log", tuple(table.column_names), table)
     if not isinstance(table, str | Path):

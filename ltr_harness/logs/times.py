@@ -131,7 +131,7 @@ def _of_texts(texts: Any, refuse: Callable[..., None]) -> tuple[Moments, bool]:
     unreadable = before | after | weeks
     readable = pc.if_else(pa.array(unreadable), None, texts) if unreadable.any() else texts
     series = pd.to_datetime(readable.to_pandas(), utc=bool(zoned.any()), format="ISO8601", errors="coerce")
-    moments = _of_times(pa.Array.from_pandas(series))
+    moments = _of_times(pa.Array.from_pandas(series.dt.tz_localize(None)))
     if weeks.any():
         moments[weeks] = [_monday(week) for week in texts.filter(pa.array(weeks)).to_pylist()]
     moments[before], moments[after] = _BEFORE, _AFTER

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import Columns, collected, is_numeric
+from ltr_harness.logs.columns import Columns, collected, is_text
+from ltr_harness.logs.computable import computable, computable_schema
 from ltr_harness.places import partition_keys, refuse_stored_keys
 from ltr_harness.readers.files import Bound, located, refuse_pipe, unreadable
 from ltr_harness.readers.rows import repeated
@@ -87,31 +88,23 @@ class ArrowTable(OpenedTable):
     def __init__(self, table: Any, path: Path, size: int | None = None) -> None:
         self.path = path
         self.columns: list[str] = list(table.schema.names)
-        self.schema: Any = table.schema
+        self.schema: Any = computable_schema(table.schema)
         self.n_rows: int | None = table.num_rows
         self.size = _size_in_memory(table) if size is None else size
         self._table = table
         _refuse_repeated(path, self.columns)
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
-        """The columns, with a number for each row in place of one for each run of equal ones, however long it is."""
-        from pyarrow import compute
-
+        """The columns, with a value for each row in place of one for each run of equal ones, however long it is."""
         refuse_types(self.path, self.schema, numbers)
         if self._table.num_rows == 0:
             raise DataError.at(self.path, "has no rows", "rows")
-        table = self._table.select([*numbers, *texts])
-        runs = [
-            (at, field)
-            for at, field in enumerate(table.schema)
-            if pa.types.is_run_end_encoded(field.type) and is_numeric(field.type)
-        ]
-        found, needed = "without runs of equal values, its columns take", 8 * table.num_rows * len(runs)
-        Bound.of_file(self.size).refuse(str(self.path), found, needed)
-        for at, field in runs:
-            table = table.set_column(at, field.name, compute.run_end_decode(table.column(at)))
+        table = self._table.select(list(dict.fromkeys([*numbers, *texts])))
         _refuse_invalid(self.path, table, texts)
-        return Columns(table)
+        widths = [_width_of_values(column) for column in table.columns if _has_runs(column)]
+        found, needed = "without runs of equal values, its columns take", table.num_rows * sum(widths)
+        Bound.of_file(self.size).refuse(str(self.path), found, needed)
+        return Columns(computable(table))
 
 
 class ParquetTable(OpenedTable):
@@ -125,7 +118,7 @@ class ParquetTable(OpenedTable):
         self.streams = path.suffix.lower() in (".parquet", ".pq")
         try:
             self._file = ParquetFile(path.absolute(), page_checksum_verification=True)
-            self.schema: Any = self._file.schema_arrow
+            self.schema: Any = computable_schema(self._file.schema_arrow)
             self.columns: list[str] = list(self.schema.names)
             self.size = path.stat().st_size
             self.n_rows: int | None = self._file.metadata.num_rows
@@ -163,14 +156,14 @@ class ParquetTable(OpenedTable):
         for name, value in self._keys.items():
             if name in (*numbers, *texts):
                 table = table.append_column(name, pa.repeat(value, n_rows))
-        return Columns(table)
+        return Columns(computable(table))
 
 
 def table_of(frame: Any, *, named_index: bool = False) -> Any:
     """A frame of pandas, Polars or Arrow as a `pyarrow.Table`, with a named index as columns if asked."""
     frame = collected(frame)
     if not hasattr(frame, "iloc"):
-        return pa.table(frame)
+        return frame if isinstance(frame, pa.Table) else pa.table(frame)
     if named_index and any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     return pa.Table.from_pandas(frame, preserve_index=False)
@@ -186,7 +179,7 @@ def _refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
     """Look at what Arrow believes until it is used: text that is no UTF-8, places in a dictionary that it lacks."""
     problems = []
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if name in texts or pa.types.is_dictionary(column.type):
+        if name in texts or pa.types.is_dictionary(column.type) or _has_runs(column):
             try:
                 column.validate(full=True)
             except pa.ArrowException as problem:
@@ -194,6 +187,20 @@ def _refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
                 found = f"column {name!r} contains values that are not valid: {why}"
                 problems.append(Problem(str(path), found))
     DataError.refuse(problems)
+
+
+def _has_runs(column: Any) -> bool:
+    return bool(pa.types.is_run_end_encoded(column.type))
+
+
+def _width_of_values(column: Any) -> int:
+    """Bytes of a row at most, where each is written out that stands for a run."""
+    if not is_text(column.type.value_type):
+        return 8
+    from pyarrow import compute
+
+    lengths = [compute.max(compute.binary_length(chunk.values)).as_py() or 0 for chunk in column.chunks]
+    return 8 + max(lengths, default=0)
 
 
 def _size_in_memory(table: Any) -> int:

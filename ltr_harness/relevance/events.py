@@ -15,6 +15,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import Ids, category_of, decoded, is_text, utf8
+from ltr_harness.logs.computable import is_list, large_list
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.logs.settings import ListColumns, seconds
@@ -146,12 +147,12 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0)
     array = decoded(array)
-    if pa.types.is_fixed_size_list(array.type):
-        array = array.cast(pa.list_(array.type.value_type))
+    if is_list(array.type):
+        array = large_list(array)
     if is_text(array.type):
         array = utf8(array.cast(pa.large_string()), column_name)
         array = pc.split_pattern_regex(pc.replace_substring_regex(array, r"[\[\]'\" ]", ""), "[,|;]")
-    if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+    if not is_list(array.type):
         raise DataError.at(f"column {column_name!r}", f"has the type {array.type}", "a list of event names")
     row = pc.list_parent_indices(array).to_numpy()
     event = category_of(pc.list_flatten(array), column_name)

@@ -174,7 +174,7 @@ def guessed_columns(
 
 def guessed_categories(reader: "TableReader", path: Path) -> tuple[str, ...]:
     """Columns of a table that look like categories: few different texts, which do not begin as numbers and times do."""
-    from ltr_harness.logs.columns import id_texts
+    from ltr_harness.logs.columns import id_texts, is_text, plain_column
     from ltr_harness.readers.tables import is_id, is_outcome
 
     if reader.features is not None or reader.categorical:
@@ -182,9 +182,12 @@ def guessed_categories(reader: "TableReader", path: Path) -> tuple[str, ...]:
     table = reader.opened(path)
     known = {*reader.roles(), *reader.no_features(), *table.numeric_columns(), *table.category_columns()}
     names = [name for name in table.columns if name not in known and not is_id(name) and not is_outcome(name)]
+    if table.schema is not None:  # others, such as embeddings, are no texts
+        names = [name for name in names if is_text(table.schema.field(name).type)]
     query = reader.query_columns[0]
     kinds = table.read([], [query, *names])
-    most = min(MOST_GUESSED, len(kinds[query].unique()) // 10)  # words that were searched for are more
+    # words that were searched for are more
+    most = min(MOST_GUESSED, len(plain_column(kinds[query], query).unique()) // 10)
 
     chosen = []
     for name in names:

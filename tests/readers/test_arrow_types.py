@@ -1,0 +1,306 @@
+"""Tables in every type that Arrow has for a text, a number and an id are the same data at every door."""
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyarrow import ipc, parquet
+
+from ltr_harness import compare, evaluate_runs
+from ltr_harness.arrow import merge, per_query, per_query_of
+from ltr_harness.cli import cli
+from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.comparison import evaluate_stream
+from ltr_harness.data import RankingDataset, from_frame
+from ltr_harness.errors import DataError
+from ltr_harness.logs.columns import category_of, decoded
+from ltr_harness.logs.computable import computable, computable_column
+from ltr_harness.monitoring import monitor
+from ltr_harness.readers.parquet import Parquet
+
+ROWS: dict[str, list[Any]] = {
+    "query_id": ["a", "b", "a", "b", "c", "c"],
+    "label": [0, 1, 1, 0, 2, 0],
+    "score": [1.0, 2.0, 3.0, 1.0, 2.0, 3.0],
+    "document_id": ["1", "2", "3", "4", "5", "6"],
+    "colour": ["red", "green", "red", None, "blue", "green"],
+}
+SORTED = {name: [values[at] for at in (0, 2, 1, 3, 4, 5)] for name, values in ROWS.items()}
+TABLE = pa.table(SORTED)
+TEXTS = ("query_id", "document_id", "colour")
+
+
+def changed(
+    change: Callable[[str, Any], Any], names: tuple[str, ...] = TEXTS, table: pa.Table = TABLE
+) -> pa.Table:
+    return pa.table(
+        {name: change(name, table[name]) if name in names else table[name] for name in table.schema.names}
+    )
+
+
+def as_views(name: str, column: Any) -> Any:
+    return column.cast(pa.string_view())
+
+
+def as_words(name: str, column: Any) -> Any:
+    coded = column.combine_chunks().dictionary_encode()
+    return pa.DictionaryArray.from_arrays(coded.indices, coded.dictionary.cast(pa.string_view()))
+
+
+def as_runs(name: str, column: Any) -> Any:
+    return pc.run_end_encode(column)
+
+
+def of_polars(kind: Any) -> Any:
+    frame = pl.DataFrame(SORTED)
+    return frame.with_columns(pl.col(name).cast(kind(SORTED[name])) for name in TEXTS)
+
+
+def enum(values: list[Any]) -> Any:
+    return pl.Enum(sorted({value for value in values if value is not None}))
+
+
+TABLES: dict[str, Any] = {
+    "views": changed(as_views),
+    "words": changed(as_words),
+    "runs": changed(as_runs),
+    "runs of numbers": changed(as_runs, ("label", "score")),
+    "polars": pl.DataFrame(SORTED),
+    "categorical": of_polars(lambda values: pl.Categorical),
+    "enum": of_polars(enum),
+    "others beside": changed(as_views)
+    .append_column("view", pa.array([["x"]] * 6, pa.list_(pa.string_view())))
+    .append_column("structure", pa.array([{"x": "y"}] * 6, pa.struct([("x", pa.string_view())])))
+    .append_column(
+        "union",
+        pa.UnionArray.from_dense(
+            pa.array([0] * 6, pa.int8()), pa.array(range(6), pa.int32()), [pa.array(range(6))]
+        ),
+    ),
+}
+
+
+def written(table: Any, tmp_path: Path) -> str:
+    """The name of an Arrow file, as Polars and Arrow write it."""
+    path = tmp_path / "rows.arrow"
+    if isinstance(table, pl.DataFrame):
+        table.write_ipc(path)
+    else:
+        with ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    return path.name
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_rows_of_frames_and_files(kind: str, tmp_path: Path) -> None:
+    table, roles = (
+        TABLES[kind],
+        {"features": ["score"], "categorical": ["colour"], "attributes": ["query_id2"]},
+    )
+    frame = (
+        table.with_columns(query_id2="query_id")
+        if isinstance(table, pl.DataFrame)
+        else table.append_column("query_id2", table["query_id"])
+    )
+
+    def facts(data: RankingDataset) -> list[Any]:
+        ids = data.judgments.document_ids
+        assert ids is not None
+        matrix = np.nan_to_num(data.features, nan=-1).tolist()
+        attributes = data.query_attributes["query_id2"].tolist()
+        return [
+            data.groups.ids.tolist(),
+            data.labels.tolist(),
+            ids.tolist(),
+            matrix,
+            dict(data.categories),
+            attributes,
+        ]
+
+    expected = facts(from_frame(TABLE.append_column("query_id2", TABLE["query_id"]), **roles))
+    assert facts(from_frame(frame, **roles)) == expected
+    read = Parquet.model_validate(roles).read([written(frame, tmp_path)], tmp_path)
+    assert facts(read) == expected
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_values_of_batches_streams_rankings_and_tables(kind: str) -> None:
+    table = TABLES[kind]
+    as_table = table if isinstance(table, pa.Table) else pa.table(table)
+    shuffled = pa.concat_tables(
+        [as_table.slice(at, 1) for at in (0, 2, 1, 3, 4, 5)]
+    )  # none of which are taken
+    metrics, columns = ["ndcg@3", "mrr"], {"document_id": "document_id"}
+    expected = per_query(pa.table(ROWS), metrics, columns)
+    found = per_query(shuffled, metrics, columns)
+    assert found.to_pydict() == expected.to_pydict()
+    in_order = merge(per_query_of(as_table.to_batches(max_chunksize=1), metrics, columns))
+    assert in_order.to_pydict() == merge([expected]).to_pydict()
+    assert evaluate_stream(table, metrics, "score").means == evaluate_stream(TABLE, metrics, "score").means
+    judged = pa.table({"query_id": ["a", "b", "c"], "document_id": ["3", "2", "5"], "label": [1, 1, 2]})
+    assert (
+        evaluate_runs(judged, table, metrics)["run"].means
+        == evaluate_runs(judged, TABLE, metrics)["run"].means
+    )
+    whole = merge([expected])
+    values: Any = changed({"runs": as_runs, "words": as_words}.get(kind, as_views), ("query_id",), whole)
+    if isinstance(table, pl.DataFrame):
+        values = pl.DataFrame(whole.to_pydict(), schema_overrides={"query_id": table.schema["query_id"]})
+    found_means = compare({"one": values, "two": values}).frame()
+    assert found_means.equals(compare({"one": whole, "two": whole}).frame())
+
+
+def test_uuids_are_their_text(tmp_path: Path) -> None:
+    ids = [uuid.UUID(int=at + 7) for at in range(3)]
+    stored = pa.array([one.bytes for one in ids for _ in range(2)], pa.binary(16))
+    query = pa.ExtensionArray.from_storage(pa.uuid(), stored)
+    table = TABLE.set_column(0, "query_id", query).drop_columns("colour")
+    texts = list(map(str, ids))
+    assert from_frame(table).groups.ids.tolist() == texts
+    assert Parquet().read([written(table, tmp_path)], tmp_path).groups.ids.tolist() == texts
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    assert Parquet().read(["rows.parquet"], tmp_path).groups.ids.tolist() == texts
+    assert per_query(table, "mrr")["query_id"].to_pylist() == texts
+    stream = evaluate_stream(tmp_path / "rows.parquet", "mrr", "score")
+    assert stream.means == evaluate_stream(TABLE, "mrr", "score").means
+    column = pa.ExtensionArray.from_storage(
+        pa.uuid(), pa.array([ids[0].bytes, None, ids[2].bytes], pa.binary(16))
+    )
+    assert decoded(column.slice(1)).to_pylist() == [None, texts[2]]
+    assert decoded(pa.chunked_array([column, column.slice(2)])).to_pylist() == [
+        texts[0],
+        None,
+        texts[2],
+        texts[2],
+    ]
+    json = pa.ExtensionArray.from_storage(pa.json_(), pa.array(SORTED["query_id"]))
+    with pytest.raises(
+        DataError, match=r"'query_id': has the type extension<arrow\.json>; expected text or integers"
+    ):
+        per_query(TABLE.set_column(0, "query_id", json), "mrr")
+
+
+VIEWS = pa.array(["a", None, "b", "a", "longer than twelve letters"], pa.string_view())
+LISTS = [["a", "b"], None, [], ["c", None], ["d"]]
+COLUMNS = {
+    "view": VIEWS,
+    "bytes": pa.array([b"x", None, b"y", b"", b"z"], pa.binary_view()),
+    "words": pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 4, 3], pa.uint8()), VIEWS),
+    "runs": pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 5]), pa.array(["a", None, "b"], pa.string_view())),
+    "runs of words": pa.RunEndEncodedArray.from_arrays(
+        pa.array([2, 3, 5], pa.int16()), pa.array(["a", None, "b"]).dictionary_encode()
+    ),
+    "list": pa.array(LISTS, pa.list_(pa.string_view())),
+    "list view": pa.array(LISTS, pa.list_view(pa.string_view())),
+    "large list view": pa.array(LISTS, pa.large_list_view(pa.string())),
+    "fixed list": pa.array([["a", "b"], None, ["c", None], ["d", "e"], ["f", "g"]], pa.list_(pa.string_view(), 2)),
+    "list of words": pa.LargeListArray.from_arrays(
+        pa.array([0, 1, 1, 2, 5, 5], pa.int64()),
+        pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 4, 3]), VIEWS),
+    ),
+    "words of lists": pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 4, 3]), pa.array(LISTS)),
+    "structure": pa.array([{"a": "x"}, None, {"a": None}, {}, {"a": "z"}], pa.struct([("a", pa.string_view())])),
+    "map": pa.array([[("a", "x")], None, [], [("b", "y")], [("c", None)]], pa.map_(pa.string_view(), pa.string_view())),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_what_arrow_computes_with_has_the_same_values(kind: str) -> None:
+    column = COLUMNS[kind]
+    for part in (
+        column,
+        column.slice(1, 3),
+        column.slice(0, 0),
+        pa.chunked_array([column.slice(0, 2), column.slice(2)]),
+    ):
+        found = computable_column(part)
+        assert found.to_pylist() == part.to_pylist()
+        found.validate(full=True)
+        taken = found.take(pa.array(range(len(found))[::-1], pa.int64()))
+        assert taken.to_pylist() == part.to_pylist()[::-1]
+        table = computable(pa.table({"column": part}))
+        assert table["column"].to_pylist() == part.to_pylist()
+        assert computable(table) is table
+
+
+@pytest.mark.parametrize(("n", "codes"), [(127, pa.int8()), (128, pa.int8()), (256, pa.uint8())])
+def test_codes_that_fill_their_bits(n: int, codes: Any) -> None:
+    words = pa.array([f"{word:03}" for word in range(n)])
+    column = pa.DictionaryArray.from_arrays(pa.array([*range(n), None], codes), words)
+    assert category_of(column).codes.tolist() == [*range(n), -1]
+
+
+def test_long_runs_are_refused_before_they_are_written_out(tmp_path: Path) -> None:
+    ends = pa.array([10_000_000], pa.int32())
+    runs = pa.RunEndEncodedArray.from_arrays(ends, pa.array(["1" * 1000]))
+    with pytest.raises(DataError, match="without runs of equal values, its columns take"):
+        Parquet(features=("x",)).read(
+            [written(pa.table({"query_id": runs, "label": runs, "x": runs}), tmp_path)], tmp_path
+        )
+
+
+def test_a_log_of_polars_with_categories() -> None:
+    lists = [[], ["click"], ["buy", "click"], None, ["click"], []]
+    log = pl.DataFrame({**SORTED, "rank": [1, 2] * 3, "market": ["de"] * 4 + ["fr"] * 2, "events": lists})
+    columns = {"item_id": "document_id", "rank": "rank", "segments": ["market"]}
+    settings = {
+        "columns": columns,
+        "relevance": {"list_column": "events", "events": {"click": 1, "buy": 2}},
+        "metrics": ["mrr@10"],
+    }
+    plain = monitor(settings, log=log)
+    coded = log.with_columns(
+        pl.col("query_id", "document_id", "market").cast(pl.Categorical),
+        pl.col("events").cast(pl.List(pl.Categorical)),
+    )
+    views = (
+        pa.table(log)
+        .drop_columns("events")
+        .append_column("events", pa.array(lists, pa.list_view(pa.string())))
+    )
+    for one in (coded, pa.table(coded), pa.table(log), views):
+        assert repr(monitor(settings, log=one).windows) == repr(plain.windows)  # with NaN
+
+
+@pytest.mark.parametrize("kind", ["list", "fixed list", "list view", "structure", "map", "words of lists"])
+def test_init_passes_over_columns_that_are_no_texts(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    column = pa.concat_arrays([COLUMNS[kind], COLUMNS[kind].slice(0, 1)])
+    path = tmp_path / written(changed(as_views).append_column("embedding", column), tmp_path)
+    assert run_command(cli, ["init", str(path), "-o", str(tmp_path / "a.yaml")]) == 0
+    said = capsys.readouterr().out
+    assert "ignored non-numeric columns of rows.arrow: colour, embedding" in said
+    code = run_command(
+        cli, ["init", str(path), "-o", str(tmp_path / "b.yaml"), "--column", "query=embedding"]
+    )
+    assert code == 2
+    assert "column 'embedding': has the type" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_column_with_two_roles_is_read_once(tmp_path: Path) -> None:
+    days = ["2024-01-01", "2024-01-01", "2024-01-03", "2024-01-03", "2024-01-05", "2024-01-05"]
+    table = TABLE.append_column("day", pa.array(days))
+    roles = {"features": ["score"], "attributes": ["day"], "weight": {"half_life": "2 days", "by": "day"}}
+    for data in (
+        from_frame(table, **roles),
+        Parquet.model_validate(roles).read([written(table, tmp_path)], tmp_path),
+    ):
+        assert data.query_attributes["day"].tolist() == days[::2]
+        weights = data.weights_of_rows()
+        assert weights is not None
+        np.testing.assert_allclose(weights, [0.25, 0.25, 0.5, 0.5, 1, 1], rtol=1e-9)
+
+
+def test_a_file_of_polars_is_divided(tmp_path: Path) -> None:
+    path = tmp_path / written(TABLES["others beside"].drop_columns("union"), tmp_path)
+    command = ["data", "split", str(path), "-o", str(tmp_path / "parts"), "--test", "0.3"]
+    assert run_command(cli, command) == 0
+    parts = [pa.ipc.open_file(tmp_path / "parts" / f"{part}.arrow").read_all() for part in ("train", "test")]
+    assert sorted(pa.concat_tables(parts)["document_id"].to_pylist()) == ROWS["document_id"]
