@@ -29,6 +29,11 @@ LONGEST_ID = 1000
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column."""
     width = 0
+    kind, listed = str(getattr(values, "type", "")), getattr(values, "to_pylist", None)
+    if listed and kind.startswith(("extension<arrow.uuid>", "dictionary<values=string_view")):
+        # of these Arrow gives NumPy the bytes, or nothing
+        texts: list[Any] = [one if one is None else str(one) for one in listed()]
+        return as_column(texts, name)
     if isinstance(values, list | tuple):
         code = {float: "d", int: "q"}.get(type(values[0])) if values else None
         if code is not None:
@@ -38,6 +43,8 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     try:
         # NumPy finds the width in twice the time
         array = np.asarray(values, dtype=f"U{width}" if width else None)
+    except NotImplementedError:  # Arrow's views in pandas
+        return as_column(list(values), name)  # type: ignore[arg-type]
     except ValueError:
         raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
     if array.ndim != 1:

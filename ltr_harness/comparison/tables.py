@@ -92,6 +92,9 @@ def from_table(
         raise DataError.at(name, f"has several columns {twice}", "one column per metric")
     if frame.empty:
         raise DataError.at(name, "holds no query", "one row per query")
+    # pandas may hold views of Arrow and cannot compute with them
+    views = [column for column, kind in frame.dtypes.items() if "string_view" in str(kind)]
+    frame = frame.assign(**{str(column): list(frame[column]) for column in views})
     ids = text_ids(frame[query].to_numpy(), f"{name}: {query}")
     if len(set(ids.tolist())) != ids.size:
         twice = frame[query][frame[query].duplicated()].iloc[0]

@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyarrow import ipc, parquet
 
-from ltr_harness import compare, evaluate_runs
+from ltr_harness import compare, evaluate, evaluate_runs
 from ltr_harness.arrow import merge, per_query, per_query_of
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import evaluate_stream
-from ltr_harness.data import RankingDataset, from_frame
+from ltr_harness.data import RankingDataset, from_arrays, from_frame
 from ltr_harness.errors import DataError
 from ltr_harness.logs.columns import category_of, decoded
 from ltr_harness.logs.computable import computable, computable_column
@@ -184,6 +185,35 @@ def test_uuids_are_their_text(tmp_path: Path) -> None:
         DataError, match=r"'query_id': has the type extension<arrow\.json>; expected text or integers"
     ):
         per_query(TABLE.set_column(0, "query_id", json), "mrr")
+
+
+@pytest.mark.parametrize("kind", ["view", "words", "runs", "pandas", "uuid"])
+def test_ids_in_arrays(kind: str) -> None:
+    texts = [str(uuid.UUID(int=at // 2)) for at in range(4)]
+    storage = pa.array([uuid.UUID(text).bytes for text in texts], pa.binary(16))
+    column = {
+        "view": pa.array(texts, pa.string_view()),
+        "words": pa.DictionaryArray.from_arrays(
+            pa.array([0, 0, 1, 1]), pa.array(texts[1:3], pa.string_view())
+        ),
+        "runs": pc.run_end_encode(pa.array(texts)),
+        "pandas": pd.Series(texts, dtype=pd.ArrowDtype(pa.string_view())),
+        "uuid": pa.ExtensionArray.from_storage(pa.uuid(), storage),
+    }[kind]
+    rows = from_arrays([[1.0]] * 4, [0, 1, 0, 1], query_ids=column, attributes={"market": column})
+    assert rows.groups.ids.tolist() == texts[1:3]
+    assert rows.query_attributes["market"].tolist() == texts[1:3]
+    assert (
+        evaluate([0, 1, 0, 1], [1, 2, 3, 4], query_ids=column, metrics="mrr").query_ids.tolist() == texts[1:3]
+    )
+
+
+def test_a_frame_of_pandas_with_views() -> None:
+    values = pd.DataFrame({"query_id": ["a", "b", "c"], "mrr": [0.1, 0.2, 0.3]})
+    views = values.astype({"query_id": pd.ArrowDtype(pa.string_view())})
+    assert (
+        compare({"one": views, "two": views}).frame().equals(compare({"one": values, "two": values}).frame())
+    )
 
 
 VIEWS = pa.array(["a", None, "b", "a", "longer than twelve letters"], pa.string_view())
