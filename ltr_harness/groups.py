@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array as array_of
 from collections.abc import Sequence
 from contextlib import suppress
@@ -40,6 +41,7 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
             with suppress(TypeError, OverflowError):  # something else is among the numbers
                 return np.asarray(array_of(code, values))
         width = _text_width(values, name)
+    refuse_masked(values, name)
     try:
         # NumPy finds the width in twice the time
         array = np.asarray(values, dtype=f"U{width}" if width else None)
@@ -49,9 +51,75 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
     if array.ndim != 1:
         raise DataError(f"{name} has shape {array.shape}; expected one value per row, shape (n_rows,)")
+    if array.dtype.kind == "T":  # NumPy's texts of any length, which few of its functions take
+        texts = array.tolist()
+        width = _text_width(texts, name)
+        array = np.array(texts, dtype=f"U{width or 1}" if set(map(type, texts)) <= {str} else object)
     if array.dtype.kind == "O":
         _text_width(array.tolist(), name)
     return array
+
+
+def _mask_of(values: Any) -> Bools | None:
+    """Where a masked array of NumPy hides values; None where nothing is hidden."""
+    known = sys.modules.get(
+        "numpy.ma"
+    )  # loaded where there is such an array; it takes longer than a small evaluation
+    if known is None or not isinstance(values, known.MaskedArray):
+        return None
+    mask: Bools = known.getmaskarray(values)
+    return mask if mask.any() else None
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise where a masked array of NumPy has no value: the numbers below its mask mean nothing."""
+    if (mask := _mask_of(values)) is not None:
+        masked = np.argwhere(mask)
+        place = ", ".join(map(str, masked[0].tolist()))
+        expected = "expected a value in every row: leave out the rows without one, or fill them"
+        raise DataError(f"{name}[{place}] is masked ({len(masked):,} such); {expected}")
+
+
+_NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.character, np.datetime64, np.timedelta64)
+
+
+def all_numbers(values: Array) -> bool:
+    """Whether all are real numbers, or None: NumPy makes numbers of texts and times, and drops imaginary parts."""
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "biuf"
+    return all(
+        value is None or (hasattr(value, "__float__") and not isinstance(value, _NO_NUMBERS))
+        for value in values.ravel().tolist()
+    )
+
+
+def unmasked(features: Any, expected: str) -> Array:
+    """Features as an array, NaN below a mask of NumPy; a DataError where its rows have different lengths."""
+    if (mask := _mask_of(features)) is not None:
+        features = np.array(features, dtype=np.result_type(features.dtype, np.float32))
+        features[mask] = np.nan
+    try:
+        return np.asarray(features)
+    except (TypeError, ValueError):
+        raise DataError(f"features are not numbers; {expected}") from None
+
+
+def number_matrix(features: Any, expected: str) -> Array:
+    """Features as an array of numbers, NaN below a mask of NumPy; a DataError where they are none."""
+    matrix = unmasked(features, expected)
+    if matrix.dtype.kind == "O" and (numbers := _floats(matrix)) is not None:
+        matrix = numbers
+    if matrix.dtype.kind not in "biuf":
+        raise DataError(f"features are not numbers (dtype {matrix.dtype}); {expected}")
+    return matrix
+
+
+def _floats(values: Array, *, copy: bool | None = None) -> Floats | None:
+    """float64, contiguous; None where they are no numbers."""
+    try:
+        return np.array(values, dtype=np.float64, order="C", copy=copy) if all_numbers(values) else None
+    except (TypeError, ValueError):
+        return None
 
 
 def _text_width(values: Sequence[Any], name: str) -> int:
@@ -321,7 +389,13 @@ class Subtopics:
     @classmethod
     def of_matrix(cls, grades: ArrayLike, n_rows: int) -> Subtopics:
         """Subtopics from a matrix (n_rows, n_subtopics) of finite grades >= 0, each query's own in its columns."""
-        matrix = np.asarray(grades)
+        refuse_masked(grades, "subtopics")
+        try:
+            matrix = np.asarray(grades)
+        except ValueError:
+            raise DataError(
+                "subtopics has rows of different lengths; expected a grade for each subtopic in every row"
+            ) from None
         if matrix.ndim != 2 or len(matrix) != n_rows or matrix.dtype.kind not in "biuf":
             raise DataError(
                 f"subtopics have the shape {matrix.shape} and dtype {matrix.dtype}; expected numbers, (n_rows, "
@@ -479,18 +553,19 @@ class Judgments:
                 f"{count_of(grades.size, 'label')} for {count_of(groups.n_rows, 'row')} in "
                 f"{count_of(groups.n_queries, 'query')}; expected one label per row"
             )
-        try:
-            grades = np.array(grades, dtype=np.float64)  # a copy: callers use their buffers again
-        except (TypeError, ValueError):
-            raise DataError(
-                f"labels are not numbers (dtype {grades.dtype}); expected finite numbers"
-            ) from None
+        numbers = _floats(grades, copy=True)  # a copy: callers use their buffers again
+        if numbers is None:
+            raise DataError(f"labels are not numbers (dtype {grades.dtype}); expected finite numbers")
+        grades = numbers
         bad = np.flatnonzero(~np.isfinite(grades))
         if bad.size:
             raise DataError(f"label {grades[bad[0]]:g} {place_of(bad, groups)}; expected finite labels")
         weights = None
         if query_weights is not None:
-            weights = np.array(as_column(query_weights, "query_weights"), dtype=np.float64)
+            column = as_column(query_weights, "query_weights")
+            weights = _floats(column, copy=True)
+            if weights is None:
+                raise DataError(f"query_weights are not numbers (dtype {column.dtype})")
             if weights.size != groups.n_queries:
                 raise DataError(
                     f"{weights.size} query_weights for {count_of(groups.n_queries, 'query')}; expected one per query"
@@ -669,10 +744,9 @@ def check_scores(scores: ArrayLike, groups: QueryGroups) -> Floats:
             f"{count_of(column.size, 'score')} for {count_of(groups.n_rows, 'row')} in "
             f"{count_of(groups.n_queries, 'query')}; expected one per row"
         )
-    try:
-        values = np.ascontiguousarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"scores are not numbers (dtype {column.dtype})") from None
+    values = _floats(column)
+    if values is None:
+        raise DataError(f"scores are not numbers (dtype {column.dtype})")
     # carries NaN through and is the cheapest way to see one
     if np.isnan(np.minimum.reduce(values, initial=np.inf)):
         where = place_of(np.flatnonzero(np.isnan(values)), groups)

@@ -517,3 +517,30 @@ def test_evaluating_imports_no_booster_and_no_table_library() -> None:
     )
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_what_a_mask_hides_is_no_value() -> None:
+    given = {"labels": LABELS, "scores": SCORES, "query_ids": [1, 1, 1, 2, 2, 2], "document_ids": IDS}
+    given |= {
+        "judged": [True] * 6,
+        "retrieved": [True] * 6,
+        "query_weights": [1.0, 2.0],
+        "subtopics": np.ones((6, 1)),
+    }
+    for name, values in given.items():
+        masked = np.ma.masked_array(values, np.arange(np.size(values)).reshape(np.shape(values)) == 1)
+        with pytest.raises(
+            DataError, match=rf"{name}\[1(, 0)?\] is masked \(1 such\); expected a value in every row"
+        ):
+            evaluate(**{**given, name: masked}, metrics=["mrr"])
+    whole = np.ma.masked_array(SCORES, np.zeros(6))
+    np.testing.assert_array_equal(per_query(scores=whole, query_ids=IDS), per_query(query_ids=IDS))
+
+
+@pytest.mark.parametrize("name", ["labels", "scores", "query_weights"])
+@pytest.mark.parametrize("kind", [complex, str, "timedelta64[s]"])
+def test_only_real_numbers_are_numbers(name: str, kind: Any) -> None:
+    given = {"labels": LABELS, "scores": np.arange(6), "query_weights": [1, 2]}
+    given[name] = np.array(given[name]).astype(kind)
+    with pytest.raises(DataError, match=f"{name} are not numbers"):
+        evaluate(**given, query_ids=IDS, metrics=["mrr"])

@@ -19,7 +19,7 @@ from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem, RankerError, TrainingError
 from ltr_harness.files import file_digest, stored_file
-from ltr_harness.groups import Judgments
+from ltr_harness.groups import Judgments, number_matrix
 from ltr_harness.metrics import Metric
 from ltr_harness.stored import read_stored
 
@@ -341,7 +341,8 @@ def as_matrix(features: ArrayLike, n_features: int) -> NDArray[np.float32]:
         features: (n_rows, n_features).
         n_features: that the model was trained on.
     """
-    matrix = np.asarray(features, dtype=np.float32)
+    given = number_matrix(features, f"expected shape (n_rows, {n_features})")
+    matrix = np.asarray(given, dtype=np.float32)
     if matrix.ndim != 2 or matrix.shape[1] != n_features:
         raise DataError(
             f"features have shape {matrix.shape}; expected (n_rows, {n_features}), as in training"

@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.groups import OneLabel, QueryGroups, as_column
+from ltr_harness.groups import (
+    OneLabel,
+    QueryGroups,
+    all_numbers,
+    as_column,
+    number_matrix,
+    unmasked,
+)
 from ltr_harness.readers.reader import Beyond
 from ltr_harness.readers.rows import Rows, assembled, blocks_of
 from ltr_harness.wording import count_of
@@ -108,7 +115,7 @@ def from_arrays(
         ids,
         lambda row: f"{source}: row {row}",
         {name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
-        subtopics=None if subtopics is None else np.asarray(subtopics),
+        subtopics=subtopics,
     )
     dataset = assembled(rows, source, regroup=regroup)
     if judgments is None:
@@ -259,17 +266,17 @@ def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray
     """The features of the candidates."""
     if hasattr(features, "toarray"):
         features = features.toarray()
+    expected = "expected an array (n_rows, n_features)"
     if retrieved is not None:
-        rows = np.asarray(features)
-        if len(rows) != retrieved.size:
-            found = f"{count_of(retrieved.size, 'value')} of retrieved for {count_of(len(rows), 'row')}"
+        every = unmasked(features, expected)
+        n_rows = len(every) if every.ndim else 0
+        if n_rows != retrieved.size:
+            found = f"{count_of(retrieved.size, 'value')} of retrieved for {count_of(n_rows, 'row')}"
             raise DataError(f"{found} of features; expected one per row")
-        features = rows[retrieved]
-    try:
-        with np.errstate(over="ignore", under="ignore"):
-            matrix = np.ascontiguousarray(features, dtype=np.float32)
-    except (TypeError, ValueError):
-        raise DataError("features are not numbers; expected an array (n_rows, n_features)") from None
+        features = every[retrieved]
+    given = number_matrix(features, expected)
+    with np.errstate(over="ignore", under="ignore"):
+        matrix = np.ascontiguousarray(given, dtype=np.float32)
     if matrix.ndim != 2 or 0 in (matrix.shape if retrieved is None else matrix.shape[1:]):
         raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
     infinite = np.argwhere(np.isinf(matrix))
@@ -297,6 +304,8 @@ def _value_problems(
             continue
         values = columns[name]
         try:
+            if not all_numbers(values):
+                raise TypeError
             numbers = values.astype(np.float64)
         except (TypeError, ValueError):
             problems.append(Problem(source, f"{name} are not numbers (dtype {values.dtype})", expected))

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem
@@ -39,7 +39,7 @@ class Rows:
     # name to (n_rows,) values that must be the same in all rows of a query
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     # (n_rows, n_subtopics), the rows' grades by subtopic; None where nobody said them
-    subtopics: NDArray[np.float64] | None = None
+    subtopics: ArrayLike | None = None
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sparse: bool = False
     cautions: tuple[Caution, ...] = ()

@@ -16,7 +16,7 @@ from ltr_harness.cores import available_cores
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import file_digest, stored_file, write_stored
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.groups import Judgments, QueryGroups, number_matrix
 from ltr_harness.logs.columns import coded
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.own_files import admitted, trusting
@@ -179,8 +179,9 @@ class Run:
         Returns:
             float64 (n_rows,), higher ranks first.
         """
-        matrix = np.asarray(self._coded(features), dtype=np.float32)
         wanted = self.record.data["train"].n_features
+        given = number_matrix(self._coded(features), f"expected shape (n_rows, {wanted})")
+        matrix = np.asarray(given, dtype=np.float32)
         if matrix.ndim != 2 or matrix.shape[1] != wanted:
             raise DataError(
                 f"features of shape {matrix.shape}; {self.record.model} was trained on {count_of(wanted, 'column')}: "

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +205,80 @@ def test_a_sparse_matrix_has_0_where_nothing_is_stored() -> None:
     assert fingerprint_dataset(one) == fingerprint_dataset(other)
     with pytest.raises(DataError, match=r"features have shape \(3, 0\)"):
         from_arrays(csr_matrix((3, 0)), [1, 0, 2], group_sizes=[2, 1])
+
+
+FEATURES = np.array([[0.0, 1.5], [2.0, 3.0], [0.0, 0.5]])
+
+
+def rows(features: Any = FEATURES, **others: Any) -> Any:
+    return from_arrays(features, [1, 0, 2], **({"group_sizes": [2, 1]} | others))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_features_below_a_mask_are_missing(kind: type) -> None:
+    mask = [[True, False], [False, False], [False, True]]
+    found = rows(np.ma.masked_array(FEATURES.astype(kind), mask)).features
+    np.testing.assert_array_equal(found, np.where(mask, np.nan, FEATURES.astype(kind)))
+
+
+def test_masked_values_of_rows_are_refused() -> None:
+    for name in ("weights", "positions", "document_ids"):
+        masked = np.ma.masked_array([1, 2, 3], [False, True, False])
+        with pytest.raises(
+            DataError, match=rf"{name}\[1\] is masked \(1 such\); expected a value in every row"
+        ):
+            rows(**{name: masked})
+    with pytest.raises(DataError, match=r"attribute 'day'\[0\] is masked"):
+        rows(attributes={"day": np.ma.masked_array([1, 1, 2], [True, True, False])})
+    whole = np.ma.masked_array([1, 2, 3], False)  # nothing is masked
+    assert rows(weights=whole).weights_of_rows().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        FEATURES + 1j,
+        FEATURES.astype(str),
+        FEATURES.astype("S"),
+        FEATURES.astype(str).astype(object),
+        FEATURES.astype("datetime64[D]"),
+        FEATURES.astype("timedelta64[s]"),
+        (FEATURES + 1j).astype(object),
+    ],
+)
+def test_features_that_are_no_numbers(features: Any) -> None:
+    with pytest.raises(
+        DataError, match=rf"features are not numbers \(dtype {re.escape(str(features.dtype))}\)"
+    ):
+        rows(features)
+
+
+def test_objects_that_are_numbers_are_features() -> None:
+    found = rows([[Decimal("0.5"), None], [True, Fraction(1, 4)], [np.float32(2), 7]])
+    np.testing.assert_array_equal(found.features, [[0.5, np.nan], [1, 0.25], [2, 7]])
+
+
+def test_texts_of_any_length_are_ids_and_attributes() -> None:
+    kind = getattr(np.dtypes, "StringDType", None)
+    if kind is None:
+        pytest.skip("NumPy 2 has StringDType")
+    texts = {"query_ids": ["a", "a", "bb"], "document_ids": ["x", "yyy", "z"]}
+    found, expected = (
+        rows(
+            group_sizes=None,
+            attributes={"of": make(texts["query_ids"])},
+            **{k: make(v) for k, v in texts.items()},
+        )
+        for make in (partial(np.array, dtype=kind()), list)
+    )
+    assert fingerprint_dataset(found) == fingerprint_dataset(expected)
+    assert found.query_attributes["of"].tolist() == ["a", "bb"]
+    with pytest.raises(DataError, match=r"query_ids\[1\] is missing"):
+        rows(group_sizes=None, query_ids=np.array(["a", None, "b"], dtype=kind(na_object=None)))
+    with pytest.raises(DataError, match="features are not numbers"):
+        rows(FEATURES.astype(str).astype(kind()))
+
+
+def test_subtopics_of_different_lengths() -> None:
+    with pytest.raises(DataError, match="subtopics has rows of different lengths"):
+        rows(subtopics=[[1], [1, 0], [0]])
