@@ -34,7 +34,7 @@ from ltr_harness.files import (
     unfinished,
     write_whole,
 )
-from ltr_harness.groups import Array, Judgments, MissedDocuments, QueryGroups, RawJudgments, Subtopics
+from ltr_harness.groups import Array, Judgments, MissedDocuments, QueryGroups, RawJudgments, Subtopics, sealed
 from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.places import COPIES
 from ltr_harness.readers.reader import Reader
@@ -172,6 +172,8 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
     for name in facts["files"]:
         mode: Literal["r"] | None = "r" if name in _MAPPED else None
         stored = np.load(folder / f"{name}.npy", mmap_mode=mode, allow_pickle=False)
+        if mode is None:
+            sealed(stored)
         columns[name] = np.asarray(stored)  # a plain array: libraries treat np.memmap as something else
 
     def parts(kind: str, names: Sequence[str]) -> dict[str, Any]:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.groups import Judgments, QueryGroups, RawJudgments, as_slice
+from ltr_harness.groups import Judgments, KeepsArrays, QueryGroups, RawJudgments, as_slice, of_rows
 from ltr_harness.wording import count_of, named
 
 
 @dataclass(frozen=True, eq=False)
-class RankingDataset:
-    """Rows with features, in query groups, with what each row is worth.
+class RankingDataset(KeepsArrays):
+    """Rows with features, in query groups, with what each row is worth; arrays are read-only.
 
     Attributes:
         features: float32 (n_rows, n_features), C order; NaN means missing. May be memory-mapped. Without a column where
@@ -144,7 +144,7 @@ class RankingDataset:
             optional["file_rows"] = rows
         kept = replace(
             self,
-            features=self.features[rows],
+            features=of_rows(self.features, rows),
             judgments=replace(learned, judged=None),
             cautions=tuple(cautions),
             **optional,
@@ -161,7 +161,7 @@ class RankingDataset:
         _, rows = self.groups.take(queries)
         return replace(
             self,
-            features=self.features[as_slice(rows)],
+            features=of_rows(self.features, as_slice(rows)),
             judgments=self.judgments.take(queries),
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
             source=self.source if source is None else source,

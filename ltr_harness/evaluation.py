@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Caution, DataError, MetricError
-from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
+from ltr_harness.groups import Judgments, KeepsArrays, QueryGroups, Subtopics, as_column, kept, sealed
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import as_list, with_tool
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom, headroom
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class MetricValues:
-    """One metric's values.
+class MetricValues(KeepsArrays):
+    """One metric's values; arrays are read-only.
 
     Attributes:
         metric: the metric, with everything it took from the data fixed.
@@ -63,7 +63,8 @@ class Evaluation:
         means = binding.means_of(per_query)
         self.judgments = binding.judgments
         self._judgments_fingerprint = judgments_fingerprint
-        self._retrieved = retrieved
+        self._retrieved = None if retrieved is None else kept(np.asarray(retrieved))
+        sealed(per_query)
         self._values = {
             name: MetricValues(
                 metric, values, float(mean), values.size, int(np.count_nonzero(np.isnan(values)))
@@ -163,7 +164,7 @@ class Evaluation:
 
     def _split(self, judgments: Judgments) -> Judgments:
         """Documents that the ranking lists, and those that it missed."""
-        listed = None if self._retrieved is None else np.asarray(self._retrieved)
+        listed = self._retrieved
         return judgments if listed is None or not listed.any() else judgments.with_missed(listed)
 
     @cached_property

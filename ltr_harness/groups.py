@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from array import array as array_of
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from mmap import mmap
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -22,6 +23,46 @@ Bools = NDArray[np.bool_]
 Texts = NDArray[np.str_]
 Array = NDArray[Any]
 """Arrays by their elements, for the signatures of many arrays."""
+
+A = TypeVar("A", bound=NDArray[Any])
+
+
+def sealed(own: A) -> A:
+    """The array, from now on read-only: for arrays of which nobody else has a view."""
+    own.setflags(write=False)
+    return own
+
+
+def kept(values: A) -> A:
+    """The array as it will stay: itself where nobody can write to its memory, else a read-only copy."""
+    root: Any = values
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    # pandas and Arrow hand over read-only views of memory that changes
+    lasts = root.flags.owndata or isinstance(root.base, mmap)
+    is_fixed = lasts and not (root.flags.writeable or values.flags.writeable)
+    return values if is_fixed else sealed(values.copy())
+
+
+class KeepsArrays:
+    """A frozen dataclass whose arrays stay as they are, whatever becomes of the buffers that it was made of."""
+
+    def __post_init__(self) -> None:
+        vars(self).update({name: _each_array(kept, value) for name, value in vars(self).items()})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What was pickled or copied: NumPy does not store that an array is read-only."""
+        vars(self).update({name: _each_array(sealed, value) for name, value in state.items()})
+
+
+def _each_array(change: Callable[[Any], Any], value: Any) -> Any:
+    """An array, or a mapping to arrays, with each of them changed; any other value as it is."""
+    if isinstance(value, np.ndarray):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: change(one) if isinstance(one, np.ndarray) else one for key, one in value.items()}
+    return value
+
 
 LONGEST_ID = 1000
 """Characters, in files bytes, of an id or an attribute: one longer text makes an array as wide in every row."""
@@ -142,7 +183,7 @@ _MOST_ROWS = 2**53
 
 
 @dataclass(frozen=True, eq=False)
-class QueryGroups:
+class QueryGroups(KeepsArrays):
     """Contiguous blocks of rows, one per query; a query all of whose judged documents were missed has no row.
 
     Attributes:
@@ -173,7 +214,7 @@ class QueryGroups:
     @cached_property
     def has_rows(self) -> NDArray[np.bool_]:
         """bool (n_queries,), which queries have rows."""
-        return self.sizes > 0
+        return sealed(self.sizes > 0)
 
     def sum(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
         """(n_queries,): the sum over each query's rows.
@@ -277,7 +318,7 @@ class QueryGroups:
             counts: int64 (n_queries,).
             ids: (n_queries,).
         """
-        return cls(np.concatenate(([0], np.cumsum(counts))), ids)
+        return cls(sealed(np.concatenate(([0], np.cumsum(counts)))), ids)
 
     @classmethod
     def from_ids(cls, row_ids: ArrayLike) -> tuple[QueryGroups, NDArray[np.int64] | None]:
@@ -371,8 +412,14 @@ def as_slice(rows: Ints) -> Ints | slice:
     return rows
 
 
+def of_rows(own: NDArray[Any], some: Ints | slice) -> NDArray[Any]:
+    """These rows of a read-only array, read-only as well: a view of neighbours, else a copy."""
+    part = own[some]
+    return part if isinstance(some, slice) else sealed(part)
+
+
 @dataclass(frozen=True, eq=False)
-class Subtopics:
+class Subtopics(KeepsArrays):
     """Grades of rows by subtopic of their query, a meaning or a part of it; a row may have several, most have none."""
 
     rows: Ints  # int64 (n_pairs,), ascending
@@ -424,7 +471,7 @@ class Subtopics:
 
 
 @dataclass(frozen=True, eq=False)
-class Grades:
+class Grades(KeepsArrays):
     """Labels that are small integers."""
 
     of_row: NDArray[np.uint8]  # uint8 (n_rows,)
@@ -440,11 +487,13 @@ class Grades:
         grades = labels.astype(np.uint8, copy=False)
         if not np.array_equal(grades, labels):
             return None
+        if grades is not labels:
+            sealed(grades)
         return cls(grades, np.array([np.argmax(grades == grade) for grade in range(int(largest) + 1)]))
 
 
 @dataclass(frozen=True, eq=False)
-class MissedDocuments:
+class MissedDocuments(KeepsArrays):
     """Judged documents that were not among the candidates: they have a label and no rank."""
 
     queries: Ints  # (n_missed,), ascending: the number of each one's query
@@ -476,7 +525,7 @@ OneLabel = Literal["majority", "mean", "max", "median"]
 
 
 @dataclass(frozen=True, eq=False)
-class RawJudgments:
+class RawJudgments(KeepsArrays):
     """Judgments before several of one document became one label; how far they agree is in the data card."""
 
     queries: Ints  # (n_judgments,), ascending: the number of each one's query
@@ -491,8 +540,8 @@ class RawJudgments:
 
 
 @dataclass(frozen=True, eq=False)
-class Judgments:
-    """Judgments of rows: labels in query groups, checked and copied once, trusted afterwards.
+class Judgments(KeepsArrays):
+    """Judgments of rows: labels in query groups, checked and copied once, read-only and trusted afterwards.
 
     Attributes:
         labels: float64 (n_rows,), finite.
@@ -556,7 +605,7 @@ class Judgments:
         numbers = _floats(grades, copy=True)  # a copy: callers use their buffers again
         if numbers is None:
             raise DataError(f"labels are not numbers (dtype {grades.dtype}); expected finite numbers")
-        grades = numbers
+        grades = sealed(numbers)
         bad = np.flatnonzero(~np.isfinite(grades))
         if bad.size:
             raise DataError(f"label {grades[bad[0]]:g} {place_of(bad, groups)}; expected finite labels")
@@ -581,7 +630,7 @@ class Judgments:
                 )
         flags = None
         if judged is not None:
-            flags = as_row_flags(judged, "judged", groups).copy()
+            flags = as_row_flags(judged, "judged", groups)
             unjudged = np.flatnonzero(~flags & (grades != 0))
             if unjudged.size:
                 place = groups.name(groups.query_of(int(unjudged[0])))
@@ -617,10 +666,10 @@ class Judgments:
         some = as_slice(rows)
         return replace(
             self,
-            labels=self.labels[some],
+            labels=of_rows(self.labels, some),
             groups=groups,
-            document_ids=None if self.document_ids is None else self.document_ids[some],
-            judged=None if self.judged is None else self.judged[some],
+            document_ids=None if self.document_ids is None else of_rows(self.document_ids, some),
+            judged=None if self.judged is None else of_rows(self.judged, some),
             subtopics=None if self.subtopics is None else self.subtopics.take(rows),
         )
 
@@ -628,9 +677,9 @@ class Judgments:
     def pool_rows(self) -> NDArray[np.int64]:
         """int64 (n_rows,): the row of `pool` that each row is; a query's missed documents follow its candidates."""
         if self.missed is None:
-            return np.arange(self.groups.n_rows)
+            return sealed(np.arange(self.groups.n_rows))
         before = np.searchsorted(self.missed.queries, np.arange(self.groups.n_queries))
-        return np.arange(self.groups.n_rows) + np.repeat(before, self.groups.sizes)
+        return sealed(np.arange(self.groups.n_rows) + np.repeat(before, self.groups.sizes))
 
     @cached_property
     def pool(self) -> Judgments:
@@ -648,7 +697,7 @@ class Judgments:
         def both(candidates: NDArray[Any], missing: NDArray[Any]) -> NDArray[Any]:
             column = np.empty(others.size, dtype=np.result_type(candidates, missing))
             column[rows], column[others] = candidates, missing
-            return column
+            return sealed(column)
 
         ids, subtopics = None, None
         if self.document_ids is not None and missed.document_ids is not None:
@@ -672,7 +721,7 @@ class Judgments:
     @cached_property
     def n_relevant(self) -> NDArray[np.int64]:
         """int64 (n_queries,): documents with a label above 0, missed ones included."""
-        return self.pool.groups.sum(self.pool.compact_labels > 0, np.int64)
+        return sealed(self.pool.groups.sum(self.pool.compact_labels > 0, np.int64))
 
     @property
     def without_relevant(self) -> NDArray[np.bool_]:

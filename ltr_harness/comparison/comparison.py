@@ -23,6 +23,7 @@ from ltr_harness.comparison.over_time import (
 )
 from ltr_harness.comparison.pairs import Contrast, Letters, Paired, Summary, SystemResult, value_bounds
 from ltr_harness.errors import Caution, UsageError, labelled
+from ltr_harness.groups import KeepsArrays
 from ltr_harness.stats.contributions import Codes, paired_differences
 from ltr_harness.stats.method import Method, Test
 from ltr_harness.wording import count_of, html_table, p_equals, p_text, plural
@@ -55,7 +56,7 @@ class Headline(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(KeepsArrays):
     """Models over the same queries, by the same metrics, each against one baseline.
 
     Attributes:

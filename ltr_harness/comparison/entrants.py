@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.runs import Run
 from ltr_harness.runs.record import Record
 from ltr_harness.wording import count_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NO_FOLDS = "all"
 
@@ -120,7 +123,9 @@ def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str
             seeds[record.experiment].add(record.seed)
         if record.status == "complete" and record.fold not in sets[record.experiment]:
             frame = run.per_query
-            facts = {name: frame[name].to_numpy() for name in _facts(run) if not Headroom.is_column(name)}
+            facts = {
+                name: frame[name].to_numpy() for name in _facts(run, frame) if not Headroom.is_column(name)
+            }
             digest = record.data["test"].judgments_fingerprint if "test" in record.data else ""
             repeated = any(caution.kind == REPEATED for caution in record.cautions)
             sets[record.experiment][record.fold] = TestSet(
@@ -262,9 +267,10 @@ def _stacked(
     summaries = first[0].record.metrics
     values: dict[str, list[NDArray[np.float64]]] = {metric: [] for metric in summaries}
     for runs in replicates.values():
-        orders = []
+        orders, tables = [], []
         for reference, wanted, run in zip(first, ids, runs, strict=True):
-            own = text_ids(run.per_query["query_id"].to_numpy())
+            tables.append(run.per_query)
+            own = text_ids(tables[-1]["query_id"].to_numpy())
             one, other = reference.record.data.get("test"), run.record.data.get("test")
             same_labels = not (one and other) or one.judgments_fingerprint == other.judgments_fingerprint
             if not same_labels or sorted(own.tolist()) != sorted(wanted.tolist()):
@@ -277,7 +283,7 @@ def _stacked(
             rank = np.argsort(np.argsort(wanted, kind="stable"), kind="stable")
             orders.append(np.argsort(own, kind="stable")[rank])
         for metric, rows in values.items():
-            parts = (run.per_query[metric].to_numpy(np.float64) for run in runs)
+            parts = (table[metric].to_numpy(np.float64) for table in tables)
             rows.append(np.concatenate([part[at] for part, at in zip(parts, orders, strict=True)]))
     named = [
         own
@@ -298,16 +304,16 @@ def _stacked(
         truth_fingerprint={fold: test.truth_fingerprint for fold, test in tests.items()},
         query_attributes={
             fact: np.concatenate([frame[fact].to_numpy() for frame in frames])
-            for fact in _facts(first[0])
+            for fact in _facts(first[0], frames[0])
             if all(fact in frame for frame in frames)
         },
         source=first[0].record.experiment,
     )
 
 
-def _facts(run: Run) -> list[str]:
-    """Columns that are about the query and not about the model."""
-    return [name for name in map(str, run.per_query) if name != "query_id" and name not in run.record.metrics]
+def _facts(run: Run, frame: "pd.DataFrame") -> list[str]:
+    """Columns of the run's queries that are about the query and not about the model."""
+    return [name for name in map(str, frame) if name != "query_id" and name not in run.record.metrics]
 
 
 def _where(record: Record) -> str:

@@ -13,6 +13,7 @@ from ltr_harness.arrow import FACTS, QUERY, WEIGHT
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.pairs import Difference, differences_of
 from ltr_harness.errors import DataError, NotComparableError, UsageError
+from ltr_harness.groups import KeepsArrays
 from ltr_harness.logs.columns import numbers_of
 from ltr_harness.metrics import parse_metric
 from ltr_harness.stats.contributions import Floats, paired_differences
@@ -25,7 +26,7 @@ _MOST_SKEWED = 0.1  # skewness of a mean; beyond it either tail is off by more t
 
 
 @dataclass(frozen=True, eq=False)
-class PairedMoments:
+class PairedMoments(KeepsArrays):
     """Moments of several models' values over the same queries; those of other queries are added with ``+``.
 
     A query counts where every model has a value. Differences within 1e-9 are ties, as everywhere.

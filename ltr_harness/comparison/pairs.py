@@ -12,7 +12,7 @@ import numpy as np
 
 from ltr_harness.errors import Caution, MetricError
 from ltr_harness.evaluation import Evaluation
-from ltr_harness.groups import Array, Floats, Ints, Texts, as_column
+from ltr_harness.groups import Array, Floats, Ints, KeepsArrays, Texts, as_column
 from ltr_harness.metrics import parse_metric
 from ltr_harness.own_files import is_own_file
 from ltr_harness.stats.contributions import Codes, Contributions, moments, paired_differences, win_tie_loss
@@ -49,7 +49,7 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
-class SystemResult(Origin):
+class SystemResult(Origin, KeepsArrays):
     """One model as a comparison sees it: per-query values of every replicate, folds already pooled."""
 
     name: str

@@ -20,6 +20,7 @@ from ltr_harness import arrow
 from ltr_harness.comparison.paired_moments import PairedMoments
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, UsageError
+from ltr_harness.groups import KeepsArrays
 from ltr_harness.logs.columns import hashes_of, numbers_of
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import Metric
@@ -33,7 +34,7 @@ _ROWS = 250_000
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class Drawn(KeepsArrays):
     """A sample of queries: those with the lowest hashes of their ids, so that a larger one contains the smaller."""
 
     hashes: NDArray[np.uint64]  # (n_drawn,), ascending

@@ -329,7 +329,8 @@ def _metrics(run: Run, time: int) -> "list[Metric]":
     record = run.record
     rounds: list[tuple[int, str, str, float]] = []
     if record.status == "complete":
-        columns = (run.history[name].tolist() for name in ("round", "split", "metric", "value"))
+        history = run.history
+        columns = (history[name].tolist() for name in ("round", "split", "metric", "value"))
         rounds += zip(*columns, strict=True)
     legal = legal_names(dict.fromkeys([*record.metrics, *(name for _, _, name, _ in rounds)]))
     single: dict[str, float | None] = {f"seconds/{part}": value for part, value in record.seconds.items()}

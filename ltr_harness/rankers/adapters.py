@@ -26,6 +26,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem, TrainingError
 from ltr_harness.files import cache_folder, sources_digest, write_whole
+from ltr_harness.groups import sealed
 from ltr_harness.rankers.ranker import FittedModel, Training, TrainingFacts, as_matrix
 from ltr_harness.wording import count_of
 
@@ -325,7 +326,7 @@ def by_position(train: RankingDataset) -> RankingDataset:
     assert train.positions is not None  # field_problems has looked
     query = np.repeat(np.arange(train.n_queries), train.groups.sizes)
     order = np.lexsort((train.positions, query))
-    features = np.ascontiguousarray(train.features[order])
+    features = sealed(np.ascontiguousarray(train.features[order]))
     judgments = train.judgments.with_rows(order, train.groups)
     return replace(train, features=features, judgments=judgments, **train.optional_fields(order))
 

@@ -16,6 +16,7 @@ from ltr_harness.boosting.watching import Watching, keywords_of
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, Problem, RankerError
+from ltr_harness.groups import sealed
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.adapters import Trained, TreeModel, fixed_threads, training_cautions
@@ -165,7 +166,7 @@ class BoostedRanker(StoredRanker):
             # A constant column is never split on, so the model keeps its width and scores the data as they are.
             features = np.array(train.features)
             features[:, [name in left_out for name in train.feature_names]] = 0
-            train = replace(train, features=features)
+            train = replace(train, features=sealed(features))
         return train
 
     def with_targets(self, train: RankingDataset) -> RankingDataset:

@@ -16,7 +16,9 @@ from ltr_harness.groups import (
     QueryGroups,
     all_numbers,
     as_column,
+    kept,
     number_matrix,
+    sealed,
     unmasked,
 )
 from ltr_harness.readers.reader import Beyond
@@ -265,7 +267,7 @@ def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:
 def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray[np.float32]:
     """The features of the candidates."""
     if hasattr(features, "toarray"):
-        features = features.toarray()
+        features = sealed(features.toarray())
     expected = "expected an array (n_rows, n_features)"
     if retrieved is not None:
         every = unmasked(features, expected)
@@ -273,10 +275,11 @@ def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray
         if n_rows != retrieved.size:
             found = f"{count_of(retrieved.size, 'value')} of retrieved for {count_of(n_rows, 'row')}"
             raise DataError(f"{found} of features; expected one per row")
-        features = every[retrieved]
+        features = sealed(every[retrieved])
     given = number_matrix(features, expected)
     with np.errstate(over="ignore", under="ignore"):
         matrix = np.ascontiguousarray(given, dtype=np.float32)
+    matrix = kept(matrix) if np.may_share_memory(matrix, given) else sealed(matrix)
     if matrix.ndim != 2 or 0 in (matrix.shape if retrieved is None else matrix.shape[1:]):
         raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
     infinite = np.argwhere(np.isinf(matrix))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem
-from ltr_harness.groups import Judgments, QueryGroups, Subtopics
+from ltr_harness.groups import Judgments, QueryGroups, Subtopics, sealed
 from ltr_harness.readers.reader import ValueOptions, grades_in_words
 from ltr_harness.wording import count_of, plural, shortened
 
@@ -118,7 +118,7 @@ def assembled(
         at = order if retrieved is None else np.cumsum(rows.values["retrieved"])[file_rows] - 1
         features = features[at]
     return RankingDataset(
-        features,
+        sealed(features),
         judgments,
         rows.feature_names,
         positions,
@@ -342,7 +342,8 @@ def with_categories(dataset: RankingDataset, categories: Mapping[str, tuple[str,
             rows = f"{count_of(n_unseen, 'row')} {plural('has', n_unseen)}"
             text = f"{rows} a text in {name!r} that training never saw; there it is missing"
             cautions.append(Caution("unseen-categories", "note", text))
-    return replace(dataset, features=features, categories=dict(categories), cautions=tuple(cautions))
+    categories = dict(categories)
+    return replace(dataset, features=sealed(features), categories=categories, cautions=tuple(cautions))
 
 
 def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
@@ -416,4 +417,6 @@ def with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingData
         text = f"{_named(padded)} never occur in this split and are 0.0 in all its rows"
         cautions = (*cautions, Caution("absent-features", "note", text))
     categories = {name: texts for name, texts in dataset.categories.items() if name in names}
-    return replace(dataset, features=features, feature_names=names, cautions=cautions, categories=categories)
+    return replace(
+        dataset, features=sealed(features), feature_names=names, cautions=cautions, categories=categories
+    )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.groups import Grades, Judgments, QueryGroups, Subtopics
+from ltr_harness.groups import Grades, Judgments, QueryGroups, Subtopics, sealed
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.trec_lines import Lines, Names, Texts
 from ltr_harness.wording import count_of, shortened
@@ -31,12 +31,13 @@ class LateJudgments(Judgments):
     _given: NDArray[Any] = field(init=False)  # labels, as narrow as they came
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         del self.__dict__["document_ids"]
         self.__dict__["_given"] = self.__dict__.pop("labels")
 
     @cached_property  # type: ignore[misc]  # read only, as the field is
     def labels(self) -> NDArray[np.float64]:
-        return self._given.astype(np.float64, copy=False)
+        return sealed(self._given.astype(np.float64, copy=False))
 
     @cached_property
     def grades(self) -> Grades | None:
@@ -45,7 +46,8 @@ class LateJudgments(Judgments):
 
     @cached_property  # type: ignore[misc]  # read only, as the field is
     def document_ids(self) -> NDArray[Any] | None:
-        return self.documents_of(np.arange(self.groups.n_rows))
+        names = self.documents_of(np.arange(self.groups.n_rows))
+        return None if names is None else sealed(names)
 
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
         """See `Judgments`; of the others no name is made. Shapes: `rows` (n,)."""

@@ -71,7 +71,7 @@ class Run:
     record: Record
     trust: bool = False
 
-    @cached_property
+    @property
     def per_query(self) -> pd.DataFrame:
         """One row per test query: query_id, rows, n_relevant, and a column per metric (NaN if undefined)."""
         table = self._table(PER_QUERY)
@@ -81,7 +81,7 @@ class Run:
             raise DataError(f"{self.path}: {found}; remove the folder and run the experiment again")
         return table
 
-    @cached_property
+    @property
     def test_scores(self) -> pd.DataFrame:
         """One row per test row: query_id, row, label, score."""
         return self._table(TEST_SCORES)
@@ -119,12 +119,12 @@ class Run:
             retrieved=order < labels.size,
         )
 
-    @cached_property
+    @property
     def history(self) -> pd.DataFrame:
         """One row per evaluated round, split and metric: round (from 1), split, metric, value."""
         return self._table(HISTORY)
 
-    @cached_property
+    @property
     def importance(self) -> pd.DataFrame | None:
         """One row per feature: feature, gain (the loss its splits took away), split (how many); None without trees."""
         if IMPORTANCE not in self.record.files:
@@ -243,8 +243,16 @@ class Run:
     def _categories(self) -> dict[str, tuple[str, ...]]:
         return {name: tuple(texts) for name, texts in self.record.categories.items()}
 
+    @cached_property
+    def _read(self) -> dict[str, pa.Table]:
+        """The tables that were read so far, by file name."""
+        return {}
+
     def _table(self, name: str) -> pd.DataFrame:
-        frame: pd.DataFrame = self._arrow(name).to_pandas(use_threads=False, ignore_metadata=True)
+        """A frame of the caller's own: what is written to it changes no comparison of the run."""
+        if name not in self._read:
+            self._read[name] = self._arrow(name)
+        frame: pd.DataFrame = self._read[name].to_pandas(use_threads=False, ignore_metadata=True)
         return frame
 
     def _arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:

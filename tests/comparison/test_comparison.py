@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -597,7 +598,9 @@ class TestSeeds:
 
     def test_undefined_for_one_side_only(self) -> None:
         base, other = self.system("base", [0.0] * 3), self.system("other", [0.0] * 3, seed=1)
-        other.values["ndcg@10"][:, :20] = np.nan
+        values = np.array(other.values["ndcg@10"])
+        values[:, :20] = np.nan
+        other = replace(other, values={"ndcg@10": values})
         result = compare_systems([base, other], ["ndcg@10"], method=Method(test="t"))
         pair = result.paired("other")
         assert pair.n == 180

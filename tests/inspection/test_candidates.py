@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def test_every_fact_of_a_split_with_missed_documents(seed: int, unjudged: bool) 
 def test_the_rows_of_a_card_are_the_candidates() -> None:
     """Single features are measured by the candidates' ideal list: one that knows the labels has an NDCG of 1."""
     data = made([2, 1, 0, 3] * 12, [4] * 12, [1, 1, 1, 0] * 12)
-    data.features[:, 0] = data.labels
+    data = replace(data, features=np.column_stack((data.labels, data.features[:, 1:])).astype(np.float32))
     alone = made([2, 1, 0] * 12, [3] * 12, None)
     card, without = split_card("train", data), split_card("train", alone)
     assert card.features[0].ndcg == 1

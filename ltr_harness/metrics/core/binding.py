@@ -13,7 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import Judgments, QueryGroups, as_column, as_row_flags, check_scores, place_of
+from ltr_harness.groups import (
+    Judgments,
+    KeepsArrays,
+    QueryGroups,
+    as_column,
+    as_row_flags,
+    check_scores,
+    place_of,
+    sealed,
+)
 from ltr_harness.metrics.core.grammar import as_list, parse_metric
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
@@ -50,7 +59,7 @@ class Binding:
         self.metrics = tuple(metric.resolved(judgments.pool) for metric in metrics)
         self.names = tuple(str(metric) for metric in self.metrics)
         weights = judgments.query_weights
-        self._weights = np.empty(0) if weights is None else weights
+        self._weights = sealed(np.empty(0)) if weights is None else weights
         self._bind(threads)
 
     def _bind(self, threads: int) -> None:
@@ -355,7 +364,7 @@ def _grown(total: float, lost: float, term: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class TieAudit:
+class TieAudit(KeepsArrays):
     """The interval a metric can take over all orders of equal scores.
 
     Attributes:

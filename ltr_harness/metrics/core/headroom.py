@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Array, Floats, Judgments
+from ltr_harness.groups import Array, Floats, Judgments, KeepsArrays
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ties
@@ -42,7 +42,7 @@ _COLUMNS = (": random order", ": ceiling", ": all retrieved")
 
 
 @dataclass(frozen=True, eq=False)
-class Headroom:
+class Headroom(KeepsArrays):
     """Where a metric begins and where it ends for lists of these candidates, (n_queries,) each; NaN where undefined."""
 
     random: Floats  # mean over all orders of a query's candidates, exact

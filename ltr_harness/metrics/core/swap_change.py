@@ -17,6 +17,8 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.groups import KeepsArrays
+
 Form = Literal["sum", "first hit", "precision", "cascade", "pairs", "own"]
 Own = Callable[[int, NDArray[np.int64], int], NDArray[np.float64]]
 """From a query's number, its rows in rank order (n,) and a number of ranks m to float64 (m, n): by how much the
@@ -25,7 +27,7 @@ are not looked at."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SwapChange:
+class SwapChange(KeepsArrays):
     """What `Metric.swap_change` returns, for one set of judgments.
 
     Attributes:
