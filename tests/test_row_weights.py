@@ -1,6 +1,7 @@
 """Weights that differ within a query: what rows and queries count, wherever rows are chosen, ordered or kept."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -182,3 +183,23 @@ def test_a_row_without_a_time_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("query_id,label,x,day\n1,0,1,2024-01-01\n1,1,2,\n")
     with pytest.raises(DataError, match=r"a\.csv:3: column 'day' is empty; expected a time in every row"):
         Csv(weight={"half_life": "1 day", "by": "day"}).read(["a.csv"], tmp_path)
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [
+        {"attributes": ["day"], "weight": {"half_life": "1 day", "by": "day"}},
+        {"attributes": ["day"], "timestamp": "day", "weight": {"half_life": "1 day"}},
+        {"query": "day", "weight": {"half_life": "1 day", "by": "day"}},
+        {"document_id": "day", "weight": {"half_life": "1 day", "by": "day"}},
+    ],
+)
+def test_the_column_of_times_may_have_another_role(roles: dict[str, Any], tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"query_id": [1, 2], "label": [1, 0], "x": [0.5, 0.1], "day": ["2024-01-01", "2024-01-03"]}
+    )
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for data in (from_frame(frame, **roles), Csv(**roles).read(["rows.csv"], tmp_path)):
+        weights = data.weights_of_rows()
+        assert weights is not None
+        assert weights.tolist() == [1 / 4, 1]

@@ -123,14 +123,18 @@ class TableColumns:
         label, weight, position, document, retrieved, time = map(roles.get, names)
         mapped = label if options.grades else None
         numbers = [*(name for name in (label, weight, position) if name and name != mapped), *subtopics]
-        texts = [*query, *(name for name in (document, mapped, retrieved, time) if name), *attributes]
+        texts = [*query, *(name for name in (document, mapped, retrieved) if name), *attributes]
         quantities = [name for name in features if name not in categorical]
         try:
             if table.schema is not None:
                 refuse_types(table.path, table.schema, [*quantities, *numbers])
             elif retrieved is None:
                 numbers, texts = [*quantities, *numbers], [*texts, *categorical]
+            # the column of times may have another role as well, where it is read as that role needs it
+            if time and time not in (*numbers, *texts):
+                texts.append(time)
             columns = of_features = table.read(numbers, texts)
+            times = table.read([], [time]) if time in numbers else columns
             self.n_rows = len(columns)
             self.retrieved = None if retrieved is None else self._flags(columns, retrieved)
             if table.schema is None and self.retrieved is not None:
@@ -167,7 +171,7 @@ class TableColumns:
         if weight:
             self.values["weights"] = self._grades(columns, weight, "a weight >= 0", missed=False)
         if time:
-            self.values["days"] = self._days(columns, time)
+            self.values["days"] = self._days(times, time)
         if position:
             self.values["positions"] = self._positions(columns, position)
         if document:
