@@ -17,6 +17,7 @@ from ltr_harness.errors import DataError, MissingExtraError, UsageError
 from ltr_harness.evaluation import evaluate, evaluate_bound
 from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics import Metric, bind, parse_metric
+from ltr_harness.metrics.core.expected_grade import expected_grade
 from ltr_harness.splits import fold_parts
 from ltr_harness.wording import count_of
 
@@ -47,13 +48,16 @@ def scorer(metric: Metric | str, column: str | int = "qid", judgments: Judgments
             the queries of each fold. Queries without candidates have no row and are in no fold.
 
     Returns:
-        A callable ``(estimator, X, y, qid=None, groups=None)``: the mean over the queries of what
-        ``estimator.predict(X)`` ranks, higher is better (a metric of which less is better is negated).
-        It can be pickled and copied.
+        A callable ``(estimator, X, y, qid=None, groups=None)``: the mean over the queries of what the estimator
+        ranks, higher is better (a metric of which less is better is negated). A classifier of numeric grades ranks as
+        the experiment file's ``ranker: sklearn`` does: by the decision function of two classes, or, without one, the
+        probability of the higher; of more classes by the expected grade. All others rank by ``predict``. It can be
+        pickled and copied.
 
     Raises:
         MetricError: an unknown metric.
-        UsageError: (when scoring) the rows of each query are not given.
+        UsageError: (when scoring) the rows of each query are not given, or a classifier of three and more grades gives
+            no probabilities.
         DataError: (when scoring) the metric is undefined for every query, or judgments do not fit the fold.
 
     Example:
@@ -87,7 +91,10 @@ class Scorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, groups: Any = None) -> float:
         given = qid if qid is not None else groups
-        queries, scores = _queries(X, given, self.column, _ROUTED), estimator.predict(X)
+        queries, scores = (
+            _queries(X, given, self.column, _ROUTED),
+            scores_by(_method(estimator), estimator, X),
+        )
         if self.judgments is None:
             evaluation = evaluate(y, scores, query_ids=queries, metrics=[self.metric])
         else:
@@ -203,6 +210,31 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]  # untyped base
             groups: not looked at.
         """
         return self.n_splits
+
+
+def scores_by(method: str, estimator: Any, X: Any) -> NDArray[Any]:
+    """One score a row by this method: of probabilities that of the higher of two grades, or the expected grade."""
+    found: NDArray[Any] = getattr(estimator, method)(X)
+    if method != "predict_proba":
+        return found
+    grades = estimator.classes_
+    return found[:, 1] if len(grades) == 2 else expected_grade(found, grades)
+
+
+def _method(estimator: Any) -> str:
+    """The method whose scores rank rows: a predicted class has few values, and many rows tie."""
+    grades = getattr(estimator, "classes_", None)
+    if not isinstance(grades, np.ndarray) or grades.dtype.kind not in "biuf":
+        return "predict"
+    if len(grades) == 2 and hasattr(estimator, "decision_function"):
+        return "decision_function"
+    if not hasattr(estimator, "predict_proba"):
+        found = f"{type(estimator).__name__} gives no probabilities"
+        needs = f"an expected grade of {len(grades)} grades needs them"
+        raise UsageError(
+            f"{found}, and {needs}; expected a classifier with predict_proba, a regressor or a ranker"
+        )
+    return "predict_proba"
 
 
 def _of_fold(judgments: Judgments, queries: Any, labels: Any) -> tuple[Judgments, NDArray[np.int64]]:

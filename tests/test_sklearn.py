@@ -18,8 +18,9 @@ from ltr_harness.metrics import MRR, NDCG
 from ltr_harness.splits import folds
 
 sklearn = pytest.importorskip("sklearn", reason="needs scikit-learn")
-from sklearn.linear_model import Ridge  # noqa: E402
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier  # noqa: E402
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score  # noqa: E402
+from sklearn.naive_bayes import GaussianNB  # noqa: E402
 
 from ltr_harness.sklearn import QueryKFold, flaml_metric, scorer  # noqa: E402
 
@@ -326,3 +327,30 @@ def test_a_metric_is_no_function_either(tmp_path: Path, monkeypatch: Any) -> Non
     Path("mine.py").write_text("from ltr_harness.metrics import NDCG\nmine = NDCG(k=3)\n")
     with pytest.raises(MetricError, match="expected a subclass of Metric, or a function"):
         parse_metric("./mine.py:mine")
+
+
+@pytest.mark.parametrize("of", ["two classes", "two classes without a decision function", "four classes"])
+def test_classifiers_rank_as_the_ranker_of_experiments_does(rows: Any, of: str) -> None:
+    X, labels, queries = rows
+    target = labels if of == "four classes" else (labels >= 1).astype(int)
+    model = GaussianNB() if of.endswith("function") else LogisticRegression(max_iter=300)
+    model.fit(X, target)
+    scores = {
+        "two classes": lambda: model.decision_function(X),
+        "two classes without a decision function": lambda: model.predict_proba(X)[:, 1],
+        "four classes": lambda: model.predict_proba(X) @ [0, 1, 2, 3],
+    }[of]()
+    expected = evaluate(labels, scores, ["ndcg@5"], query_ids=queries).means["ndcg@5"]
+    found = scorer("ndcg@5")(model, X, labels, qid=queries)
+    assert found == pytest.approx(expected, abs=1e-12)
+    by_class = evaluate(labels, model.predict(X), ["ndcg@5"], query_ids=queries).means["ndcg@5"]
+    assert found > by_class + 0.01
+
+
+def test_a_classifier_of_many_grades_needs_probabilities(rows: Any) -> None:
+    X, labels, queries = rows
+    model = RidgeClassifier().fit(X, labels)
+    with pytest.raises(
+        UsageError, match="RidgeClassifier gives no probabilities, and an expected grade of 4 grades"
+    ):
+        scorer("ndcg@5")(model, X, labels, qid=queries)

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import Stopper, StoppingCallback, StoppingRule, set_to_stop_on
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
+from ltr_harness.metrics.core.expected_grade import expected_grade
 from ltr_harness.wording import count_of, printable
 
 
@@ -25,24 +26,6 @@ class Measured(NamedTuple):
     data: str
     metric: str
     value: float
-
-
-def expected_grade(probabilities: ArrayLike, grades: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Sums of grade times probability, float64 (n_rows,), from (n_rows, n_grades) and the columns' grades (n_grades,).
-
-    Source:
-        Li, Burges & Wu 2007, "McRank: Learning to Rank Using Multiple Classification and Gradient Boosting".
-    """
-    # rows in order: sums must not depend on how the library lays its columns
-    shares = np.ascontiguousarray(probabilities, dtype=np.float64)
-    of_row = shares.sum(axis=1)
-    if not np.allclose(of_row, 1.0, rtol=0, atol=1e-3):
-        raise MetricError(
-            f"a row has {shares.shape[1]} predictions that sum to {of_row[np.argmax(np.abs(of_row - 1))]:g}; expected "
-            "one score per row, or the probabilities of the grades 0, 1, 2 …"
-        )
-    worth = np.arange(shares.shape[1]) if grades is None else np.asarray(grades, dtype=np.float64)
-    return np.asarray((shares * worth).sum(axis=1))
 
 
 def one_per_row(predictions: Any) -> Any:

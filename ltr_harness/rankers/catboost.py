@@ -15,10 +15,11 @@ from pydantic import Field
 
 from ltr_harness.boosting.catboost import grades_of, stages
 from ltr_harness.boosting.stopping import Stopper
-from ltr_harness.boosting.watching import Measured, expected_grade
+from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, optional_module
 from ltr_harness.metrics import bind
+from ltr_harness.metrics.core.expected_grade import expected_grade
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.boosted import BoostedRanker

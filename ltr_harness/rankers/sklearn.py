@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from ltr_harness.boosting.watching import expected_grade
 from ltr_harness.catalog import attribute_of, did_you_mean, load_own_file
 from ltr_harness.errors import Caution, DataError, Problem, RankerError, all_of, optional_module
 from ltr_harness.own_files import distribution_of, imported_modules, is_own_file, require_trust
@@ -41,10 +40,9 @@ class SklearnModel(ranker.FittedModel):
             return np.empty(0)
         called = f"{_called(self.estimator)}.{self.how}"
         with failures_of(called, Exception, say=_cured, kind=DataError), _threads(1, "sequential"):
-            scores = np.asarray(getattr(self.estimator, self.how)(matrix), dtype=np.float64)
-            if self.how == "predict_proba":
-                grades = self.estimator.classes_
-                scores = scores[:, 1] if len(grades) == 2 else expected_grade(scores, grades)
+            from ltr_harness.sklearn import scores_by
+
+            scores = np.asarray(scores_by(self.how, self.estimator, matrix), dtype=np.float64)
         rows = count_of(len(matrix), "row")
         if scores.shape != (len(matrix),):
             found = f"gave an array of shape {scores.shape} for {rows}"

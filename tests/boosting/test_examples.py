@@ -4,10 +4,10 @@ import pytest
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule, set_to_stop_on
 from ltr_harness.boosting.swap_gradients import MetricObjective
-from ltr_harness.boosting.watching import expected_grade
 from ltr_harness.boosting.xgboost_metrics import draw_gammas
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import ERR, NDCG
+from ltr_harness.metrics.core.expected_grade import expected_grade
 
 
 def test_stopping_rule() -> None:

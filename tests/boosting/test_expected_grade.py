@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.boosting.watching import expected_grade, one_per_row
+from ltr_harness.boosting.watching import one_per_row
 from ltr_harness.errors import MetricError
+from ltr_harness.metrics.core.expected_grade import expected_grade
 
 
 def test_the_sum_of_grade_times_probability() -> None:
