@@ -133,3 +133,19 @@ def test_the_best_order_is_by_label_where_gains_rise_and_discounts_fall() -> Non
         "discount=0.5_1_0.25": False,
     }
     assert {said: _is_best_by_label(parse_metric(f"dcg({said})@3")) for said in tables} == tables
+
+
+def test_where_a_longer_list_is_worse_the_other_queries_keep_their_values() -> None:
+    # of query 0 a document that is not relevant was missed, of query 1 a relevant one
+    pool = Judgments.checked(
+        [1, 0, 1, 0, 1, 0],
+        QueryGroups.from_sizes([2, 2, 2]),
+        retrieved=[True, False, False, True, True, True],
+    )
+    found = headroom(parse_metric("precision"), pool)
+    assert found is not None
+    assert found.ceiling.tolist() == [1, 0, 0.5]
+    np.testing.assert_array_equal(found.with_all_retrieved, [np.nan, 0.5, 0.5])
+    means = found.means(found.ceiling)
+    assert means is not None
+    assert np.isnan(means.out_of_reach)  # of the same queries as the other means, or of none

@@ -28,7 +28,8 @@ class MeanHeadroom:
 
     random: float  # mean of a random order
     ceiling: float  # mean of the best order
-    # what the best order lacks for want of missed documents; NaN where nobody said which these are
+    # what the best order lacks for want of missed documents; NaN where nobody said which these are, or where some
+    # query has no such value
     out_of_reach: float
 
     def __str__(self) -> str:
@@ -47,8 +48,8 @@ class Headroom(KeepsArrays):
 
     random: Floats  # mean over all orders of a query's candidates, exact
     ceiling: Floats  # value of the best order of its candidates
-    # value of the best order, had every judged document been a candidate; NaN throughout where nobody said which
-    # documents were
+    # value of the best order, had every judged document been a candidate; NaN where that is lower, as a longer list's
+    # can be by some metrics, and throughout where nobody said which documents were candidates
     with_all_retrieved: Floats
 
     @property
@@ -129,8 +130,7 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
         if judgments.missed is not None:
             pool = judgments.pool
             longer = values("stable", pool, pool.labels) if judgments.missed.queries.size else ceiling
-            if not (longer < ceiling - _ROUNDING).any():  # by some metrics a longer list can be worse
-                with_all_retrieved = longer
+            with_all_retrieved = np.where(longer < ceiling - _ROUNDING, np.nan, longer)
         known[metric] = Headroom(random, ceiling, with_all_retrieved)
     return known[metric]
 
