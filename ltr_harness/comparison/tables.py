@@ -82,7 +82,11 @@ def from_table(
             frame = pa.Table.from_arrays(columns, names=arrow.column_names).to_pandas()
         except (TypeError, ValueError, pa.ArrowException) as problem:
             raise DataError.at(name, f"cannot be read as a table: {problem}", _EXPECTED) from None
-    frame = frame.set_axis([str(column) for column in frame.columns], axis="columns")
+    names = [str(column) for column in frame.columns]
+    if odd := [column for column in names if any("\ud800" <= sign <= "\udfff" for sign in column)]:
+        found = f"the name of the column {odd[0]!a} is not Unicode text (a lone surrogate)"
+        raise DataError.at(name, found, "text")
+    frame = frame.set_axis(names, axis="columns")
     query = column_for("query", frame.columns.tolist())
     if query is None:
         found = ", ".join(frame.columns)

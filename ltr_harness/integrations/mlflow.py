@@ -117,6 +117,13 @@ def _table(
         for role, name in own.items()
         if known.count(name) != 1
     ]
+    columns = {role: str(name) for role, name in own.items()}
+    others = {"targets": dataset.targets_name, "predictions": None if model else dataset.predictions_name}
+    problems += [
+        Problem(role, f"{name!r} is the column of the queries", "a column of numbers")
+        for role, name in others.items()
+        if name is not None and str(name) == columns["query"]
+    ]
     if labels is None:
         problems.append(Problem("targets", "no labels", "the name of their column"))
     if scores is None and model is None:
@@ -124,9 +131,12 @@ def _table(
     if not len(frame):
         problems.append(Problem("data", "holds no row", "a row for each document"))
     DataError.refuse(problems)
-    columns = {role: str(name) for role, name in own.items()}
-    columns["label"] = dataset.targets_name or "targets"
-    columns["score"] = _OUTPUT if model is not None else dataset.predictions_name or "predictions"
+    for role, name in (
+        ("label", dataset.targets_name or "targets"),
+        ("score", _OUTPUT if model is not None else dataset.predictions_name or "predictions"),
+    ):
+        taken, name = set(columns.values()), str(name)
+        columns[role] = name if name not in taken else f"{name} ({role})"
     if model is not None:
         signature = getattr(getattr(model, "metadata", None), "signature", None)
         inputs = getattr(signature, "inputs", None)
@@ -148,5 +158,5 @@ def _table(
     values |= {columns["label"]: labels, columns["score"]: scores}
     try:
         return pa.table({name: pa.array(one, from_pandas=True) for name, one in values.items()}), columns
-    except pa.ArrowException as problem:
+    except (pa.ArrowException, UnicodeEncodeError) as problem:
         raise DataError.at("data", f"cannot be read as a table: {problem}") from None

@@ -392,3 +392,10 @@ def test_tables_without_queries_and_with_infinite_values(values: list[float], sa
     bad = pd.DataFrame({"query_id": [str(at) for at in range(len(values))], "ndcg@10": np.array(values)})
     with pytest.raises(DataError, match=re.escape(said)):
         compare({"a": good, "b": bad})
+
+
+def test_a_column_whose_name_is_half_a_character() -> None:
+    tables = {name: table(range(9), mrr=np.linspace(0.1, 0.9, 9), part=0) for name in "ab"}
+    tables["b"].columns = pd.Index([*tables["b"].columns[:-1], "\ud800"], dtype=object)
+    with pytest.raises(DataError, match=r"b: the name of the column '\\ud800' is not Unicode text"):
+        compare(tables)

@@ -17,6 +17,7 @@ import pytest
 from ltr_harness import compare, evaluate
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.export.mlflow import export
+from ltr_harness.integrations.mlflow import _table
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::Warning")]
 
@@ -227,3 +228,44 @@ def test_the_program_of_the_page(mlflow: Any, repository: Path, capsys: pytest.C
     _, _, rest = text.partition('```python title="evaluate_in_mlflow.py"\n')
     exec(rest.partition("```")[0], {})
     assert capsys.readouterr().out == rest.partition("```text\n")[2].partition("```")[0]
+
+
+class Data:
+    """As much of a data set of MLflow as is read of it."""
+
+    targets_name: str | None = None
+    predictions_name: str | None = None
+
+    def __init__(self, frame: pd.DataFrame, **others: Any) -> None:
+        self.features_data = frame
+        self.labels_data, self.predictions_data = np.array([1.0, 0.0, 2.0]), np.array([0.3, 0.2, 0.1])
+        vars(self).update(others)
+
+
+def test_columns_of_one_name_are_not_mixed_up() -> None:
+    frame = pd.DataFrame({"targets": ["a", "a", "b"], "predictions": [1.0, 1.0, 2.0]})
+    config = {"query_id": "targets", "weight": "predictions"}
+    found, columns = _table(Data(frame), None, None, config)
+    values = {role: found[name].to_pylist() for role, name in columns.items()}
+    assert values == {
+        "query": ["a", "a", "b"],
+        "weight": [1.0, 1.0, 2.0],
+        "label": [1.0, 0.0, 2.0],
+        "score": [0.3, 0.2, 0.1],
+    }
+
+
+@pytest.mark.parametrize("role", ["targets", "predictions"])
+def test_the_column_of_the_queries_is_no_label_and_no_score(role: str) -> None:
+    frame = pd.DataFrame({"qid": [1, 1, 2]})
+    with pytest.raises(
+        DataError, match=f"{role}: 'qid' is the column of the queries; expected a column of numbers"
+    ):
+        _table(Data(frame, **{f"{role}_name": "qid"}), None, None, {"query_id": "qid"})
+
+
+def test_a_column_whose_name_is_half_a_character() -> None:
+    frame = pd.DataFrame({"qid": [1, 1, 2]})
+    frame.columns = pd.Index(["\ud800"], dtype=object)
+    with pytest.raises(DataError, match="data: cannot be read as a table: 'utf-8' codec can't encode"):
+        _table(Data(frame), None, None, {"query_id": "\ud800"})
