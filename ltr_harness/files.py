@@ -34,9 +34,12 @@ def cache_folder() -> Path | None:
     given = os.environ.get(CACHE_VARIABLE)
     if given == "off":
         return None
+    base = os.environ.get("XDG_CACHE_HOME")
+    for name, folder in ((CACHE_VARIABLE, given), ("XDG_CACHE_HOME", base)):
+        if folder and "://" in folder:  # else its password would be the name of a folder here
+            raise OSError(errno.EINVAL, "is an address; expected a folder of this machine", name)
     if given:
         return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "ltr-harness"
 
 

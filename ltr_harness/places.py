@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.files import CACHE_VARIABLE, cache_folder, unfinished
-from ltr_harness.wording import ADDRESSES
+from ltr_harness.wording import ADDRESSES, without_secrets
 
 COPIES = "copies"
 """The folder of the cache for what was read at addresses."""
@@ -28,7 +28,6 @@ COPIES = "copies"
 _SCHEMES = "s3://, gs://, abfs:// or file://"
 _S3 = ("region", "scheme", "endpoint_override", "anonymous")  # what may stand behind the ? of an address
 _ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")  # which pyarrow heeds in some versions only
-_SECRET = re.compile("key|secret|token|password|sig", re.IGNORECASE)
 _SIGN_IN = {
     "s3": "sign in: AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; ?anonymous=true for public buckets",
     "gs": "sign in: `gcloud auth application-default login`, or GOOGLE_APPLICATION_CREDENTIALS",
@@ -74,15 +73,20 @@ def here(place: str | Path) -> Path:
         raise DataError.at(_shown(place), f"cannot be read: {said[:200]}") from None
 
 
+def refuse_secrets(address: str, place: str = "", cure: str = "") -> None:
+    """Raises DataError: the address holds a secret, and would be kept or sent on with it."""
+    if without_secrets(address) != address:
+        found = "has a secret in it, which records would keep"
+        raise DataError.at(place or _shown(address), found, "an address without", cure)
+
+
 def _opened(address: str) -> tuple[Any, str]:
     """The file system of an address, which gives up soon where nobody answers, and the path in it."""
     from pyarrow import fs
 
     parts = urlsplit(address, allow_fragments=False)
     asked = dict(parse_qsl(parts.query, keep_blank_values=True))
-    if parts.password or any(map(_SECRET.search, asked)):
-        found, expected = "has a secret in it, which records would keep", "an address without"
-        raise DataError.at(_shown(address), found, expected, _SIGN_IN.get(parts.scheme, ""))
+    refuse_secrets(address, cure=_SIGN_IN.get(parts.scheme, ""))
     if parts.scheme != "s3":
         patience = f"{'&' if parts.query else '?'}retry_limit_seconds=10" * (parts.scheme == "gs")
         opened: tuple[Any, str] = fs.FileSystem.from_uri(address + patience)
@@ -163,7 +167,7 @@ def _temporary() -> Path:
 
 def _shown(address: str) -> str:
     """An address without options and secrets."""
-    return re.sub("//[^/@]*:[^/@]*@", "//…@", address.partition("?")[0])
+    return re.sub("[?].*|#[^=]*=.*", "", without_secrets(address))
 
 
 def partition_keys(folder: Path, file: Path) -> dict[str, str | None]:

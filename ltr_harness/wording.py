@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from itertools import islice
 from typing import Any
+from urllib.parse import unquote
 
 _FORMS = {"is": "are", "was": "were", "has": "have"}
 
@@ -61,12 +62,57 @@ def addressed(text: str) -> str:
     return text
 
 
+# An address in any text: up to a blank or a quotation mark, which JSON has escapes for. Paths keep one slash of two.
+_ADDRESS = re.compile(r"""(?<![A-Za-z0-9+.-])([A-Za-z0-9+.-]{2,})(:/+)((?:\\.|[^\s"\\])+)""")
+_OPTION = re.compile("([?&#;])([^=?&#;]*)=([^&#;]*)")
+_SECRET = re.compile("key|secret|token|passw|pwd|sig|credential|auth", re.IGNORECASE)
+_WITHOUT_PORT = re.compile(
+    "s3|gs|abfs|.*sql", re.IGNORECASE
+)  # what stands before @ may begin as host:80/ does
+_HIDDEN = "…"
+
+
+def without_secrets(text: str) -> str:
+    """Text in whose addresses passwords, and options that hold a secret, are left out.
+
+    This is the one rule of what a secret is. Whatever is printed passes through it, and so do errors that are stored;
+    an address that it changes is refused where addresses are stored.
+    """
+    return _ADDRESS.sub(_without, text) if ":/" in text else text
+
+
+def _without(match: re.Match[str]) -> str:
+    scheme, slashes, rest = match.groups()
+    user, at, place = rest.rpartition("@")
+    if at and _signs_in(scheme.lower(), user):
+        rest = f"{_HIDDEN}@{place}"
+    return f"{scheme}{slashes}{_OPTION.sub(_without_value, rest)}"
+
+
+def _signs_in(scheme: str, user: str) -> bool:
+    """Whether what stands before the last @ holds a password, which may hold slashes, and is no path."""
+    host = re.split("[/?#]", user, maxsplit=1)[0]
+    if scheme == "file" or host.startswith("["):
+        return False
+    if host != user and re.fullmatch(r"[^:]*:\d{1,5}", host) and not _WITHOUT_PORT.match(scheme):
+        return False
+    return ":" in host or (host == user and scheme in ("http", "https"))  # where a token stands alone
+
+
+def _without_value(match: re.Match[str]) -> str:
+    before, name, value = match.groups()
+    user, at, _ = unquote(value).rpartition("@")  # an address within the address
+    held = _SECRET.search(unquote(name)) or (at and ":" in user)
+    return f"{before}{name}={_HIDDEN}" if held else match[0]
+
+
 def printable(text: str, *, lines: bool = False) -> str:
     """Text whose control characters are shown as escapes instead of being obeyed, and copies as their addresses.
 
-    JSON stays the same JSON: it has no raw characters below blank, and the others become escapes of its own.
+    Secrets in addresses are left out. JSON stays the same JSON: it has no raw characters below blank, and the others
+    become escapes of its own.
     """
-    text = addressed(text)
+    text = without_secrets(addressed(text))
     if text.isprintable():
         return text
     return _CONTROL_CHARACTERS.sub(

@@ -16,7 +16,7 @@ from ltr_harness.cli.output import LoggedCautions, say, say_caution
 from ltr_harness.errors import HarnessError, Problem
 from ltr_harness.own_files import own_line
 from ltr_harness.retired import retirement
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, without_secrets
 
 INTERRUPTED = 130
 WITHOUT_DOCSTRINGS = (
@@ -100,7 +100,7 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
     with tempfile.NamedTemporaryFile(
         "w", prefix="ltr-harness-", suffix=".log", delete=False, encoding="utf-8"
     ) as file:  # for whoever repairs the defect
-        file.writelines(traceback.format_exception(error))
+        file.writelines(map(without_secrets, traceback.format_exception(error)))
     cure = f"{whose}; details: {file.name}"
     return 1, [Problem(own, found if own else f"internal error: {found}", cure=cure)]
 

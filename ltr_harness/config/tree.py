@@ -20,7 +20,7 @@ from yaml.reader import ReaderError
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Caution, ConfigError, Problem
-from ltr_harness.wording import count_of, printable
+from ltr_harness.wording import count_of, printable, without_secrets
 
 Scalar = str | int | float | bool | None
 KeyPath = tuple[str | int, ...]
@@ -117,11 +117,22 @@ def shown(node: Node) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def secrets_in(text: str, place: Place, name: str = "") -> list[Problem]:
+    """What is wrong with an address that holds a secret: folders of experiments, reports and records would keep it."""
+    if without_secrets(text) == text:
+        return []
+    found = f"{name} has a secret in it, which records would keep".lstrip()
+    return [Problem(place, found, "an address without", "sign in by the environment")]
+
+
 def from_plain(value: Any, place: Place, problems: list[Problem] | None = None, path: str = "") -> Node:
     """The tree of Python's own values, NumPy numbers and paths, all at one place; others are added to `problems`."""
     if isinstance(value, Mapping):
         below = ((key, item, f"{path}.{key}".lstrip(".")) for key, item in value.items())
         entries = {str(key): from_plain(item, place, problems, inner) for key, item, inner in below}
+        if problems is not None:
+            for key in entries:
+                problems += secrets_in(key, place, f"a key of {path or 'the experiment'}")
         return Node(entries, place, dict.fromkeys(entries, place))
     if isinstance(value, list | tuple):
         items = (from_plain(item, place, problems, f"{path}.{at}") for at, item in enumerate(value))
@@ -129,7 +140,9 @@ def from_plain(value: Any, place: Place, problems: list[Problem] | None = None, 
     if hasattr(value, "tolist"):  # a NumPy number or array
         return from_plain(value.tolist(), place, problems, path)
     if isinstance(value, PurePath):
-        return Node(str(value), place)
+        value = str(value)
+    if problems is not None and isinstance(value, str):
+        problems += secrets_in(value, place, path)
     if problems is not None and value is not None and not isinstance(value, str | bool | int | float):
         found = f"{path} is a {type(value).__name__}"
         problems.append(Problem(place, found, "text, a number, a list or a mapping"))
@@ -312,9 +325,12 @@ class _Reading:
             return Node(None, place)
         if isinstance(source, yaml.ScalarNode):
             if source.tag == "plain":
+                self.problems += secrets_in(source.value, place)
                 return Node(plain_scalar(source.value), place)
             try:  # in quoted text, JSON writes one character outside the basic plane as two escapes
-                return Node(source.value.encode("utf-16", "surrogatepass").decode("utf-16"), place)
+                text = source.value.encode("utf-16", "surrogatepass").decode("utf-16")
+                self.problems += secrets_in(text, place)
+                return Node(text, place)
             except UnicodeDecodeError:
                 self.add(place, "half a character (a lone surrogate)", "text")
                 return Node("", place)
@@ -342,6 +358,7 @@ class _Reading:
                 told = f"line {first.line}" if first.line else "before"
                 self.add(key_place, f"key {key.value!r} was given already, {told}", cure="remove one")
             else:
+                self.problems += secrets_in(key.value, key_place)
                 entries[key.value] = self.node(value)
                 places[key.value] = key_place
         for node in merged:  # `<<`: the first that has a key wins, the mapping's own keys before all

@@ -32,6 +32,7 @@ from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.job import Cluster, Job, Task, changed_files
 from ltr_harness.experiment.pool import isolated, worker_context
 from ltr_harness.experiment.workers import Rounds, WorkerPool, batched, dispatch
+from ltr_harness.places import refuse_secrets
 from ltr_harness.rankers.ranker import Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import receive
@@ -68,6 +69,7 @@ def local_size(workers: str) -> int:
 def cluster_at(address: str) -> Iterator[Cluster]:
     """The cluster whose scheduler is at an address such as ``tcp://host:8786``, or in a scheduler file."""
     distributed = load_distributed()
+    refuse_secrets(address, "--dask", "Dask has no passwords: its clusters are protected by certificates")
     where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
     try:
         client = distributed.Client(**where, timeout=CONNECT_WITHIN)

@@ -29,6 +29,7 @@ from ltr_harness.runs.record import TEMPERATURE, Latency, MetricSummary, OwnMetr
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, MISSED, PER_QUERY, TEST_SCORES, Run, load_run
 from ltr_harness.splits import folds
 from ltr_harness.time_folds import DAY
+from ltr_harness.wording import without_secrets
 
 if TYPE_CHECKING:
     from ltr_harness.experiment.progress import Progress
@@ -136,7 +137,7 @@ def execute(
         except Exception as problem:
             # one model's failure, whatever it is, must not cost the others; the log keeps what a developer needs
             text = message_of(problem)
-            trace = "" if isinstance(problem, HarnessError) else traceback.format_exc()
+            trace = "" if isinstance(problem, HarnessError) else without_secrets(traceback.format_exc())
             (folder / LOG).write_text(f"failed: {text}\n{trace}", encoding="utf-8")
             seconds = {"fit": time.perf_counter() - started}
             record |= {"status": "failed", "error": text, "seconds": seconds, "params": {}, "metrics": {}}
@@ -280,7 +281,7 @@ def _written(
         lines.append(f"best round {fitted.best_round} of {fitted.rounds_trained} trained")
     if evaluation is not None:
         lines += [f"test {evaluation[name]}" for name in evaluation.metrics]
-    (folder / LOG).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / LOG).write_text(without_secrets("\n".join(lines)) + "\n", encoding="utf-8")
     decides = fitted.best_round is not None or job.config_of(task).ranker.needs_valid
     rule = job.stopping if decides else None
     return {
@@ -350,7 +351,8 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
 
 def message_of(problem: Exception) -> str:
     """What records say of a failure: only others' errors need their kind."""
-    return str(problem) if isinstance(problem, HarnessError) else f"{type(problem).__name__}: {problem}"
+    text = str(problem) if isinstance(problem, HarnessError) else f"{type(problem).__name__}: {problem}"
+    return without_secrets(text)
 
 
 ShouldPrune = Callable[[int, float], bool]

@@ -28,7 +28,7 @@ from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
 from ltr_harness.time_folds import DAY, TimeFold, days_of
-from ltr_harness.wording import addressed, count_of, plural
+from ltr_harness.wording import addressed, count_of, plural, without_secrets
 from ltr_harness.writers import write_dataset
 
 
@@ -267,7 +267,7 @@ class FoldReader:
             for name, path in zip(names, inputs, strict=True)
         }
         return SplitFacts(
-            source=part.source,
+            source=without_secrets(part.source),
             fingerprint=cached.fingerprints.dataset,
             judgments_fingerprint=cached.fingerprints.judgments,
             truth_fingerprint=fingerprint_truth(part.judgments),

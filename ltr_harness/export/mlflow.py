@@ -26,7 +26,7 @@ from ltr_harness.runs import Record, Run, find_runs
 from ltr_harness.runs.folder import folder_name
 from ltr_harness.runs.identity import pins, requirements
 from ltr_harness.stored import read_stored
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, without_secrets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,6 +96,7 @@ _LONGEST_VALUE = 6000
 _SPELT = str.maketrans({"@": "_at_", "=": "-", "(": ".", ",": ".", ")": ""})
 _MODEL = "ltr_harness.model"
 _FILE = "sqlite:///"
+_ANSWERS_WITHIN = 10  # seconds in which a server takes a connection
 
 
 @dataclass(frozen=True)
@@ -129,12 +130,12 @@ def export(
                 problems.append(Problem(str(path), "is a pipe or a device", "a file of the run"))
     DataError.refuse(problems)
     client, used = _client(uri)
-    exported = Exported(used, experiment or runs[0].record.experiment)
+    exported = Exported(_shown(used), experiment or runs[0].record.experiment)
     with _failures(used, exported.added):
         existing = client.get_experiment_by_name(exported.experiment)
         if existing is not None and existing.lifecycle_stage != "active":
             found, cure = "was deleted there", "restore it, or use --experiment"
-            raise HarnessError.at(used, f"the experiment {exported.experiment!r} {found}", cure=cure)
+            raise HarnessError.at(_shown(used), f"the experiment {exported.experiment!r} {found}", cure=cure)
         to = str(existing.experiment_id if existing else client.create_experiment(exported.experiment))
         parent = _report(client, to, folder) if (folder / "report").is_dir() else None
         for run in runs:
@@ -180,10 +181,31 @@ def _client(uri: str | None) -> "tuple[MlflowClient, str]":
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     used = uri or mlflow.get_tracking_uri()
+    if used.lower().startswith(("http://", "https://")):
+        _reach(used)
     with _failures(used):
         if used.startswith(_FILE) and not used.endswith((_FILE, ":memory:")):
             _prepare(Path(used.removeprefix(_FILE).partition("?")[0]))
         return mlflow.MlflowClient(tracking_uri=used), used
+
+
+def _shown(uri: str) -> str:
+    """A store's address without its password, in which blanks may stand."""
+    return without_secrets(re.sub(r"[\s\"\\]", "+", uri))
+
+
+def _reach(server: str) -> None:
+    """Refuse a server that nothing answers for: MLflow itself asks again and again, for minutes, without a word."""
+    import requests
+
+    try:
+        requests.get(server, timeout=(_ANSWERS_WITHIN, None), stream=True, allow_redirects=False).close()
+    except requests.exceptions.SSLError:
+        pass  # it answers, and MLflow has settings of its own for certificates
+    except requests.exceptions.RequestException as problem:
+        found = f"no MLflow server answers ({type(problem).__name__})"
+        expected = "an address such as http://127.0.0.1:5000"
+        raise HarnessError.at(_shown(server), found, expected) from None
 
 
 def _prepare(store: Path) -> None:
@@ -221,11 +243,11 @@ def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except refusals as problem:
-        said = str(problem).strip().splitlines()[0]
+        said = str(problem).replace(uri, _shown(uri)).strip().splitlines()[0]
         cure = f"{count_of(len(added), 'run')} arrived: run the same command again to resume" if added else ""
         if re.search(r"table \S+ already exists", said):
             cure = "a store whose creation was interrupted: remove it if it has no runs"
-        raise HarnessError.at(uri, f"MLflow: {said}", cure=cure) from problem
+        raise HarnessError.at(_shown(uri), f"MLflow: {said}", cure=cure) from problem
 
 
 def _found(client: "MlflowClient", experiment: str, tags: Mapping[str, str]) -> str | None:

@@ -27,7 +27,7 @@ from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_wh
 from ltr_harness.monitoring.parity import feature_columns, parity_of_rows, refuse_unlogged, served
 from ltr_harness.monitoring.queries import QueryColumns, columns_of, concatenated
 from ltr_harness.monitoring.synthetic import SyntheticLog
-from ltr_harness.places import here
+from ltr_harness.places import here, refuse_secrets
 from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events
 from ltr_harness.relevance.grades import fit, grades_of_rows, judged_rows
 from ltr_harness.relevance.propensities import estimated_labels, examination
@@ -170,6 +170,7 @@ def _client(cluster: Any) -> Iterator[Any]:
                 raise UsageError.at(f"--dask {LOCAL}", found, cure=MAIN_GUARD) from None
             client = stack.enter_context(distributed.Client(started, set_as_default=False))
         elif not isinstance(cluster, distributed.Client):
+            refuse_secrets(str(cluster), "--dask", "Dask has no passwords: certificates protect its clusters")
             try:
                 client = distributed.Client(cluster, timeout=_SCHEDULER_WITHIN, set_as_default=False)
             except (OSError, ValueError, TypeError) as problem:

@@ -12,6 +12,7 @@ from ltr_harness.errors import TrainingError
 from ltr_harness.files import file_digest, stored_file, unfinished
 from ltr_harness.runs.record import Record
 from ltr_harness.stored import read_stored
+from ltr_harness.wording import without_secrets
 
 RECORD = "record.json"
 LOG = "log.txt"
@@ -76,7 +77,7 @@ def replace_files(target: Path, write: Callable[[Path], None], record: Record) -
 
 def _write_record(folder: Path, record: Record, digests: Mapping[str, str]) -> None:
     text = record.model_copy(update={"files": digests}).model_dump_json(indent=2)
-    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+    (folder / RECORD).write_text(without_secrets(text) + "\n", encoding="utf-8")
 
 
 def read_record(folder: Path) -> Record | None:
