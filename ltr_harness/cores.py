@@ -1,5 +1,6 @@
 """Cores: how many this process may use, and how workers, threads and idle threads share them."""
 
+import mmap
 import os
 import sys
 
@@ -28,3 +29,19 @@ def sensible_workers(n_runs: int, n_values: int) -> int:
 def threads_of(workers: int) -> int:
     """Threads that a model is trained with when so many are trained at once."""
     return max(1, available_cores() // workers)
+
+
+_STACK = 8  # MiB of addresses that a thread takes, as most systems have it
+
+
+def require_room(n_threads: int, megabytes: int = 64) -> None:
+    """Raise MemoryError where so many threads have no room to start with so much left, as under `ulimit -v`.
+
+    Arrow and OpenBLAS wait without end for a thread of theirs that could not start.
+    """
+    try:
+        mmap.mmap(
+            -1, (megabytes + _STACK * n_threads) << 20
+        ).close()  # addresses alone: nothing is written there
+    except OSError:
+        raise MemoryError from None

@@ -15,9 +15,10 @@ import shutil
 import socket
 import stat
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -62,6 +63,11 @@ def unfinished(parent: Path, *, private: bool = False) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         _unlock(lock)
+
+
+def temporary_folder() -> AbstractContextManager[Path]:
+    """A folder of this process alone in the system's temporary one, where the next such process sweeps."""
+    return unfinished(Path(tempfile.gettempdir()), private=True)
 
 
 @contextmanager

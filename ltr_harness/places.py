@@ -8,18 +8,17 @@ import atexit
 import hashlib
 import os
 import re
-import shutil
-import tempfile
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ltr_harness.errors import DataError, Problem
-from ltr_harness.files import CACHE_VARIABLE, cache_folder, unfinished
+from ltr_harness.errors import DataError, MissingExtraError, Problem
+from ltr_harness.files import CACHE_VARIABLE, cache_folder, temporary_folder, unfinished
 from ltr_harness.wording import ADDRESSES, without_secrets
 
 COPIES = "copies"
@@ -43,6 +42,7 @@ _REASONS = (
     ("No space left", "there is no room for the copy", f"set {CACHE_VARIABLE} to a folder with more"),
     ("Unrecognized filesystem", f"its kind is none of {_SCHEMES}", "copy it to a disk first"),
 )
+_PACKAGES = {"hf": "huggingface_hub"}
 _TICK_S = 2.0  # within which a further change may show in neither size nor time
 _AT_ONCE = 8  # files that are copied side by side
 
@@ -63,6 +63,11 @@ def here(place: str | Path) -> Path:
         return Path(path) if isinstance(system, fs.LocalFileSystem) else _copied(place, system, path)
     except DataError:
         raise
+    except ImportError as problem:  # of the kinds that pyarrow opens through another package, such as hf://
+        said = next(iter(str(problem).splitlines()), type(problem).__name__)
+        lacking = problem.name or _PACKAGES.get(urlsplit(place).scheme.lower(), "it")
+        found = f"needs another package: {said[:200]}"
+        raise MissingExtraError.at(_shown(place), found, cure=f"pip install {lacking}") from None
     except (ArrowException, OSError, ValueError) as problem:
         said = next(iter(str(problem).splitlines()), type(problem).__name__)
         for pattern, found, cure in _REASONS:
@@ -160,9 +165,9 @@ def _copy(system: Any, file: Any, target: Path) -> None:
 @cache
 def _temporary() -> Path:
     """A folder that goes with this process."""
-    folder = tempfile.mkdtemp(prefix="ltr-harness-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(temporary_folder())
 
 
 def _shown(address: str) -> str:

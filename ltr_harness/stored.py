@@ -1,5 +1,6 @@
 """Stored JSON of folders from anywhere: read through a schema, whichever version wrote it; unknown keys are refused."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -27,7 +28,8 @@ looks.jsonl, report.json of `monitor`, and the windows of its history."""
 SCHEMA_VERSION: Final = 2
 """The one version of all forms. Whoever changes a key of any form raises it and adds a step to `_STEPS`."""
 
-_LARGEST = 256 * 2**20  # bytes; the record of a model of 100,000 features takes a hundredth of it
+LARGEST: Final = 64 * 2**20
+"""Bytes of a document; the record of a model of 100,000 features takes a fiftieth of it."""
 
 Count = Annotated[int, Field(ge=0, lt=2**48)]
 Amount = Annotated[float, Field(ge=0, lt=1e12)]
@@ -74,10 +76,16 @@ class SweepPoint(Stored, use_attribute_docstrings=True):
 def read_stored(kind: type[T], folder: Path, name: str) -> T:
     """A JSON file of a folder as a model or a dataclass; anything else is a ValueError with the first reason."""
     with stored_file(folder, name).open("rb") as stream:
-        content = stream.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise ValueError(f"is larger than {_LARGEST >> 20} MiB")
+        content = stream.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"is larger than {LARGEST >> 20} MiB")
     return validated(kind, content)
+
+
+def refuse_twice(columns: Sequence[str]) -> None:
+    """Raises ValueError: a stored table has two columns of one name, of which no reader takes the same one."""
+    if twice := sorted(name for name, times in Counter(columns).items() if times > 1):
+        raise ValueError(f"it has the column {twice[0]} twice")
 
 
 def validated(kind: type[T], content: bytes) -> T:

@@ -23,6 +23,7 @@ PERIODS: tuple[Period, ...] = ("day", "week", "month")
 _DAYS = {"day": 1, "week": 7, "month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25}
 _EPOCH = date(1970, 1, 1)
 _FEW_QUERIES = 2
+MOST_FOLDS = 1000
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ class TimeFolds:
             if fold is None:
                 break
             folds.append(fold)
+            if len(folds) > MOST_FOLDS:
+                most = f"{count_of(MOST_FOLDS, 'fold')} {self.step or self.test} apart"
+                found = f"{Part(first, end)} has more than {most}"
+                cure = "a longer test part or step, or at_most: the newest so many"
+                raise DataError.at("data.folds", found, f"at most {MOST_FOLDS:,}", cure)
         if not folds:
             spans = (self.train, self.gap, self.valid, self.valid and self.gap, self.test)
             needed = " + ".join(str(span) for span in spans if span)

@@ -6,6 +6,7 @@ import gzip
 import json
 import logging
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config.load import load_experiment
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.files import cache_folder
-from ltr_harness.logs.log import open_log
+from ltr_harness.logs.log import files_of, open_log
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.places import COPIES, here
@@ -203,7 +204,11 @@ def test_without_a_cache_the_copy_goes_with_the_process(server: str, monkeypatch
     address = put("rows/once/a.csv", b"a\n1\n")
     monkeypatch.setenv("LTR_HARNESS_CACHE", "off")
     assert here(address).read_bytes() == b"a\n1\n"
-    assert "ltr-harness-" in str(here(address))
+    assert here(address).is_relative_to(tempfile.gettempdir())
+    put("rows/once/b.csv", b"a\n2\n")
+    folder = here("s3://rows/once")
+    assert [file.name for file in files_of(folder)] == ["a.csv", "b.csv"]
+    assert sum(len(table) for table in open_log(str(folder)).batches(["a"], None)) == 2
 
 
 def test_a_file_of_this_machine_may_be_an_address(tmp_path: Path) -> None:

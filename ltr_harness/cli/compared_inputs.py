@@ -34,7 +34,7 @@ from ltr_harness.stats.method import Method
 if TYPE_CHECKING:
     from ltr_harness.report.data import ReportData
 
-EXPERIMENT = "experiment.yaml"
+EXPERIMENT, REPORT = "experiment.yaml", "report.json"
 TABLES = (".csv", ".tsv", ".parquet")
 _NO_RANKINGS = rankings.RankingSource()
 
@@ -95,8 +95,12 @@ class ComparedInputs:
         by_folder = {path: runs for path in paths if path.is_dir() and (runs := find_runs(path))}
         others = [path for path in paths if path not in by_folder]
         # what is left as a path, `compare` reads
+        measured = source.data is not None or source.qrels is not None  # against judgments
         files = [
-            path for path in others if saved_at(path) is None and not (path.is_dir() and results_in(path))
+            path
+            for path in others
+            if (measured and _is_ranking(path))
+            or (saved_at(path) is None and not (path.is_dir() and results_in(path)))
         ]
         expected = "a run folder, a folder of them, a report's, or results of MTEB"
         DataError.refuse(Problem(str(path), "contains no run", expected) for path in files if path.is_dir())
@@ -114,7 +118,7 @@ class ComparedInputs:
             self._take_columns(columns, texts, gates)
             return
         systems: dict[Path, SystemResult] = {}
-        if source.data is not None or source.qrels is not None:
+        if measured:
             if not files:
                 raise UsageError("--data or --qrels without a file of scores or a run to measure against it")
             systems = self._evaluated(files, texts, gates, source)
@@ -283,6 +287,11 @@ class ComparedInputs:
         self.cautions.append(Caution("computed-now", "note", text, place=", ".join(added)))
         self.cautions += _without_valid([metric for metric in wanted if str(metric) in added], "all runs")
         return {path: [evaluated[run] for run in runs] for path, runs in by_folder.items()}
+
+
+def _is_ranking(path: Path) -> bool:
+    """Whether a JSON file is {query: {document: score}}: all but the one that lies beside a saved comparison."""
+    return path.suffix == ".json" and not (path.name == REPORT and (path.parent / FILE).is_file())
 
 
 def _stored(run: Run, metric: Metric) -> str | None:

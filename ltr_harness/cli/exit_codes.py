@@ -90,7 +90,7 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
         cure = "free some space and run the same command again, what finished is kept" if full else ""
         code = 2 if error.errno == errno.ENAMETOOLONG else 1
         return code, [Problem(str(error.filename or ""), str(error.strerror or error), cure=cure)]
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or str(error) == "can't start new thread":
         cure = "fewer rows, columns or --workers need less"
         return 1, [Problem("", "there is not enough memory", cure=cure)]
     own, found = own_line(error), f"{type(error).__name__}: {error}"

@@ -11,6 +11,7 @@ import click
 from ltr_harness.cli import options
 from ltr_harness.cli.output import counts, print_table, say, say_again, say_caution, say_cautions, say_json
 from ltr_harness.cli.rankings import RankingSource
+from ltr_harness.cores import require_room
 from ltr_harness.errors import Caution, DataError, UsageError
 from ltr_harness.metrics import Metric
 from ltr_harness.stats.method import Method
@@ -56,6 +57,7 @@ class ScoreColumns:
 
     def evaluated(self, metrics: Sequence[Metric]) -> "tuple[StreamEvaluation, list[Caution]]":
         """The metrics of every column, and cautions."""
+        require_room(2, megabytes=256)  # what the libraries take that are imported here
         from ltr_harness.comparison.stream import evaluate_stream
 
         shown = sys.stderr.isatty()

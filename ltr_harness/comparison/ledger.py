@@ -1,5 +1,6 @@
 """How often test queries decided: a ledger of the comparisons of stored runs, beside them."""
 
+import io
 import json
 import math
 import os
@@ -7,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +26,7 @@ from ltr_harness.wording import count_of
 LEDGER = "looks.jsonl"
 """In the folder of all experiments: a line for each comparison of other models than before."""
 NOTED_FROM = 10
-_LONGEST = 64 * 1024 * 1024  # bytes; nobody makes a million comparisons
+_LONGEST, _MOST = 4 * 2**20, 50_000  # bytes and lines that are read; ten thousand comparisons take less
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,10 @@ def counted(comparison: Comparison, runs: Sequence[Any]) -> Comparison:
 
 
 def count_look(folder: Path, look: Look) -> Looks:
-    """Write the comparison down, unless it is there or nothing can be written, and count those of its test queries."""
+    """Write the comparison down, unless it is there or nothing can be written, and count those of its test queries.
+
+    Of a ledger that is too long its beginning counts, and nothing is added.
+    """
     looks = {one.models: one for one in _read(folder) if (one.test, one.metric) == (look.test, look.metric)}
     if look.models not in looks:
         with suppress(OSError):
@@ -95,7 +100,8 @@ def count_look(folder: Path, look: Look) -> Looks:
             try:
                 size = os.fstat(file).st_size  # 0 of a pipe, too, which takes the line and keeps nothing
                 torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-                os.write(file, f"{chr(10) if torn else ''}{line}\n".encode())
+                if size < _LONGEST:
+                    os.write(file, f"{chr(10) if torn else ''}{line}\n".encode())
             finally:
                 os.close(file)
         looks[look.models] = look
@@ -122,13 +128,12 @@ def expected_gain(error: float, n_models: int) -> float:
 def _read(folder: Path) -> list[Look]:
     try:
         path = stored_file(folder, LEDGER)
-        if path.stat().st_size > _LONGEST:
-            return []
-        lines = path.read_bytes().splitlines()
+        with path.open("rb") as stream:
+            content = stream.read(_LONGEST)
     except OSError:
         return []
     looks = []
-    for line in lines:
+    for line in islice(io.BytesIO(content), _MOST):
         try:
             one = json.loads(line)
             if isinstance(one, dict):
@@ -136,7 +141,7 @@ def _read(folder: Path) -> list[Look]:
                 looks.append(Look(str(one["test"]), str(one["metric"]), tuple(map(str, one["models"]))))
         except NewerVersionError as error:
             raise DataError.at(path, str(error)) from None
-        except (ValueError, TypeError, KeyError):  # a damaged line counts nothing
+        except (ValueError, TypeError, KeyError, RecursionError):  # a damaged line counts nothing
             continue
     return looks
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -23,7 +23,7 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.places import here
 from ltr_harness.stats.contributions import Contributions, Floats
-from ltr_harness.stats.errors_in_variables import Interval, TrueEffects, correlation_difference, variation_p
+from ltr_harness.stats.errors_in_variables import Interval, TrueEffects, correlation_differences, variation_p
 from ltr_harness.stored import Form, NewerVersionError, Versioned, read_stored
 from ltr_harness.wording import count_of, shortened
 
@@ -143,6 +143,18 @@ def agreement(
     Source: W. A. Fuller, "Measurement error models" (1987); A. Peysakhovich, D. Eckles, "Learning causal effects from
     many randomized experiments" (2018).
     """
+    return judged_by_experiments(experiments, metrics, measure, tested_if, confidence)
+
+
+def judged_by_experiments(
+    experiments: Any,
+    metrics: Sequence[str],
+    measure: str | None,
+    tested_if: str | None,
+    confidence: float,
+    progress: Callable[[str], None] = lambda _: None,
+) -> OnlineAgreement:
+    """What `agreement` returns; `progress` gets a line for each metric, once in each of two passes."""
     if not 0.5 <= confidence < 1:
         raise UsageError(f"confidence {confidence:g}; expected a number from 0.5 to below 1, such as 0.95")
     where = here(experiments) if isinstance(experiments, str | Path) else None
@@ -164,10 +176,10 @@ def agreement(
             n, listed = count_of(len(failing), "experiment"), shortened(failing, 5)
             line = f"{n} would not have been tested: {listed}"
             raise DataError.at(place, line, "a rule that all of them meet")
-    found = {
-        name: TrueEffects.of(x, se, online[0], online[1], above.get(name))
-        for name, (x, se) in measured.items()
-    }
+    found: dict[str, TrueEffects] = {}
+    for at, (name, (x, se)) in enumerate(measured.items(), start=1):
+        progress(f"{at:,} of {count_of(len(measured), 'metric')}: {name}")
+        found[name] = TrueEffects.of(x, se, online[0], online[1], above.get(name))
     line = f"lies so close to one line with {ONLINE} that no interval can be computed"
     expected = "standard errors of 5 % and more of how differences vary"
     DataError.refuse(
@@ -176,13 +188,15 @@ def agreement(
     order = sorted(found, key=lambda name: -found[name].interval(found[name].correlation).value)
     couples = list(combinations(order, 2))
     level = 1 - (1 - confidence) / max(1, len(couples))
-    pairs = tuple(MetricPair(a, b, correlation_difference(found[a], found[b], level)) for a, b in couples)
-    judged = tuple(
-        _metric(name, measured[name], online[0], found[name], confidence, name in above) for name in order
-    )
+    apart = correlation_differences([found[name] for name in order], level)
+    pairs = tuple(MetricPair(a, b, difference) for (a, b), difference in zip(couples, apart, strict=True))
+    judged: list[MetricOnline] = []
+    for at, name in enumerate(order, start=1):
+        progress(f"{at:,} of {count_of(len(order), 'metric')} with intervals: {name}")
+        judged.append(_metric(name, measured[name], online[0], found[name], confidence, name in above))
     live = tuple(online[0].tolist()), tuple(online[1].tolist())
     cautions = tuple(_cautions(judged, tested_if))
-    unsaid = OnlineAgreement(names, *live, confidence, judged, pairs, "", cautions)
+    unsaid = OnlineAgreement(names, *live, confidence, tuple(judged), pairs, "", cautions)
     return replace(unsaid, verdict=_verdict(unsaid))
 
 
@@ -243,10 +257,9 @@ def _verdict(found: OnlineAgreement) -> str:
     best = found.leader.metric
     shown = [text for text, above_0 in told.items() if above_0]
     text = f"{', '.join(shown)} {'predicts' if len(shown) == 1 else 'predict'} the online difference."
-    rest = [one.metric for one in found.metrics if one.metric not in (best, *found.weaker_metrics)]
-    text += (
-        f" {best} predicts it better than {', '.join(found.weaker_metrics)}." if found.weaker_metrics else ""
-    )
+    weaker = found.weaker_metrics
+    rest = [one.metric for one in found.metrics if one.metric not in (best, *weaker)]
+    text += f" {best} predicts it better than {', '.join(weaker)}." if weaker else ""
     return text + (f" Whether {best} predicts it better than {', '.join(rest)} is open." if rest else "")
 
 

@@ -24,7 +24,7 @@ from ltr_harness.own_files import is_own_file
 from ltr_harness.readers.parquet import table_of
 from ltr_harness.readers.tables import column_for
 from ltr_harness.runs import record
-from ltr_harness.stored import SCHEMA_VERSION, Form, Versioned, harness_version, validated
+from ltr_harness.stored import SCHEMA_VERSION, Form, Versioned, harness_version, refuse_twice, validated
 from ltr_harness.time_folds import DAY, PERIOD, period_in
 from ltr_harness.wording import FORMULA
 
@@ -218,6 +218,7 @@ class _About(Versioned, extra="ignore"):
             raise ValueError(f"its metrics are {', '.join(metrics)}, and {self.primary} decides")
         if rows != sum(len(one.replicates) * one.n_queries for one in self.systems):
             raise ValueError(f"its {rows:,} rows are not those of its models' queries")
+        refuse_twice(schema.names)
         attributes = {column for one in self.systems for _, column in one.attributes}
         if lacking := {"query_id", *metrics, *attributes} - {*schema.names}:
             raise ValueError(f"it has no column {min(lacking)}")
@@ -285,7 +286,7 @@ def saved_at(path: Path) -> Path | None:
         if (path.parent / FILE).is_file():
             return path.parent / FILE
         expected = f"{FILE}, which holds the per-query values that a comparison is made of"
-        cure = "compare with -o DIR, or report, writes both"
+        cure = "compare with -o DIR, or report, writes both; rankings need --qrels FILE"
         raise DataError.at(path, f"there is no {FILE} beside it", expected, cure)
     return path if path.suffix == ".parquet" and path.is_file() and _metadata(path) is not None else None
 

@@ -34,7 +34,7 @@ from ltr_harness.readers.reader import Reader
 from ltr_harness.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
 from ltr_harness.stats.method import Method
 from ltr_harness.stored import SweepPoint
-from ltr_harness.time_folds import Span, SpanText, TimeFolds
+from ltr_harness.time_folds import MOST_FOLDS, Span, SpanText, TimeFolds
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -79,8 +79,6 @@ DecidingMetric = Annotated[MetricValue, AfterValidator(_decides)]
 FixedKMetric = Annotated[DecidingMetric, AfterValidator(_fixed_k)]
 Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
 SectionName = Annotated[str, AfterValidator(lambda name: section_catalog.known(name))]
-
-MOST_FOLDS = 1000
 
 
 class Holdout(Section):

@@ -14,6 +14,7 @@ from ltr_harness.config.tree import KeyPath, Node
 from ltr_harness.errors import RankerError
 from ltr_harness.metrics import Metric
 from ltr_harness.relevance.rule import Relevance
+from ltr_harness.time_folds import MOST_FOLDS
 from ltr_harness.wording import count_of
 
 MOST_RUNS = 100_000
@@ -35,7 +36,7 @@ def size_rule(tree: Node) -> Iterator[Violation]:
     folds, splits, seeds = (tree.at(path) for path in (("data", "folds"), ("data", "splits"), ("seeds",)))
     n_models = len(tree.mapping["models"].mapping) if "models" in tree.mapping else 0
     asked = folds.value if folds is not None and isinstance(folds.value, int) else 0
-    n_folds = min(asked, experiment.MOST_FOLDS) or (len(splits.mapping) if splits is not None else 1)
+    n_folds = min(asked, MOST_FOLDS) or (len(splits.mapping) if splits is not None else 1)
     n_seeds = len(seeds.value) if seeds is not None and isinstance(seeds.value, list) else 1
     n_runs = n_models * n_folds * n_seeds
     if n_runs > MOST_RUNS:

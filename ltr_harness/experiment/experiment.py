@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median_low
@@ -22,7 +22,7 @@ from ltr_harness.experiment.check import check, refuse_errors
 from ltr_harness.experiment.cluster import cluster_at, local_cluster, local_size, run_on_cluster
 from ltr_harness.experiment.execute import run_here
 from ltr_harness.experiment.folds import FoldReader, largest_label, with_files
-from ltr_harness.experiment.job import Cluster, Job, list_tasks, other_files
+from ltr_harness.experiment.job import Cluster, Job, Task, list_tasks, other_files
 from ltr_harness.experiment.pool import refuse_in_worker, wait_for_shutdowns
 from ltr_harness.experiment.progress import Progress, TerminalProgress
 from ltr_harness.experiment.search import require_optuna, tune
@@ -252,12 +252,15 @@ def run_prepared(
         trained = run_in_workers(todo, job, workers, progress)
     else:
         trained = run_here(todo, job, progress)
-    for task, run in trained:
-        progress.finished(task, run)
-        if run.record.status == "failed" and fail_fast:
-            raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
-    progress.reporting()
-    finished = [load_run(task.folder) for task in job.tasks]
+    ended: list[Task] = []
+    with _refusing_removal(job.folder, ended):
+        for task, run in trained:
+            ended.append(task)
+            progress.finished(task, run)
+            if run.record.status == "failed" and fail_fast:
+                raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
+        progress.reporting()
+        finished = [load_run(task.folder) for task in job.tasks]
     data = experiment_data(job.experiment, text, finished) if tested else None
     path = None
     if data is not None:
@@ -272,6 +275,20 @@ def run_prepared(
         folder=job.folder,
         reused=len(job.tasks) - len(todo),
     )
+
+
+@contextmanager
+def _refusing_removal(folder: Path, ended: Sequence[Task]) -> Iterator[None]:
+    """What goes wrong because runs were removed while others were trained says so; something was run."""
+    try:
+        yield
+    except (OSError, DataError):
+        gone = [task.folder for task in ended if not task.folder.is_dir()]
+        if folder.is_dir() and not gone:
+            raise
+        place = gone[0] if gone else folder
+        found, cure = "was removed while models were trained", "run the same command again"
+        raise TrainingError.at(place, found, cure=cure) from None
 
 
 def check_final(experiment: Experiment, model: str) -> None:

@@ -1,7 +1,6 @@
 """Is a stored run what its record says? Train again from the record and compare, down to the bytes of the model."""
 
 import math
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.execute import tempered
 from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.files import file_digest
+from ltr_harness.files import file_digest, temporary_folder
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.own_files import admitted, is_own_file, own_file_digest, trusting
 from ltr_harness.rankers import Ranker, Training, catalog
@@ -75,7 +74,7 @@ def reproduce(
     fold = _fold(run, data_root)
     used = threads or record.threads
     training = Training(train=fold.train, valid=fold.valid, seed=record.seed, threads=used, metrics=metrics)
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         parts: dict[str, Part] = {}
         changed = []
         records: dict[str, PartRecord | Record] = {**record.parts, record.model: record}

@@ -1,10 +1,8 @@
 """MLflow's evaluator `ltr_harness`: `mlflow.models.evaluate` finds it by its entry point."""
 
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import pyarrow.parquet as pq
 from ltr_harness.arrow import means, per_query
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.files import temporary_folder
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.wording import count_of
@@ -94,9 +93,9 @@ class RankingEvaluator:
             logged[f"{prefix}{legal}.queries"] = float(np.isfinite(found[name].to_numpy()).sum())
         mlflow.log_metrics(logged, run_id=run_id)
         inside, name = os.path.split(f"{prefix}per_query.parquet")
-        with tempfile.TemporaryDirectory() as folder:
-            pq.write_table(pa.Table.from_batches([found]), Path(folder) / name)
-            mlflow.log_artifact(str(Path(folder) / name), inside or None, run_id=run_id)
+        with temporary_folder() as folder:
+            pq.write_table(pa.Table.from_batches([found]), folder / name)
+            mlflow.log_artifact(str(folder / name), inside or None, run_id=run_id)
         artifact = ParquetEvaluationArtifact(uri=mlflow.get_artifact_uri(f"{prefix}per_query.parquet"))
         return EvaluationResult(logged, {f"{prefix}per_query": artifact}, run_id)
 

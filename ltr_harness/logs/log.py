@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.cores import require_room
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import collected, plain_column
 from ltr_harness.logs.computable import computable
@@ -158,6 +159,7 @@ class Log:
             if isinstance(self._source, pa.Table):
                 batches = self._source.select(list(columns)).to_batches()
             else:
+                require_room(pa.cpu_count() + pa.io_thread_count())
                 fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
                 wanted = {name: fields[name] for name in columns}
                 scanner = self._source.scanner(columns=wanted, batch_size=1 << 17, batch_readahead=4)

@@ -2,7 +2,6 @@
 
 import math
 import shutil
-import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ from pydantic import Field
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem, RankerError
-from ltr_harness.files import stored_file
+from ltr_harness.files import stored_file, temporary_folder
 from ltr_harness.groups import QueryGroups, places_within
 from ltr_harness.metrics import bind
 from ltr_harness.own_files import admitted
@@ -89,8 +88,7 @@ class BlendModel(FittedModel):
     def load(cls, folder: Path, threads: int | None = None) -> Self:
         path = model_file(folder, cls.FILE)
         with ExitStack() as stack:
-            own = Path(tempfile.mkdtemp(prefix="ltr-harness-"))
-            stack.callback(shutil.rmtree, own, ignore_errors=True)
+            own = stack.enter_context(temporary_folder())
             try:
                 with ZipFile(path) as archive:
                     if sum(entry.file_size for entry in archive.infolist()) > path.stat().st_size:
@@ -107,6 +105,8 @@ class BlendModel(FittedModel):
             parts = {}
             for (name, part), file in zip(stored.parts.items(), files, strict=True):
                 kind = catalog.load(admitted(part.ranker, path.parent, trust=False))
+                if issubclass(kind, BlendRanker):  # experiments refuse it, and it may go on without end
+                    raise DataError.at(path, f"its part {name!r} is a blend", "models that are trained")
                 parts[name] = Part(part.ranker, kind.load(file.parent, threads), file)
             model = cls(how=stored.how, weights=[part.weight for part in stored.parts.values()], parts=parts)
             weakref.finalize(model, stack.pop_all().close)  # scores in a file are read when they are needed

@@ -2,7 +2,6 @@
 
 import json
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -18,6 +17,7 @@ from ltr_harness.boosting.stopping import Stopper
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, optional_module
+from ltr_harness.files import temporary_folder
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.core.expected_grade import expected_grade
 from ltr_harness.rankers import adapters
@@ -114,8 +114,8 @@ def read_booster(path: Path) -> Any:
 
 def as_json(booster: Any) -> Any:
     """The model as CatBoost's JSON has it, which alone says every split."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
+    with temporary_folder() as folder:
+        path = folder / "model.json"
         booster.save_model(str(path), format="json")
         return json.loads(path.read_text(encoding="utf-8"))
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -449,8 +450,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object, where no name stands in it twice: JSON readers keep the last without a word."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise ValueError(f"{twice!r} stands twice in one object")
     return made
 

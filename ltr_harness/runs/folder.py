@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ltr_harness.errors import TrainingError
 from ltr_harness.files import file_digest, stored_file, unfinished
 from ltr_harness.runs.record import Record
-from ltr_harness.stored import read_stored
+from ltr_harness.stored import LARGEST, read_stored
 from ltr_harness.wording import without_secrets
 
 RECORD = "record.json"
@@ -76,8 +76,12 @@ def replace_files(target: Path, write: Callable[[Path], None], record: Record) -
 
 
 def _write_record(folder: Path, record: Record, digests: Mapping[str, str]) -> None:
-    text = record.model_copy(update={"files": digests}).model_dump_json(indent=2)
-    (folder / RECORD).write_text(without_secrets(text) + "\n", encoding="utf-8")
+    text = without_secrets(record.model_copy(update={"files": digests}).model_dump_json(indent=2))
+    content = f"{text}\n".encode()
+    if len(content) > LARGEST:
+        expected = f"at most {LARGEST >> 20} MiB: fewer features, or shorter names of features and categories"
+        raise TrainingError.at(record.model, f"its record has {len(content) >> 20:,} MiB", expected)
+    (folder / RECORD).write_bytes(content)
 
 
 def read_record(folder: Path) -> Record | None:

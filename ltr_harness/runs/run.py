@@ -23,7 +23,7 @@ from ltr_harness.own_files import admitted, trusting
 from ltr_harness.readers.rows import check_alignment, recoded, with_categories, with_columns
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import Record
-from ltr_harness.stored import Stored, read_stored
+from ltr_harness.stored import Stored, read_stored, refuse_twice
 from ltr_harness.wording import count_of, html_table
 
 if TYPE_CHECKING:
@@ -265,6 +265,7 @@ class Run:
         self._intact(name)
         try:
             file = parquet.ParquetFile((self.path / name).absolute())
+            refuse_twice(file.schema_arrow.names)
             fields = {field.name: field.type for field in file.schema_arrow}
             numbers = [*_NUMBERS[name], *filter(Headroom.is_column, fields)]
             for column in [*numbers, *(self.record.metrics if name == PER_QUERY else ())]:

@@ -14,7 +14,10 @@ Sources: Fuller, "Measurement error models" (1987); Berger & Sun, "Objective pri
 correlations" (2007); Rubin, "The Bayesian bootstrap" (1981).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from scipy.special import chdtr, chdtri, owens_t, stdtr, stdtrit
@@ -24,6 +27,7 @@ from ltr_harness.stats.contributions import Floats
 _ROUNDS, _TRIAL_POINTS, _POINTS = 12, 1000, 4000
 _PROPOSAL = 5  # degrees of freedom of the proposal, whose tails are heavier than the posterior's
 _NODES = (np.arange(8) + 0.5) / 8  # of a chi-squared distribution
+_DRAWS = 400
 _LIGHTEST = 1e6  # degrees of freedom that are as good as infinitely many
 
 
@@ -161,22 +165,27 @@ class TrueEffects:
         at = np.minimum(np.searchsorted(before, [0.5, tail, 1 - tail]), values.size - 1)
         return Interval(*values[order[at]].tolist())
 
-    def resampled(self, draws: int = 400) -> Floats:
-        """(draws,) mean correlations with the experiments weighted at random, alike for all metrics."""
+    @cached_property
+    def resampled(self) -> Floats:
+        """(400,) mean correlations with the experiments weighted at random, alike for all metrics."""
         n = self.log_likelihood.shape[1]
-        weights = np.random.default_rng(0).dirichlet(np.ones(n), draws) * n
+        weights = np.random.default_rng(0).dirichlet(np.ones(n), _DRAWS) * n
         return self.correlation @ _normalised(self.log_likelihood @ weights.T + self.log_rest[:, None])
 
 
-def correlation_difference(one: TrueEffects, other: TrueEffects, confidence: float = 0.95) -> Interval:
-    """How much higher the first metric's correlation is, on the same experiments.
+def correlation_differences(effects: Sequence[TrueEffects], confidence: float = 0.95) -> list[Interval]:
+    """How much higher each metric's correlation is than that of each later one, on the same experiments.
 
     The ends are those of both correlations together (Zou 2007); how far the two estimates err alike is found by
     resampling the experiments in pairs.
     """
-    a, b = (effects.interval(effects.correlation, confidence) for effects in (one, other))
+    known = [(one.interval(one.correlation, confidence), one.resampled) for one in effects]
     with np.errstate(invalid="ignore"):
-        alike = max(0.0, float(np.nan_to_num(np.corrcoef(one.resampled(), other.resampled())[0, 1])))
+        return [_difference(*one, *other) for one, other in combinations(known, 2)]
+
+
+def _difference(a: Interval, a_resampled: Floats, b: Interval, b_resampled: Floats) -> Interval:
+    alike = max(0.0, float(np.nan_to_num(np.corrcoef(a_resampled, b_resampled)[0, 1])))
     one_end, other_end = np.array([(a.value - a.low, a.high - a.value), (b.high - b.value, b.value - b.low)])
     squared = one_end**2 + other_end**2 - 2 * alike * one_end * other_end
     below, beyond = np.sqrt(np.maximum(squared, 0)).tolist()

@@ -12,7 +12,7 @@ from ltr_harness import agreement, compare, run_experiment
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.report import write_report
 from ltr_harness.report.offline_online import agreement_page
-from ltr_harness.stats.errors_in_variables import TrueEffects, correlation_difference
+from ltr_harness.stats.errors_in_variables import TrueEffects, correlation_differences
 
 
 def world(n: int = 40, seed: int = 3) -> pd.DataFrame:
@@ -85,7 +85,7 @@ def test_pairs_of_one_metric_do_not_differ() -> None:
     past = world()
     columns = [past[name].to_numpy() for name in ("mrr@3", "mrr@3_se", "online", "online_se")]
     effects = TrueEffects.of(*columns)
-    assert correlation_difference(effects, effects).high == pytest.approx(0, abs=0.1)
+    assert correlation_differences([effects, effects])[0].high == pytest.approx(0, abs=0.1)
 
 
 def test_winners_alone_are_said_and_corrected() -> None:

@@ -1,5 +1,6 @@
 """`ltr-harness agreement`: does offline predict online?"""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.metric_names import split
-from ltr_harness.cli.output import say_page
+from ltr_harness.cli.output import say_again, say_page
+from ltr_harness.wording import printable
 
 
 @options.examples("""
@@ -44,9 +46,17 @@ def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: 
     FILE holds past experiments: offline differences of one or more metrics and the online difference, all with standard
     errors.
     """
-    from ltr_harness.comparison.offline_online import agreement
+    from ltr_harness.comparison.offline_online import judged_by_experiments
     from ltr_harness.report.offline_online import agreement_page
 
     confidence = options.taken_method(given).confidence
-    found = agreement(file, metrics=split(metrics), confidence=confidence, **given)
+    shown = sys.stderr.isatty()
+
+    def progress(line: str) -> None:
+        if shown:
+            say_again(f"{printable(line)[:70]:70}")
+
+    found = judged_by_experiments(file, split(metrics), confidence=confidence, progress=progress, **given)
+    if shown:
+        say_again(f"{'':70}\r")
     say_page(agreement_page(found), as_json, output, ("html", "md", "json", "svg"))
