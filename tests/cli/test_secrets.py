@@ -213,7 +213,7 @@ def test_a_run_stores_and_prints_no_variable_and_no_error_with_it(
     assert planted("show", "runs", "runs/x")[0] == 0
 
 
-@pytest.mark.parametrize("name", FOR_US)
+@pytest.mark.parametrize("name", sorted(FOR_US))
 def test_a_variable_that_we_read_is_refused(planted: Cli, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LTR_HARNESS_CACHE", raising=False)
     monkeypatch.setenv(name, ADDRESSES[0])
