@@ -85,11 +85,11 @@ def study_of(job: "Job", model: str, fold: Fold, *, restart: bool = False) -> St
     # not its budget: more of that goes on from the trials there are
     how = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "seed"})
     how["space"] = tune.model_dump(mode="json", exclude_none=True)["models"][model]
-    decision_metric = {**how, "storage": tune.storage, "metric": metric_definition(metric)}
+    search = {**how, "storage": tune.storage, "metric": metric_definition(metric)}
     study = StudyRecord(
         model=model,
         fold=fold.name,
-        identity=identities.study_identity(training, decision_metric),
+        identity=identities.study_identity(training, search),
         metric=str(metric),
         higher_is_better=metric.higher_is_better,
         **how,
@@ -309,7 +309,7 @@ def _task(
     tuning, error = (None, choice) if isinstance(choice, str) else (choice, "")
     facts: dict[str, Any] = {"tuning": error, "parts": {name: part.identity for name, part in parts.items()}}
     if config.ranker.needs_valid:
-        facts["decision_metric"] = metric_definition(job.decision_metric)
+        facts["decisive"] = metric_definition(job.decision_metric)  # the key of all stored identities
     identity = identity_of(job, config, fold, seed if matters else None, **facts)
     evaluation = identity
     if "test" in fold.facts:
