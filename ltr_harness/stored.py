@@ -125,7 +125,7 @@ def lifted(form: Form, document: Document) -> Document:
 
 
 def _from_version_1(form: Form, document: Document) -> Document:
-    """Lift to version 2: one name for the version's key, systems for entrants, one list of cautions."""
+    """Lift to version 2: one name for the version's key, systems for entrants, cautions for notes and findings."""
     rest = {key: value for key, value in document.items() if key != "version"}
     renamed = {_RENAMED_IN_2.get(form, {}).get(key, key): value for key, value in rest.items()}
     if form == "record":
@@ -199,10 +199,10 @@ _NOTES_IN_1: Mapping[str, tuple[str, str]] = {
 
 def _monitor_in_2(document: Document) -> Document:
     """Return a result of `monitor`, of which the outermost keys are renamed, with all its parts in version 2."""
-    lifted: Document = {key: part if key == "config" else _with_df(part) for key, part in document.items()}
+    result: Document = {key: part if key == "config" else _with_df(part) for key, part in document.items()}
     for path, change in _CHANGES_OF_MONITOR_IN_2:
-        lifted = _changed(lifted, path, change)
-    return lifted
+        result = _changed(result, path, change)
+    return result
 
 
 def _changed(value: Any, path: Sequence[str], change: Callable[[Document], Document]) -> Any:
@@ -238,7 +238,7 @@ def _as_caution(text: Any, kind: str) -> Any:
     """Return a text, or a list of texts, as cautions of version 2; None for an empty one."""
     if isinstance(text, list):
         return [_as_caution(one, kind) for one in text]
-    return {"kind": kind, "severity": "warning", "text": text, "cure": "", "place": ""} if text else None
+    return _caution_in_2(kind, "warning", text) if text else None
 
 
 def _with_hyphens(check: Document) -> Document:

@@ -1,4 +1,4 @@
-"""What CI systems read of a comparison: gates as JUnit XML; verdict, table and gates as Markdown."""
+"""Files of a comparison for CI systems: gates as JUnit XML; verdict, table and gates as Markdown."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -76,7 +76,7 @@ def as_markdown(data: "ReportData", gates: Sequence[CheckedGate]) -> str:
     lines = []
     for gate in gates:
         lines.append(f"- {'❌' if gate.failures else '✅'} {markdown.escape(printable(gate.gate))}")
-        said = (*gate.failures, *map(str, gate.cautions))
-        lines += [f"    - {markdown.escape(printable(line))}" for line in said]
+        details = (*gate.failures, *map(str, gate.cautions))
+        lines += [f"    - {markdown.escape(printable(detail))}" for detail in details]
     listed = "\n".join(["\n## Gates\n", *lines, ""]) if lines else ""
     return f"{page}{listed}"
