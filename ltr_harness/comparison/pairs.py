@@ -29,7 +29,7 @@ SMALLEST = 5
 
 
 @lru_cache(maxsize=1024)
-def _bounds_of(metric: str) -> tuple[float, float]:
+def bounds_of(metric: str) -> tuple[float, float]:
     """The lowest and highest value that a metric of this name can have; infinite where it is not known."""
     try:
         return (-math.inf, math.inf) if is_own_file(metric) else parse_metric(metric).bounds
@@ -122,7 +122,7 @@ def text_ids(ids: Array, name: str = "query_id") -> Texts:
 
 def value_bounds(systems: Sequence[SystemResult], metric: str) -> tuple[float, float]:
     """The lowest and highest value that a query can have; infinite where unknown, or where values lie beyond."""
-    low, high = _bounds_of(metric)
+    low, high = bounds_of(metric)
     rows = [system.values[metric] for system in systems]
     within = all(not ((row < low) | (row > high)).any() for row in rows)
     return (low, high) if within else (-math.inf, math.inf)

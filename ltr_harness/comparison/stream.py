@@ -14,17 +14,19 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from ltr_harness import arrow
 from ltr_harness.comparison.paired_moments import PairedMoments
+from ltr_harness.comparison.pairs import bounds_of
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import KeepsArrays
 from ltr_harness.logs.columns import hashes_of, numbers_of
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import Metric
-from ltr_harness.stats.contributions import Floats
+from ltr_harness.stats.contributions import Contributions, Floats, paired_differences
+from ltr_harness.stats.families import mean_intervals
+from ltr_harness.stats.method import Method
 from ltr_harness.wording import count_of
 
 T = TypeVar("T")
@@ -41,25 +43,31 @@ class Drawn(KeepsArrays):
     n_all: int  # the queries that it was drawn from
 
     def estimate(
-        self, values: Floats, confidence: float = 0.95, counts: Floats | float = 1.0
+        self,
+        values: Floats,
+        confidence: float = 0.95,
+        counts: Floats | None = None,
+        bounds: tuple[float, float] = (-np.inf, np.inf),
     ) -> tuple[float, float, float]:
         """The mean over all queries where a metric is defined, and its interval: 0 wide where all were drawn.
 
-        With counts c, mean = sum(c y) / sum(c) over the n queries drawn of N; the variance is the ratio's, linearised:
-        n (1 - n / N) s^2 of e = c (y - mean), over sum(c)^2; Student's t with n - 1 degrees of freedom.
+        The interval is that of a comparison's means, narrower by the root of 1 - n / N where n of N queries were drawn,
+        and ends at the bounds. A single query with a value has none.
         `values` and `counts` are in the order of `hashes`.
         """
-        counts = np.where(np.isnan(values), 0.0, counts)
-        values = np.nan_to_num(values)
-        total = counts.sum()
-        if not total:
-            return np.nan, np.nan, np.nan
-        mean = float((counts * values).sum() / total)
-        n, freedom = values.size, max(values.size - 1, 1)
-        off = counts * (values - mean)
-        variance = n * (1 - n / self.n_all) * (off**2).sum() / freedom
-        half = float(stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt(variance) / total)
-        return mean, mean - half, mean + half
+        column = values[:, np.newaxis]
+        if counts is None:
+            sample = Contributions.of(column)
+        else:
+            sample = Contributions.of_ratios(column * counts[:, np.newaxis], counts[:, np.newaxis])
+        mean = float(sample.mean[0])
+        alike = [bounds] if sample.error[0] == 0 else []  # other ends are narrowed first, and cut then
+        ends = np.array(mean_intervals(sample, Method("skew-adjusted", confidence), alike))[:, 0]
+        left = 1 - values.size / self.n_all
+        if left == 0:
+            return mean, mean, mean
+        low, high = np.clip(mean + (ends - mean) * np.sqrt(left), *bounds).tolist()
+        return mean, low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +119,12 @@ class StreamEvaluation:
         table = self.results[score]
         order = np.argsort(hashes_of(table[arrow.QUERY].combine_chunks()))
         values = numbers_of(table[metric])
+        low, high = bounds_of(metric)
         if other is not None:
-            values = values - numbers_of(self.results[other][metric])
-        counts = numbers_of(table[arrow.WEIGHT])[order] if arrow.WEIGHT in table.schema.names else 1.0
-        return self.sample.estimate(values[order], confidence, counts)
+            values = paired_differences(values, numbers_of(self.results[other][metric]))
+            low, high = low - high, high - low
+        counts = numbers_of(table[arrow.WEIGHT])[order] if arrow.WEIGHT in table.schema.names else None
+        return self.sample.estimate(values[order], confidence, counts, (low, high))
 
 
 def evaluate_stream(

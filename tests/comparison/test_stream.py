@@ -438,19 +438,71 @@ def test_messages(command: str, data: pa.Table, ltr: Ltr) -> None:
     assert COMMANDS[command] in err
 
 
+def half_width(error: float, freedom: int) -> float:
+    """Where so few queries leave no p-value below 5 %: Wallace's t of the normal 1.96, times the standard error."""
+    z = 1.959964 * (8 * freedom + 3) / (8 * freedom + 1)
+    return float(np.sqrt(freedom * (np.exp(z**2 / freedom) - 1)) * error)
+
+
 def test_the_interval_of_a_sample_by_hand() -> None:
-    """Three of twelve queries: s^2 = .13, and Student's t with two degrees of freedom."""
-    mean, low, high = Drawn(np.arange(3, dtype=np.uint64), 12).estimate(np.array([0.3, 0.5, 1.0]))
-    half = 4.302653 * np.sqrt((1 - 3 / 12) * 0.13 / 3)
-    assert (mean, low, high) == pytest.approx((0.6, 0.6 - half, 0.6 + half))
+    """Three of twelve queries: s^2 = .04, and no skewness."""
+    mean, low, high = Drawn(np.arange(3, dtype=np.uint64), 12).estimate(np.array([0.3, 0.5, 0.7]))
+    half = half_width(np.sqrt((1 - 3 / 12) * 0.04 / 3), 2)
+    assert (mean, low, high) == pytest.approx((0.5, 0.5 - half, 0.5 + half))
 
 
 def test_the_interval_of_a_weighted_sample_by_hand() -> None:
-    """Counts 1 and 3 and an undefined query: mean .6, e = -.3 and .3, of a sum of counts of 4."""
+    """Counts 2 and 2 and an undefined query: those of two queries that count alike."""
     drawn = Drawn(np.arange(3, dtype=np.uint64), 12)
-    mean, low, high = drawn.estimate(np.array([0.3, np.nan, 0.7]), counts=np.array([1.0, 2.0, 3.0]))
-    half = 4.302653 * np.sqrt((1 - 3 / 12) * 3 * 0.09) / 4
-    assert (mean, low, high) == pytest.approx((0.6, 0.6 - half, 0.6 + half))
+    mean, low, high = drawn.estimate(np.array([0.3, np.nan, 0.7]), counts=np.array([2.0, 2.0, 2.0]))
+    half = half_width(np.sqrt((1 - 3 / 12) * 0.08 / 2), 1)
+    assert (mean, low, high) == pytest.approx((0.5, 0.5 - half, 0.5 + half))
+
+
+def test_a_sample_of_equal_values_by_hand() -> None:
+    """Twenty zeros of endlessly many queries: 1 - .05^(1/20) of them may be ones. No fewer in a sample of few."""
+    zeros, hashes = np.zeros(20), np.arange(20, dtype=np.uint64)
+    assert Drawn(hashes, 10**12).estimate(zeros, bounds=(0.0, 1.0)) == pytest.approx(
+        (0, 0, 1 - 0.05 ** (1 / 20))
+    )
+    low, high = Drawn(hashes, 40).estimate(zeros, bounds=(-1.0, 1.0))[1:]
+    assert (low, high) == pytest.approx((-np.sqrt(0.5) * 0.1391, np.sqrt(0.5) * 0.1391), abs=1e-4)
+    assert Drawn(hashes, 20).estimate(zeros, bounds=(0.0, 1.0)) == (0, 0, 0)
+
+
+def test_an_interval_of_a_sample_ends_at_what_is_possible() -> None:
+    values = np.array([0.0, 0.0, 0.0, 0.9])
+    drawn = Drawn(np.arange(4, dtype=np.uint64), 100)
+    assert drawn.estimate(values)[1] < 0
+    assert drawn.estimate(values, bounds=(0.0, 1.0))[1:] == (0, 1)
+    only = drawn.estimate(np.array([0.3, np.nan, np.nan, np.nan]))
+    assert (only[0], np.isnan(only[1:]).all()) == (0.3, True)
+
+
+def test_a_sample_without_a_hit_has_an_interval() -> None:
+    """Two rankings that find nothing: their means and their difference may be others over all queries."""
+    n = 200
+    rows = {"query_id": np.repeat(np.arange(n), 2), "label": [0, 1] * n, "live": [1.0, 0.0] * n}
+    table = pa.table({**rows, "new": rows["live"]})
+    found = evaluate_stream(table, "mrr@1", ["live", "new"], sample=30)
+    share = np.sqrt(1 - 30 / n) * (1 - 0.05 ** (1 / 30))
+    assert found.estimate("mrr@1", "live") == pytest.approx((0, 0, share))
+    assert found.estimate("mrr@1", "new", "live") == pytest.approx((0, -share, share))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "share"), [(30, 0.05), (30, 0.02), (60, 0.05), (200, 0.05)])
+def test_samples_of_sparse_values_cover(n: int, share: float) -> None:
+    """Most queries are 0: Student's t misses 35 % at 30 queries of which 5 % are not, often by [0, 0]."""
+    rng = np.random.default_rng(3)
+    values = (rng.random(100_000) < share) * rng.beta(2, 2, 100_000)
+    drawn, missed = Drawn(np.arange(n, dtype=np.uint64), values.size), 0
+    for _ in range(400):
+        table = pa.table({"query_id": np.arange(n), "mrr@1": rng.choice(values, n, replace=False)})
+        found = StreamEvaluation(("mrr@1",), n, n, {"live": table}, sample=drawn)
+        _, low, high = found.estimate("mrr@1", "live")
+        missed += not low <= values.mean() <= high
+    assert missed / 400 <= 0.07
 
 
 def test_queries_and_rows_are_counted() -> None:

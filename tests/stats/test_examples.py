@@ -202,5 +202,5 @@ def test_difference() -> None:
 
 def test_drawn_estimate() -> None:
     sample = Drawn(np.arange(4, dtype=np.uint64), 100)
-    ends = sample.estimate(np.array([0.0, 1.0, 1.0, 0.0]))
-    assert [round(end, 3) for end in ends] == [0.5, -0.4, 1.4]
+    ends = sample.estimate(np.array([0.0, 1.0, 1.0, 0.0]), bounds=(0.0, 1.0))
+    assert [round(end, 3) for end in ends] == [0.5, 0.0, 1.0]
