@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ltr_harness.errors import Caution
 from ltr_harness.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom
 from ltr_harness.stats.contributions import Codes, Contributions
-from ltr_harness.stats.families import mean_intervals
+from ltr_harness.stats.families import mean_intervals, rare_share
 from ltr_harness.stats.method import Method
 
 FEWEST = 10
@@ -47,13 +47,25 @@ def model_headroom(
         low = high = math.nan
         # bets are on values within bounds, and a share may be as far below 0 as it likes
         if sample.freedom[0] >= FEWEST and method.test != "bounded":
-            bounds = [(-means.random / (means.ceiling - means.random), 1.0)]
-            (low,), (high,) = mean_intervals(sample, method, bounds)
-        share, low, high = float(sample.mean[0]), float(low), float(high)
+            low, high = _interval(sample, -means.random / (means.ceiling - means.random), method)
         found[system.name] = ModelHeadroom(
-            **vars(means), model=system.name, share=share, ci_low=low, ci_high=high
+            **vars(means), model=system.name, share=float(sample.mean[0]), ci_low=low, ci_high=high
         )
     return found
+
+
+def _interval(sample: Contributions, bottom: float, method: Method) -> tuple[float, float]:
+    """Ends of the interval of a share between `bottom` and 1, by its skewness whatever test differences have.
+
+    It reaches as far as a kind of query that is absent from these could move the share: shares near 1 vary little
+    until a query falls.
+    """
+    share = float(sample.mean[0])
+    (low,), (high,) = mean_intervals(sample, replace(method, test="skew-adjusted"), [(bottom, 1.0)])
+    absent = rare_share(int(sample.units[0]), method.alpha)
+    low = min(float(low), share - absent * (share - bottom))
+    high = max(float(high), share + absent * (1 - share))
+    return max(low, bottom), min(high, 1.0)
 
 
 def headroom_lines(headroom: Iterable[ModelHeadroom], metric: str) -> list[str]:

@@ -87,6 +87,41 @@ def test_nothing_where_no_order_is_best_or_none_changes_anything() -> None:
     assert "Of what can be gained" not in render(ReportData(compare({"a": flat}), (), (), None, "t"))
 
 
+def ranked(values: NDArray[np.float64], random: NDArray[np.float64]) -> pd.DataFrame:
+    """Queries with a value of mrr between that of a random order and the best one, 1."""
+    room = Headroom(random, np.ones_like(random), np.zeros_like(random))
+    return pd.DataFrame({"query_id": np.arange(values.size), "mrr": values, **room.columns("mrr")})
+
+
+def test_a_query_that_is_absent_may_fall() -> None:
+    """Shares of 1 and .96: 1 - .05^(1/20), one query in 7.2, may have a share of -1 and none be among these twenty."""
+    values = np.tile([1.0, 0.98], 10)
+    one = compare({"a": ranked(values, np.full(20, 0.5))}).headroom["a"]
+    absent = 1 - 0.05 ** (1 / 20)
+    assert one.share == pytest.approx(0.98)
+    assert one.share < one.ci_high < 1
+    assert one.ci_low == pytest.approx(0.98 - absent * (0.98 + 1))
+
+
+def test_the_interval_of_the_share_does_not_depend_on_the_test() -> None:
+    evaluation = judged()
+    default, by_t = (compare({"a": evaluation}, test=test).headroom["a"] for test in ("skew-adjusted", "t"))
+    assert (by_t.ci_low, by_t.ci_high) == (default.ci_low, default.ci_high)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.1, 0.05, 0.02])
+def test_shares_near_1_cover(share: float) -> None:
+    """Few queries fall far below their best order: of 20 queries none may be among them."""
+    rng, missed = np.random.default_rng(1), 0
+    for _ in range(300):
+        random, falls = rng.uniform(0.2, 0.9, 20), rng.random(20) < share
+        gained = np.where(falls, rng.random(20), 1 - 0.02 * rng.random(20))
+        one = compare({"a": ranked(random + gained * (1 - random), random)}, draws=1000).headroom["a"]
+        missed += not one.ci_low <= share * 0.5 + (1 - share) * 0.99 <= one.ci_high
+    assert missed / 300 <= 0.07
+
+
 def test_bets_have_no_interval_of_the_share() -> None:
     bets = compare({"a": judged()}, test="bounded").headroom["a"]
     assert np.isfinite(bets.share)
