@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr_harness.cli import data_source, options
 from ltr_harness.dataset import fingerprint_judgments
-from ltr_harness.errors import Caution, DataError, UsageError, all_of
+from ltr_harness.errors import Caution, DataError, Problem, UsageError, all_of
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.files import bare_name
 from ltr_harness.groups import Array, Bools, Floats, Judgments
@@ -155,6 +155,23 @@ def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
     some = tuple(Scored(one.name, one.path, judgments, one.scores[rows], tag=one.tag) for one in wide.all)
     cautions = (*wide.cautions, *dataset.cautions)
     return wide, Rankings(some, judgments, source.data, wide.max_grade, cautions, dataset.query_attributes)
+
+
+def queries_of(labels: Path, source: RankingSource) -> list[str]:
+    """The queries of a file of labels, in either form: qrels, or labelled documents."""
+    from ltr_harness.readers.forms import qrels_of
+
+    problems: list[Problem] = []
+    if source.reader_name is None and not source.reader_options:
+        try:
+            return list(map(str, qrels_of(labels).judgments.groups.ids.tolist()))
+        except DataError as error:
+            problems += error.problems
+    try:
+        dataset = data_source.read_files([labels], source.reader_name, source.reader_options)
+    except DataError as error:
+        raise DataError([*problems, *error.problems]) from None
+    return list(map(str, dataset.judgments.groups.ids.tolist()))
 
 
 def _from_runs(source: RankingSource) -> Rankings:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import Difference, SystemResult, Verdict, differences_of
 from ltr_harness.errors import Caution, NotComparableError
 from ltr_harness.groups import Bools, Ints, Judgments
+from ltr_harness.logs.columns import hashes_of
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
 from ltr_harness.stats.families import outcomes, rare_kind
 from ltr_harness.stats.method import Method
@@ -59,6 +61,12 @@ def powered(
     with np.errstate(invalid="ignore", divide="ignore"):
         worth = np.where(total.error > 0, n * (alone.error / total.error) ** 2, np.inf)
     return Powered(total, weight, worth, too_few)
+
+
+def drawn_queries(queries: Sequence[str], n: int) -> list[str]:
+    """The n queries to label: those with the lowest hashes, in that order, so that fewer are a draw by chance too."""
+    order = np.argsort(hashes_of(pa.array(queries, pa.string())), kind="stable")
+    return [queries[at] for at in order[:n].tolist()]
 
 
 def chosen_at_random(cheap: Floats, rest: Floats, method: Method) -> bool:
@@ -185,6 +193,13 @@ def with_cheap_labels(
     higher = [comparison.higher_is_better[metric]] * len(rivals)
     together = differences_of(total.mean, outcomes(total, method), higher, method)  # as one family
     pairs, cautions = [], []
+    if set(own) != set(drawn_queries(list(place), len(own))):
+        text = (
+            "it cannot be checked that these queries were drawn by chance. By the cheap labels they look like it; "
+            "queries chosen because a judge seems wrong there look so as well, and make the result wrong"
+        )
+        cure = "--sample N draws the queries to label"
+        cautions.append(Caution("unchecked-draw", "warning", text, cure, place="human labels"))
     for number, (model, one) in enumerate(zip(rivals, together, strict=True)):
         human = comparison.paired(model)
         pairs.append(

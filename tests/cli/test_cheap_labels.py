@@ -43,6 +43,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def plain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, files: Path) -> Cli:
+    """Without a metric."""
+    monkeypatch.chdir(files)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = run_command(cli, list(arguments))
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
 def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, files: Path) -> Cli:
     monkeypatch.chdir(files)
 
@@ -121,6 +135,56 @@ def test_what_cheap_labels_do_not_go_with_is_refused(ltr: Cli, arguments: tuple[
         Path(f"few_{name}.txt").write_text("".join(scores[: HUMAN * ROWS]))
     Path("some.csv").write_text("query_id,ndcg@5\nq1,0.5\nq2,0.25\n")
     code, out, err = ltr("compare-labels", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_draw_is_the_same_in_both_forms_and_nested(plain: Cli) -> None:
+    draw = ("compare-labels", "--sample", "60", "--cheap")
+    code, out, _ = plain(*draw, "llm.qrels")
+    assert code == 0
+    drawn = out.split()
+    assert len(set(drawn)) == 60
+    assert set(drawn) < set(map(str, range(N)))
+    assert plain(*draw, "llm.txt")[1].split() == drawn
+    assert plain("compare-labels", "--sample", "9", "--cheap", "llm.qrels")[1].split() == drawn[:9]
+    assert json.loads(plain(*draw, "llm.qrels", "--json")[1]) == {"queries": drawn, "of": N}
+
+
+@pytest.mark.long
+def test_labels_of_drawn_queries_have_no_caution(ltr: Cli, plain: Cli) -> None:
+    drawn = set(plain("compare-labels", "--sample", "60", "--cheap", "llm.qrels")[1].split())
+    every = Path("llm.qrels").read_text().splitlines(keepends=True)
+    Path("drawn.qrels").write_text("".join(line for line in every if line.split()[0] in drawn))
+    said = {
+        name: ltr("compare-labels", "a.run", "b.run", "--qrels", name, "--cheap", "llm.qrels")[1]
+        for name in ("human.qrels", "drawn.qrels")
+    }
+    text = "it cannot be checked that these queries were drawn by chance"
+    assert [text in " ".join(out.split()) for out in said.values()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            "--cheap llm.qrels --sample 300",
+            "--sample 300: llm.qrels has 300 queries; expected fewer than it has",
+        ),
+        ("a.run --cheap llm.qrels --sample 9", "SCORES with --sample; expected --cheap alone"),
+        ("--cheap llm.qrels --sample 9 -m ndcg", "--metrics with --sample"),
+        ("--cheap llm.qrels --sample 9 --qrels human.qrels", "--qrels with --sample"),
+        ("--cheap llm.qrels --sample 9 -o page", "--output with --sample"),
+        ("--cheap llm.qrels --sample 0", "0 is not in the range x>=1"),
+        ("--cheap a.txt --sample 9", "a.txt"),
+        (
+            "--cheap llm.qrels --qrels human.qrels",
+            "SCORES: nothing to compare; expected files of scores, or runs",
+        ),
+    ],
+)
+def test_a_draw_is_of_cheap_labels_alone(plain: Cli, arguments: str, said: str) -> None:
+    code, out, err = plain("compare-labels", *arguments.split())
     assert (code, out) == (2, "")
     assert said in err
 

@@ -7,7 +7,13 @@ import pytest
 from numpy.typing import NDArray
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.cheap_labels import Agreement, CheapLabels, GradeAgreement, with_cheap_labels
+from ltr_harness.comparison.cheap_labels import (
+    Agreement,
+    CheapLabels,
+    GradeAgreement,
+    drawn_queries,
+    with_cheap_labels,
+)
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.errors import NotComparableError, UsageError
 
@@ -82,10 +88,11 @@ def test_what_is_said() -> None:
         "clear is better than base at mrr by human and cheap labels together: +0.2000 ("
     )
     assert "over 20 queries with human labels and 40 with cheap ones alone, worth 0 more" in said[0]
-    assert said[2].startswith(
+    assert said[2].startswith("human labels: it cannot be checked that these queries were drawn by chance")
+    assert said[3].startswith(
         "close: A kind of query that makes up less than 1 in 6 of the traffic can be absent"
     )
-    assert said[3:] == ["no row has both a human and a cheap label"]
+    assert said[4:] == ["no row has both a human and a cheap label"]
     agreement = Agreement(5, 0.5, (GradeAgreement(0.0, 4, 0.75, 0.25), GradeAgreement(1.0, 1, 0.0, 0.0)))
     assert str(agreement) == (
         "cheap and human labels agree with kappa 0.50 over 5 rows; by human grade 0: 75% the same, mean 0.25 (4); "
@@ -113,3 +120,52 @@ def test_methods_that_this_is_not_known_for_are_named_at_once() -> None:
         "test",
         "margin",
     ]
+
+
+def of_queries(at: NDArray[np.int64], d: NDArray[np.float64]) -> list[SystemResult]:
+    """Two models on some of the queries."""
+    ids = np.array([f"q{one}" for one in at.tolist()])
+    values = {"base": np.full(at.size, 0.5), "new": 0.5 + d[at]}
+    return [
+        SystemResult(name, ids, {"mrr": own[None]}, ("1",), {"mrr": True}) for name, own in values.items()
+    ]
+
+
+def kinds(at: NDArray[np.int64], d: NDArray[np.float64], c: NDArray[np.float64]) -> tuple[str, set[str]]:
+    """The verdict of human labels of some queries and cheap ones of all, and the kinds of its cautions."""
+    every = np.arange(c.size)
+    found = with_cheap_labels(compare(*of_queries(at, d), draws=1000), of_queries(every, c), NOTHING)
+    return found.pairs[0].verdict, {caution.kind for caution in found.cautions}
+
+
+def test_a_draw_can_be_checked_and_a_choice_cannot() -> None:
+    """The queries with the lowest hashes were drawn, all or the first of them; any others may have been chosen."""
+    every = [f"q{at}" for at in range(ALL)]
+    drawn = drawn_queries(every, HUMAN)
+    assert drawn[:12] == drawn_queries(every[::-1], 12)
+    at = np.array([every.index(query) for query in drawn])
+    d, c = np.random.default_rng(0).normal(0, 0.1, (2, ALL))
+    assert "unchecked-draw" not in kinds(at, d, c)[1]
+    assert "unchecked-draw" not in kinds(np.sort(at[:12]), d, c)[1]
+    assert "unchecked-draw" in kinds(at[1:], d, c)[1]
+    assert "unchecked-draw" in kinds(np.arange(HUMAN), d, c)[1]
+
+
+@pytest.mark.slow
+def test_queries_that_were_chosen_where_a_judge_is_wrong_are_said() -> None:
+    """Equal models, a judge of correlation .85: labels where it favours the new model least make that one better."""
+    rng = np.random.default_rng(4)
+    false, refused = 0, 0
+    for _ in range(100):
+        c = rng.normal(0, 0.085, 500)
+        d = c + np.sqrt(0.1**2 - 0.085**2) * rng.normal(size=500)
+        chosen = np.argsort(c - d)[:60]
+        try:
+            verdict, said = kinds(chosen, d, c)
+        except NotComparableError:
+            refused += 1
+            continue
+        false += verdict in ("better", "worse")
+        assert "unchecked-draw" in said
+    assert refused < 10  # by the cheap labels these queries are like the others
+    assert false > 80
