@@ -227,3 +227,38 @@ def test_moments_refuse_what_they_cannot_say() -> None:
         few.compare("mrr@5")
     with pytest.raises(TypeError, match="unexpected keyword argument 'test'"):
         few.compare(test="t")  # type: ignore[call-arg]
+
+
+def moments_of(d: np.ndarray) -> PairedMoments:
+    """Of differences to a baseline that is always .5."""
+    ids = np.arange(d.size)
+    base = pa.table({"query_id": ids, "mrr": np.full(d.size, 0.5)})
+    return PairedMoments.of({"live": base, "new": base.set_column(1, "mrr", pa.array(0.5 + d))})
+
+
+def test_moments_decide_nothing_that_an_absent_query_could_change() -> None:
+    """By .00002 of 100,000: 1 - .05^(1/100000) of the traffic, one query in 33,381, undoes .00003 by falling from 1."""
+    noise = np.tile([0.001, -0.001], LEAST // 2)
+    least = -np.expm1(np.log(0.05) / LEAST)
+    with pytest.raises(DataError, match=r"'better' rests on 2.7e-05, which a kind of query"):
+        moments_of(noise + 0.9 * least).compare()
+    assert moments_of(noise + 1.1 * least).compare()["new"].verdict == "better"
+    assert moments_of(noise).compare()["new"].verdict == "not distinguishable"
+    with pytest.raises(DataError, match=r"'equivalent' rests on 2e-05, .*; expected 3e-05 or more"):
+        moments_of(noise).compare(margin=2e-5)
+    assert moments_of(noise).compare(margin=1e-3)["new"].verdict == "equivalent"
+
+
+@pytest.mark.slow
+def test_moments_without_the_query_that_loses() -> None:
+    """One query in 100,000 loses .5 and the others gain as much together: a third of the samples hold none."""
+    rng, false, refused = np.random.default_rng(0), 0, 0
+    for _ in range(60):
+        d = rng.normal(5e-6, 5e-4, LEAST)
+        d[rng.random(LEAST) < 1e-5] = -0.5
+        try:
+            false += moments_of(d).compare()["new"].verdict in ("better", "worse")
+        except DataError:
+            refused += 1
+    assert false <= 0.05 * 60
+    assert refused > 40

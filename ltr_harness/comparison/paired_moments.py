@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from ltr_harness.arrow import FACTS, QUERY, WEIGHT
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.pairs import Difference, differences_of
+from ltr_harness.comparison.pairs import Difference, bounds_of, differences_of
 from ltr_harness.errors import DataError, NotComparableError, UsageError
 from ltr_harness.groups import KeepsArrays
 from ltr_harness.logs.columns import numbers_of
 from ltr_harness.metrics import parse_metric
 from ltr_harness.stats.contributions import Floats, paired_differences
-from ltr_harness.stats.families import by_t
+from ltr_harness.stats.families import by_t, rare_share
 from ltr_harness.stats.method import Method
 
 LEAST = 100_000  # queries from which on flips of signs add nothing to Student's t
@@ -112,7 +112,8 @@ class PairedMoments(KeepsArrays):
             Model to difference, interval, p-values and verdict.
 
         Raises:
-            DataError: fewer than 100,000 queries, or a difference that rests on about 100 of them or fewer.
+            DataError: fewer than 100,000 queries, a difference that rests on about 100 of them or fewer, or a verdict
+                that a kind of query which is absent could undo.
             UsageError: fewer than two models, no such metric.
         """
         if len(self.models) < 2:
@@ -135,4 +136,23 @@ class PairedMoments(KeepsArrays):
                 raise DataError(f"{model}: {found}; expected at most {_MOST_SKEWED:g}, or {_MERGED}")
         tested = by_t(mean, np.sqrt(squares / (n - 1) / n), np.full(len(models), n - 1.0), method)
         higher = [parse_metric(name).higher_is_better] * len(models)
-        return dict(zip(models, differences_of(mean, tested, higher, method), strict=True))
+        differences = dict(zip(models, differences_of(mean, tested, higher, method), strict=True))
+        _refuse_too_small(differences, n, name, method)
+        return differences
+
+
+def _refuse_too_small(differences: Mapping[str, Difference], n: int, metric: str, method: Method) -> None:
+    """Raises DataError: a verdict that a kind of query which is absent from `n` could undo."""
+    low, high = bounds_of(metric)
+    width = high - low
+    least = rare_share(n, method.level(len(differences))) * width
+    if np.isinf(width):
+        return
+    for model, one in differences.items():
+        room = abs(one.difference)
+        if one.verdict == "equivalent":
+            room = (method.margin or 0.0) - room
+        if one.verdict in ("better", "worse", "equivalent") and room < least:
+            found = f"the verdict {one.verdict!r} rests on {room:.2g}"
+            kind = f"a kind of query that is absent from {n:,} could undo"
+            raise DataError(f"{model}: {found}, which {kind}; expected {least:.2g} or more, or {_MERGED}")
