@@ -13,7 +13,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import Array, Bools, Floats, Ints, Judgments, QueryGroups
-from ltr_harness.logs.columns import id_texts, numbers_of, plain_column
+from ltr_harness.logs.columns import id_texts, names_of, numbers_of, plain_column, table_of, values_shown
 from ltr_harness.logs.computable import computable
 from ltr_harness.logs.log import whole_queries
 from ltr_harness.metrics import Metric, parse_metric
@@ -41,7 +41,8 @@ def per_query(
     Values equal those of `evaluate`, to the bit, however queries are spread over batches.
 
     Args:
-        batch: one row per document, in any order: query id (text or integers), label, score.
+        batch: one row per document, in any order: query id (text or integers), label, score; a frame of Polars or
+            pandas is taken as well.
         metrics: as for `evaluate`. What takes something from the data must be given it: a part does not tell.
         columns: role to column: ``query`` (else ``query_id``), ``label``, ``score``; where named, ``document_id``,
             ``weight`` (of the query, the same in each of its rows), ``judged`` and ``retrieved`` (truth values).
@@ -72,9 +73,19 @@ def _named_columns(
     batch: pa.RecordBatch | pa.Table, columns: Mapping[str, str] | None
 ) -> tuple[pa.Table, dict[str, str]]:
     """What is computed with, before rows are taken: other columns may be of types whose rows Arrow cannot take."""
-    table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+    table = _table_of(batch)
     named = columns_of(table.column_names, columns)
     return computable(table.select(list(dict.fromkeys(named.values())))), named
+
+
+def _table_of(batch: Any) -> pa.Table:
+    if isinstance(batch, pa.RecordBatch):
+        return pa.Table.from_batches([batch])
+    try:
+        return table_of(batch)
+    except (TypeError, ValueError, pa.ArrowException) as problem:
+        expected = "a batch or a table of Arrow"
+        raise DataError.at(f"a {type(batch).__name__}", f"is not a table: {problem}", expected) from None
 
 
 def asked_of(metrics: Sequence[str | Metric] | str | Metric, max_grade: float | None) -> list[Metric]:
@@ -105,7 +116,7 @@ def of_scores(
     documents = id_texts(table[named["document_id"]]) if "document_id" in named else None
     judgments = Judgments.checked(
         numbers["label"],
-        QueryGroups.from_sizes(sizes, ids.to_numpy(zero_copy_only=False)),
+        QueryGroups.from_sizes(sizes, names_of(ids).to_numpy(zero_copy_only=False)),
         query_weights=weights,
         document_ids=None if documents is None else documents.to_numpy(),
         judged=_flags(numbers, named, "judged"),
@@ -187,7 +198,7 @@ def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
     ids = merged[QUERY]
     again = np.flatnonzero(_same_as_before(ids))
     if again.size:
-        found = f"query {ids[int(again[0])].as_py()!r} is in two parts"
+        found = f"query {values_shown(ids.slice(int(again[0]), 1))[0]!r} is in two parts"
         cure = "bring its rows together, such as by groupBy(query).applyInArrow or repartition(query)"
         raise DataError(Problem("", found, "each query in one part", cure))
     return merged

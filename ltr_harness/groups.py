@@ -92,13 +92,30 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
     if array.ndim != 1:
         raise DataError(f"{name} has shape {array.shape}; expected one value per row, shape (n_rows,)")
+    if array.dtype.kind == "V":
+        raise DataError(
+            f"{name} has rows of several fields (dtype {array.dtype}); expected one value per row"
+        )
     if array.dtype.kind == "T":  # NumPy's texts of any length, which few of its functions take
         texts = array.tolist()
         width = _text_width(texts, name)
         array = np.array(texts, dtype=f"U{width or 1}" if set(map(type, texts)) <= {str} else object)
     if array.dtype.kind == "O":
-        _text_width(array.tolist(), name)
+        entries = array.tolist()
+        _refuse_collections(entries, name)
+        _text_width(entries, name)
     return array
+
+
+def _refuse_collections(entries: Sequence[Any], name: str) -> None:
+    """Raise where a row has several values."""
+    kinds = {kind for kind in set(map(type, entries)) if issubclass(kind, _COLLECTIONS)}
+    if kinds:
+        row = next(row for row, entry in enumerate(entries) if type(entry) in kinds)
+        raise DataError(f"{name}[{row}] is a {type(entries[row]).__name__}; expected one value per row")
+
+
+_COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
 
 
 def _mask_of(values: Any) -> Bools | None:
@@ -147,12 +164,18 @@ def unmasked(features: Any, expected: str) -> Array:
 
 def number_matrix(features: Any, expected: str) -> Array:
     """Features as an array of numbers, NaN below a mask of NumPy; a DataError where they are none."""
-    matrix = unmasked(features, expected)
-    if matrix.dtype.kind == "O" and (numbers := _floats(matrix)) is not None:
-        matrix = numbers
+    matrix = _numbers_in(unmasked(features, expected))
     if matrix.dtype.kind not in "biuf":
         raise DataError(f"features are not numbers (dtype {matrix.dtype}); {expected}")
     return matrix
+
+
+def _numbers_in(values: Array) -> Array:
+    """Objects that are numbers as float64; anything else as it is."""
+    if values.dtype.kind != "O":
+        return values
+    numbers = _floats(values)
+    return values if numbers is None else numbers
 
 
 def _floats(values: Array, *, copy: bool | None = None) -> Floats | None:
@@ -176,6 +199,14 @@ def _text_width(values: Sequence[Any], name: str) -> int:
         )
         raise DataError(f"{name}[{at}] has {longest:,} characters; expected at most {LONGEST_ID:,}")
     return longest if kinds == {str} else 0
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether it is None, or equals nothing, as NaN and NaT; of pandas' NA nobody knows what it equals."""
+    if value is None:
+        return True
+    different = value != value
+    return type(different).__name__ == "NAType" or bool(different)
 
 
 _MOST_ROWS = 2**53
@@ -282,7 +313,7 @@ class QueryGroups(KeepsArrays):
             DataError: a size is zero, negative or not an integer, the sizes add up to more rows than can be
                 counted, or there is no query.
         """
-        counts = as_column(sizes, "group_sizes")
+        counts = _numbers_in(as_column(sizes, "group_sizes"))
         if counts.size == 0:
             raise DataError("group_sizes is empty; expected at least one query")
         whole = counts.dtype.kind in "iu" or (
@@ -340,7 +371,7 @@ class QueryGroups(KeepsArrays):
         if ids.dtype.kind == "f" and np.isnan(ids).any():
             raise DataError(f"query_ids[{int(np.flatnonzero(np.isnan(ids))[0])}] is missing (NaN)")
         if ids.dtype.kind == "O":
-            missing = [i for i, value in enumerate(ids) if value is None or value != value]
+            missing = [i for i, value in enumerate(ids) if _is_missing(value)]
             if missing:
                 raise DataError(f"query_ids[{missing[0]}] is missing ({len(missing)} such)")
             ids = ids.astype(str) if all(isinstance(value, str) for value in ids) else ids
@@ -443,6 +474,7 @@ class Subtopics(KeepsArrays):
             raise DataError(
                 "subtopics has rows of different lengths; expected a grade for each subtopic in every row"
             ) from None
+        matrix = _numbers_in(matrix)
         if matrix.ndim != 2 or len(matrix) != n_rows or matrix.dtype.kind not in "biuf":
             raise DataError(
                 f"subtopics have the shape {matrix.shape} and dtype {matrix.dtype}; expected numbers, (n_rows, "
@@ -780,6 +812,8 @@ def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> Bools:
         raise DataError(
             f"{count_of(column.size, 'value')} of {name} for {count_of(groups.n_rows, 'row')}; expected one per row"
         )
+    if column.dtype.kind == "O" and set(map(type, column.tolist())) <= {bool, np.bool_}:
+        column = column.astype(bool)
     if column.dtype != np.bool_:
         raise DataError(f"{name} has dtype {column.dtype}; expected booleans, one per row")
     return np.ascontiguousarray(column)

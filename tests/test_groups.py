@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ltr_harness import evaluate, from_arrays
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups, as_column, check_scores
 
@@ -187,3 +188,52 @@ def test_neighbouring_queries_are_taken_as_any_others(kept: list[int]) -> None:
     assert some.labels.tolist() == rows
     assert some.document_ids.tolist() == ["uvwxyz"[row] for row in rows]  # type: ignore[union-attr]
     assert some.documents_of(np.array([0])).tolist() == ["uvwxyz"[rows[0]]]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("odd", "found"),
+    [
+        (np.zeros(4, dtype=[("a", "f8"), ("b", "U2")]), "rows of several fields"),
+        (pd.Series([1, [2], 3, 4]), r"\[1\] is a list"),
+        (pd.Series([1, 2, np.ones(2), 4]), r"\[2\] is a ndarray"),
+    ],
+)
+@pytest.mark.parametrize("name", ["labels", "scores", "query_ids", "document_ids", "judged", "retrieved"])
+def test_a_row_is_one_value(name: str, odd: Any, found: str) -> None:
+    columns = {"labels": [0, 1, 0, 1], "scores": [1, 2, 3, 4], "query_ids": [1, 1, 2, 2], name: odd}
+    with pytest.raises(DataError, match=f"{name}.*{found}.*; expected one value per row"):
+        evaluate(**columns, metrics=["mrr"])
+
+
+def test_ids_that_are_missing_in_pandas() -> None:
+    for missing in (pd.NA, pd.NaT, None, np.nan):
+        with pytest.raises(DataError, match=r"query_ids\[1\] is missing \(1 such\)"):
+            QueryGroups.from_ids(pd.Series(["a", missing, "b"], dtype=object))
+
+
+def test_flags_among_objects() -> None:
+    flags = pd.Series([True, False, True, True], dtype=object)
+    columns = {"labels": [0, 1, 0, 1], "scores": [1, 2, 3, 4], "query_ids": [1, 1, 2, 2], "metrics": ["mrr"]}
+    plain = evaluate(**columns, retrieved=flags.to_numpy(bool))
+    assert evaluate(**columns, retrieved=flags).means == plain.means
+
+
+def test_scores_that_are_no_numbers_beside_what_was_retrieved() -> None:
+    columns = {"labels": [0, 1], "query_ids": [1, 1], "metrics": ["mrr"], "retrieved": [True, True]}
+    for odd in (np.array([1, 2], "m8[s]"), ["1", "2"], [1j, 2j]):
+        with pytest.raises(DataError, match="scores are not numbers"):
+            evaluate(scores=odd, **columns)
+
+
+def test_subtopics_and_flags_among_objects() -> None:
+    grades = np.array([[1, 0], [0, 1]])
+    rows = {"labels": [0, 1], "scores": [1, 2], "query_ids": [1, 1], "metrics": ["alpha_ndcg"]}
+    plain = evaluate(**rows, subtopics=grades)
+    assert evaluate(**rows, subtopics=grades.astype(object)).means == plain.means
+    with pytest.raises(DataError, match="retrieved are not numbers"):
+        from_arrays([[1.0], [2.0]], [0, 1], query_ids=[1, 1], retrieved=pd.Series([pd.NA, 1], dtype=object))
+
+
+def test_a_number_for_features_beside_flags() -> None:
+    with pytest.raises(DataError, match="0 values of retrieved for 1 row of features"):
+        from_arrays(3.0, [], query_ids=[], retrieved=np.array([], dtype=bool))

@@ -17,7 +17,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.inputs import gather
 from ltr_harness.errors import Caution, DataError, MetricError, Problem, UsageError, all_of
-from ltr_harness.logs.columns import category_of, is_numeric, numbers_of, texts_of
+from ltr_harness.logs.columns import category_of, is_numeric, numbers_of, texts_of, values_shown
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import as_list
@@ -320,7 +320,7 @@ def _past(
     ):
         if wrong:
             raise DataError.at(log.name + where, found, expected)
-    text = {name: [str(cell or "") for cell in table[name].to_pylist()] for name in texts}
+    text = {name: [str(cell or "") for cell in values_shown(table[name])] for name in texts}
     wordy = [f"{log.name}: column {name!r}" for name in measured if not is_numeric(table[name].type)]
     DataError.refuse(Problem(place, "holds text", "numbers alone") for place in wordy)
     numbers = {name: numbers_of(table[name], name) for name in measured}

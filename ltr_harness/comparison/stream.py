@@ -21,7 +21,7 @@ from ltr_harness.comparison.pairs import bounds_of
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import KeepsArrays
-from ltr_harness.logs.columns import hashes_of, numbers_of
+from ltr_harness.logs.columns import hashes_of, numbers_of, values_shown
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import Metric
 from ltr_harness.stats.contributions import Contributions, Floats, paired_differences
@@ -306,7 +306,7 @@ class _Seen:
             ids, sizes = arrow.runs_of(table[name], name)
             starts = at + np.cumsum(sizes) - sizes
             for run in np.flatnonzero(np.isin(hashes_of(ids), again)).tolist():
-                query, start = ids[run].as_py(), int(starts[run])
+                query, start = values_shown(ids.slice(run, 1))[0], int(starts[run])
                 if ends.get(query, start) != start:
                     found = (
                         f"the rows of query {query!r} stand apart, such as {ends[query] - 1:,} and {start:,}"

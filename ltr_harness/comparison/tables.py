@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from pydantic import Field
 
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.pairs import Origin, SystemResult, text_ids
 from ltr_harness.errors import Caution, DataError, MetricError
-from ltr_harness.logs.columns import decoded
+from ltr_harness.logs.columns import decoded, table_of
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
 from ltr_harness.metrics.core.presets import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
 from ltr_harness.own_files import is_own_file
-from ltr_harness.readers.parquet import table_of
 from ltr_harness.readers.tables import column_for
 from ltr_harness.runs import record
 from ltr_harness.stored import SCHEMA_VERSION, Form, Versioned, harness_version, refuse_twice, validated
@@ -80,7 +80,7 @@ def from_table(
             arrow = table_of(table)
             columns = list(map(decoded, arrow.columns))  # pandas has no views, no runs and few dictionaries
             frame = pa.Table.from_arrays(columns, names=arrow.column_names).to_pandas()
-        except (TypeError, ValueError, pa.ArrowException) as problem:
+        except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
             raise DataError.at(name, f"cannot be read as a table: {problem}", _EXPECTED) from None
     names = [str(column) for column in frame.columns]
     if odd := [column for column in names if any("\ud800" <= sign <= "\udfff" for sign in column)]:
@@ -96,13 +96,13 @@ def from_table(
         raise DataError.at(name, f"has several columns {twice}", "one column per metric")
     if frame.empty:
         raise DataError.at(name, "holds no query", "one row per query")
-    # pandas may hold views of Arrow and cannot compute with them
-    views = [column for column, kind in frame.dtypes.items() if "string_view" in str(kind)]
-    frame = frame.assign(**{str(column): list(frame[column]) for column in views})
-    ids = text_ids(frame[query].to_numpy(), f"{name}: {query}")
+    frame = _without_arrow(frame, name)
+    ids = text_ids(_as_numpy(frame, query, name), f"{name}: {query}")
     if len(set(ids.tolist())) != ids.size:
-        twice = frame[query][frame[query].duplicated()].iloc[0]
-        raise DataError.at(name, f"query {str(twice)!r} has several rows", "one row per query")
+        distinct, counts = np.unique(ids, return_counts=True)
+        raise DataError.at(
+            name, f"query {str(distinct[counts > 1][0])!r} has several rows", "one row per query"
+        )
     of_days = unit is not None and (unit == PERIOD or period_in(unit) is not None)
     units = [own for own in (unit, DAY if of_days else None) if own is not None and own in frame]
     rest = [column for column in frame.columns if column not in (query, *units)]
@@ -111,6 +111,8 @@ def from_table(
     values = {}
     for metric, column in metrics.items():
         try:
+            if frame[column].dtype.kind in "cmM":  # NumPy makes numbers of times, and drops imaginary parts
+                raise TypeError
             values[metric] = frame[column].to_numpy(np.float64, na_value=np.nan)[None, :]
         except (TypeError, ValueError):
             raise DataError.at(name, f"column {column} has a value that is not a number") from None
@@ -120,8 +122,28 @@ def from_table(
         values=values,
         replicates=("1",),
         higher_is_better=directions,
-        query_attributes={column: frame[column].to_numpy() for column in attributes},
+        query_attributes={column: _as_numpy(frame, column, name) for column in attributes},
     )
+
+
+def _as_numpy(frame: "pd.DataFrame", column: str, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(frame[column].to_numpy())
+    except (ValueError, OverflowError) as problem:  # times that Python has not
+        raise DataError.at(name, f"column {column} cannot be read: {problem}", _EXPECTED) from None
+
+
+def _without_arrow(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
+    """A frame of pandas whose columns of Arrow are those of NumPy: of views, runs and more, pandas has no values."""
+    columns = {}
+    for column, kind in frame.dtypes.items():
+        if hasattr(kind, "pyarrow_dtype"):
+            values = pa.chunked_array(frame[column].array.__arrow_array__())
+            try:
+                columns[str(column)] = decoded(values).to_pandas(integer_object_nulls=True).to_numpy()
+            except (pa.ArrowException, ValueError, OverflowError) as problem:  # times that Python has not
+                raise DataError.at(name, f"column {column} cannot be read: {problem}", _EXPECTED) from None
+    return frame.assign(**columns)
 
 
 def _metric_columns(

@@ -1,6 +1,7 @@
 """Columns of tables and logs: Arrow as NumPy numbers, texts, attributes, pandas categories."""
 
 import itertools
+import sys
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ class Columns:
 
     def cell(self, name: str, row: int) -> Any:
         """One value as Python has it, for messages."""
-        return self.table[name][row].as_py()
+        return values_shown(self.table[name].slice(row, 1))[0]
 
 
 def codes_of(category: "pd.Categorical", missing: int = -1) -> NDArray[np.int64]:
@@ -109,8 +110,35 @@ def utf8(texts: Any, name: str) -> Any:
 
 def collected(frame: Any) -> Any:
     """A lazy frame of Polars, computed; anything else as it is."""
-    lazy = type(frame).__module__.partition(".")[0] == "polars" and hasattr(frame, "collect")
-    return frame.collect() if lazy else frame
+    return frame.collect() if _is_of_polars(frame) and hasattr(frame, "collect") else frame
+
+
+def _is_of_polars(frame: Any) -> bool:
+    return type(frame).__module__.partition(".")[0] == "polars"
+
+
+def _narrowed(frame: Any) -> Any:
+    """A frame of Polars with integers of 128 bits, which Arrow lacks, in 64; TypeError where they do not fit."""
+    kinds = frame.schema if _is_of_polars(frame) and hasattr(frame, "schema") else {}
+    wide = [name for name, kind in kinds.items() if str(kind) in ("Int128", "UInt128")]
+    if not wide:
+        return frame
+    polars = sys.modules["polars"]
+    try:
+        return frame.with_columns(polars.col(wide).cast(polars.Int64))
+    except polars.exceptions.PolarsError:
+        names = ", ".join(map(repr, wide))
+        raise TypeError(f"its integers of 128 bits ({names}) are beyond the range of 64") from None
+
+
+def table_of(frame: Any, *, named_index: bool = False) -> Any:
+    """A frame of pandas, Polars or Arrow as a `pyarrow.Table`, with a named index as columns if asked."""
+    frame = _narrowed(collected(frame))
+    if not hasattr(frame, "iloc"):
+        return frame if isinstance(frame, pa.Table) else pa.table(frame)
+    if named_index and any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    return pa.Table.from_pandas(frame, preserve_index=False)
 
 
 def plain_column(column: Any, name: str) -> Any:
@@ -123,8 +151,36 @@ def plain_column(column: Any, name: str) -> Any:
 
 def _has_name(kind: Any) -> bool:
     """Whether values of an Arrow type are text, numbers or the like, and can be written down."""
-    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    return not (pa.types.is_nested(kind) or binary or isinstance(kind, pa.BaseExtensionType))
+    types = pa.types
+    binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    unnamed = types.is_nested(kind) or types.is_interval(kind) or binary
+    return not (unnamed or isinstance(kind, pa.BaseExtensionType)) and _has_zone(kind)
+
+
+def _has_zone(kind: Any) -> bool:
+    """Whether the zone of a type of times is one, of which a file may say anything; True without any."""
+    if getattr(kind, "tz", None) is None:
+        return True
+    try:
+        pa.array([0], pa.int64()).cast(kind).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def values_shown(column: Any) -> list[Any]:
+    """An Arrow column as Python's values, for messages; as text where Python has none, such as times after 9999."""
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError):
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp(column.type.unit))
+        return list(column.cast(pa.large_string()).to_pylist())
+
+
+def names_of(ids: Any) -> Any:
+    """An Arrow column of ids that NumPy has as well: times as text, because NumPy has not all of them."""
+    return ids if is_numeric(ids.type) or is_text(ids.type) else ids.cast(pa.large_string())
 
 
 def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Tables in types that Arrow computes with: without views and runs, which few of its functions take."""
+"""Tables in types that Arrow computes with: without views, runs and small numbers, which few of its functions take."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 
 def computable(table: Any) -> Any:
-    """A table or batch whose views are large texts, of which runs are written out, one value a row; else as it is."""
+    """A table or batch whose views are large texts, whose runs are written out, whose half floats are float32."""
     if computable_schema(table.schema).equals(table.schema):
         return table
     return type(table).from_arrays(list(map(computable_column, table.columns)), names=table.schema.names)
@@ -69,9 +69,24 @@ def _type(kind: Any) -> Any:
     if is_list(kind):
         inner = kind.value_field.with_type(_type(kind.value_type))
         return kind if inner.type.equals(kind.value_type) else pa.large_list(inner)
+    if types.is_float16(kind):
+        return pa.float32()
+    if types.is_decimal(kind):
+        return _decimal(kind)
     if types.is_map(kind):
         return pa.map_(_type(kind.key_type), _type(kind.item_type))
     return kind
+
+
+def _decimal(kind: Any) -> Any:
+    """The type of 128 or 256 bits, without a negative scale, that holds the same decimals."""
+    if kind.bit_width >= 128 and kind.scale >= 0:
+        return kind
+    digits = kind.precision + max(0, -kind.scale)
+    scale = max(0, kind.scale)
+    if digits > 76:  # more than Arrow has
+        return kind
+    return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
 
 
 def is_list(kind: Any) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.cores import require_room
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import collected, plain_column
+from ltr_harness.logs.columns import collected, plain_column, table_of
 from ltr_harness.logs.computable import computable
 from ltr_harness.places import here, partition_keys, refuse_stored_keys
 
@@ -233,11 +233,10 @@ def whole_queries(
 
 def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
     """A log from a path, or from a pandas or Arrow table in memory."""
-    source = collected(source)
+    table = collected(source)
     try:
-        table = source.to_arrow() if hasattr(source, "to_arrow") else source  # Polars
-        if hasattr(table, "columns") and not isinstance(table, str | Path | pa.Table):
-            table = pa.Table.from_pandas(table, preserve_index=False)
+        if hasattr(table, "columns"):
+            table = table_of(table)
     except (pa.ArrowException, TypeError, ValueError) as problem:
         raise DataError.at(name or "log", f"cannot be read as a table: {problem}") from None
     if isinstance(table, pa.Table):

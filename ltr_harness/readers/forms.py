@@ -18,10 +18,11 @@ import pyarrow as pa
 from ltr_harness.errors import DataError, MissingExtraError, UsageError
 from ltr_harness.files import arrow_blocks, bare_name, compression_of
 from ltr_harness.groups import LONGEST_ID, Bools, Floats
+from ltr_harness.logs.columns import table_of
 from ltr_harness.readers import trec
 from ltr_harness.readers.csv import Delimited
 from ltr_harness.readers.files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
-from ltr_harness.readers.parquet import ArrowTable, Parquet, table_of
+from ltr_harness.readers.parquet import ArrowTable, Parquet
 from ltr_harness.readers.rows import OfRow, RowProblems
 from ltr_harness.readers.table_part import OpenedTable, unfit_ids
 from ltr_harness.readers.tables import ROLES, column_among

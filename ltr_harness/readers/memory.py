@@ -211,7 +211,8 @@ def from_frame(
     import pyarrow
     from pydantic import ValidationError
 
-    from ltr_harness.readers.parquet import ArrowTable, Parquet, table_of
+    from ltr_harness.logs.columns import table_of
+    from ltr_harness.readers.parquet import ArrowTable, Parquet
 
     try:
         table = table_of(frame)
@@ -256,11 +257,16 @@ def from_frame(
 
 def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:
     """Which rows (n_rows,) are candidates."""
-    column = as_column(retrieved, "retrieved")
+    column, expected = (
+        as_column(retrieved, "retrieved"),
+        "1 or True for candidates, 0 or False for missed documents",
+    )
+    if column.dtype.kind == "O" and not all_numbers(column):
+        raise DataError.at(source, f"retrieved are not numbers (dtype {column.dtype})", expected)
     wrong = np.flatnonzero(~np.isin(column, (0, 1)))
     if wrong.size:
         found = f"retrieved[{wrong[0]}] is {column[wrong[0]]} ({wrong.size:,} such)"
-        raise DataError.at(source, found, "1 or True for candidates, 0 or False for missed documents")
+        raise DataError.at(source, found, expected)
     return column.astype(bool)
 
 
@@ -270,8 +276,8 @@ def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray
         features = sealed(features.toarray())
     expected = "expected an array (n_rows, n_features)"
     if retrieved is not None:
-        every = unmasked(features, expected)
-        n_rows = len(every) if every.ndim else 0
+        every = np.atleast_1d(unmasked(features, expected))
+        n_rows = len(every)
         if n_rows != retrieved.size:
             found = f"{count_of(retrieved.size, 'value')} of retrieved for {count_of(n_rows, 'row')}"
             raise DataError(f"{found} of features; expected one per row")

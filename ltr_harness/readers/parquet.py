@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import Columns, collected, is_text
+from ltr_harness.logs.columns import Columns, is_text
 from ltr_harness.logs.computable import computable, computable_schema
 from ltr_harness.places import partition_keys, refuse_stored_keys
 from ltr_harness.readers.files import Bound, located, refuse_pipe, unreadable
@@ -157,16 +157,6 @@ class ParquetTable(OpenedTable):
             if name in (*numbers, *texts):
                 table = table.append_column(name, pa.repeat(value, n_rows))
         return Columns(computable(table))
-
-
-def table_of(frame: Any, *, named_index: bool = False) -> Any:
-    """A frame of pandas, Polars or Arrow as a `pyarrow.Table`, with a named index as columns if asked."""
-    frame = collected(frame)
-    if not hasattr(frame, "iloc"):
-        return frame if isinstance(frame, pa.Table) else pa.table(frame)
-    if named_index and any(name is not None for name in frame.index.names):
-        frame = frame.reset_index()
-    return pa.Table.from_pandas(frame, preserve_index=False)
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import LONGEST_ID
-from ltr_harness.logs.columns import Columns, coded, is_category, is_numeric, values_of
+from ltr_harness.logs.columns import Columns, coded, is_category, is_numeric, values_of, values_shown
 from ltr_harness.logs.times import NO_MOMENT, timestamps
 from ltr_harness.readers.files import Bound
 from ltr_harness.readers.reader import ValueOptions
@@ -188,7 +188,7 @@ class TableColumns:
         categorical: Collection[str],
     ) -> Iterator[Problem]:
         """The problems, with the line to write where a column of numbers holds words."""
-        kinds = "contains '[A-Za-z]|has the type .*string"
+        kinds = r"contains '[A-Za-z]|has the type (dictionary<values=)?\w*string"
         wordy = {
             problem: name
             for problem in problems
@@ -345,7 +345,7 @@ class TableColumns:
         rows = np.flatnonzero(bad)
         if not rows.size:
             return
-        values = columns[name].take(rows[:_LOOKED_AT]).to_pylist()
+        values = values_shown(columns[name].take(rows[:_LOOKED_AT]))
         place = self.table.place(int(rows[0]))
         self.problems.append(column_problem(place, name, values, rows.size, expected))
 

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -334,3 +335,130 @@ def test_a_file_of_polars_is_divided(tmp_path: Path) -> None:
     assert run_command(cli, command) == 0
     parts = [pa.ipc.open_file(tmp_path / "parts" / f"{part}.arrow").read_all() for part in ("train", "test")]
     assert sorted(pa.concat_tables(parts)["document_id"].to_pylist()) == ROWS["document_id"]
+
+
+def as_kind(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Whole numbers in an Arrow type."""
+    if pa.types.is_float16(kind):
+        return pa.array(np.array(values, dtype=np.float16))
+    return pa.array([Decimal(value) for value in values], kind)
+
+
+NUMBERS = {
+    "half": pa.float16(),
+    "decimal32": pa.decimal32(9, 2),
+    "decimal64": pa.decimal64(18, 2),
+    "negative scale": pa.decimal128(5, -1),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_small_numbers_are_ids_and_numbers_as_any(kind: str) -> None:
+    """Arrow compares no half floats, and makes no dictionaries of small decimals."""
+    ids, labels = (
+        as_kind([10, 10, 20, 20, 30, 30], NUMBERS[kind]),
+        as_kind([0, 10, 10, 0, 20, 0], NUMBERS[kind]),
+    )
+    table = TABLE.set_column(0, "query_id", ids).set_column(1, "label", labels).select(range(3))
+    plain = TABLE.set_column(0, "query_id", pa.array([10, 10, 20, 20, 30, 30])).select(range(3))
+    plain = plain.set_column(1, "label", pa.array([0, 10, 10, 0, 20, 0]))
+    metrics = ["ndcg@3", "mrr"]
+    found, expected = per_query(table, metrics), per_query(plain, metrics)
+    assert found.drop_columns(["query_id"]).equals(expected.drop_columns(["query_id"]))
+    assert list(map(float, found["query_id"].to_pylist())) == [10, 20, 30]
+    batches = table.to_batches(max_chunksize=1)
+    assert merge(per_query_of(batches, metrics)).drop_columns(["query_id"]).num_rows == 3
+    assert evaluate_stream(table, metrics, "score").means == evaluate_stream(plain, metrics, "score").means
+    assert len(category_of(ids).categories) == 3
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([(0, at // 2, 0) for at in range(6)], pa.month_day_nano_interval()),
+        pa.array([b"\xff\xfe"] * 6, pa.binary(2)),
+        pa.array([at // 2 for at in range(6)], pa.int64()).cast(pa.timestamp("s", "Mars/Olympus")),
+    ],
+)
+def test_ids_of_types_without_names_are_refused(ids: Any) -> None:
+    table = TABLE.set_column(0, "query_id", ids)
+    calls: list[Callable[[], Any]] = [
+        lambda: per_query(table, "mrr"),
+        lambda: list(per_query_of(table.to_batches(), "mrr")),
+        lambda: evaluate_stream(table, "mrr", "score"),
+        lambda: category_of(ids, "query_id"),
+    ]
+    for call in calls:
+        with pytest.raises(DataError, match=r"column 'query_id': has the type .*; expected text or integers"):
+            call()
+
+
+def test_ids_that_are_times_python_has_not() -> None:
+    """Nanoseconds of a clock, and days in the year 5 million."""
+    clock = pa.array([1, 1, 2, 2, 3, 3], pa.int64()).cast(pa.time64("ns"))
+    days = pa.array([2**31 - 1] * 2 + [0] * 4, pa.int32()).cast(pa.date32())
+    for ids, n in ((clock, 3), (days, 2)):
+        assert per_query(TABLE.set_column(0, "query_id", ids), "mrr").num_rows == n
+    parts = [per_query(TABLE.set_column(0, "query_id", days), "mrr")] * 2
+    with pytest.raises(DataError, match=r"query .* is in two parts"):
+        merge(parts)
+    moments = pa.array([-(2**63)] * 6, pa.int64()).cast(pa.timestamp("ns", "Mars/Olympus"))
+    with pytest.raises(DataError, match=r"column 'day' contains '1677-09-21 00:12:43\.145224192'"):
+        from_frame(TABLE.append_column("day", moments), weight={"half_life": "1 day", "by": "day"})
+
+
+def test_frames_of_pandas_in_types_of_arrow() -> None:
+    values = pa.table({"query_id": ["a", "a", "b", "c"], "mrr": [0.1, 0.1, 0.2, 0.3]}).slice(1)
+    expected = compare({"one": values, "two": values}).frame()
+    for name in values.column_names:
+        runs = changed(as_runs, (name,), values).to_pandas(types_mapper=pd.ArrowDtype)
+        assert compare({"one": runs, "two": runs}).frame().equals(expected)
+    interval = pd.arrays.ArrowExtensionArray(pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval()))
+    union = pd.arrays.ArrowExtensionArray(
+        pa.UnionArray.from_sparse(pa.array([0] * 3, pa.int8()), [pa.array([1, 2, 3])])
+    )
+    far = pd.array([2**31 - 1] * 3, dtype=pd.ArrowDtype(pa.int32())).astype(pd.ArrowDtype(pa.date32()))
+    for odd in (union, far):
+        with pytest.raises(DataError, match="column mrr cannot be read"):
+            compare({"one": values, "two": values.to_pandas().assign(mrr=odd)})
+    with pytest.raises(DataError, match="column mrr has a value that is not a number"):
+        compare({"one": values, "two": values.to_pandas().assign(mrr=interval)})
+
+
+@pytest.mark.parametrize("odd", [[1j, 2j, 3j], np.array([1, 2, 3], "M8[s]"), np.array([1, 2, 3], "m8[s]")])
+def test_values_of_metrics_are_real_numbers(odd: Any) -> None:
+    """NumPy makes numbers of times, and drops imaginary parts."""
+    values = pd.DataFrame({"query_id": ["a", "b", "c"], "mrr": [0.1, 0.2, 0.3]})
+    with pytest.raises(DataError, match="column mrr has a value that is not a number"):
+        compare({"one": values, "two": values.assign(mrr=odd)})
+
+
+def test_a_query_twice_in_two_types() -> None:
+    values = pd.DataFrame({"query_id": ["1", 1], "mrr": [0.1, 0.2]})
+    with pytest.raises(DataError, match="query '1' has several rows"):
+        compare({"one": values, "two": values})
+
+
+def test_a_label_of_structures_is_refused() -> None:
+    labels = pa.array([{"x": "a"}] * 6)
+    with pytest.raises(DataError, match="column 'label' has the type struct<x: string>"):
+        from_frame(TABLE.set_column(1, "label", labels))
+
+
+@pytest.mark.parametrize("kind", [pl.Int128, pl.UInt128])
+def test_integers_of_128_bits(kind: Any) -> None:
+    """Arrow has none: they are taken in 64 bits, or refused where that is not enough."""
+    plain = pl.DataFrame(SORTED).select("query_id", "label", "score")
+    wide = plain.with_columns(pl.col("label").cast(kind))
+    assert per_query(wide, "mrr").equals(per_query(pa.table(plain), "mrr"))
+    assert from_frame(wide).labels.tolist() == from_frame(plain).labels.tolist()
+    assert evaluate_stream(wide, "mrr", "score").means == evaluate_stream(plain, "mrr", "score").means
+    beyond = plain.with_columns(pl.Series("label", [2**100] * 6).cast(kind))
+    calls: list[Callable[[], Any]] = [
+        lambda: per_query(beyond, "mrr"),
+        lambda: from_frame(beyond),
+        lambda: evaluate_stream(beyond, "mrr", "score"),
+    ]
+    for call in calls:
+        with pytest.raises(DataError, match=r"integers of 128 bits \('label'\) are beyond the range of 64"):
+            call()

@@ -17,6 +17,7 @@ from ltr_harness.groups import (
     Judgments,
     KeepsArrays,
     QueryGroups,
+    all_numbers,
     as_column,
     as_row_flags,
     check_scores,
@@ -298,7 +299,7 @@ def checked_scores(
         return check_scores(scores, groups)
     listed = as_row_flags(retrieved, "retrieved", groups)
     column = as_column(scores, "scores")
-    if column.size != groups.n_rows:
+    if column.size != groups.n_rows or not all_numbers(column):
         return check_scores(column, groups)  # which says so
     marked = check_scores(np.where(listed, column, -np.inf), groups)
     if np.count_nonzero(np.isneginf(marked)) > listed.size - np.count_nonzero(listed):
