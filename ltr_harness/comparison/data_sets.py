@@ -13,13 +13,15 @@ from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
 from ltr_harness.comparison.pairs import Contrast, Difference, differences_of, over_seeds
 from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
+from ltr_harness.groups import Bools
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum
-from ltr_harness.stats.families import outcomes, rare_kind
+from ltr_harness.stats.families import Outcome, outcomes, rare_kind, rare_share
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import MethodDifference, weighted_difference
 from ltr_harness.wording import count_of, p_equals
 
 _WORDS = ("better", "worse")
+_FEWEST = 3  # queries of a data set that differ, below which their spread is not known (simulated)
 
 
 @dataclass(frozen=True)
@@ -123,10 +125,9 @@ def across_data_sets(
     # every pair of models; those with the baseline come first, and have it second
     pairs = [*((model, first.baseline) for model in rivals), *combinations(rivals, 2)]
     cells = [_Cells.of(one, pairs) for one in each]
-    higher = first.higher_is_better[first.primary]
-    average = dict(zip(rivals, _average(cells, w, higher, first.method, len(rivals)), strict=True))
+    higher, width = first.higher_is_better[first.primary], max(one.value_range() for one in each)
+    average = dict(zip(rivals, _average(cells, w, higher, first.method, width, len(rivals)), strict=True))
     by_set = _on_each(each, rivals, cells, higher)
-    width = max(one.value_range() for one in each)
     # of each model, on the data set that has the fewest
     independent = {model: min(one.n_independent_units(one.paired(model)) for one in each) for model in rivals}
     rare = []  # what the smallest data set may lack that would change a verdict on the average, or the ranks
@@ -137,7 +138,9 @@ def across_data_sets(
             rare += [Caution("rare-kind", "warning", line, place=f"{model} on average")] if line else []
     # first and last rank of each model by the average, in the family of all pairs
     above, below, closest = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0), np.inf
-    for pair, difference in zip(pairs, _average(cells, w, higher, first.method, len(pairs)), strict=True):
+    for pair, difference in zip(
+        pairs, _average(cells, w, higher, first.method, width, len(pairs)), strict=True
+    ):
         if difference.verdict in _WORDS:
             winner, loser = pair if difference.verdict == "better" else reversed(pair)
             below[winner] += 1
@@ -165,8 +168,18 @@ def across_data_sets(
         n_queries=tuple(one.n_queries for one in each),
         models=tuple(rows),
         method=f"{first.method.test_text} within data sets, {first.method.percent} % intervals",
-        cautions=(*rare, *_of_each(comparisons)),
+        cautions=(*rare, *_sparse(names, cells, rivals), *_of_each(comparisons)),
     )
+
+
+def _sparse(names: Sequence[str], cells: Sequence[_Cells], rivals: Sequence[str]) -> Iterator[Caution]:
+    """The cautions on models that hardly differ from the baseline on a data set."""
+    for name, one in zip(names, cells, strict=True):
+        differing = np.count_nonzero(one.sample.sums, axis=0)
+        for j in np.flatnonzero(_few_differ(one.sample)[: len(rivals)]).tolist():
+            few = f"{differing[j]} of {count_of(int(one.sample.units[j]), 'query')} differ"
+            text = f"{few}, too few to know their spread; the average's interval has what absent queries could add"
+            yield Caution("few-queries", "warning", text, place=f"{name}: {rivals[j]}")
 
 
 def _of_each(comparisons: Mapping[str, Comparison]) -> Iterator[Caution]:
@@ -222,7 +235,12 @@ class _Cells(NamedTuple):
 
 
 def _average(
-    cells: Sequence[_Cells], weights: Sequence[float], higher: bool, method: Method, n_pairs: int
+    cells: Sequence[_Cells],
+    weights: Sequence[float],
+    higher: bool,
+    method: Method,
+    width: float,
+    n_pairs: int,
 ) -> list[Difference]:
     """The weighted means of the first pairs, tested as one family."""
     if not n_pairs:
@@ -230,7 +248,31 @@ def _average(
     total = WeightedSum(tuple(one.sample.columns(slice(n_pairs)) for one in cells), tuple(weights))
     samples, every = [one.sample for one in cells], zip(*(one.seeds[:n_pairs] for one in cells), strict=True)
     seeds = [weighted_difference(of_pair, samples, j, weights) for j, of_pair in enumerate(every)]
-    return differences_of(total.mean, outcomes(total, method, seeds=seeds), [higher] * n_pairs, method)
+    tested = _with_absent(outcomes(total, method, seeds=seeds), total, width, method)
+    return differences_of(total.mean, tested, [higher] * n_pairs, method)
+
+
+def _with_absent(tested: Outcome, total: WeightedSum, width: float, method: Method) -> Outcome:
+    """Where few queries of a data set differ, with what queries that are absent could add there."""
+    reach = np.zeros(total.mean.size)
+    for weight, part in zip(total.factors, total.parts, strict=True):
+        for j in np.flatnonzero(_few_differ(part)):
+            reach[j] += weight * width * rare_share(int(part.units[j]), method.level(reach.size))
+    low, high = tested.low - reach, tested.high + reach
+    held = (low <= 0) & (high >= 0)
+    return tested._replace(
+        p=np.where(held, np.fmax(tested.p, method.alpha), tested.p),
+        p_corrected=np.where(held, np.fmax(tested.p_corrected, method.alpha), tested.p_corrected),
+        low=low,
+        high=high,
+        detectable=tested.detectable + reach,
+    )
+
+
+def _few_differ(sample: Contributions) -> Bools:
+    """(m,): whether the sample has queries, of which too few differ for their spread to be known."""
+    differing = np.count_nonzero(sample.sums, axis=0)
+    return np.asarray((sample.units > 1) & (differing < _FEWEST))
 
 
 def _on_each(

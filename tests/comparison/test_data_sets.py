@@ -72,6 +72,54 @@ def test_the_average_is_of_the_data_sets_and_not_of_their_queries(both: dict[str
     assert found.models[0].model == "new"
 
 
+def sparse(name: str, d: np.ndarray) -> Comparison:
+    """Differences to a baseline that is always .5."""
+    base = pd.DataFrame({"query_id": [f"{name}{at}" for at in range(d.size)], "mrr": 0.5})
+    return compare({"old": base, "new": base.assign(mrr=0.5 + d)}, draws=500)
+
+
+def test_a_data_set_on_which_hardly_a_query_differs() -> None:
+    """Two of 30 queries differ: half of what one in 10.5, 1 - .05^(1/30), may lose or gain there counts as well."""
+    few, many = np.zeros(30), np.where(np.arange(100) % 2, 0.04, 0.03)
+    few[:2] = 0.02, 0.03
+    found = across_data_sets({"small": sparse("s", few), "large": sparse("l", many)})
+    new = found.models[0].average
+    assert new is not None
+    share = 1 - 0.05 ** (1 / 30)
+    assert new.difference == pytest.approx((0.05 / 30 + 0.035) / 2)
+    assert new.ci_high - new.ci_low == pytest.approx(share, abs=0.007)  # half of it on each side
+    assert (new.verdict, new.p_corrected) == ("not distinguishable", 0.05)
+    (caution,) = (one for one in found.cautions if one.kind == "few-queries")
+    assert str(caution).startswith("small: new: 2 of 30 queries differ, too few to know their spread")
+    few[2] = 0.02
+    enough = across_data_sets({"small": sparse("s", few), "large": sparse("l", many)})
+    assert enough.models[0].average is not None
+    assert enough.models[0].average.verdict == "better"
+    assert "few-queries" not in {one.kind for one in enough.cautions}
+
+
+def test_a_large_data_set_without_a_difference_takes_little() -> None:
+    many = np.where(np.arange(100) % 2, 0.04, 0.03)
+    found = across_data_sets({"none": sparse("s", np.zeros(5000)), "some": sparse("l", many)})
+    assert found.models[0].average is not None
+    assert found.models[0].average.verdict == "better"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gain", [0.2, 0.3])
+def test_the_average_of_sparse_sets_that_cancel(gain: float) -> None:
+    """Nine of ten queries tie: of 30 none or two differ in four samples of ten, and look as if nothing could."""
+    rng, false = np.random.default_rng(3), 0
+
+    def drawn(name: str, n: int, mean: float) -> Comparison:
+        return sparse(name, np.clip((rng.random(n) < 0.1) * rng.normal(mean, 0.2, n), -0.5, 0.5))
+
+    for _ in range(300):
+        found = across_data_sets({"a": drawn("a", 30, gain), "b": drawn("b", 100, -gain)})
+        false += any(one.average and one.average.verdict in ("better", "worse") for one in found.models)
+    assert false / 300 <= 0.07
+
+
 @pytest.mark.long
 def test_each_data_set_is_corrected_among_all(both: dict[str, Comparison]) -> None:
     """Three models on two data sets are six comparisons."""
