@@ -290,10 +290,12 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
         base = -math.log(1 / base - 1)
     elif objective in _LOG:
         base = math.log(base)
-    grown = booster.get("gbtree", booster)["model"]["trees"]
+    content = booster.get("gbtree", booster)["model"]
+    grown = content["trees"]
     _refuse_codes(names, {tree["split_indices"][node] for tree in grown for node in tree["categories_nodes"]})
-    weights = booster.get("weight_drop", [1.0] * len(grown))
-    # inplace_predict takes the base out of the sum of base and leaf before it weighs the leaf
+    # of DART; XGBoost 3.3 and later have them beside the trees, and a plain product
+    weights = booster.get("weight_drop") or content.get("weight_drop") or [1.0] * len(grown)
+    # before, inplace_predict takes the base out of the sum of base and leaf before it weighs the leaf
     taken_out = np.float32(base if "weight_drop" in booster else 0)
     trees = []
     for tree, weight in zip(grown, weights, strict=True):

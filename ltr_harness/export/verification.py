@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import GateError
-from ltr_harness.export.forest import forest_of
+from ltr_harness.export.forest import Forest, forest_of, refused
 from ltr_harness.export.formats import ModelFormat, Scores
 from ltr_harness.files import errors_naming, unfinished
 from ltr_harness.groups import Bools, Floats, QueryGroups
@@ -20,6 +20,8 @@ from ltr_harness.stats.method import Method
 
 _SHARE = 0.1  # of the values that are taken away on the copy with missing values
 _ROWS_AT_ONCE = 65_536
+_ROWS_TRIED = 1_000
+_ROUNDING = 1e-5  # of the largest sum: of float32, and of a base score that is stored with seven digits
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ def export_model(
 ) -> Verification:
     """Write a model in some form, read the file back, and put it in place once it is known what it is worth."""
     forest = forest_of(model, split.feature_names)
+    _refuse_misread(forest, model, split)
     with errors_naming(path), unfinished(path.parent) as folder:
         written = folder / path.name
         form.write(forest, model, written)
@@ -91,6 +94,19 @@ def export_model(
             if one.name not in kept:
                 one.replace(path.parent / one.name)
     return replace(verification, kept=tuple(kept))
+
+
+def _refuse_misread(forest: Forest, model: FittedModel, split: RankingDataset) -> None:
+    """Raise where the trees score otherwise than the library: a new version may store them in another form."""
+    rows = split.features[:_ROWS_TRIED]
+    here, read = model.score(rows), forest.scores(rows.astype(np.float64))
+    apart = np.abs(read - here)
+    row = int(np.argmax(apart))
+    largest = abs(forest.base_score) + sum(float(np.abs(tree.value).max()) for tree in forest.trees)
+    if apart[row] > _ROUNDING * largest:
+        found = f"the stored trees score row {row} {read[row]:.6g}, and the model scores it {here[row]:.6g}"
+        expected = "the same scores; this version of the library stores models in a form that is not known"
+        raise refused(found, expected, "export from an environment with an earlier version")
 
 
 def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: Metric) -> Verification:

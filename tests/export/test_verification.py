@@ -95,6 +95,50 @@ def test_a_worse_file_is_not_put_in_place(trained: Trained, rows: Rows, tmp_path
     assert sorted(one.name for one in tmp_path.iterdir()) == ["companion.txt", "model.json"]
 
 
+BOOSTERS: list[tuple[str, dict[str, Any]]] = [
+    ("lightgbm", {}),
+    ("lightgbm", {"boosting": "dart", "drop_rate": 0.5}),
+    ("lightgbm", {"boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1}),
+    ("xgboost", {}),
+    ("xgboost", {"booster": "dart", "rate_drop": 0.5}),
+    ("xgboost", {"num_parallel_tree": 3, "subsample": 0.5, "eta": 1}),
+    ("catboost", {}),
+]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(("library", "params"), BOOSTERS)
+def test_every_booster_scores_in_every_form_as_here(
+    library: str, params: dict[str, Any], name: str, trained: Trained, rows: Rows, tmp_path: Path
+) -> None:
+    if name == "onnx":
+        pytest.importorskip("onnxruntime", reason="needs onnxruntime (the extra `onnx`)")
+    model, split = trained(library, **params), rows(1)
+    found = export_model(model, split, NDCG, catalog.load(name)(), tmp_path / "model")
+    rounding = 2e-6 * max(1, np.abs(model.score(split.features)).max())
+    for part in (found.agreement, found.if_missing):
+        lifted = abs(part.offset) * 2.0**-23  # Elasticsearch lifts all scores by the least sum
+        assert part.largest_beside_offset < rounding + lifted
+        assert name == "elasticsearch-native" or abs(part.offset) < 1e-6
+
+
+@pytest.mark.parametrize(("library", "params"), BOOSTERS)
+def test_trees_that_do_not_score_as_the_library_are_no_export(
+    library: str, params: dict[str, Any], trained: Trained, rows: Rows, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """As of a version that stores the weights of trees where they are not looked for."""
+    model, split, path = trained(library, **params), rows(1), tmp_path / "model.json"
+    forest = forest_of(model, split.feature_names)
+    first, *others = forest.trees
+    misread = replace(forest, trees=(replace(first, value=first.value * 0.9), *others))
+    monkeypatch.setattr("ltr_harness.export.verification.forest_of", lambda *_: misread)
+    with pytest.raises(
+        DataError, match=r"export model: the stored trees score row \d+ .*in a form that is not known"
+    ):
+        export_model(model, split, NDCG, Dump(), path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_cannot_be_written_is_named(trained: Trained, rows: Rows, tmp_path: Path) -> None:
     """Not the hidden folder that it is made in: a folder is in its place, and in /proc nothing can be made."""
     taken = tmp_path / "taken.json"
