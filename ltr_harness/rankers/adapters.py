@@ -210,7 +210,7 @@ def dart_limits(name: str, other: str, facts: TrainingFacts) -> Iterator[Problem
         yield Problem(
             f"params.{name}",
             "dart rescales earlier trees in every round, so early stopping cannot go back to the best one",
-            cure=f"give the model a fixed number of `rounds:`, or use {other}",
+            cure=f"give the model a fixed number of `rounds:`, or {other}",
         )
 
 

@@ -274,7 +274,7 @@ def _limits(objective: str, given: Mapping[str, Any], facts: TrainingFacts) -> I
             "min_sum_hessian_in_leaf", hessian, "1e-3 is LightGBM's default", facts
         )
     if given.get("boosting") == "dart":
-        yield from adapters.dart_limits("boosting", "another boosting", facts)
+        yield from adapters.dart_limits("boosting", "use another boosting", facts)
 
 
 def plain_message(message: str) -> str:

@@ -41,6 +41,7 @@ _ALIKE = (
             "cross_entropy crossentropy reg:logistic xentropy",
             "huber reg:pseudohubererror",
             "quantile reg:quantileerror",
+            "expectile reg:expectileerror",
         )
     ),
     *({name, f"reg:{name}", f"count:{name}"} for name in ("gamma", "poisson", "tweedie")),

@@ -29,7 +29,8 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank_xendcg": {},  # ours: see ltr_harness.boosting.xgboost_metrics
     **{f"reg:{error}error": {} for error in ("squared", "squaredlog", "absolute")},
     "reg:pseudohubererror": {"huber_slope": 1.0},
-    "reg:quantileerror": {"quantile_alpha": 0.5},  # ours: XGBoost has no default
+    "reg:quantileerror": {"quantile_alpha": 0.5},  # ours, as the next: XGBoost has no default
+    "reg:expectileerror": {"expectile_alpha": 0.5},
     "reg:tweedie": {"tweedie_variance_power": 1.5},
     **{name: {} for name in ("reg:gamma", "count:poisson", "binary:hinge")},
     **{name: {"scale_pos_weight": 1.0} for name in ("reg:logistic", "binary:logistic", "binary:logitraw")},
@@ -72,9 +73,10 @@ _ALIASES = {
     "random_seed": "seed",
 }
 
-_DART_ONLY = "normalize_type one_drop rate_drop sample_type skip_drop"
+_DART_ONLY = ("normalize_type", "one_drop", "rate_drop", "sample_type", "skip_drop")
 _CATEGORICAL_ONLY = "max_cat_threshold max_cat_to_onehot"
-_OTHER_LOSSES = "aft_loss_distribution aft_loss_distribution_scale expectile_alpha max_weight"
+_DROPPING_ONLY = "normalize_type sample_type skip_drop"
+_OTHER_LOSSES = "aft_loss_distribution aft_loss_distribution_scale max_weight"
 
 _FURTHER = """
     alpha base_score booster colsample_bylevel colsample_bynode colsample_bytree device eta fail_on_invalid_gpu_id gamma
@@ -83,13 +85,17 @@ _FURTHER = """
     tree_method"""
 
 
-# What versions that are old and allowed lack; they do what is its default.
-_SINCE = {"lambdarank_normalization": "2.1", "lambdarank_score_normalization": "3.0"}
+# What versions that are old and allowed lack; of a parameter they do what is its default.
+_SINCE = {
+    "lambdarank_normalization": "2.1",
+    "lambdarank_score_normalization": "3.0",
+    "reg:expectileerror": "3.3",
+}
 
 
 def canonical_names() -> dict[str, str]:
     """Every documented name, aliases included, to the name it stands for; the installed version takes more or fewer."""
-    documented = f"{_DART_ONLY} {_CATEGORICAL_ONLY} {_OTHER_LOSSES} {_FURTHER}".split()
+    documented = f"{' '.join(_DART_ONLY)} {_CATEGORICAL_ONLY} {_OTHER_LOSSES} {_FURTHER}".split()
     return {name: name for name in (*of_others("", OBJECTIVES).split(), *OWNED, *documented)} | _ALIASES
 
 
@@ -130,23 +136,62 @@ def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
-    """Whether the seed matters: not to pairs sampled by `lambdarank_pair_method: mean`, whose seed is the round."""
+    """Whether anything in this training is drawn by the seed."""
     given = canonical(params)
     shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
-    if objective == XENDCG or given.get("booster") == "dart":
+    if objective == XENDCG or drops_trees(given):
         return True
-    return any(as_number(given.get(share), 1.0) < 1 for share in shares)
+    if any(as_number(given.get(share), 1.0) < 1 for share in shares):
+        return True
+    of_loss = {name: value for name, value in given.items() if name in OBJECTIVES.get(objective, {})}
+    return objective in LAMBDA and _draws_pairs(objective, of_loss)
+
+
+def drops_trees(given: Mapping[str, Any]) -> bool:
+    """Whether later rounds change earlier trees: DART, in newer versions a choice of `booster: gbtree`."""
+    if given.get("booster") == "dart":
+        return True
+    drops = as_number(given.get("rate_drop"), 0.0) > 0 or is_on(given.get("one_drop"))
+    return drops and _gbtree_drops()
+
+
+def _gbtree_drops() -> bool:
+    """Whether the installed version drops trees without `booster: dart`."""
+    return "rate_drop" not in _ask("rank:pairwise", {"rate_drop": 0.5}, ["a", "b"])
+
+
+@adapters.remembered
+@adapters.kept("xgboost")
+def _draws_pairs(objective: str, of_loss: Mapping[str, Any]) -> bool:
+    """Whether two seeds give two models, by trying: `mean` draws pairs by the round, in newer versions by the seed."""
+    import xgboost
+
+    rows = np.random.Generator(np.random.Philox(key=[0, 0])).normal(size=(200, 2))
+    largest = 1 if objective == "rank:map" else 4
+    labels = np.clip(np.round(rows[:, 0] + largest / 2), 0, largest)
+    predicted = []
+    for seed in (1, 2):
+        handed = complete(objective, {**of_loss, "min_child_weight": 0}, seed, threads=1)
+        data = xgboost.DMatrix(rows, label=labels, group=[20] * 10, nthread=1)
+        try:
+            booster = xgboost.train(handed, data, 5, verbose_eval=False)
+        except (xgboost.core.XGBoostError, AttributeError, TypeError, ValueError):
+            return False  # a value that is refused elsewhere
+        predicted.append(booster.predict(data, output_margin=True))
+    return not np.array_equal(*predicted)
 
 
 def conditions(objective: str, given: Mapping[str, Any]) -> list[tuple[str, bool, str]]:
     """Parameters, whether they mean anything beside the others, and why not."""
     method, with_it = given.get("tree_method", "hist"), f"with the objective {objective}"
     unbiased, binned = is_on(given.get("lambdarank_unbiased")), method in ("hist", "auto", "approx")
+    is_dart = given.get("booster") == "dart" or given.keys().isdisjoint(_DART_ONLY) or _gbtree_drops()
     return [
         (f"{of_others(objective, OBJECTIVES)} {_OTHER_LOSSES}", False, with_it),
         ("lambdarank_bias_norm", objective in LAMBDA, with_it),
         ("lambdarank_bias_norm", unbiased, "without lambdarank_unbiased: true"),
-        (_DART_ONLY, given.get("booster") == "dart", "without booster: dart"),
+        (" ".join(_DART_ONLY), is_dart, "without booster: dart"),
+        (_DROPPING_ONLY, drops_trees(given), "without rate_drop or one_drop"),
         (_CATEGORICAL_ONLY, "feature_types" in given, "without categorical features"),
         ("max_bin max_cached_hist_node", binned, "with tree_method: exact"),
         ("fail_on_invalid_gpu_id", False, "on a CPU"),
@@ -164,6 +209,8 @@ def problems(
 ) -> list[Problem]:
     """Everything XGBoost would reject, ignore or misread."""
     given = {**canonical(params), **besides}
+    if objective in _SINCE and "Unknown objective" in str(_ask(objective, {}, ["a", "b"])):
+        return [_lacking("objective", objective, "choose another")]
     names = canonical_names()
     for name in params:
         if name not in names:
@@ -189,9 +236,10 @@ def problems(
     if given.get("booster") == "gblinear":
         found = "gblinear has no trees, so no round can be kept"
         refused.append(Problem("params.booster", found, "gbtree, or dart with `rounds:`"))
-    if "," in str(given.get("quantile_alpha")):
-        found = f"{given['quantile_alpha']} would give a row several scores"
-        refused.append(Problem("params.quantile_alpha", found, "one number"))
+    for name in ("quantile_alpha", "expectile_alpha"):
+        if "," in str(given.get(name)):
+            found = f"{given[name]} would give a row several scores"
+            refused.append(Problem(f"params.{name}", found, "one number"))
     if facts is not None:
         refused += _limits(objective, given, facts)
     return refused
@@ -230,14 +278,19 @@ def _unused(name: str) -> Problem:
     from packaging.version import Version
     from xgboost import __version__
 
-    if Version(__version__) < Version(since := _SINCE.get(name, "0")):
-        found, cure = (
-            f"XGBoost {__version__} has no {name}",
-            f"pip install 'xgboost>={since}', or leave it out",
-        )
-        return Problem(f"params.{name}", found, f"XGBoost {since} or newer", cure)
+    if Version(__version__) < Version(_SINCE.get(name, "0")):
+        return _lacking(f"params.{name}", name, "leave it out")
     found = f"{name} is not used by this objective and tree method"
     return Problem(f"params.{name}", found, cure="leave it out")
+
+
+def _lacking(place: str, name: str, otherwise: str) -> Problem:
+    from xgboost import __version__
+
+    found, since = f"XGBoost {__version__} has no {name}", _SINCE[name]
+    return Problem(
+        place, found, f"XGBoost {since} or newer", f"pip install 'xgboost>={since}', or {otherwise}"
+    )
 
 
 def _limits(objective: str, given: Mapping[str, Any], facts: TrainingFacts) -> Iterator[Problem]:
@@ -262,7 +315,10 @@ def _limits(objective: str, given: Mapping[str, Any], facts: TrainingFacts) -> I
         mass = as_number(given.get("min_child_weight"), 1.0)
         yield from adapters.xendcg_limits("min_child_weight", mass, "1 is XGBoost's default", facts)
     if given.get("booster") == "dart":
-        yield from adapters.dart_limits("booster", "booster: gbtree", facts)
+        yield from adapters.dart_limits("booster", "use booster: gbtree", facts)
+    elif drops_trees(given):
+        name = "rate_drop" if "rate_drop" in given else "one_drop"
+        yield from adapters.dart_limits(name, f"leave out {name}", facts)
 
 
 def plain_message(message: str) -> str:

@@ -17,7 +17,7 @@ from ltr_harness.config.search import Range
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.groups import Judgments
-from ltr_harness.rankers import TrainingFacts
+from ltr_harness.rankers import TrainingFacts, catalog
 from ltr_harness.rankers.objectives import BINARY, METRIC
 from ltr_harness.rankers.presets import SPACES
 
@@ -147,6 +147,10 @@ def test_built_in_spaces_are_sound_in_every_corner(
     model: dict[str, Any] = {"ranker": library, "objective": written.get(objective, objective)}
     if objective in BINARY:
         model["relevant"] = 1
+    problems = catalog.load(library).model_validate({"objective": model["objective"]}).check()
+    newer = [str(problem) for problem in problems if "or newer" in problem.expected]
+    if newer:
+        pytest.skip(newer[0])
     tuned["data"]["n_queries"]["train"] = 100
     tuned["models"] = {"m": model}
     tuned["tune"]["models"] = {"m": "built-in"}

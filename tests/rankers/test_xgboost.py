@@ -20,7 +20,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics import ERR, MRR, NDCG, bind
 from ltr_harness.rankers import Training, TrainingFacts
 from ltr_harness.rankers.xgboost import XGBoostModel, XGBoostRanker
-from ltr_harness.rankers.xgboost_parameters import OWNED, canonical_names
+from ltr_harness.rankers.xgboost_parameters import OWNED, _gbtree_drops, canonical_names
 
 NDCG10 = NDCG(k=10)
 SMALL = {"max_depth": 3, "eta": 0.2}
@@ -206,7 +206,7 @@ def test_the_installed_xgboost_takes_every_parameter_we_let_through(name: str, f
         "tree_method": "approx",
     }
     value = given.get(name, 1)
-    problems = XGBoostRanker(params={name: value}).check(facts())
+    problems = XGBoostRanker(params={name: value}).check(facts(stopping=False))
     if problems:  # refused by our own table, with a reason
         assert [problem.place for problem in problems] == [f"params.{name}"]
         found = str(problems[0])
@@ -235,11 +235,55 @@ def test_names_that_xgboost_would_ignore_are_refused_with_the_closest(said: Any)
     assert "would ignore it" in text["params.sketch_eps"]
 
 
+# versions in which DART is a booster of its own read over all its parameters beside another
+WITHOUT_DROPPING = "without booster: dart" if _gbtree_drops() is False else "without rate_drop or one_drop"
+
+
+@pytest.mark.parametrize("name", ["rate_drop", "one_drop"])
+def test_dropping_trees_without_dart_is_refused_or_is_dart(
+    name: str, train: Any, facts: Any, said: Any
+) -> None:
+    ranker = XGBoostRanker(params={**SMALL, name: 1})
+    plain = trees(alone({"objective": "rank:ndcg", "params": SMALL}, train, 1, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # XGBoost may say that it is not used
+        dropped = trees(alone({"objective": "rank:ndcg", "params": {**SMALL, name: 1}}, train, 1, 4))
+    refusal = said(ranker.check(facts(stopping=False))).get(f"params.{name}")
+    if dropped == plain:
+        assert f"{name} has no effect without booster: dart" in refusal
+        return
+    assert refusal is None
+    assert ranker.seed_matters
+    # later trees change earlier ones, whatever the booster is called
+    cut = said(ranker.check(facts()))[f"params.{name}"]
+    assert "dart rescales earlier trees" in cut
+    assert cut.endswith(f"or leave out {name}")
+
+
+@pytest.mark.parametrize("objective", ["rank:ndcg", "rank:pairwise", "rank:map"])
+@pytest.mark.parametrize("method", ["mean", "topk"])
+def test_the_seed_of_pairs_matters_where_the_installed_version_draws_by_it(
+    objective: str, method: str, train: Any
+) -> None:
+    fields = {"objective": objective, "params": {**SMALL, "lambdarank_pair_method": method}}
+    if objective == "rank:map":
+        fields["relevant"] = 2
+    models = [XGBoostRanker(**fields).fit(Training(train=train, seed=seed, rounds=6)) for seed in (1, 2)]
+    scores = [model.score(train.features) for model in models]
+    assert XGBoostRanker(**fields).seed_matters == (not np.array_equal(*scores))
+
+
+@pytest.mark.parametrize("params", [{"min_child_weight": 1e9}, {"gamma": 1e9}, {"max_depth": 1, "eta": 0.0}])
+def test_settings_that_stop_a_small_trial_from_learning_do_not_hide_the_seed(params: dict[str, Any]) -> None:
+    pairs = {"lambdarank_pair_method": "mean"}
+    assert XGBoostRanker(params={**pairs, **params}).seed_matters == XGBoostRanker(params=pairs).seed_matters
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
         ({"params": {"lambdarank_bias_norm": 2.0}}, "without lambdarank_unbiased: true"),
-        ({"params": {"rate_drop": 0.5}}, "without booster: dart"),
+        ({"params": {"skip_drop": 0.5}}, WITHOUT_DROPPING),
         ({"params": {"scale_pos_weight": 3}}, "with the objective rank:ndcg"),
         (
             {"objective": "rank:pairwise", "params": {"ndcg_exp_gain": False}},
