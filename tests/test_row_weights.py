@@ -131,7 +131,11 @@ def test_weights_of_a_column_are_multiplied() -> None:
 )
 def test_only_ages_matter_and_double_age_is_the_square(days: list[int], span: str, later: int) -> None:
     def weights(shift: int, factor: int = 1) -> np.ndarray:
-        times = np.datetime64("2010-01-01") + np.array(days) * factor + shift
+        times = (
+            np.datetime64("2010-01-01")
+            + np.array(days, "timedelta64[D]") * factor
+            + np.timedelta64(shift, "D")
+        )
         frame = pd.DataFrame({"query_id": 1, "label": 1, "x": 0.0, "t": times.astype("datetime64[us]")})
         data = from_frame(frame, features=["x"], weight={"half_life": span, "by": "t"})
         return np.asarray(data.weights_of_rows())

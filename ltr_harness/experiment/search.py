@@ -261,7 +261,7 @@ def opened(job: Job, study: StudyRecord, *, restart: bool = False) -> Iterator[S
             yield search
         finally:
             search.interrupted()
-            del _storages[folder]
+            _close(_storages.pop(folder))
 
 
 def _resumed(job: Job, study: StudyRecord) -> Search:
@@ -313,6 +313,14 @@ def _storage(folder: Path, tune: TuneConfig) -> Any:
         else optuna.storages.RDBStorage(f"sqlite:///{path}")
     )
     return _storages[folder]
+
+
+def _close(storage: Any) -> None:
+    """Close the connections of a database, which would stay open until they are collected as garbage."""
+    storage.remove_session()
+    engine = getattr(storage, "engine", None)
+    if engine is not None:
+        engine.dispose()
 
 
 def _distribution(values: Any) -> Any:

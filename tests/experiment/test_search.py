@@ -21,7 +21,7 @@ from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.search import FILES, LOCK, Search, _trials, opened, tune
+from ltr_harness.experiment.search import FILES, LOCK, Search, _storages, _trials, opened, tune
 from ltr_harness.runs.record import STUDIES, STUDY, StudyRecord, Trial, read_study
 
 from .commands import Command, stay_on_one_core  # type: ignore[import-not-found]
@@ -52,6 +52,16 @@ class Log(Progress):
 
     def tried(self, study: StudyRecord, trial: Trial) -> None:
         self.trials.append((str(study), trial.number))
+
+
+def test_the_connections_of_a_search_in_a_database_are_closed(tuned: dict[str, Any], tmp_path: Path) -> None:
+    tuned["tune"] |= {"storage": "sqlite"}
+    job = prepare(read(tuned, runs=tmp_path))
+    [study] = job.open_studies
+    with opened(job, study):
+        [storage] = _storages.values()
+        assert storage.engine.pool.checkedin() + storage.engine.pool.checkedout() > 0
+    assert storage.engine.pool.checkedin() == storage.engine.pool.checkedout() == 0
 
 
 # --- killed, interrupted, at once ---

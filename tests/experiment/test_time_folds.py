@@ -264,7 +264,7 @@ def test_no_trial_has_a_query_of_later(
     for one in trained:
         assert one.valid is not None
         past, later = days_in(one.train), days_in(one.valid)
-        assert past.max() + 14 < later.min()
+        assert past.max() + np.timedelta64(14, "D") < later.min()
         last = "2024-03-17" if inner is None else "2024-02-03"
         assert later.max() <= np.datetime64(last)
     if inner is not None:

@@ -241,8 +241,11 @@ def test_training_again_gives_the_same_or_says_what_changed(runs: dict[str, Run]
     for run in runs.values():
         found = reproduce(run.path, threads=1)
         assert found.identical or found.reasons
+        # another version grows other trees, and two of 20 queries may change all that they can
+        is_same = run.record.packages[run.record.ranker] == version(run.record.ranker)
+        bound = 0.02 if is_same else 2 / 20
         for name, (before, now) in found.metrics.items():
-            assert now == pytest.approx(before, abs=0.02), name
+            assert now == pytest.approx(before, abs=bound), name
 
 
 @pytest.mark.long
