@@ -72,6 +72,7 @@ VALUES: list[Any] = [*NUMBERS, *WORDS, None, True, [], {}, [None], [[]], {"a": {
 
 def examples(folder: Path) -> None:
     """A good file of every kind, small enough that any command takes a moment."""
+    import example_tables
     import numpy as np
     import pandas as pd
     import yaml
@@ -85,6 +86,11 @@ def examples(folder: Path) -> None:
         table[name] = (table["label"] + draw.normal(0, 1, len(table))).round(4)
     table.to_csv(folder / "rows.csv", index=False)
     table.to_parquet(folder / "rows.parquet")
+    table.assign(query=table["query"].map("q{}".format)).to_feather(folder / "rows.arrow", compression=None)
+    past = example_tables.experiments().to_pandas()
+    past.to_csv(folder / "experiments.csv", index=False)
+    past.to_parquet(folder / "experiments.parquet")
+    example_tables.rows().to_pandas().to_parquet(folder / "days.parquet")
     scores = table["f1"] + table["f2"]
     (folder / "scores.txt").write_text("".join(f"{value}\n" for value in scores))
     (folder / "other.txt").write_text("".join(f"{value}\n" for value in table["f3"]))
@@ -138,6 +144,9 @@ def examples(folder: Path) -> None:
         )
         if done.returncode:
             raise SystemExit(f"the unmangled example fails: {' '.join(arguments)}\n{done.stderr}")
+    for _ in range(3):  # so that the ledger has several lines
+        ledger = folder / "runs" / "looks.jsonl"
+        ledger.write_text(ledger.read_text() * 2)
     run = next(folder.glob("runs/s/one--fold1*")).relative_to(folder).as_posix()
     from_run = {**MONITOR, "baseline": run, "metrics": ["ndcg@3"], "windows": {"min_queries": 2}}
     (folder / "from_run.yaml").write_text(yaml.safe_dump(from_run))
@@ -208,11 +217,32 @@ def mangled_tree(tree: Any, draw: random.Random) -> Any:
     return tree
 
 
+def mangled_types(path: Path, draw: random.Random) -> None:
+    """A Parquet or Arrow file, of which some columns have other types of Arrow."""
+    import example_tables
+    import pyarrow as pa
+    import pyarrow.feather as pf
+    import pyarrow.parquet as pq
+
+    is_parquet = path.suffix == ".parquet"
+    table = pq.read_table(path) if is_parquet else pf.read_table(path)
+    table, _ = example_tables.changed_table(table, draw)
+    file = pa.BufferOutputStream()  # there are types that a format has not
+    if is_parquet:
+        pq.write_table(table, file, row_group_size=draw.choice([5, 1000]))
+    else:
+        pf.write_feather(table, file, compression="uncompressed")
+    path.write_bytes(file.getvalue())
+
+
 def mangled_table(path: Path, draw: random.Random) -> None:
     """A Parquet file with another column: other type, missing values, another name, gone, or no rows at all."""
     import numpy as np
     import pandas as pd
 
+    if path.suffix == ".arrow" or draw.random() < 0.5:
+        mangled_types(path, draw)
+        return
     table = pd.read_parquet(path)
     name = draw.choice(list(table.columns))
     n = len(table)
@@ -305,7 +335,7 @@ def mangle_stored(path: Path, draw: random.Random) -> None:
     content = path.read_bytes()
     if path.suffix == ".json" and draw.random() < 0.85:
         path.write_bytes(mangled_json(content, draw))
-    elif path.name == "journal.log" and draw.random() < 0.7:
+    elif path.name in ("journal.log", "looks.jsonl") and draw.random() < 0.7:
         lines = content.splitlines(keepends=True) or [b""]
         at = draw.randrange(len(lines))
         path.write_bytes(b"".join([*lines[:at], mangled_json(lines[at], draw), b"\n", *lines[at + 1 :]]))
@@ -331,7 +361,7 @@ def mangle(path: Path, draw: random.Random) -> None:
     """Mangle a file in place, by its kind or by its bytes."""
     kind = path.suffix if draw.random() < 0.6 else ""
     try:
-        if kind == ".parquet":
+        if kind in (".parquet", ".arrow"):
             mangled_table(path, draw)
             return
         if kind == ".yaml":

@@ -9,8 +9,15 @@ one of them is mangled (bytes, tokens, lines, values of another type, columns) a
 its own. The exit code must be one of those the command documents, and 1 only with a message of ours. What fails is
 kept beside this script's output, with the command that shows it.
 
-What is stored (records, plans, saved comparisons, searches, histories and results of monitor, models) is mangled
-harder: its JSON in types, sizes and depth, its files into pipes, devices and links. There a command has 20 s
+Half of the cases are calls of the Python interface (fuzz_calls.py) with tables and arrays in the types of Arrow,
+pandas, Polars and NumPy. They end with an answer or one of our errors within 20 s, and with the same answer for the
+same content in another form. `--again` repeats one.
+
+    scripts/fuzz --minutes 5 --only calls
+    scripts/fuzz --only 'per_query()' --again 123456
+
+What is stored (records, ledgers, plans, saved comparisons, searches, histories and results of monitor, models) is
+mangled harder: its JSON in types, sizes and depth, its files into pipes, devices and links. There a command has 20 s
 (more where the machine has other work, by its load) and 1 GiB.
 """
 
@@ -28,8 +35,10 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +48,7 @@ SECONDS_PER_CASE = 90
 MEMORY = 6 << 30
 SECONDS_OF_STORED = 20
 MEMORY_OF_STORED = 1 << 30
+CALLS_PER_PROCESS = 25
 
 
 class Case(NamedTuple):
@@ -94,9 +104,24 @@ CASES = [
         "data", ["convert", "rows.csv.bz2", "--column", "query=query", "-o", "out.parquet"], ["rows.csv.bz2"]
     ),
     Case("data", ["describe", "rows.parquet", "--column", "query=query"], ["rows.parquet"]),
+    Case("data", ["describe", "rows.arrow", "--column", "query=query"], ["rows.arrow"]),
+    Case("data", ["convert", "rows.arrow", "--column", "query=query", "-o", "out.parquet"], ["rows.arrow"]),
     Case("data", ["convert", "rows.csv", "--column", "query=query", "-o", "out.txt"], ["rows.csv"]),
     Case("data", ["split", "rows.txt", "-o", "parts", "--folds", "3"], ["rows.txt"]),
+    Case(
+        "data",
+        ["split", "days.parquet", "-o", "parts", "--test", "0.3", "--by-time", "day"],
+        ["days.parquet"],
+    ),
     Case("init", ["rows.csv", "-o", "mine.yaml"], ["rows.csv"]),
+    Case("init", ["days.parquet", "-o", "mine.yaml"], ["days.parquet"]),
+    Case(
+        "evaluate",
+        ["--data", "rows.arrow", "--score-column", "f1", "--column", "query=query"],
+        ["rows.arrow"],
+    ),
+    Case("agreement", ["experiments.csv", "-o", "out"], ["experiments.csv"]),
+    Case("agreement", ["experiments.parquet", "--json"], ["experiments.parquet"]),
     Case("monitor", ["monitor.yaml", "-o", "out"], ["monitor.yaml", "log.csv", "log.parquet"]),
     Case("monitor", ["events.yaml", "-o", "out"], ["events.yaml", "log.csv", "events.csv"]),
     Case("monitor", ["monitor.yaml", "--history", "history"], ["history/*", "monitor.yaml"]),
@@ -111,6 +136,9 @@ CASES += [
         ("show", ["importance", "LGBM"], RUNS),
         ("compare", ["runs/s"], RUNS),
         ("compare", ["runs/s/one*", "saved"], [*RUNS, "saved/comparison.parquet"]),
+        ("show", ["runs", "runs"], ["runs/looks.jsonl"]),
+        ("compare", ["runs/s"], ["runs/looks.jsonl"]),
+        ("report", ["runs/s", "--format", "json"], ["runs/looks.jsonl"]),
         ("compare", ["saved/comparison.parquet"], ["saved/comparison.parquet"]),
         ("compare", ["saved/report.json"], ["saved/*.*"]),
         ("report", ["runs/s", "-o", "out", "--format", "html,md,json,tex"], RUNS),
@@ -149,29 +177,64 @@ def filled(case: Case, folder: Path, draw: random.Random) -> tuple[list[str], li
     return arguments, draw.sample(files, min(len(files), draw.choice([1, 1, 1, 2, 3])))
 
 
-def ending(arguments: list[str], folder: Path, seconds: float) -> tuple[int | None, str, int]:
-    """Exit code (None: too long; negative: a signal), stderr and peak memory of a command, in its own process."""
+def command_code(arguments: list[str]) -> int:
+    """The exit code of a command."""
+    from ltr_harness.cli import cli
+    from ltr_harness.cli.exit_codes import run_command
+
+    return run_command(cli, arguments)
+
+
+def call_code(name: str, number: int) -> int:
+    """As the exit code of a command, how a call ends whose input this number draws."""
+    from fuzz_calls import CALLS
+
+    from ltr_harness.errors import HarnessError
+
+    try:
+        CALLS[name](random.Random(number))
+    except HarnessError as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    except BaseException:
+        traceback.print_exc()
+        return 70
+    return 0
+
+
+def codes_of_calls(numbers: dict[int, str], seconds: float) -> int:
+    """Make these calls until one is wrong; standard output has a line for each that began, and its code."""
+    for number, name in numbers.items():
+        print(number, end=" ", flush=True)
+        signal.setitimer(signal.ITIMER_REAL, seconds)  # ends the process
+        os.truncate("stderr", 0)
+        code = call_code(name, number)
+        print(code, flush=True)
+        sys.stderr.flush()
+        if complaint(code, Path("stderr").read_text(errors="replace"), ""):
+            return code
+    return 0
+
+
+def ending(work: Callable[[], int], folder: Path, seconds: float) -> tuple[int | None, str, int]:
+    """Exit code (None: too long; negative: a signal), stderr and peak memory of work in a process of its own."""
     child = os.fork()
     if child == 0:
         os.setsid()
         os.chdir(folder)
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         out = os.open("stdout", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-        err = os.open("stderr", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        err = os.open("stderr", os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_APPEND)
         os.dup2(out, 1)
         os.dup2(err, 2)
-        from ltr_harness.cli import cli
-        from ltr_harness.cli.exit_codes import run_command
-
         code = 70
         try:
-            code = run_command(cli, arguments)
+            code = work()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # others' work makes no command a hang
-    until = time.monotonic() + seconds * busy
+    until = time.monotonic() + seconds * busy()
     while time.monotonic() < until:
         done, status, used = os.wait4(child, os.WNOHANG)
         if done:
@@ -185,6 +248,11 @@ def ending(arguments: list[str], folder: Path, seconds: float) -> tuple[int | No
     return os.waitstatus_to_exitcode(status), said, used.ru_maxrss * 1024
 
 
+def busy() -> float:
+    """How many times longer work may take: others' work makes no command a hang."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 
 
@@ -194,8 +262,10 @@ def complaint(code: int | None, err: str, out: str) -> str | None:
         return "no end"
     if code < 0:
         return f"killed by signal {-code}"
-    if "Traceback" in err or "internal error" in err:
-        return next(line for line in err.splitlines() if "Traceback" in line or "internal error" in line)
+    if "internal error" in err:
+        return next(line for line in err.splitlines() if "internal error" in line)
+    if "Traceback" in err:
+        return f"raised: {err.splitlines()[-1][:200]}"
     if code not in (0, 1, 2, 3, 4):
         return f"exit code {code}"
     if found := OBEYED.search(out + err):
@@ -212,55 +282,120 @@ def load_everything() -> None:
     for module in pkgutil.walk_packages(ltr_harness.__path__, "ltr_harness."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for name in ("lightgbm", "xgboost", "pandas", "pyarrow.parquet", "scipy.stats"):
+    for name in ("lightgbm", "xgboost", "pandas", "polars", "pyarrow.parquet", "scipy.stats", "fuzz_calls"):
         importlib.import_module(name)
 
 
+class Ended(NamedTuple):
+    """How a case ended, and what was wrong with that."""
+
+    name: str
+    code: int | None
+    wrong: str | None
+
+
 def findings(
-    folder: Path, cases: list[Case], draw: random.Random, seconds: float
-) -> Iterator[tuple[str, str | None]]:
-    """Run case after case for so long; the command and how it ended, and what was wrong with that."""
-    good = folder / "good"
-    good.mkdir()
-    examples(good)
+    folder: Path, cases: list[Case], calls: list[str], draw: random.Random, seconds: float
+) -> Iterator[Ended]:
+    """Run case after case for so long."""
     load_everything()
+    good, kept = folder / "good", Kept(folder)
+    good.mkdir()
+    if cases:
+        examples(good)
+        check_examples(good, cases, draw)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if calls and (not cases or draw.random() < 0.5):
+            yield from called(calls, draw, folder, kept)
+        else:
+            yield mangled(draw.choice(cases), draw, folder, kept)
+
+
+def check_examples(good: Path, cases: list[Case], draw: random.Random) -> None:
+    """Run each command with the files as they are."""
+    here = good.with_name("case")
     for case in cases:
         arguments, _ = filled(case, good, draw)
-        here = folder / "case"
         shutil.copytree(good, here)
-        code, err, _ = ending(arguments, here, SECONDS_PER_CASE)
+        code, err, _ = ending(partial(command_code, arguments), here, SECONDS_PER_CASE)
         if code not in (0, 4):
             raise SystemExit(f"the unmangled example fails: {' '.join(arguments)}\n{err}")
         shutil.rmtree(here)
-    number = 0
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        here = folder / "case"
-        shutil.copytree(good, here)
-        case = draw.choice(cases)
-        arguments, files = filled(case, here, draw)
-        for path in files:
-            for _ in range(draw.choice([1, 1, 2, 4])):
-                (mangle_stored if case.stored else mangle)(path, draw)
-        seconds_left = SECONDS_OF_STORED if case.stored else SECONDS_PER_CASE
-        code, err, memory = ending(arguments, here, seconds_left)
-        wrong = complaint(
-            code, err, (here / "stdout").read_text(errors="replace") if code is not None else ""
-        )
-        if not wrong and case.stored and memory > MEMORY_OF_STORED:
-            wrong = f"took more than {MEMORY_OF_STORED >> 20} MiB"
-        if wrong:
-            number += 1
-            kept = folder / f"finding{number}"
-            here.rename(kept)
-            mangled = ", ".join(path.relative_to(here).as_posix() for path in files)
-            (kept / "command.txt").write_text(
-                f"ltr-harness {' '.join(arguments)}\nmangled: {mangled}\n{wrong}\n"
-            )
-            wrong = f"{wrong}\n    cd {kept}; ltr-harness {' '.join(arguments)}    (mangled: {mangled})"
-        else:
-            shutil.rmtree(here)
-        yield f"{arguments[0]} {code}", wrong
+
+
+class Kept:
+    """Where the folders of failed cases are kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._number = folder, 0
+
+    def keep(self, case: Path, text: str) -> Path:
+        """Move the folder of a case there, with a text."""
+        self._number += 1
+        kept = case.rename(self._folder / f"finding{self._number}")
+        (kept / "command.txt").write_text(text)
+        return kept
+
+
+def mangled(case: Case, draw: random.Random, folder: Path, kept: Kept) -> Ended:
+    """Run a command with some of its files mangled."""
+    here = folder / "case"
+    shutil.copytree(folder / "good", here)
+    arguments, files = filled(case, here, draw)
+    for path in files:
+        for _ in range(draw.choice([1, 1, 2, 4])):
+            (mangle_stored if case.stored else mangle)(path, draw)
+    seconds = SECONDS_OF_STORED if case.stored else SECONDS_PER_CASE
+    code, err, memory = ending(partial(command_code, arguments), here, seconds)
+    out = (here / "stdout").read_text(errors="replace") if code is not None else ""
+    wrong = complaint(code, err, out)
+    if not wrong and case.stored and memory > MEMORY_OF_STORED:
+        wrong = f"took more than {MEMORY_OF_STORED >> 20} MiB"
+    if wrong:
+        names = ", ".join(path.relative_to(here).as_posix() for path in files)
+        command = f"ltr-harness {' '.join(arguments)}"
+        place = kept.keep(here, f"{command}\nmangled: {names}\n{wrong}\n")
+        wrong = f"{wrong}\n    cd {place}; {command}    (mangled: {names})"
+    else:
+        shutil.rmtree(here)
+    return Ended(arguments[0], code, wrong)
+
+
+def called(calls: list[str], draw: random.Random, folder: Path, kept: Kept) -> Iterator[Ended]:
+    """Make calls of the Python interface, several in a process."""
+    here = folder / "case"
+    here.mkdir()
+    numbers = {draw.getrandbits(32): draw.choice(calls) for _ in range(CALLS_PER_PROCESS)}
+    seconds = SECONDS_OF_STORED * busy()
+    work = partial(codes_of_calls, numbers, seconds)
+    code, err, _ = ending(work, here, SECONDS_OF_STORED * CALLS_PER_PROCESS)
+    if code == -signal.SIGALRM:
+        code = None
+    lines = [line.split() for line in (here / "stdout").read_text().splitlines()]
+    for number, ended in lines[:-1]:
+        yield Ended(numbers[int(number)], int(ended), None)
+    number = int(lines[-1][0])
+    name = numbers[number]
+    wrong = complaint(code, err, "")
+    if wrong:
+        place = kept.keep(here, f"{name} {number}\n{wrong}\n")
+        wrong = f"{name}: {wrong}\n    scripts/fuzz --only '{name}' --again {number}    ({place})"
+    else:
+        shutil.rmtree(here)
+    yield Ended(name, code, wrong)
+
+
+def chosen(only: str | None) -> tuple[list[Case], list[str]]:
+    """The commands and calls of this name or kind, or all."""
+    from fuzz_calls import CALLS
+
+    cases = [case for case in CASES if only in (None, case.command) or (case.stored and only == "stored")]
+    calls = [name for name in CALLS if only in (None, name, "calls")]
+    if not cases and not calls:
+        names = ", ".join(sorted({case.command for case in CASES} | CALLS.keys()))
+        raise SystemExit(f"no case of {only!r}; there are {names}; stored; calls")
+    return cases, calls
 
 
 def main() -> None:
@@ -269,32 +404,28 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", help="one command, such as evaluate; or stored")
+    parser.add_argument("--only", help="one command or call, such as evaluate or 'evaluate()'; stored; calls")
+    parser.add_argument("--again", type=int, help="the number of a call that failed, with --only")
     arguments = parser.parse_args()
+    if arguments.again is not None:
+        raise SystemExit(call_code(arguments.only, arguments.again))
     folder = Path(tempfile.mkdtemp(prefix="ltr-harness-fuzz-"))
     os.environ["LTR_HARNESS_CACHE"] = "cache"  # each case has its own, which may be mangled
     os.environ["TMPDIR"] = str(folder)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    cases = [
-        case
-        for case in CASES
-        if arguments.only in (None, case.command) or (case.stored and arguments.only == "stored")
-    ]
-    if not cases:
-        raise SystemExit(
-            f"no case of {arguments.only!r}; there are {', '.join(sorted({case.command for case in CASES}))}"
-        )
     endings: Counter[str] = Counter()
     seen: Counter[str] = Counter()
-    for ended, wrong in findings(folder, cases, random.Random(arguments.seed), 60 * arguments.minutes):
-        endings[ended] += 1
-        if wrong:
-            seen[wrong.partition("\n")[0]] += 1
-            if seen[wrong.partition("\n")[0]] <= 2:
-                print(wrong, flush=True)
-    for ended, count in sorted(endings.items()):
-        print(f"{ended:16}{count:8}")
-    print(f"{endings.total()} commands, {seen.total()} of them wrong in {len(seen)} ways")
+    found = findings(folder, *chosen(arguments.only), random.Random(arguments.seed), 60 * arguments.minutes)
+    for ended in found:
+        endings[f"{ended.name} {ended.code}"] += 1
+        if ended.wrong:
+            kind = ended.wrong.partition("\n")[0]
+            seen[kind] += 1
+            if seen[kind] <= 2:
+                print(ended.wrong, flush=True)
+    for name, count in sorted(endings.items()):
+        print(f"{name:24}{count:8}")
+    print(f"{endings.total()} cases, {seen.total()} of them wrong in {len(seen)} ways")
     if seen:
         raise SystemExit(f"what to look at is kept in {folder}")
     shutil.rmtree(folder)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ltr_harness.errors import DataError, HarnessError
 
 
 @pytest.mark.slow
@@ -30,6 +34,30 @@ def test_files_are_mangled_and_commands_killed(
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert ending in done.stdout
+
+
+@pytest.mark.long
+def test_calls_with_odd_tables_and_arrays(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(repository / "scripts"))
+    monkeypatch.chdir(tmp_path)
+    from fuzz_calls import CALLS, OtherAnswerError, answered
+
+    for call in CALLS.values():
+        for number in range(3):
+            with suppress(HarnessError):
+                call(random.Random(number))
+
+    def refuse_two(given: int) -> int:
+        if given == 2:
+            raise DataError("2; expected another")
+        return given
+
+    answered(refuse_two, 1, 3, same=False)
+    for given, message in ((2, "refused in another form: 2; expected another"), (3, "expected 1")):
+        with pytest.raises(OtherAnswerError, match=message):
+            answered(refuse_two, 1, given, same=True)
 
 
 def test_ctrl_c_while_the_command_is_imported_is_no_finding(
