@@ -19,6 +19,7 @@ RETIRED: dict[str, str] = {
     "compare interleaved": "was retired; docs/monitoring.md has forty lines of Python that count the votes",
     "power --interleaving": "was retired; --sd 0.5 --difference 0.02 plans for a share of 52 % of the decided votes",
     "--strata": "was retired; --sample N alone draws every kind of query in proportion, up to chance",
+    "monitor seed": "has no effect; leave it out",
     "compare.correction": _JOINT,
     "--correction": _JOINT,
 }

@@ -11,6 +11,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import ConfigError
+from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.retired import RETIRED, retirement
 
 SMALL = """\
@@ -97,6 +98,22 @@ def test_a_base_is_told_its_own_line(refused: Callable[..., list[str]]) -> None:
     Path("exp.yaml").write_text("extends: base.yaml\nseeds: [2]\n", encoding="utf-8")
     found = refused(f"{SMALL}references: []\n", "base.yaml")
     assert found == [f"base.yaml:5:1: references: {RETIRED['references']}"]
+
+
+def test_a_monitoring_file_is_told_the_line_and_the_cure(tmp_path: Path) -> None:
+    """What every stored config.yaml of version 1 says passes: the default."""
+    path = tmp_path / "monitor.yaml"
+    settings = "columns: {rank: rank}\nmetrics: [mrr]\n"
+    path.write_text(settings, encoding="utf-8")
+    expected = load_monitor_config(path)
+    path.write_text(f"{settings}seed: 0\n", encoding="utf-8")
+    assert load_monitor_config(path) == expected
+    for value in ("7", "false", "null"):
+        path.write_text(f"{settings}seed: {value}\n", encoding="utf-8")
+        with pytest.raises(
+            ConfigError, match=rf"monitor\.yaml:3:1: monitor seed: {RETIRED['monitor seed']}$"
+        ):
+            load_monitor_config(path)
 
 
 @pytest.mark.parametrize("name", RETIRED)

@@ -18,6 +18,7 @@ from ltr_harness.logs.settings import seconds
 from ltr_harness.logs.ubi import OBJECT
 from ltr_harness.metrics import NDCG
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
+from ltr_harness.retired import retirement
 
 FROM = "from"
 _OF_THE_LOG = ("event_log", "maturity", "propensity", "label", "prediction", "list_column")
@@ -106,12 +107,12 @@ def load_monitor_config(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
 ) -> MonitorConfig:
     """Read and check a configuration."""
-    # config.yaml of stored results has a seed, which had no effect
-    tree = merged_tree(source, overrides).without("seed")
+    tree, problems = _without_seed(merged_tree(source, overrides))
     if {"data", "models"} <= tree.mapping.keys() and "columns" not in tree.mapping:
         file, cure = tree.place.name, f"run `ltr-harness run {tree.place.name}`"
         raise ConfigError.at(file, "is an experiment", "a file for monitoring", cure)
-    tree, problems = with_rule(tree)
+    tree, of_rule = with_rule(tree)
+    problems += of_rule
     for path in _PATHS:
         tree = tree.changed(path, partial(absolute_path, data=path not in _OURS))
     try:
@@ -126,6 +127,17 @@ def load_monitor_config(
         problems += _rules(config, tree)
     ConfigError.refuse(problems)
     return config
+
+
+def _without_seed(tree: Node) -> tuple[Node, list[Problem]]:
+    """Leave out the seed, which has no effect: 0 in silence, because every stored config.yaml of version 1 has it."""
+    seed = tree.at(("seed",))
+    if seed is None:
+        return tree, []
+    problems = []
+    if seed.value != 0 or isinstance(seed.value, bool):
+        problems.append(Problem(str(tree.key_places["seed"]), f"monitor seed: {retirement('monitor seed')}"))
+    return tree.without("seed"), problems
 
 
 def _rules(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
