@@ -85,9 +85,12 @@ def stages(
     model: Any, data: Any, bound: BoundMetrics, stopper: Stopper | None, threads: int, before: int = 0
 ) -> Iterator[list[Measured]]:
     """Measurements of the rule's rounds and the last, to where it stops; the first `before` rounds are left out."""
+    from catboost import CatBoost
+
     every, grades = 1 if stopper is None else stopper.rule.every, grades_of(model)
-    kind = {"prediction_type": "Probability"} if grades else {}  # of others raw
-    staged = model.staged_predict(data, eval_period=every, thread_count=threads, **kind)
+    kind = "Probability" if grades else "RawFormulaVal"
+    # not the model's own method: a classifier's would say classes
+    staged = CatBoost.staged_predict(model, data, kind, eval_period=every, thread_count=threads)
     for number, found in enumerate(staged, start=1):
         round_ = min(number * every, model.tree_count_)
         if round_ <= before:

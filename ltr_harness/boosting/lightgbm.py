@@ -23,6 +23,7 @@ from lightgbm.callback import EarlyStopException
 from ltr_harness.boosting import lightgbm_metrics, stopping
 from ltr_harness.boosting.lightgbm_metrics import EvalMetric, Feval, ReportedName, rows
 from ltr_harness.boosting.lightgbm_metrics import objective as objective
+from ltr_harness.boosting.stored_scores import LightGBMScores, is_table
 from ltr_harness.boosting.watching import JudgmentsArg, Watching, distinct_metrics
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
@@ -170,6 +171,10 @@ _RECORDING = type(lightgbm.record_evaluation({}))
 def feval(*metrics: Metric | str, judgments: JudgmentsArg = None) -> Feval:
     """The metrics as the `feval` of `lightgbm.train`, `lightgbm.cv` and `Booster.eval`.
 
+    They are of raw scores, whatever the objective. LightGBM gives them what the objective makes of these, such as
+    probabilities. The scores are found from the rows where the set has ``free_raw_data=False``, and elsewhere by the
+    inverse, to twelve digits. What other code gives is taken for raw.
+
     Set the parameter ``metric`` to the text ``"None"``: left out, or the Python value None, LightGBM also
     computes its own ``ndcg@1`` to ``ndcg@5``, and two metrics of one name end up in one curve.
 
@@ -185,6 +190,8 @@ def feval(*metrics: Metric | str, judgments: JudgmentsArg = None) -> Feval:
     Raises:
         MetricError: none, an unknown one, or one given twice.
         DataError: (while training) a Dataset without groups, with unusable labels, or without judgments that fit.
+        UsageError: (while training) predictions too near to a limit to have an inverse, such as probabilities above
+            0.99995; `log_loss` or `brier`, called by other code than LightGBM's.
 
     Example:
         >>> import lightgbm, numpy as np
@@ -208,8 +215,9 @@ def feval(*metrics: Metric | str, judgments: JudgmentsArg = None) -> Feval:
 def eval_metric(*metrics: Metric | str, judgments: JudgmentsArg = None) -> EvalMetric:
     """The metrics as the `eval_metric` of `LGBMRanker.fit` and `DaskLGBMRanker.fit`.
 
-    Give the ranker ``metric="None"``, as for `feval`. LightGBM hands over scores as float64 and labels as
-    float32. Under Dask it reports what the first worker found on its own part of the evaluation set.
+    Give the ranker ``metric="None"``, as for `feval`. The metrics are of raw scores, as there; LightGBM keeps no rows
+    of the evaluation set, and labels as float32. Under Dask it reports what the first worker found on its own part of
+    the evaluation set.
 
     Args:
         metrics: values such as ``NDCG(k=10)``, or their names.
@@ -221,7 +229,8 @@ def eval_metric(*metrics: Metric | str, judgments: JudgmentsArg = None) -> EvalM
 
     Raises:
         MetricError: none, an unknown one, or one given twice.
-        UsageError: (while training) there are no groups, as in `lightgbm.train`, which takes `feval`.
+        UsageError: (while training) there are no groups, as in `lightgbm.train`, which takes `feval`; predictions
+            without an inverse, as there.
         DataError: (while training) an evaluation set without judgments that fit.
 
     Example:
@@ -266,8 +275,8 @@ class Watch(Watching, AfterRound):
 
     Needs no `feval`, and no `valid_sets` where it is given `data`. Stops on the first metric; the returned booster
     consists of the best round's trees, also when training ends before patience runs out, and also after saving and
-    loading. What it measures is among the round's results, for every other callback. May be used for one
-    training after another, and in `LGBMRanker.fit`.
+    loading. What it measures is of raw scores, whatever the objective, and among the round's results, for every
+    other callback. May be used for one training after another, and in LightGBM's classes.
 
     Args:
         metrics: values such as ``NDCG(k=10)`` or their names; the first one decides.
@@ -276,7 +285,8 @@ class Watch(Watching, AfterRound):
         stop_on: the set that decides; needed when there are several.
         patience: rounds without improvement after which training stops; None never stops and keeps all rounds.
         min_delta: smallest gain over the best value that counts.
-        every: evaluate each `every`-th round, and the last; other rounds cost nothing.
+        every: evaluate each `every`-th round, and the last; other rounds cost nothing, unless the objective has a link
+            or the booster is a random forest: then their trees are scored too.
         judgments: name to labels, queries, weights and missed documents, where those of the data are not enough: the
             library keeps them as float32, and has neither document ids nor what was missed.
         on_round: called with an evaluated round's measurements.
@@ -302,6 +312,25 @@ class Watch(Watching, AfterRound):
     _packed = staticmethod(lightgbm_metrics.packed_dataset)
     _judged = staticmethod(lightgbm_metrics.judgments_of)
 
+    _scores: LightGBMScores
+    _rows: Sequence[tuple[Any, Any]] = ()  # sets that may be watched, each with its features
+
+    @property
+    def before_iteration(self) -> bool:
+        self._keep_rows()
+        return super().before_iteration
+
+    def _keep_rows(self) -> None:
+        """Keep the features of sets that are not yet binned: LightGBM frees them then."""
+        offered = stopping.arguments_of_training("lightgbm").get("valid_sets") or ()
+        offered = [offered] if isinstance(offered, lightgbm.Dataset) else offered
+        sets = [*offered, *(self._given or {}).values()]
+        found = [(one, one.data) for one in sets if isinstance(one, lightgbm.Dataset) and is_table(one.data)]
+        self._rows = (*self._rows, *found)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_rows": ()}
+
     def __call__(self, env: Any) -> None:
         if env.iteration == env.begin_iteration or not self._bindings:
             self._start(env)
@@ -311,7 +340,7 @@ class Watch(Watching, AfterRound):
         is_last = attempt == env.end_iteration
         if not self._is_due(attempt, is_last):
             return
-        results = [self._evaluate(env.model, name, self._bindings[name]) for name in self._data]
+        results = [self._evaluate(env, name, self._bindings[name]) for name in self._data]
         values = {
             name: [result[2] for result in of_set if isinstance(result[1], ReportedName)]
             for name, of_set in zip(self._data, results, strict=True)
@@ -325,6 +354,7 @@ class Watch(Watching, AfterRound):
         env.evaluation_result_list.extend(one for one in flat if (one[0], str(one[1])) not in known)
         if stop or is_last:
             self._printing.end()
+            self._rows = ()
         if self.stops and (stop or is_last):
             callbacks = stopping.callbacks_of_training("lightgbm")
             after_round = [one for one in callbacks if not getattr(one, "before_iteration", False)]
@@ -350,14 +380,25 @@ class Watch(Watching, AfterRound):
                 f"record_evaluation keeps the results of every round, and Watch(…, every={self._every}) has some; "
                 "expected every=1, or the values from Watch.history"
             )
+        self._keep_rows()
         known = [model.train_set, *model.valid_sets]
         for name, dataset in self._data.items():
             if not any(dataset is one for one in known):
                 dataset.set_reference(model.train_set)
                 dataset.params = model.params | (dataset.params or {})  # before 4.5 its threads are for all
                 model.add_valid(dataset, name)
+        self._scores = LightGBMScores(model)
+        if not self._scores.needs_rows:
+            self._rows = ()
 
-    def _evaluate(self, model: Any, name: str, binding: Any) -> Sequence[Any]:
-        results = model.eval(self._data[name], name, feval=lambda scores, _: rows(binding, scores))
+    def _evaluate(self, env: Any, name: str, binding: Any) -> Sequence[Any]:
+        model, dataset, attempt = env.model, self._data[name], env.iteration + 1
+        features = next((features for one, features in self._rows if one is dataset), None)
+
+        def evaluate(handed: Any, _: Any) -> list[Any]:
+            is_last = attempt == env.end_iteration
+            return rows(binding, self._scores.of(model, dataset, handed, features, attempt, is_last))
+
+        results = model.eval(dataset, name, feval=evaluate)
         refuse_collision(str(result[1]) for result in results)
         return list(results)

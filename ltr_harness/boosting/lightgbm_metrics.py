@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.boosting import stopping, stored_scores
+from ltr_harness.boosting.stored_scores import LightGBMScores
 from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective, Weighting
-from ltr_harness.boosting.watching import JudgmentsArg, MetricsPerSet, one_per_row
+from ltr_harness.boosting.watching import JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, parse_metric
@@ -76,7 +78,24 @@ Row = tuple[ReportedName, float, bool]
 _SETS_KEPT = 16
 
 
-class Feval(MetricsPerSet):
+class PerBooster(MetricsPerSet):
+    """Metrics of whatever booster is evaluated, which LightGBM does not show."""
+
+    def __init__(self, metrics: tuple[Metric, ...], judgments: JudgmentsArg = None) -> None:
+        super().__init__(metrics, judgments)
+        self._scores: OncePerSet[LightGBMScores] = OncePerSet()
+
+    def _rows(self, binding: Binding, handed: NDArray[np.float64]) -> list[Row]:
+        variables = stopping.arguments_of_evaluation("lightgbm", data="cur_data")
+        if not variables:
+            stored_scores.refuse_unknown("LightGBM", binding.metrics)
+            return rows(binding, one_per_row(handed))
+        booster = variables["self"]
+        scores = self._scores.of(booster, lambda: LightGBMScores(booster))
+        return rows(binding, scores.of(booster, variables["cur_data"], handed))
+
+
+class Feval(PerBooster):
     """The result of `feval`."""
 
     def __call__(self, scores: NDArray[np.float64], dataset: Any) -> list[Row]:
@@ -88,10 +107,10 @@ class Feval(MetricsPerSet):
         fields = _fields(dataset)
         binding = self._bound.of(dataset, lambda: self._bind(judgments_of_fields(*fields)), *fields)
         # LightGBM owns `scores` and overwrites it in the next round: it is read here, never kept or written.
-        return rows(binding, scores)
+        return self._rows(binding, scores)
 
 
-class EvalMetric(MetricsPerSet):
+class EvalMetric(PerBooster):
     """The result of `eval_metric`."""
 
     at_most = _SETS_KEPT
@@ -105,12 +124,13 @@ class EvalMetric(MetricsPerSet):
                 "DaskLGBMRanker; lightgbm.train and lightgbm.cv take feval=feval(…)"
             )
         fields = (labels, group, weight)
-        return rows(self._bound.of(labels, lambda: self._bind(judgments_of_fields(*fields)), *fields), scores)
+        binding = self._bound.of(labels, lambda: self._bind(judgments_of_fields(*fields)), *fields)
+        return self._rows(binding, scores)
 
 
 def rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
-    """Results of LightGBM's `feval`, from scores (n_rows,), of a multi-class model probabilities (n_rows, n_grades)."""
-    means = binding.means(one_per_row(scores))
+    """Results of LightGBM's `feval`, from scores (n_rows,)."""
+    means = binding.means(scores)
     return [
         (ReportedName.of(metric), float(mean), metric.higher_is_better)
         for metric, mean in zip(binding.metrics, means, strict=True)

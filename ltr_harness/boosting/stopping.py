@@ -96,6 +96,29 @@ def arguments_of_training(library: str) -> dict[str, Any]:
     return {}
 
 
+def arguments_of_evaluation(library: str, data: str) -> dict[str, Any]:
+    """Variables of the booster's method that called a hook, which is shown no booster; empty where others called it.
+
+    Args:
+        library: its package.
+        data: the method's name of the evaluated set.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        variables = frame.f_locals
+        kinds = [kind.__name__ for kind in type(variables.get("self")).__mro__]
+        if package == library and data in variables and "Booster" in kinds:
+            return dict(variables)
+        if package not in (library, _OURS):
+            return {}
+        frame = frame.f_back
+    return {}
+
+
+_OURS = __name__.partition(".")[0]
+
+
 def set_to_stop_on(argument: str, names: Iterable[str]) -> str:
     """Message about the set to stop on, where none of several is named: a validation set, never the test set."""
     others = [name for name in names if not re.search("test|train", name, re.IGNORECASE)]

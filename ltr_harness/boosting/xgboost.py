@@ -16,8 +16,8 @@ from typing import Any
 import xgboost
 from xgboost import collective
 
-from ltr_harness.boosting import stopping, watching
-from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, Measured, Watching, one_per_row
+from ltr_harness.boosting import stopping, stored_scores, watching
+from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, Measured, Watching
 from ltr_harness.boosting.xgboost_metrics import XENDCG as XENDCG
 from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, CustomMetric, judgments_of, packed_matrix
 from ltr_harness.boosting.xgboost_metrics import objective as objective
@@ -35,7 +35,8 @@ def custom_metric(*metrics: Metric | str, judgments: JudgmentsArg = None) -> Cus
     XGBoost has no direction: give its `EarlyStopping` all of ``metric_name``, ``data_name``,
     ``maximize=True`` and ``save_best=True``; without ``maximize`` it minimises ``mrr@10``. Values pass through
     text with six decimals. `Watch` has neither flaw, and works in `XGBRanker`, whose ``eval_metric`` is given no
-    groups. Across workers it is the mean over all their queries, which no partition may divide.
+    groups. The metrics are of margins, also where XGBoost gives them probabilities. Across workers it is the mean over
+    all their queries, which no partition may divide.
 
     Args:
         metrics: values such as ``NDCG(k=10)``, or their names.
@@ -48,6 +49,7 @@ def custom_metric(*metrics: Metric | str, judgments: JudgmentsArg = None) -> Cus
     Raises:
         MetricError: none, an unknown one, one given twice, or a name that XGBoost cannot print.
         DataError: (while training) a DMatrix without groups, with unusable labels, or without judgments that fit.
+        UsageError: `log_loss` or `brier`, called by other code than XGBoost's: scores may be margins or probabilities.
 
     Example:
         >>> import numpy as np, xgboost
@@ -170,16 +172,12 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
 
     def _evaluate(self, model: Any, rounds: int) -> bool:
         self._evaluated = rounds
-        # Booster.predict keeps each matrix's running sum and adds only the new rounds' trees. Feature names are
-        # compared in the first round alone: on small data that costs more than the new tree.
+        # Feature names are compared in the first round alone: on small data that costs more than the new tree.
         first = not self.history
-        values = {}
-        for name, matrix in self._data.items():
-            scores = model.predict(matrix, output_margin=True, validate_features=first)
-            # of several margins for each row the expected grade, which its probabilities say
-            if scores.ndim > 1:
-                scores = one_per_row(model.predict(matrix, validate_features=False))
-            values[name] = self.means(name, scores)
+        values = {
+            name: self.means(name, stored_scores.of_xgboost(model, matrix, validate_features=first))
+            for name, matrix in self._data.items()
+        }
         return self.record(rounds, rounds, values)
 
     def _refuse_what_cannot_be_cut(self, model: Any) -> None:

@@ -10,7 +10,7 @@ import xgboost
 from numpy.typing import NDArray
 from xgboost import collective
 
-from ltr_harness.boosting import watching
+from ltr_harness.boosting import stopping, stored_scores, watching
 from ltr_harness.boosting.swap_gradients import Both, GradientsPerSet, MetricObjective, Weighting
 from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
 from ltr_harness.compiled import compiled
@@ -72,7 +72,12 @@ class CustomMetric(MetricsPerSet):
                 "expected XGBRanker(callbacks=[Watch(…)]), of ltr_harness.boosting.xgboost"
             )
         bound = self._bound.of(matrix, lambda: self._means(matrix))
-        values = bound.means(one_per_row(scores))
+        booster = stopping.arguments_of_evaluation("xgboost", data="dmat").get("self")
+        if booster is None:
+            stored_scores.refuse_unknown("XGBoost", self._metrics)
+            values = bound.means(one_per_row(scores))
+        else:
+            values = bound.means(stored_scores.of_xgboost(booster, matrix))
         return [(name, float(value)) for name, value in zip(bound.names, values, strict=True)]
 
     def _means(self, matrix: Any) -> BoundMetrics:

@@ -221,8 +221,10 @@ class LightGBMRanker(DataParallelRanker):
         split = self.prepared(training.train)
         columns, positions = self.categorical_columns(split), split.positions if self.position_bias else None
         train = _dataset(split, handed, categorical_feature=columns or "auto", position=positions)
-        valid = None if training.valid is None else _dataset(training.valid, handed, reference=train)
-        return train, valid
+        if training.valid is None:
+            return train, None
+        # the rows are scored in every round where LightGBM hands over no raw scores
+        return train, _dataset(training.valid, handed, reference=train, free_raw_data=False)
 
 
 def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,36 @@ from ltr_harness.boosting.lightgbm import eval_metric
 from ltr_harness.boosting.lightgbm import objective as lightgbm_objective
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.cluster import Cluster, local_cluster
-from ltr_harness.metrics import MAP, MRR, NDCG
+from ltr_harness.metrics import MAP, MRR, NDCG, LogLoss
+from ltr_harness.rankers import lightgbm_parameters, xgboost_parameters
 
 pytest.importorskip("dask", reason="needs ltr-harness[dask]")
 pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
 
-METRICS = (NDCG(k=10), MRR(k=5), MAP())
+METRICS = (NDCG(k=10), MRR(k=5), MAP(), LogLoss())
+
+# of each kind of link; the others in the slow sweep
+_LIGHTGBM = ["lambdarank", "binary"]
+_XGBOOST = ["rank:ndcg", "binary:logistic"]
+_OTHERS = ["reg:quantileerror", "multi:softprob"]  # with a parameter of their own
+_SLOW_LIGHTGBM = [name for name in lightgbm_parameters.OBJECTIVES if name not in (*_LIGHTGBM, "multiclass")]
+_SLOW_XGBOOST = [name for name in xgboost_parameters.POINTWISE if name not in (*_XGBOOST, *_OTHERS)]
+
+
+def each(quick: list[str], slow: list[str]) -> Any:
+    return pytest.mark.parametrize(
+        "objective", [*quick, *(pytest.param(name, marks=pytest.mark.slow) for name in slow)]
+    )
+
+
+def learned(split: Any, objective: str) -> Any:
+    """The split with labels that the objective takes."""
+    if objective.startswith(("lambdarank", "rank")):
+        return split
+    shares = ("binary", "cross_entropy", "reg:logistic")
+    labels = split.labels > 1 if objective.startswith(shares) else split.labels + 1
+    return SimpleNamespace(X=split.X, labels=labels.astype(float), sizes=split.sizes)
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +75,22 @@ def means(split: Any, scores: Any, rows: slice = slice(None), queries: slice = s
     return [found.means[str(metric)] for metric in METRICS]
 
 
-def test_lightgbm_reports_our_metrics_of_one_workers_part(cluster: Cluster, train: Any, valid: Any) -> None:
+@each(_LIGHTGBM, _SLOW_LIGHTGBM)
+def test_lightgbm_reports_our_metrics_of_one_workers_part(
+    cluster: Cluster, train: Any, valid: Any, objective: str
+) -> None:
     import lightgbm
 
-    X, labels, sizes = parts(train)
+    X, labels, sizes = parts(learned(train, objective))
     X_valid, labels_valid, sizes_valid = parts(valid)
     ranker = lightgbm.DaskLGBMRanker(
-        n_estimators=4, num_leaves=7, min_child_samples=5, metric="None", verbosity=-1, client=cluster.client
+        objective=objective,
+        n_estimators=4,
+        num_leaves=7,
+        min_child_samples=5,
+        metric="None",
+        verbosity=-1,
+        client=cluster.client,
     ).fit(
         X,
         labels,
@@ -66,7 +99,7 @@ def test_lightgbm_reports_our_metrics_of_one_workers_part(cluster: Cluster, trai
         eval_group=[sizes_valid],
         eval_metric=eval_metric(*METRICS),
     )
-    scores = ranker.to_local().predict(valid.X)
+    scores = ranker.to_local().predict(valid.X, raw_score=True)
     reported = [ranker.evals_result_["valid_0"][str(metric)][-1] for metric in METRICS]
     # Dask may give both parts to one worker
     seen = [means(valid, scores), *(means(valid, scores, *part) for part in halves(valid))]
@@ -113,19 +146,22 @@ def qid_parts(split: Any) -> tuple[Any, Any, Any]:
     return X, labels, da.concatenate([da.from_array(piece, chunks=piece.shape) for piece in pieces])
 
 
-def test_xgboost_evaluates_and_stops_on_all_workers_queries(cluster: Cluster, train: Any, valid: Any) -> None:
+@each(_XGBOOST, _SLOW_XGBOOST)
+def test_xgboost_evaluates_and_stops_on_all_workers_queries(
+    cluster: Cluster, train: Any, valid: Any, objective: str
+) -> None:
     import xgboost
     from xgboost import dask as across
 
     from ltr_harness.boosting.xgboost import Watch, custom_metric
 
-    X, labels, qid = qid_parts(train)
+    X, labels, qid = qid_parts(learned(train, objective))
     X_valid, labels_valid, qid_valid = qid_parts(valid)
     data = across.DaskDMatrix(cluster.client, X, labels, qid=qid)
     held_out = across.DaskDMatrix(cluster.client, X_valid, labels_valid, qid=qid_valid)
     trained = across.train(
         cluster.client,
-        {"objective": "rank:ndcg", "disable_default_eval_metric": 1, "eta": 0.3, "max_depth": 4},
+        {"objective": objective, "disable_default_eval_metric": 1, "eta": 0.3, "max_depth": 4},
         data,
         num_boost_round=60,
         evals=[(held_out, "valid")],
@@ -141,7 +177,7 @@ def test_xgboost_evaluates_and_stops_on_all_workers_queries(cluster: Cluster, tr
     np.testing.assert_allclose(at_best, means(valid, scores), rtol=0, atol=1e-12)
     again = across.train(
         cluster.client,
-        {"objective": "rank:ndcg", "disable_default_eval_metric": 1, "eta": 0.3, "max_depth": 4},
+        {"objective": objective, "disable_default_eval_metric": 1, "eta": 0.3, "max_depth": 4},
         data,
         num_boost_round=3,
         evals=[(held_out, "valid")],

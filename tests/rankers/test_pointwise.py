@@ -15,7 +15,7 @@ import xgboost
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics import NDCG, bind
+from ltr_harness.metrics import NDCG, LogLoss, Metric, bind
 from ltr_harness.rankers import Training, TrainingFacts, catalog
 from ltr_harness.rankers.objectives import _REFUSED, BINARY, CATBOOST
 from ltr_harness.rankers.presets import PRESETS, SPACES
@@ -124,20 +124,23 @@ def trees(library: str, model: Any, folder: Path) -> Any:
 
 
 @each
+@pytest.mark.parametrize("metric", [NDCG(k=10), LogLoss()])
 def test_trees_are_the_librarys_own_and_the_score_is_its_margin(
-    library: str, objective: str, make_dataset: Any, tmp_path: Path
+    library: str, objective: str, metric: Metric, make_dataset: Any, tmp_path: Path
 ) -> None:
     train, valid = labelled(make_dataset(1, weights=True), objective), make_dataset(2, weights=True)
     ranker = made(library, objective)
     assert ranker.check(TrainingFacts.of(train, stopping=True)) == []
-    model = ranker.fit(Training(train=train, valid=valid, stopping=RULE, metrics=(NDCG(k=10),)))
+    rule = replace(RULE, metric=metric)
+    model = ranker.fit(Training(train=train, valid=valid, stopping=rule, metrics=(metric,)))
     _, scores = alone(library, objective, train, 12)
     # it stops where our metric of the grades is best, evaluated on the margin of each stage
-    binding = bind([NDCG(k=10)], valid.judgments)
+    binding = bind([metric], valid.judgments)
     curve = [float(binding.means(scores(valid.features, n))[0]) for n in range(1, 13)]
     seen = [point.value for point in model.history]  # to where patience runs out
     assert seen == pytest.approx(curve[: len(seen)], abs=1e-12)
-    assert model.best_round == 1 + int(np.argmax(seen))
+    best = max(seen) if metric.higher_is_better else min(seen)
+    assert model.best_round == 1 + seen.index(best)
     assert len(seen) == min(model.best_round + RULE.patience, 12)
     assert np.ptp(model.score(valid.features)) > 0
     np.testing.assert_array_equal(model.score(valid.features), scores(valid.features, model.best_round))
