@@ -268,11 +268,11 @@ def keywords_of(rule: StoppingRule | None) -> dict[str, Any]:
 
 
 class OncePerSet(Generic[T]):
-    """Cache of what is computed once for each data set, until the set goes or one of its fields is another object."""
+    """Cache of what is computed once for each data set, until the set goes or one of its fields has other values."""
 
     def __init__(self, at_most: int | None = None) -> None:
         self._at_most = at_most  # sets that are held; the one that was not used for longest makes room
-        self._kept: dict[int, tuple[Any, tuple[Any, ...], T]] = {}
+        self._kept: dict[int, tuple[Any, tuple[NDArray[Any], ...], T]] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -280,9 +280,10 @@ class OncePerSet(Generic[T]):
     def of(self, data: Any, make: Callable[[], T], *fields: Any) -> T:
         key = id(data)
         known = self._kept.pop(key, None)
-        if known is None or any(now is not then for now, then in zip(fields, known[1], strict=True)):
+        # by value, because an array may be filled again
+        if known is None or not all(map(np.array_equal, fields, known[1])):
             holds = data if self._at_most else weakref.ref(data, lambda _: self._kept.pop(key, None))
-            known = (holds, fields, make())
+            known = (holds, tuple(map(np.array, fields)), make())
         self._kept[key] = known
         if self._at_most and len(self._kept) > self._at_most:
             del self._kept[next(iter(self._kept))]

@@ -20,10 +20,15 @@ from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.wording import count_of
 
 
+def _fields(matrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Labels (n_rows,), boundaries of queries (n_queries + 1,) and weights (n_queries,), as they are now."""
+    return matrix.get_label(), matrix.get_uint_info("group_ptr"), matrix.get_weight()
+
+
 def judgments_of(matrix: Any) -> Judgments:
     """Labels, queries and query weights of an `xgboost.DMatrix`."""
-    labels = matrix.get_label()
-    boundaries = matrix.get_uint_info("group_ptr").astype(np.int64)
+    labels, of_groups, weights = _fields(matrix)
+    boundaries = of_groups.astype(np.int64)
     if labels.size == 0:
         raise DataError("the DMatrix has no labels; expected xgboost.DMatrix(…, label=…, group=…)")
     if boundaries.size == 0:
@@ -32,7 +37,6 @@ def judgments_of(matrix: Any) -> Judgments:
             "expected xgboost.DMatrix(…, group=rows_of_each_query)"
         )
     groups = QueryGroups.from_sizes(np.diff(boundaries))
-    weights = matrix.get_weight()
     if weights.size not in (0, groups.n_queries):
         raise DataError(
             f"the DMatrix has {weights.size} weights for {count_of(groups.n_queries, 'query')}; expected one per query"
@@ -71,7 +75,7 @@ class CustomMetric(MetricsPerSet):
                 "the eval_metric of XGBRanker is given no query groups, and averages by its own rules; "
                 "expected XGBRanker(callbacks=[Watch(…)]), of ltr_harness.boosting.xgboost"
             )
-        bound = self._bound.of(matrix, lambda: self._means(matrix))
+        bound = self._bound.of(matrix, lambda: self._means(matrix), *_fields(matrix))
         booster = stopping.arguments_of_evaluation("xgboost", data="dmat").get("self")
         if booster is None:
             stored_scores.refuse_unknown("XGBoost", self._metrics)
@@ -165,7 +169,7 @@ class XGBoostObjective(GradientsPerSet, xgboost.callback.TrainingCallback):  # t
     """The result of `objective`."""
 
     def __call__(self, scores: NDArray[np.float32], matrix: Any) -> Both:
-        return self._gradients(matrix, lambda: judgments_of(matrix)).of(scores)
+        return self._gradients(matrix, lambda: judgments_of(matrix), *_fields(matrix)).of(scores)
 
     def before_training(self, model: Any) -> Any:
         if isinstance(model, xgboost.Booster):  # a ranker's training takes no objective but a name
@@ -234,7 +238,7 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
             weights = np.ones(groups.n_queries) if weights is None else weights
             return [0, xendcg_worth(judgments.labels), groups.boundaries, weights]
 
-        prepared = self._prepared.of(matrix, prepare)
+        prepared = self._prepared.of(matrix, prepare, *_fields(matrix))
         calls, worth, boundaries, weights = prepared
         prepared[0] += 1
         gammas = draw_gammas(self._seed, calls if self._round is None else self._round, scores.size)

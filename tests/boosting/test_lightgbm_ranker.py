@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ltr_harness import evaluate
-from ltr_harness.boosting.lightgbm import eval_metric, feval, stop_early
+from ltr_harness.boosting.lightgbm import eval_metric, feval, objective, stop_early
 from ltr_harness.boosting.lightgbm_metrics import EvalMetric
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import ERR, MAP, MRR, NDCG
@@ -100,6 +100,25 @@ def test_judgments_are_bound_once_per_set_and_not_kept_without_end(monkeypatch: 
     assert len(metric._bound) == 16
     changed = np.array([1, 0], np.float32)
     assert metric(changed, np.array([0.2, 0.1]), None, sets[-1][1]) == [("mrr", 1.0, True)]
+
+
+def test_arrays_that_are_filled_again_are_judged_again() -> None:
+    labels, group, weights = np.array([1, 0, 0, 1], np.float32), np.array([2, 2]), np.ones(4)
+    scores = np.array([0.2, 0.1, 0.2, 0.1])
+    metric, gradients = eval_metric("mrr"), objective("mrr")
+    assert metric(labels, scores, weights, group) == [("mrr", 0.75, True)]
+    first = gradients(labels, scores, weights, group)[0].copy()
+    labels[:] = [0, 1, 0, 1]
+    assert metric(labels, scores, weights, group) == [("mrr", 0.5, True)]
+    again = gradients(labels, scores, weights, group)[0]
+    np.testing.assert_array_equal(again, objective("mrr")(labels, scores, weights, group)[0])
+    assert not np.array_equal(again, first)
+    labels[:], weights[:] = [1, 0, 0, 1], [3, 3, 1, 1]
+    assert metric(labels, scores, weights, group) == [("mrr", (3 * 1 + 1 * 0.5) / 4, True)]
+    group[:] = [1, 3]
+    second = (1 / 2 + 1 / 3) / 2  # its relevant row ties for ranks 2 and 3
+    mean = (3 * 1 + 5 / 3 * second) / (3 + 5 / 3)
+    assert metric(labels, scores, weights, group) == [("mrr", pytest.approx(mean), True)]
 
 
 def test_stops_early_on_our_metric(train: Any, valid: Any) -> None:

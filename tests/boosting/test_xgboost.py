@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xgboost
 
-from ltr_harness.boosting.xgboost import Watch, custom_metric, judgments_of
+from ltr_harness.boosting.xgboost import XENDCG, Watch, custom_metric, judgments_of, objective
 from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, packed_matrix
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
@@ -360,6 +360,23 @@ def test_several_sets_need_one_to_stop_on(train: Any, valid: Any) -> None:
     xgboost.train(PARAMS, data, 60, callbacks=[watch], verbose_eval=False)
     assert watch.best_round == fit(train, valid, patience=8)[1].best_round
     assert len(curve(watch, "ndcg@10", "learn")) == len(curve(watch, "ndcg@10"))
+
+
+def test_a_matrix_with_other_labels_is_judged_again() -> None:
+    matrix = xgboost.DMatrix(np.zeros((4, 1)), label=[0, 1, 0, 1], group=[2, 2])
+    scores = np.array([0.2, 0.1, 0.2, 0.1], np.float32)
+    metric = custom_metric("mrr")
+    gradients, entropy = objective("mrr"), XENDCG(seed=1)
+    assert metric(scores, matrix) == [("mrr", 0.5)]
+    before = gradients(scores, matrix)[0].copy(), entropy(scores, matrix)[0].copy()
+    matrix.set_label([1, 0, 0, 1])
+    assert metric(scores, matrix) == [("mrr", 0.75)]
+    after = gradients(scores, matrix)[0], entropy(scores, matrix)[0]
+    for found, fresh, first in zip(after, (objective("mrr"), XENDCG(seed=1)), before, strict=True):
+        np.testing.assert_array_equal(found, fresh(scores, matrix)[0])
+        assert not np.array_equal(found, first)
+    matrix.set_weight([3, 1])
+    assert metric(scores, matrix) == [("mrr", (3 * 1 + 1 * 0.5) / 4)]
 
 
 def test_misuse_is_said_at_once(train: Any) -> None:
