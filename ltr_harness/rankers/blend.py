@@ -3,7 +3,7 @@
 import math
 import shutil
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -18,8 +18,9 @@ from pydantic import Field
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem, RankerError
 from ltr_harness.files import stored_file, temporary_folder
-from ltr_harness.groups import QueryGroups, places_within
-from ltr_harness.metrics import bind
+from ltr_harness.groups import Judgments, QueryGroups, places_within
+from ltr_harness.metrics import Metric, bind
+from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.own_files import admitted
 from ltr_harness.rankers import catalog
 from ltr_harness.rankers.ranker import FittedModel, Part, StoredRanker, Training, TrainingFacts, model_file
@@ -65,9 +66,7 @@ class BlendModel(FittedModel):
 
     def score_split(self, split: RankingDataset) -> NDArray[np.float64]:
         scores = {name: part.model.score_split(split) for name, part in self.parts.items()}
-        summed, sizes = weighted(comparable(scores, self.how, split.groups), self.weights), split.groups.sizes
-        # divided after the sum, in which equal ranks with swapped places are exactly equal
-        return summed / np.repeat(sizes, sizes) if self.how == "ranks" else summed
+        return blended(comparable(scores, self.how, split.groups), self.weights, self.how, split.groups)
 
     def save(self, folder: Path) -> str:
         stored = {
@@ -118,7 +117,8 @@ class BlendRanker(StoredRanker):
 
     Without `weights`, those with the best value of the stopping rule's metric, else of the primary one, on validation
     data are taken: from equal weights on, weight moves between two models as long as a move improves the value. Of two
-    models, that is the best of 0, 0.05, …, 1; of equals, the more even weights.
+    models, that is the best of 0, 0.05, …, 1; of equals, the more even weights. Probabilities are measured at the T
+    that the blend itself would have.
     """
 
     trained = BlendModel
@@ -219,6 +219,15 @@ def comparable(
     return [z_scores(one, groups) if how == "z-scores" and groups else one for one in scores.values()]
 
 
+def blended(
+    values: Sequence[NDArray[np.float64]], weights: Sequence[float], how: How, groups: QueryGroups
+) -> NDArray[np.float64]:
+    """Scores (n_rows,) of a blend of comparable `values`, each (n_rows,)."""
+    summed, sizes = weighted(values, weights), groups.sizes
+    # divided after the sum, in which equal ranks with swapped places are exactly equal
+    return summed / np.repeat(sizes, sizes) if how == "ranks" else summed
+
+
 def weighted(values: Sequence[NDArray[np.float64]], weights: Sequence[float]) -> NDArray[np.float64]:
     """(n_rows,): the mean of `values`, each (n_rows,), by weights of which only the proportions count."""
     products = [weight * one for weight, one in zip(weights, values, strict=True)]
@@ -232,12 +241,12 @@ def _chosen(parts: Mapping[str, Part], how: How, training: Training) -> tuple[Se
         found = "are not given, and there is no validation data with a metric to choose them by"
         raise RankerError.at("weights", found, cure="give them, as in {a: 1, b: 1}")
     scores = {name: part.model.score_split(valid) for name, part in parts.items()}
-    values, binding = comparable(scores, how, valid.groups), bind([metric], valid.judgments)
+    values, value_of = comparable(scores, how, valid.groups), _value_of(metric, valid.judgments)
     sign = 1 if metric.higher_is_better else -1
 
     @cache
     def worth(weights: tuple[int, ...]) -> tuple[float, int, tuple[int, ...]]:
-        value = sign * float(binding.means(weighted(values, weights))[0])
+        value = sign * value_of(blended(values, weights, how, valid.groups))
         return value, -sum(one**2 for one in weights), weights  # of equal values the more even weights
 
     best = worth((max(1, round(STEPS / len(parts))),) * len(parts))
@@ -248,6 +257,20 @@ def _chosen(parts: Mapping[str, Part], how: How, training: Training) -> tuple[Se
     while (top := max(map(worth, _moves(best[2])))) > best:
         best = top
     return best[2], sign * best[0]
+
+
+def _value_of(metric: Metric, judgments: Judgments) -> Callable[[NDArray[np.float64]], float]:
+    """Return what scores (n_rows,) are worth by the metric, of probabilities at the T that the blend would have."""
+    if not isinstance(metric, ProbabilityMetric) or not metric.takes_fitted:
+        binding = bind([metric], judgments)
+        return lambda scores: float(binding.means(scores)[0])
+
+    def value(scores: NDArray[np.float64]) -> float:
+        fitted = metric.fitted(metric.best_temperature(judgments, scores))
+        # equal models have equal values, whatever their weights
+        return round(float(bind([fitted], judgments).means(scores)[0]), 12)
+
+    return value
 
 
 def _moves(weights: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -21,10 +21,12 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.errors import DataError, RankerError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG, parse_metric
+from ltr_harness.metrics.log_loss import LogLoss
 from ltr_harness.rankers import FittedModel, Training
 from ltr_harness.rankers.blend import BlendModel, BlendRanker, ranks, z_scores
 from ltr_harness.rankers.feature import FeatureRanker
 from ltr_harness.rankers.ranker import Part, Ranker
+from ltr_harness.readers.memory import from_arrays
 from ltr_harness.testing import RankerSuite
 from ltr_harness.testing.ranker_suite import RULE, ranking_data
 
@@ -180,7 +182,8 @@ def test_no_move_between_two_of_three_models_improves_the_chosen_weights(tmp_pat
 
 def test_equal_values_leave_the_weights_even_and_lower_may_be_better(tmp_path: Path) -> None:
     parts = parts_by_feature(tmp_path, "one")
-    assert chosen({"a": parts["one"], "b": parts["one"]}, "ndcg@10")[1] == [0.5, 0.5]
+    for metric in ("ndcg@10", "log_loss"):
+        assert chosen({"a": parts["one"], "b": parts["one"]}, metric)[1] == [0.5, 0.5]
     against = {
         "one": parts["one"],
         "down": part(tmp_path / "down", FeatureRanker(feature="one", ascending=True)),
@@ -188,6 +191,59 @@ def test_equal_values_leave_the_weights_even_and_lower_may_be_better(tmp_path: P
     high, low = chosen(against, "ndcg@10")[1], chosen(against, "kendall_tau_distance")[1]
     assert high[0] > 0.5
     assert low[0] > 0.5, "a distance is better where it is lower"
+
+
+def percentile_ranks(scores: Any, sizes: list[int]) -> Any:
+    """By comparing each pair of a query's documents."""
+    parts = []
+    for first, end in itertools.pairwise(np.cumsum([0, *sizes])):
+        own = scores[first:end]
+        above, equal = own[:, None] > own[None, :], own[:, None] == own[None, :]
+        parts.append((above.sum(axis=1) + equal.sum(axis=1) / 2) / own.size)
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize(
+    ("how", "metric"),
+    [
+        ("ranks", "log_loss"),
+        ("ranks", "log_loss(temperature=0.2)"),
+        ("scores", "log_loss"),
+        ("scores", "brier"),
+    ],
+)
+def test_probabilities_choose_the_weights_by_what_is_reported(tmp_path: Path, how: Any, metric: str) -> None:
+    """Of all twentieths, those with the best value of the blend's own scores, at the T that the blend has."""
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(4, 12, 90).tolist()
+    signal, one, two, chance = rng.normal(size=(4, sum(sizes)))
+    # two views of what decides, each with noise of its own, and on other scales
+    columns = np.stack([4 * (signal + 0.8 * one), signal + two, chance], axis=1).astype(np.float32)
+    worth = signal + rng.gumbel(size=signal.size)
+    won = [own == own.max() for own in np.split(worth, np.cumsum(sizes)[:-1])]
+    races = from_arrays(columns, np.concatenate(won).astype(float), group_sizes=sizes)
+    parts = {}
+    for name in ("0", "1"):
+        (tmp_path / name).mkdir()
+        model = FeatureRanker(feature=name).fit(Training(train=races))
+        parts[name] = Part("feature", model, tmp_path / name / model.save(tmp_path / name))
+    decision = parse_metric(metric)
+    blend = BlendRanker(of=("0", "1"), how=how).fit(
+        Training(train=races, valid=races, decision_metric=decision, parts=parts)
+    )
+    summed = [columns[:, at].astype(float) for at in (0, 1)]
+    if how == "ranks":
+        summed = [percentile_ranks(own, sizes) for own in summed]
+    values = {}
+    for k in range(21):
+        scores = (k * summed[0] + (20 - k) * summed[1]) / 20
+        t = LogLoss().best_temperature(races.judgments, scores)
+        name = metric if "(" in metric else f"{metric}(temperature={t!r})"
+        values[k] = ltr_harness.evaluate(races.labels, scores, [name], group_sizes=sizes).means[name]
+    best = min(values, key=lambda k: (round(values[k], 12), abs(k - 10)))
+    assert 0 < best < 20
+    assert round(20 * blend.learned["weights"]["0"]) == best
+    assert f"{metric} on validation data ({values[best]:.4f})" in blend.cautions[0].text
 
 
 def test_what_has_nothing_to_choose_by_is_refused(tmp_path: Path) -> None:

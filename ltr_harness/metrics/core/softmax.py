@@ -50,6 +50,11 @@ class ProbabilityMetric(BinaryMetric):
         return hasattr(self, "_fitted")
 
     @property
+    def takes_fitted(self) -> bool:
+        """Whether T comes from validation data where there is some, because none is given by name."""
+        return self.temperature is None
+
+    @property
     def t(self) -> float:
         """T as it is used."""
         known: float = getattr(self, "_fitted", 1.0)
