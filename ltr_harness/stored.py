@@ -28,6 +28,9 @@ looks.jsonl, report.json of `monitor`, and the windows of its history."""
 SCHEMA_VERSION: Final = 2
 """The one version of all forms. Whoever changes a key of any form raises it and adds a step to `_STEPS`."""
 
+DERIVED: Final = "derived_params"
+"""What `learned` of a record has parameters under that a library derived from the number of rounds or rows."""
+
 LARGEST: Final = 64 * 2**20
 """Bytes of a document; the record of a model of 100,000 features takes a fiftieth of it."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ltr_harness.cli import metric_names, options, rankings
-from ltr_harness.cli.stored_runs import on_scale_of, scored
+from ltr_harness.cli.stored_runs import learned_by_all, on_scale_of, scored, without_valid
 from ltr_harness.cli.streams import ScoreColumns
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
 from ltr_harness.comparison.comparing import compare
@@ -24,7 +24,6 @@ from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import other_name
-from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.places import here
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import RECORD
@@ -222,7 +221,7 @@ class ComparedInputs:
         self.cautions += [*loaded.cautions, *cautions, *named]
         self.metrics = [str(metric) for metric in scaled]
         if self.runs:
-            self.cautions += _without_valid(scaled, "files, 1 or the one from validation data for runs")
+            self.cautions += without_valid(scaled, "files, 1 or the one from validation data for runs")
         if wide is not None:
             if beside := [path for path in self._paths if path not in files]:
                 found = "stored runs and tables have no values by cheap labels"
@@ -258,8 +257,8 @@ class ComparedInputs:
         lacking = [one for one in wanted if any(_stored(run, one) is None for run in complete)]
         if not lacking:
             return dict(by_folder)
-        # one temperature for all runs: one from validation data beside one of 1 would tell equal models apart
-        anew = [one for one in lacking if isinstance(one, ProbabilityMetric) and one.temperature is None]
+        records = [run.record for run in complete]
+        anew = [one for one in lacking if not learned_by_all(records, one)]
         added: dict[str, None] = {}
         evaluated = {run: run for run in self.runs}
         for run in complete:
@@ -271,7 +270,7 @@ class ComparedInputs:
             summaries = {name: record.metrics[name] for name in stored}
             if computed := [metric for metric, name in names.items() if name is None]:
                 ranking = scored(run)
-                evaluation = ranking.evaluate(on_scale_of(record, computed, ranking.judgments))
+                evaluation = ranking.evaluate(on_scale_of(record, computed, ranking.judgments, records))
                 at = {str(query): i for i, query in enumerate(evaluation.query_ids.tolist())}
                 order = [at[str(query)] for query in frame["query_id"].tolist()]
                 for name in evaluation.metrics:
@@ -285,7 +284,7 @@ class ComparedInputs:
             evaluated[run] = _Rescored(run.path, of_metrics, computed=facts.assign(**columns))
         text = "not among the metrics of the runs; computed now from their stored scores"
         self.cautions.append(Caution("computed-now", "note", text, place=", ".join(added)))
-        self.cautions += _without_valid([metric for metric in wanted if str(metric) in added], "all runs")
+        self.cautions += without_valid(anew, "all runs")
         return {path: [evaluated[run] for run in runs] for path, runs in by_folder.items()}
 
 
@@ -296,10 +295,3 @@ def _is_ranking(path: Path) -> bool:
 
 def _stored(run: Run, metric: Metric) -> str | None:
     return name_among(list(run.record.metrics), metric)
-
-
-def _without_valid(metrics: Sequence[Metric], whose: str) -> list[Caution]:
-    """The caution on metrics of probabilities, for which files and stored scores have no temperature."""
-    named = [str(one) for one in metrics if isinstance(one, ProbabilityMetric) and one.temperature is None]
-    text = f"temperature 1 for {whose}"
-    return [Caution("temperature", "note", text, place=", ".join(named))] if named else []

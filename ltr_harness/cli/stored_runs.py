@@ -9,9 +9,10 @@ import numpy as np
 from ltr_harness.cli import data_source
 from ltr_harness.cli.rankings import Scored
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import MetricError, UsageError
+from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.record import Record
@@ -57,7 +58,39 @@ def grade_scale(record: Record) -> float | None:
     return None
 
 
-def on_scale_of(record: Record, metrics: Sequence[Metric | str], judgments: Judgments) -> list[Metric]:
-    """The metrics, or the primary one, with a highest grade where they ask for one: the run's, or the largest label."""
+def on_scale_of(
+    record: Record, metrics: Sequence[Metric | str], judgments: Judgments, beside: Sequence[Record] = ()
+) -> list[Metric]:
+    """The metrics, or the primary one, as the run is measured by them: with its highest grade, and what it learned.
+
+    Without a highest grade of the run's, the largest label takes its place; what runs `beside` it did not learn is left
+    out.
+    """
     scale = grade_scale(record) or max(float(judgments.pool.labels.max()), 1.0)
-    return [parse_metric(metric).with_max_grade(scale) for metric in metrics or [record.primary]]
+    scaled = [parse_metric(metric).with_max_grade(scale) for metric in metrics or [record.primary]]
+    return [record.measuring([one])[0] if learned_by_all(beside, one) else one for one in scaled]
+
+
+def learned_by_all(records: Sequence[Record], metric: Metric) -> bool:
+    """Whether all runs learned what the metric takes from a model.
+
+    T from validation data beside one of 1 would tell equal models apart.
+    """
+    measured = (own for record in records for own in record.measuring([metric]))
+    return all(own.is_fitted for own in measured if isinstance(own, ProbabilityMetric) and own.takes_fitted)
+
+
+def without_valid(metrics: Sequence[Metric], whose: str) -> list[Caution]:
+    """The caution on metrics of probabilities whose temperature not all have from validation data."""
+    names = [str(one) for one in metrics if isinstance(one, ProbabilityMetric) and one.takes_fitted]
+    text = f"temperature 1 for {whose}"
+    return [Caution("temperature", "note", text, place=", ".join(names))] if names else []
+
+
+def learned_notes(metrics: Sequence[Metric]) -> list[Caution]:
+    """What a run learned for the metrics that it is measured by."""
+    return [
+        Caution("temperature", "note", f"T = {one.t:.6g}, from validation data", place=str(one))
+        for one in metrics
+        if isinstance(one, ProbabilityMetric) and one.is_fitted
+    ]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ltr_harness.cli.data_source import read_files
 from ltr_harness.cli.output import print_table, say, say_caution, say_cautions, say_json
-from ltr_harness.cli.stored_runs import loaded, on_scale_of
+from ltr_harness.cli.stored_runs import learned_by_all, loaded, on_scale_of, without_valid
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.pairs import Paired
 from ltr_harness.dataset import RankingDataset
@@ -104,14 +104,18 @@ def say_best(
     if not metrics and len(primaries) > 1:
         found = f"the runs have different primary metrics ({', '.join(primaries)})"
         raise UsageError(f"{found}; name one with -m")
-    (metric,) = on_scale_of(entries[0].run.record, metrics[:1], entries[0].split.judgments)
+    records = [one.run.record for one in entries]
+    (metric,) = on_scale_of(records[0], metrics[:1], entries[0].split.judgments, records)
+    measured = _measured(entries, metric)
+    if not learned_by_all(records, metric):
+        say_cautions(without_valid([metric], "all runs"))
     candidates: list[Candidate] = []
     for at, (_, model, split) in enumerate(entries):
         if isinstance(model, TreeModel) and model.best_round:
-            cuts = quality_by_trees(model, split, [metric])
+            cuts = quality_by_trees(model, split, [measured[at]])
             candidates += [Candidate(at, cut.rounds, cut.means[0]) for cut in cuts]
         else:
-            mean = bind([metric], split.judgments).means(model.score(split.features))[0]
+            mean = bind([measured[at]], split.judgments).means(model.score(split.features))[0]
             candidates.append(Candidate(at, None, float(mean)))
     ordered = insight.best_first(candidates, metric.higher_is_better)
     if not ordered:
@@ -180,15 +184,24 @@ def _name(run: Run) -> str:
     return f"{record.model}{fold}, seed {record.seed}"
 
 
+def _measured(entries: Sequence[_Entry], metric: Metric) -> list[Metric]:
+    """The metric as each run is measured by it: with what it learned, where all have learned that."""
+    records = [one.run.record for one in entries]
+    if not learned_by_all(records, metric):
+        return [metric] * len(entries)
+    return [own for record in records for own in record.measuring([metric])]
+
+
 def _paired(entries: Sequence[_Entry], metric: Metric, chosen: Candidate, best: Candidate) -> Paired | None:
     """The chosen against the best on the same queries; None where it is the best."""
     if chosen == best:
         return None
     both: dict[str, Evaluation] = {}
+    measured = _measured(entries, metric)
     for name, one in {"within": chosen, "best": best}.items():
         _, model, split = entries[one.run]
         scores = first_rounds(model, one.rounds)(split.features)
-        both[name] = evaluate_bound(bind([metric], split.judgments), scores)
+        both[name] = evaluate_bound(bind([measured[one.run]], split.judgments), scores)
     return compare(both, metrics=[metric], baseline="best").paired("within")
 
 

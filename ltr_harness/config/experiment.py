@@ -276,6 +276,13 @@ class StoppingConfig(Section):
     """Always validation data; test data is refused."""
 
 
+class CarriedConfig(Section):
+    """What models of the same kind learned on validation data, for one that has none."""
+
+    temperature: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    """T of each metric of probabilities that is reported, such as {log_loss: 1.2}."""
+
+
 class ModelOptions(Section):
     """What stands under a model beside the ranker's own options."""
 
@@ -283,6 +290,8 @@ class ModelOptions(Section):
     """Train exactly this many rounds; only without `stopping`."""
     point: SweepPoint | None = None
     """Which point of a sweep this is; filled in where `sweep` is spelt out."""
+    carried: CarriedConfig | None = None
+    """Taken over without validation data; `--final` fills it in from the records of the compared models."""
 
 
 class ModelConfig(ModelOptions):
@@ -296,6 +305,11 @@ class ModelConfig(ModelOptions):
         """What it is trained for; None where the ranker has nothing of the kind."""
         objective = getattr(self.ranker, "objective", None)
         return None if objective is None else str(objective)
+
+    @property
+    def temperatures(self) -> dict[str, float]:
+        """T by metric, for a model without validation data."""
+        return {} if self.carried is None else self.carried.temperature
 
     def with_max_grade(self, max_grade: float | None) -> Self:
         """The same, what it optimises having the scale's highest grade if it asks for one."""
@@ -396,4 +410,4 @@ def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
     except ValidationError as error:
         details = error.errors(include_url=False)
         raise RankerError([Problem(".".join(map(str, one["loc"])), one["msg"]) for one in details]) from None
-    return ModelConfig(ranker_name=config.ranker_name, ranker=ranker, rounds=rounds)
+    return ModelConfig(ranker_name=config.ranker_name, ranker=ranker, rounds=rounds, carried=config.carried)

@@ -228,6 +228,8 @@ class _Loading:
             searched = rules.with_built_in(searched, models)
             wanted_of = {"stopping": has_stopping, "check_rankers": self.check_rankers}
             self.check(rules.tune_rules(searched, models, known, splits, **wanted_of))
+        if metrics is not None:
+            self.check(rules.carried_rules(models, metrics.metrics))
         if data is not None and metrics is not None:
             wanted: dict[KeyPath, Any] = {("metrics", "report"): metrics.metrics}
             if stopping is not None:

@@ -13,6 +13,7 @@ from ltr_harness.config.search import BUILT_IN, Range, Space, TuneConfig
 from ltr_harness.config.tree import KeyPath, Node
 from ltr_harness.errors import RankerError
 from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.time_folds import MOST_FOLDS
 from ltr_harness.wording import count_of
@@ -177,6 +178,16 @@ def part_rules(
             weights = ", ".join(f"{part}: 1" for part in model.ranker.parts())
             cure = f"add validation data, such as valid: {{holdout: 0.2, seed: 1}}, or weights: {{{weights}}}"
             yield Violation(("models", name), found, cure=cure)
+
+
+def carried_rules(models: Mapping[str, ModelConfig], metrics: Iterable[Metric]) -> Iterator[Violation]:
+    """What a model takes over is for metrics that are reported and take it."""
+    taking = [str(one) for one in metrics if isinstance(one, ProbabilityMetric) and one.takes_fitted]
+    for name, model in models.items():
+        for metric in [one for one in model.temperatures if one not in taking]:
+            where = ("models", name, "carried", "temperature", metric)
+            found = f"models.{name}.carried.temperature: no reported metric {metric!r} has a fitted T"
+            yield Violation(where, found, cure=did_you_mean(metric, taking) if taking else "leave it out")
 
 
 def estimate_rules(

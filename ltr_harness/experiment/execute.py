@@ -19,13 +19,13 @@ from ltr_harness.experiment.folds import Fold, reading_of
 from ltr_harness.experiment.job import Job, Task, ranker_definition
 from ltr_harness.files import unfinished
 from ltr_harness.metrics import Metric, bind
-from ltr_harness.metrics.core.softmax import ProbabilityMetric
+from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric, with_learned
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Part, Training, Workers
 from ltr_harness.runs.folder import LOG, finish, replace_files
 from ltr_harness.runs.identity import environment, installed_requirements
 from ltr_harness.runs.insight import of_training
-from ltr_harness.runs.record import TEMPERATURE, Latency, MetricSummary, OwnMetric, PartRecord, Record, Trial
+from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, PartRecord, Record, Trial
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, MISSED, PER_QUERY, TEST_SCORES, Run, load_run
 from ltr_harness.splits import folds
 from ltr_harness.time_folds import DAY
@@ -133,7 +133,8 @@ def execute(
             fitted = config.ranker.fit(training)
             _refuse_other_cautions(fitted)
             seconds = {"fit": time.perf_counter() - started}
-            evaluated = _evaluated(fitted, job, fold, seconds) if "test" in fold.splits else None
+            learned = with_temperatures(fitted.learned, fitted, job.metrics, fold.valid, config.temperatures)
+            evaluated = _evaluated(fitted, learned, job, fold, seconds) if "test" in fold.splits else None
         except Exception as problem:
             # one model's failure, whatever it is, must not cost the others; the log keeps what a developer needs
             text = message_of(problem)
@@ -146,7 +147,7 @@ def execute(
             if evaluated is not None:
                 _write_evaluation(folder, fold.test, *evaluated, str(job.primary))
             evaluation = evaluated and evaluated[1]
-            record |= _written(fitted, evaluation, seconds, folder, task, job, fold)
+            record |= _written(fitted, learned, evaluation, seconds, folder, task, job, fold)
         finish(folder, task.folder, Record(**record))
     return load_run(task.folder)
 
@@ -220,10 +221,10 @@ def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
 
 
 def _evaluated(
-    fitted: FittedModel, job: Job, fold: Fold, seconds: dict[str, float], known: Mapping[str, float] = {}
+    fitted: FittedModel, learned: Mapping[str, Any], job: Job, fold: Fold, seconds: dict[str, float]
 ) -> tuple[NDArray[np.float64], Evaluation]:
     """The test rows' scores (n_rows,) and what they are worth; `seconds` gets what both took."""
-    metrics = tempered(job.metrics, fitted, fold.valid, known)
+    metrics = with_learned(job.metrics, learned)
     started = time.perf_counter()
     scores = fitted.score_split(fold.test)
     scored = time.perf_counter()
@@ -232,25 +233,29 @@ def _evaluated(
     return scores, evaluation
 
 
-def tempered(
-    metrics: Sequence[Metric], fitted: FittedModel, valid: RankingDataset | None, known: Mapping[str, float]
-) -> list[Metric]:
-    """The metrics, those of probabilities with the temperature that is known, or else fits the validation data best."""
-    made = list(metrics)
-    scores: NDArray[np.float64] | None = None
-    for place, one in enumerate(metrics):
-        if not isinstance(one, ProbabilityMetric) or one.temperature is not None:
-            continue
-        if str(one) in known:
-            made[place] = one.fitted(known[str(one)])
-        elif valid is not None:
-            scores = fitted.score_split(valid) if scores is None else scores
-            made[place] = one.fitted(one.best_temperature(valid.judgments, scores))
-    return made
+def with_temperatures(
+    learned: Mapping[str, Any],
+    fitted: FittedModel,
+    metrics: Sequence[Metric],
+    valid: RankingDataset | None,
+    given: Mapping[str, float] = {},
+) -> dict[str, Any]:
+    """What a model learned, with T for each metric of probabilities: its own, or the best on validation data.
+
+    Without validation data, those `given` take the place of fitted ones.
+    """
+    known = {**learned.get(TEMPERATURE, {}), **(given if valid is None else {})}
+    wanted = [one for one in metrics if isinstance(one, ProbabilityMetric) and one.takes_fitted]
+    lacking = [one for one in wanted if str(one) not in known]
+    if lacking and valid is not None:
+        scores = fitted.score_split(valid)
+        known |= {str(one): one.best_temperature(valid.judgments, scores) for one in lacking}
+    return {**learned, TEMPERATURE: known} if known else dict(learned)
 
 
 def _written(
     fitted: FittedModel,
+    learned: Mapping[str, Any],
     evaluation: Evaluation | None,
     seconds: dict[str, float],
     folder: Path,
@@ -296,7 +301,7 @@ def _written(
             *fitted.cautions,
         ],
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
-        **_results(fitted, fitted.learned, evaluation, seconds, folder, task, job, fold),
+        **_results(fitted, learned, evaluation, seconds, folder, task, job, fold),
     }
 
 
@@ -312,8 +317,6 @@ def _results(
 ) -> dict[str, Any]:
     """What a record says of a stored model's evaluation, and of the time that it took."""
     results = {} if evaluation is None else {name: evaluation[name] for name in evaluation.metrics}
-    probabilities = [one.metric for one in results.values() if isinstance(one.metric, ProbabilityMetric)]
-    temperatures = {str(one): one.t for one in probabilities if one.is_fitted}
     latency: list[Latency] = []
     # one seed's stands for all, whose models are about as large
     if evaluation is not None and task.seed == job.experiment.seeds[0] and isinstance(fitted, TreeModel):
@@ -321,7 +324,7 @@ def _results(
         latency = of_training(fitted, alone, fold.test, value.metric, value.mean, seconds["fit"])
     return {
         "metrics": {name: MetricSummary.of(values) for name, values in results.items()},
-        "learned": {**learned, **({TEMPERATURE: temperatures} if temperatures else {})},
+        "learned": learned,
         "seconds": seconds,
         "latency": latency,
     }
@@ -329,15 +332,19 @@ def _results(
 
 def _score_again(task: Task, job: Job, fold: Fold) -> Run:
     """New metrics, or new test data, for a model that is trained already."""
-    run = load_run(task.folder)
-    fitted = run.load_model_as(type(job.config_of(task).ranker))
+    run, config = load_run(task.folder), job.config_of(task)
+    fitted = run.load_model_as(type(config.ranker))
     seconds = dict(run.record.seconds)
-    known = run.record.learned.get(TEMPERATURE, {})
-    scores, evaluation = _evaluated(fitted, job, fold, seconds, known)
+    learned = with_temperatures(run.record.learned, fitted, job.metrics, fold.valid, config.temperatures)
+    if "test" not in fold.splits:
+        facts = {"evaluation_identity": task.evaluation_identity, "learned": learned}
+        replace_files(task.folder, lambda folder: None, run.record.model_copy(update=facts))
+        return load_run(task.folder)
+    scores, evaluation = _evaluated(fitted, learned, job, fold, seconds)
     record = run.record.model_copy(
         update={
             **_evaluation_facts(task, job, fold),
-            **_results(fitted, run.record.learned, evaluation, seconds, task.folder, task, job, fold),
+            **_results(fitted, learned, evaluation, seconds, task.folder, task, job, fold),
             "cautions": [*job.cautions.get(fold.name, ()), *run.record.training_cautions],
             "files": {name: digest for name, digest in run.record.files.items() if name != MISSED},
         }

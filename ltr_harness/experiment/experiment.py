@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, median_low
+from statistics import median_low
 from typing import Any, Literal
 
 from ltr_harness.boosting.stopping import StoppingRule
@@ -28,12 +28,16 @@ from ltr_harness.experiment.progress import Progress, TerminalProgress
 from ltr_harness.experiment.search import require_optuna, tune
 from ltr_harness.experiment.workers import run_in_workers
 from ltr_harness.files import sweep_unfinished, write_stored
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric
 from ltr_harness.rankers.boosted import DataParallelRanker
+from ltr_harness.rankers.ranker import medians
 from ltr_harness.readers.judgments import judgment_files
 from ltr_harness.report.data import ReportData, experiment_data
 from ltr_harness.report.writing import warm_up, write_report
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import encoded
+from ltr_harness.runs.record import Record
 from ltr_harness.runs.run import write_plan
 
 
@@ -305,8 +309,8 @@ def check_final(experiment: Experiment, model: str) -> None:
 def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) -> dict[str, Any]:
     """An experiment of the one model, which stops nowhere: it takes the median of the rounds that stopping found.
 
-    A blend comes with its parts and the mean weights. Test queries of a split stay unseen; with `folds`,
-    `train_on_all` trains it.
+    So it does with parameters that a library derived, and with temperatures. A blend comes with its parts and the mean
+    weights. Test queries of a split stay unseen; with `folds`, `train_on_all` trains it.
     """
     check_final(experiment, model)
     plain, models = as_mapping(experiment), {}
@@ -321,10 +325,12 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
                 "expected a model with its options written out"
             )
         rounds = [record.best_round for record in own if record.best_round is not None]
-        models[name] = plain["models"][name] | ({"rounds": int(median_low(rounds))} if rounds else {})
-        if experiment.models[name].ranker.needs_valid:
-            weights = [record.learned["weights"] for record in own]
-            models[name]["weights"] = {part: fmean(one[part] for one in weights) for part in parts}
+        carried = experiment.models[name].ranker.carried(record.learned for record in own)
+        models[name] = plain["models"][name] | carried
+        if rounds:
+            models[name]["rounds"] = int(median_low(rounds))
+        if temperatures := _temperatures(experiment.metrics.metrics, own):
+            models[name]["carried"] = {TEMPERATURE: temperatures}
     for split in plain["data"].get("splits", {}).values():
         valid = split.pop("valid", None)
         if isinstance(valid, list):  # a share of the training queries is among them anyway
@@ -339,6 +345,14 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
         "models": models,
         "compare": plain["compare"] | {"baseline": model},
     }
+
+
+def _temperatures(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, float]:
+    """The median T of each of the metrics that takes one, where all records have it."""
+    names = [str(one) for one in metrics if isinstance(one, ProbabilityMetric) and one.takes_fitted]
+    if not names:
+        return {}
+    return medians({name: t for name, t in one.temperatures.items() if name in names} for one in records)
 
 
 def train_on_all(config: Mapping[str, Any], runs: Path) -> ExperimentResult:

@@ -312,12 +312,17 @@ def _task(
         facts["decisive"] = metric_definition(job.decision_metric)  # the key of all stored identities
     identity = identity_of(job, config, fold, seed if matters else None, **facts)
     evaluation = identity
+    # T of its metrics, where no validation data decides it
+    taken = config.temperatures if "valid" not in fold.facts else {}
+    temperatures = [f"{name} at {t!r}" for name, t in taken.items()]
+    if "test" not in fold.facts and temperatures:
+        evaluation = identities.evaluation_identity(identity, temperatures, "")
     if "test" in fold.facts:
         test = fold.facts["test"].fingerprint
         if fold.test.file_rows is not None:  # scores in a file may be in the order of the data's file
             test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"
         metrics = [metric_definition(metric) for metric in job.metrics]
-        evaluation = identities.evaluation_identity(identity, metrics, test)
+        evaluation = identities.evaluation_identity(identity, [*metrics, *temperatures], test)
     folder = job.folder / folder_name(model, fold.name, seed, identity)
     state = "train" if job.force else _state(folder, identity, evaluation, tuning)
     folders = {name: part.folder for name, part in parts.items()}

@@ -15,10 +15,11 @@ from ltr_harness.config import load_data, stored_tree
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
-from ltr_harness.experiment.execute import tempered
+from ltr_harness.experiment.execute import with_temperatures
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.files import file_digest, temporary_folder
 from ltr_harness.metrics import Metric, bind, parse_metric
+from ltr_harness.metrics.core.softmax import with_learned
 from ltr_harness.own_files import admitted, is_own_file, own_file_digest, trusting
 from ltr_harness.rankers import Ranker, Training, catalog
 from ltr_harness.rankers.ranker import Part, Workers
@@ -96,8 +97,8 @@ def reproduce(
             changed += also
         model = {file.name: file_digest(file)}
     scores = fitted.score_split(fold.test)
-    as_before = tempered(metrics, fitted, fold.valid, {})
-    evaluation = evaluate_bound(bind(as_before, fold.test.judgments), scores)
+    learned = with_temperatures(fitted.learned, fitted, metrics, fold.valid, record.temperatures)
+    evaluation = evaluate_bound(bind(with_learned(metrics, learned), fold.test.judgments), scores)
     before = run.score_columns("score")["score"]
     same_rows = before.size == scores.size
     # equal infinities are no difference; a score that was and one that was not a number would be

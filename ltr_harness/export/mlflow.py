@@ -334,6 +334,8 @@ def parameters(record: Record) -> dict[str, str]:
         **{f"stopping.{key}": value for key, value in (record.stopping or ())},
         **{f"data.{split}": facts.fingerprint for split, facts in record.data.items()},
         **{f"params.{key}": value for key, value in record.params.items()},
+        **{f"derived.{key}": value for key, value in record.derived_params.items()},
+        **{f"temperature.{key}": value for key, value in record.temperatures.items()},
     }
     said = {key: value if isinstance(value, str) else json.dumps(value) for key, value in facts.items()}
     rest = "… (complete in record.json)"

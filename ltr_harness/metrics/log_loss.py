@@ -17,7 +17,8 @@ class LogLoss(ProbabilityMetric):
     2.2e-16 counts as that, so no query counts more than 36.04. Queries without a winner are undefined.
 
     Each trained model has a T of its own, which has the least log loss on validation data; it is in the run's record
-    (`learned`). Without validation data, in `evaluate`, from stored scores and in what stops training T is 1.
+    (`learned`), and every command measures the run with it. T is 1 without validation data, in `evaluate`, for files of
+    scores, and in what stops training or judges trials of a search.
 
     Attributes:
         temperature: T, instead of one from validation data.

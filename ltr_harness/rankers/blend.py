@@ -3,11 +3,12 @@
 import math
 import shutil
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal, Self
 from zipfile import ZipFile, ZipInfo
 
@@ -140,6 +141,12 @@ class BlendRanker(StoredRanker):
     @property
     def needs_valid(self) -> bool:
         return self.weights is None
+
+    def carried(self, learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        if not self.needs_valid:
+            return {}
+        chosen = [one["weights"] for one in learned]
+        return {"weights": {part: fmean(weights[part] for weights in chosen) for part in self.of}}
 
     def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         weights, problems = self.weights, []

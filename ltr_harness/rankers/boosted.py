@@ -1,7 +1,7 @@
 """What all gradient boosted rankers share: how features and queries are chosen."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,14 @@ from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.adapters import Trained, TreeModel, fixed_threads, training_cautions
 from ltr_harness.rankers.cluster import Parts, cut, train_across
 from ltr_harness.rankers.presets import PRESETS, SPACES
-from ltr_harness.rankers.ranker import VALID, StoredRanker, Training, TrainingFacts, failures_of
+from ltr_harness.rankers.ranker import (
+    VALID,
+    StoredRanker,
+    Training,
+    TrainingFacts,
+    failures_of,
+    with_derived,
+)
 from ltr_harness.wording import count_of, plural
 
 Name = int | str
@@ -102,6 +109,9 @@ class BoostedRanker(StoredRanker):
         """The parameters handed to the library, as the record keeps them: with the metric that is optimised."""
         ours = {"relevant": self.relevant is not None, "objective": not isinstance(self.objective, str)}
         return {**handed, **self.model_dump(mode="json", include={name for name in ours if ours[name]})}
+
+    def carried(self, learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        return with_derived(self.params, learned)
 
     def described(self, model: Model, training: Training, handed: dict[str, Any], trained: Trained) -> Model:
         """The model with all that its record keeps."""

@@ -16,7 +16,7 @@ from ltr_harness.boosting.catboost import grades_of, stages
 from ltr_harness.boosting.stopping import Stopper
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem, optional_module
+from ltr_harness.errors import Caution, DataError, Problem, optional_module
 from ltr_harness.files import temporary_folder
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.core.expected_grade import expected_grade
@@ -24,6 +24,8 @@ from ltr_harness.rankers import adapters
 from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.boosted import BoostedRanker
 from ltr_harness.rankers.ranker import Training, TrainingFacts, failures_of, model_file
+from ltr_harness.stored import DERIVED
+from ltr_harness.wording import count_of
 
 _THREADS = re.compile(r'"thread_count":\d+')
 
@@ -174,6 +176,19 @@ _ALIASES = {
 }
 
 
+_RATE_BY_LENGTH = ("RMSE", "Logloss", "MultiClass")
+"""Losses whose learning rate follows from the numbers of rounds and rows; of all others it is 0.03."""
+_SET_THE_RATE = {"learning_rate", "l2_leaf_reg", "leaf_estimation_iterations", "leaf_estimation_method"}
+"""With any of these it is 0.03, or the one that is given."""
+_STEPS_BY_LENGTH = {
+    *("Logloss", "CrossEntropy", "Poisson", "Expectile", "PairLogit", "PairLogitPairwise", "QuerySoftMax"),
+}
+"""Losses whose leaves take one step instead of many, where there are less than 200 rounds and features are few."""
+_FEW_FEATURES = 20
+_OF_FEW_ROWS: Mapping[str, Any] = {"subsample": 1, "boosting_type": "Ordered"}
+"""What less than 100 rows, and on a GPU less than 50,000, are trained with; more have other defaults."""
+
+
 class CatBoostRanker(BoostedRanker):
     """CatBoost's YetiRank, LambdaMart, StochasticRank and others by its own names; needs the extra `catboost`.
 
@@ -283,8 +298,27 @@ class CatBoostRanker(BoostedRanker):
             if best < n_rounds:
                 booster.shrink(ntree_end=best)
         model = CatBoostModel(booster=booster, threads=training.threads, best_round=best)
-        trained = adapters.Trained(booster, history, n_rounds=n_rounds)
+        derived = self._derived(handed, booster.get_all_params(), training.train.n_features)
+        trained = adapters.Trained(
+            booster,
+            history,
+            n_rounds=n_rounds,
+            learned={DERIVED: derived} if derived else {},
+            cautions=_derived_cautions(derived, n_rounds, training.train.n_rows),
+        )
         return self.described(model, training, handed, trained)
+
+    def _derived(
+        self, handed: Mapping[str, Any], chosen: Mapping[str, Any], n_features: int
+    ) -> dict[str, Any]:
+        """Return what CatBoost chose by the number of rounds and rows, and would choose otherwise for others."""
+        given, derived = {self.canonical_name(name) for name in handed}, {}
+        if self.loss in _RATE_BY_LENGTH and given.isdisjoint(_SET_THE_RATE):
+            derived["learning_rate"] = float(str(np.float32(chosen["learning_rate"])))
+        if self.loss in _STEPS_BY_LENGTH and n_features < _FEW_FEATURES:
+            derived["leaf_estimation_iterations"] = chosen["leaf_estimation_iterations"]
+        of_few_rows = {name: value for name, value in _OF_FEW_ROWS.items() if chosen.get(name) == value}
+        return {name: value for name, value in {**derived, **of_few_rows}.items() if name not in given}
 
     def _pool(self, split: RankingDataset, coded: Sequence[int]) -> Any:
         of_queries, sizes = split.weights_of_queries(), split.groups.sizes
@@ -313,6 +347,14 @@ class CatBoostRanker(BoostedRanker):
             "allow_writing_files": False,
             "logging_level": "Silent",
         }
+
+
+def _derived_cautions(derived: Mapping[str, Any], rounds: int, n_rows: int) -> list[Caution]:
+    if not derived:
+        return []
+    chosen = " and ".join(f"{name} {value}" for name, value in derived.items())
+    text = f"CatBoost derived {chosen} from {count_of(rounds, 'round')} and {count_of(n_rows, 'row')}"
+    return [Caution("derived-parameters", "note", text, "`params` of the model fix them")]
 
 
 @cache

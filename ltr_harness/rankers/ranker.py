@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from statistics import median_low
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from ltr_harness.errors import Caution, DataError, HarnessError, Problem, Ranker
 from ltr_harness.files import file_digest, stored_file
 from ltr_harness.groups import Judgments, number_matrix
 from ltr_harness.metrics import Metric
-from ltr_harness.stored import read_stored
+from ltr_harness.stored import DERIVED, read_stored
 
 VALID = "valid"
 """How histories call the split that training is watched on."""
@@ -218,6 +219,13 @@ class FittedModel(ABC):
         """
 
 
+def medians(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the median of each key that all have; of two in the middle the smaller, so that it is one of theirs."""
+    every = list(values)
+    shared = [key for key in every[0] if all(key in one for one in every)]
+    return {key: median_low(one[key] for one in every) for key in shared}
+
+
 class Ranker(BaseModel, ABC):
     """A model's definition; its fields are its keys in the experiment file, besides `ranker:`."""
 
@@ -250,6 +258,14 @@ class Ranker(BaseModel, ABC):
     def threads_matter(self) -> bool:
         """Whether another number of threads can give another model; if so, they are part of its identity."""
         return False
+
+    def carried(self, learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """Options that a final model takes from what the compared ones learned; most take none.
+
+        Args:
+            learned: `FittedModel.learned` of each fold and seed.
+        """
+        return {}
 
     def parts(self) -> tuple[str, ...]:
         """Names of the experiment's models that it is made of: they are trained before, and reach it in `Training`."""
@@ -322,6 +338,12 @@ class Ranker(BaseModel, ABC):
     def require(self, training: Training) -> None:
         """Refuse to train what `check` finds fault with."""
         RankerError.refuse(self.check(TrainingFacts.of(training.train, training.stopping is not None)))
+
+
+def with_derived(params: Mapping[str, Any], learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the option `params` with what the library derived for the compared models; nothing where it did not."""
+    derived = medians(one.get(DERIVED, {}) for one in learned)
+    return {"params": {**derived, **params}} if derived else {}
 
 
 class StoredRanker(Ranker):

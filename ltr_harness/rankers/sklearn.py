@@ -4,7 +4,7 @@ import json
 import pickle
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from ltr_harness.errors import Caution, DataError, Problem, RankerError, all_of,
 from ltr_harness.own_files import distribution_of, imported_modules, is_own_file, require_trust
 from ltr_harness.rankers import ranker
 from ltr_harness.rankers.ranker import Training, TrainingFacts, failures_of
+from ltr_harness.stored import DERIVED
 from ltr_harness.wording import count_of, named
 
 
@@ -144,6 +145,9 @@ class SklearnRanker(ranker.StoredRanker):
         RankerError.refuse(problems)
         return made
 
+    def carried(self, learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        return ranker.with_derived(self.params, learned)
+
     def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         try:
             made = self._made()
@@ -204,6 +208,7 @@ class SklearnRanker(ranker.StoredRanker):
         warned = dict.fromkeys(f"{one.category.__name__}: {_cured(str(one.message))}" for one in caught)
         cautions += [Caution("library-warning", "note", text) for text in warned]
         params = {"score": how, **made.get_params()}
+        derived = _derived(made)
         return SklearnModel(
             estimator=made,
             names=self._names,
@@ -211,6 +216,7 @@ class SklearnRanker(ranker.StoredRanker):
             n_features=train.n_features,
             params=json.loads(json.dumps({"estimator": self.estimator, **params}, default=str)),
             cautions=tuple(cautions),
+            learned={DERIVED: derived} if derived else {},
         )
 
 
@@ -267,6 +273,15 @@ def _unset(estimator: Any, what: str, of_others: bool = False) -> list[str]:
         for name, value in step.get_params().items()
         if name.rpartition("__")[2] == what and value is None
     ]
+
+
+def _derived(estimator: Any) -> dict[str, Any]:
+    """Return what the number of rows decided: histogram boosting stops early where there are more than 10,000."""
+    return {
+        f"{begin}early_stopping": bool(step.do_early_stopping_)
+        for begin, step in _steps(estimator)
+        if hasattr(step, "do_early_stopping_") and step.early_stopping == "auto"
+    }
 
 
 def _is_classifier(estimator: Any) -> bool:

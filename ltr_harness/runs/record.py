@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
@@ -11,8 +11,9 @@ from ltr_harness.evaluation import MetricValues
 from ltr_harness.inspection.agreement import Agreement
 from ltr_harness.inspection.candidates import CandidateRecall
 from ltr_harness.inspection.lints import LINTS
+from ltr_harness.metrics.core.softmax import TEMPERATURE, M, with_learned
 from ltr_harness.own_files import is_own_file
-from ltr_harness.stored import Amount, Count, Form, Stored, SweepPoint, Versioned, read_stored
+from ltr_harness.stored import DERIVED, Amount, Count, Form, Stored, SweepPoint, Versioned, read_stored
 from ltr_harness.wording import count_of, none_if_undefined
 
 
@@ -31,16 +32,20 @@ Biases = (
 )
 
 
-TEMPERATURE: Final = "temperature"  # what `learned` has the temperatures under, by the metric's name
+Derived = dict[str, bool | int | float | str]
 
 
-def _with_biases(learned: dict[str, Any]) -> dict[str, Any]:
-    """What a model of the user's own learned may be anything; position biases are shown, temperatures used again."""
+def _checked_learned(learned: dict[str, Any]) -> dict[str, Any]:
+    """What a model of the user's own learned may be anything but for what is shown, or used again."""
     temperatures = learned.get(TEMPERATURE, {})
     if not isinstance(temperatures, dict) or not all(
         isinstance(one, float) and 0 < one < float("inf") for one in temperatures.values()
     ):
         raise ValueError(f"{TEMPERATURE} is not a number above 0 for each metric")
+    try:
+        TypeAdapter(Derived).validate_python(learned.get(DERIVED, {}), strict=True)
+    except ValidationError:
+        raise ValueError(f"{DERIVED} is not a number, a text or a yes for each parameter") from None
     try:
         TypeAdapter(Biases).validate_python(learned.get("position_bias", {}))
     except ValidationError:
@@ -207,13 +212,29 @@ class Record(Versioned):
     features: list[str] = Field(default_factory=list, max_length=1_000_000)  # the model's columns, in order
     categories: dict[str, list[str]] = Field(default_factory=dict)  # categorical feature -> text of each code
     n_leaves: Count | None = None  # of all trees together: what scoring a row can cost at most
-    # besides the model: biases of display positions
-    learned: Annotated[dict[str, Any], AfterValidator(_with_biases)] = Field(default_factory=dict)
+    # besides the model: biases of display positions, weights of a blend, temperatures, what the library derived
+    learned: Annotated[dict[str, Any], AfterValidator(_checked_learned)] = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)  # file in the run folder -> SHA-256
     seconds: dict[str, Amount]  # "fit", "score", "evaluate"
     latency: list[Latency] = Field(default_factory=list)  # of models of trees with the first of the seeds
     environment: dict[str, str]  # python, platform, processor, versions of what can move a number
     packages: dict[str, str]  # all that it stood on: distribution -> version
+
+    @property
+    def derived_params(self) -> dict[str, Any]:
+        """Parameters that the library derived from the number of rounds or rows."""
+        derived: dict[str, Any] = self.learned.get(DERIVED, {})
+        return derived
+
+    @property
+    def temperatures(self) -> dict[str, float]:
+        """T by metric of probabilities, from validation data."""
+        temperatures: dict[str, float] = self.learned.get(TEMPERATURE, {})
+        return temperatures
+
+    def measuring(self, metrics: Sequence[M]) -> list[M]:
+        """The metrics with what this model learned for them: every evaluation of a stored run goes through here."""
+        return with_learned(metrics, self.learned)
 
     @property
     def data_cautions(self) -> list[Caution]:

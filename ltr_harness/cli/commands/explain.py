@@ -60,7 +60,9 @@ def command(
         of_run = stored_runs.scored(run)
         # the scale of its grades is the one it was evaluated on
         grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)
-        loaded = rankings.Rankings((of_run,), of_run.judgments, run_folder, grade, ())
+        (parsed,) = run.record.measuring([parsed])
+        notes = tuple(stored_runs.learned_notes([parsed]))
+        loaded = rankings.Rankings((of_run,), of_run.judgments, run_folder, grade, notes)
     (scaled,), of_scale = loaded.with_max_grade([parsed])
     cautions = [*loaded.cautions, *of_scale, *metric_names.tools_named([metric])]
     most = 100 if rows is None else rows or None

@@ -119,6 +119,10 @@ def show_run(run: Path, as_json: bool) -> None:
         say(f"{one.severity}: {one}")
     for name, value in record.params.items():
         say(f"  {name} = {value}")
+    for name, value in record.derived_params.items():
+        say(f"  {name} = {value} (derived by the library)")
+    for name, value in record.temperatures.items():
+        say(f"  T of {name} = {value:.6g}")
     say(f"identity {record.identity}")
 
 

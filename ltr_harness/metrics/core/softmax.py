@@ -1,15 +1,21 @@
 """Probabilities inside a query: the softmax of scores / T against the winners, and the T that fits best."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Floats, Ints, Judgments, QueryGroups
-from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Prepared, Values
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
+
+M = TypeVar("M", bound=Metric)
+
+TEMPERATURE: Final = "temperature"
+"""What a model's `learned` has its temperatures under, by the metric's name."""
 
 LEAST = float(np.finfo(np.float64).eps)
 """Probability that smaller ones count as, as scikit-learn has it."""
@@ -111,6 +117,22 @@ class ProbabilityMetric(BinaryMetric):
             middle = math.sqrt(low_end * high_end)
             low_end, high_end = (middle, high_end) if slope(middle) <= 0 else (low_end, middle)
         return scale / math.sqrt(low_end * high_end)
+
+
+def with_learned(metrics: Sequence[M], learned: Mapping[str, Any]) -> list[M]:
+    """Return the metrics by which a model that learned this is measured: those of probabilities at its temperatures."""
+    return [_at(learned.get(TEMPERATURE, {}), metric) for metric in metrics]
+
+
+def _at(temperatures: Mapping[str, float], metric: M) -> M:
+    if not isinstance(metric, ProbabilityMetric) or not metric.takes_fitted:
+        return metric
+    # log loss decides every T, so metrics of the same winners share one, whichever of them was reported
+    winners = str(metric).partition("(")[2]
+    alike = {name: t for name, t in temperatures.items() if name.partition("(")[2] == winners}
+    if not alike:
+        return replace(metric)
+    return metric.fitted(alike.get(str(metric), next(iter(alike.values()))))
 
 
 def log_softmax(scores: Floats, groups: QueryGroups, t: float) -> Floats:

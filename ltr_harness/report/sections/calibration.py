@@ -11,7 +11,6 @@ from ltr_harness.metrics.core.softmax import ProbabilityMetric, log_softmax
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData, computed_once
-from ltr_harness.runs.record import TEMPERATURE
 
 N_BINS = 10
 
@@ -36,8 +35,7 @@ class Bin:
 @computed_once
 def calibration(data: ReportData) -> list[Bin]:
     """Each model's first seed; nothing where no metric of probabilities is reported."""
-    asked = (metric for metric in data.own_metrics.values() if isinstance(metric, ProbabilityMetric))
-    metric, rows = next(asked, None), data.rows
+    metric, rows = _reported(data), data.rows
     if metric is None or rows is None:
         return []
     judgments = rows.judgments
@@ -50,7 +48,7 @@ def calibration(data: ReportData) -> list[Bin]:
     found = []
     for model in data.models:
         runs = rows.runs[model][0]
-        fitted = [run.record.learned.get(TEMPERATURE, {}).get(str(metric), metric.t) for run in runs]
+        fitted = [own.t for run in runs for own in run.record.measuring([metric])]
         t = np.repeat(np.repeat(fitted, [len(run.per_query) for run in runs]), groups.sizes)
         p = np.exp(log_softmax(rows.scores(model) / t, groups, 1.0))
         inner = np.unique(np.quantile(p[use], np.linspace(0, 1, N_BINS + 1)[1:-1]))
@@ -60,6 +58,12 @@ def calibration(data: ReportData) -> list[Bin]:
             for at in np.unique(which[use]).tolist()
         ]
     return found
+
+
+def _reported(data: ReportData) -> ProbabilityMetric | None:
+    """The first metric of probabilities, whose T is shown."""
+    reported = (metric for metric in data.own_metrics.values() if isinstance(metric, ProbabilityMetric))
+    return next(reported, None)
 
 
 def binned(
@@ -92,16 +96,16 @@ def binned(
 
 
 def section(data: ReportData) -> list[Block]:
-    bins = calibration(data)
-    if not bins:
+    bins, metric = calibration(data), _reported(data)
+    if not bins or metric is None:
         return []
     names = list(dict.fromkeys(one.model for one in bins))
     said = []
     for name in names:
         own = [one for one in bins if one.model == name]
         off = f"{sum(one.off for one in own)} of {len(own)} predictions outside their interval"
-        fitted = [record.learned.get(TEMPERATURE, {}) for record in data.records_of(name)]
-        known = dict.fromkeys(f"{t:.4g}" for one in fitted for t in list(one.values())[:1])
+        of_runs = [record.measuring([metric])[0] for record in data.records_of(name)]
+        known = dict.fromkeys(f"{one.t:.4g}" for one in of_runs if one.is_fitted)
         said.append(f"{name}: {off}; T from validation data {', '.join(known) or 'none'}.")
     text = " ".join(said)
     rows = []
