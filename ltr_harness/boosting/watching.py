@@ -234,20 +234,23 @@ class Watching(StoppingCallback):
 
     def record(self, attempt: int, rounds: int, values: Mapping[str, Sequence[float]]) -> bool:
         """Add the values after so many steps, of which the model has `rounds`; True when training should stop."""
-        if rounds > self._rounds:
-            measured = [
-                Measured(rounds, name, metric, float(value))
-                for name, means in values.items()
-                for metric, value in zip(self._bindings[name].names, means, strict=True)
-            ]
+        measured = [
+            Measured(rounds, name, metric, float(value))
+            for name, means in values.items()
+            for metric, value in zip(self._bindings[name].names, means, strict=True)
+        ]
+        before = self.history[-len(measured) :] if rounds == self._rounds else []
+        # a step without a tree changes no model but LightGBM's DART, which then has other scores after as many rounds
+        if rounds > self._rounds or not _equal(measured, before):
+            del self.history[len(self.history) - len(before) :]
             self.history += measured
             self._rounds = rounds
             self._tell(measured)
         if self._stopper is None:
             return False
-        before = self._stopper.best_round
+        best_before = self._stopper.best_round
         stop = self._stopper.update(attempt, float(values[self._stop_on][0]))
-        if self._stopper.best_round != before:
+        if self._stopper.best_round != best_before:
             self._best_round = rounds
         return stop
 
@@ -258,6 +261,11 @@ class Watching(StoppingCallback):
 
     def _is_due(self, attempt: int, last: bool = False) -> bool:
         return last or attempt % self._every == 0
+
+
+def _equal(first: Sequence[Measured], second: Sequence[Measured]) -> bool:
+    """Whether two rounds were measured alike; a value that is undefined is like another."""
+    return np.array_equal([at.value for at in first], [at.value for at in second], equal_nan=True)
 
 
 def keywords_of(rule: StoppingRule | None) -> dict[str, Any]:

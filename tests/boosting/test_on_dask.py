@@ -26,7 +26,7 @@ METRICS = (NDCG(k=10), MRR(k=5), MAP(), LogLoss())
 # of each kind of link; the others in the slow sweep
 _LIGHTGBM = ["lambdarank", "binary"]
 _XGBOOST = ["rank:ndcg", "binary:logistic"]
-_OTHERS = ["reg:quantileerror", "multi:softprob"]  # with a parameter of their own
+_OTHERS = ["reg:quantileerror", "reg:expectileerror", "multi:softprob"]  # with a parameter of their own
 _SLOW_LIGHTGBM = [name for name in lightgbm_parameters.OBJECTIVES if name not in (*_LIGHTGBM, "multiclass")]
 _SLOW_XGBOOST = [name for name in xgboost_parameters.POINTWISE if name not in (*_XGBOOST, *_OTHERS)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import weakref
+from contextlib import nullcontext
 from inspect import signature
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import lightgbm
 import numpy as np
 import pytest
 import xgboost
+from packaging.version import Version
 
 from ltr_harness.boosting import lightgbm as in_lightgbm
 from ltr_harness.boosting import xgboost as in_xgboost
@@ -137,6 +139,14 @@ every_one = pytest.mark.parametrize(
 )
 
 
+UNDONE = ("regression_l1+sqrt", "dart")
+"""Of these the last steps find no split, and what LightGBM gives metrics is not what it stores."""
+
+
+def refused(expected: bool) -> Any:
+    return pytest.raises(UsageError, match="found no split") if expected else nullcontext()
+
+
 def watched(train: Any, valid: Any, objective: str, booster: str, free: bool) -> None:
     data, held_out = lightgbm_sets(train, valid, objective, free)
     watch = in_lightgbm.Watch(*METRICS, patience=None)
@@ -181,7 +191,8 @@ def test_every_objective_of_lightgbm_is_watched_by_the_stored_score(
     train: Any, valid: Any, objective: str, booster: str, free: bool
 ) -> None:
     watched(train, valid, objective, booster, free)
-    handed_over(train, valid, objective, booster, free)
+    with refused((objective, booster) == UNDONE and free):
+        handed_over(train, valid, objective, booster, free)
 
 
 def kept(train: Any, valid: Any, *callbacks: Any, **more: Any) -> tuple[Any, list[float]]:
@@ -236,6 +247,11 @@ def test_scores_are_of_the_model_that_dart_stores_after_a_step_without_a_tree(
         np.testing.assert_allclose(last, means(valid, lightgbm_scores(model, valid.X)), rtol=0, atol=1e-12)
     with pytest.raises(UsageError, match=r"DART found no split.*free_raw_data"):
         trained("feval", free=True)
+
+
+def test_a_curve_ends_with_the_model_that_dart_stores(train: Any, valid: Any) -> None:
+    """Its last step finds no split, so that the model changes and has no round more."""
+    watched(train, valid, *UNDONE, free=True)
 
 
 @pytest.fixture(scope="module")
@@ -374,7 +390,8 @@ def test_lightgbms_other_classes_are_watched_by_the_stored_score(
 @every_one
 def test_every_objective_of_lightgbms_ranker(train: Any, valid: Any, objective: str, booster: str) -> None:
     if objective != "multiclass":
-        in_classes(train, valid, objective, booster)
+        with refused((objective, booster) == UNDONE):
+            in_classes(train, valid, objective, booster)
 
 
 def in_cv(train: Any, objective: str, booster: str) -> None:
@@ -500,16 +517,20 @@ XGBOOST_BOOSTERS: dict[str, dict[str, Any]] = {
     "rf": {"num_parallel_tree": 4, "subsample": 0.7},
     "gblinear": {"booster": "gblinear"},
 }
-XGBOOST = [name for name in xgboost_parameters.OBJECTIVES if name != xgboost_parameters.XENDCG]
+XGBOOST = [
+    name
+    for name in xgboost_parameters.OBJECTIVES
+    if name != xgboost_parameters.XENDCG
+    and Version(xgboost.__version__) >= Version(xgboost_parameters._SINCE.get(name, "0"))
+]
 
 
 def xgboost_params(objective: str, booster: str = "gbtree") -> dict[str, Any]:
     grown = {"eta": 0.3, "max_depth": 4, "nthread": 1, "seed": 1, "disable_default_eval_metric": 1}
-    params = {**grown, "objective": objective, **XGBOOST_BOOSTERS[booster]}
+    own = xgboost_parameters.OBJECTIVES[objective]
+    params = {**grown, "objective": objective, **own, **XGBOOST_BOOSTERS[booster]}
     if booster == "gblinear":
         del params["max_depth"]
-    if objective == "reg:quantileerror":
-        params["quantile_alpha"] = 0.5
     return {**params, "num_class": 5} if objective.startswith("multi") else params
 
 
