@@ -54,7 +54,13 @@ class _Engine:
     def ask(self, request: Mapping[str, Any]) -> bytes:
         line = json.dumps(request).encode() + b"\n"
         with self._lock:
-            answer = self._answer(line) or self._answer(line)
+            if self._cannot_work:
+                raise EngineError(self._cannot_work)
+            try:
+                answer = self._answer(line) or self._answer(line)
+            except EngineError as problem:
+                self._cannot_work = str(problem)
+                raise
             if answer is None:
                 if not self._ready:
                     self._cannot_work = self._death
@@ -80,8 +86,6 @@ class _Engine:
         # a forked process must not talk into its parent's conversation
         if self._owner != os.getpid():
             self._owner, self._process = os.getpid(), None
-        if self._cannot_work:
-            raise EngineError(self._cannot_work)
         if self._process is None:
             self._ready = False
             try:
@@ -94,8 +98,8 @@ class _Engine:
                     start_new_session=True,  # Ctrl-C is for us; the engine ends when nobody can ask any more
                 )
             except OSError as problem:
-                self._cannot_work = f"the chart engine cannot be started: {problem.strerror or problem}"
-                raise EngineError(self._cannot_work) from None
+                found = f"the chart engine cannot be started: {problem.strerror or problem}"
+                raise EngineError(found) from None
             atexit.register(_end, self._process, self._owner)
         return self._process
 

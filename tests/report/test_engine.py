@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,29 @@ def test_a_lost_engine_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(EngineError, match="the chart engine cannot be started: No such file"):
         chart_engine._Engine().ask({"kind": "svg", "spec": SPEC})
+
+
+@pytest.mark.long
+def test_a_machine_that_was_full_while_it_trained_draws_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory or processes may be short while models train, and not when the charts are drawn."""
+    monkeypatch.setattr(chart_engine, "_ENGINE", chart_engine._Engine())
+    tries: list[str] = []
+    popen = subprocess.Popen
+
+    def full(*given: Any, **options: Any) -> Any:
+        tries.append("full")
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "Popen", full)
+    chart_engine.warm_up()
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    assert chart_engine.draw("svg", SPEC).startswith(b"<svg")
+    monkeypatch.setattr(chart_engine, "_ENGINE", chart_engine._Engine())
+    monkeypatch.setattr(subprocess, "Popen", full)
+    for _ in range(3):
+        with pytest.raises(EngineError, match="cannot be started: Resource temporarily unavailable"):
+            chart_engine.draw("svg", SPEC)
+    assert tries == ["full"] * 2  # in vain for each chart
 
 
 @pytest.mark.long
