@@ -85,14 +85,14 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
         return error.exit_code, error.problems
     if isinstance(error, click.ClickException):
         return error.exit_code, [Problem("", error.format_message())]
+    if _is_lack_of_memory(error):
+        cure = "fewer rows, columns or --workers need less"
+        return 1, [Problem("", "there is not enough memory", cure=cure)]
     if isinstance(error, OSError):
         full = error.errno == errno.ENOSPC
         cure = "free some space and run the same command again, what finished is kept" if full else ""
         code = 2 if error.errno == errno.ENAMETOOLONG else 1
         return code, [Problem(str(error.filename or ""), str(error.strerror or error), cure=cure)]
-    if isinstance(error, MemoryError) or str(error) == "can't start new thread":
-        cure = "fewer rows, columns or --workers need less"
-        return 1, [Problem("", "there is not enough memory", cure=cure)]
     own, found = own_line(error), f"{type(error).__name__}: {error}"
     if sys.flags.optimize > 1 and not own:
         return 2, [Problem("", found, cure=WITHOUT_DOCSTRINGS)]
@@ -103,6 +103,20 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
         file.writelines(map(without_secrets, traceback.format_exception(error)))
     cure = f"{whose}; details: {file.name}"
     return 1, [Problem(own, found if own else f"internal error: {found}", cure=cure)]
+
+
+_NO_ROOM = re.compile(
+    "can't start new thread|failed to map segment from shared object|Cannot allocate memory"
+)
+"""What Python, the loader of libraries and the system say, which others wrap in errors of their own."""
+
+
+def _is_lack_of_memory(error: BaseException | None) -> bool:
+    if error is None:
+        return False
+    if isinstance(error, MemoryError) or _NO_ROOM.search(str(error)):
+        return True
+    return _is_lack_of_memory(error.__cause__ or error.__context__)
 
 
 def came_from_ctrl_c(error: BaseException | None) -> bool:

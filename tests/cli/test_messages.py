@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -198,10 +199,27 @@ def test_ctrl_c_that_a_library_wrapped_is_still_ctrl_c(capsys: pytest.CaptureFix
     assert capsys.readouterr().err.startswith("interrupted; finished runs are kept")
 
 
-def test_too_little_memory_is_no_defect(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("inner", "outer"),
+    [
+        (None, MemoryError()),
+        (None, RuntimeError("can't start new thread")),
+        (None, OSError(errno.ENOMEM, "Cannot allocate memory")),
+        (
+            OSError("libllvmlite.so: failed to map segment from shared object"),
+            OSError("Could not find/load it"),
+        ),
+        (OSError("libarrow.so: failed to map segment from shared object"), ImportError("no lib")),
+    ],
+)
+def test_too_little_memory_is_no_defect(
+    inner: Exception | None, outer: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where a library says it in its own words, as numba does when its machine code cannot be loaded."""
+
     @click.command()
     def large() -> None:
-        raise MemoryError
+        raise outer from inner
 
     assert run_command(large, []) == 1
     said = capsys.readouterr().err
