@@ -22,7 +22,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from ltr_harness.comparison.cheap_labels import chosen_at_random, powered
-from ltr_harness.comparison.over_time import blocks, how_many, left_open
+from ltr_harness.comparison.over_time import ENOUGH, blocks, how_many, left_open
 from ltr_harness.comparison.pairs import letters
 from ltr_harness.inspection.slices import query_slices
 from ltr_harness.stats.contributions import Contributions, WeightedSum
@@ -525,11 +525,13 @@ def _of_time() -> Iterator[World]:
         ("days alike by .5", 1, 0.5, Random.normal, 0.0),
         ("days alike by .5, skewed", 1, 0.5, _exponential, 0.0),
         ("days alike by .5, with a trend", 1, 0.5, Random.normal, 0.1),
+        ("days alike by .8", 1, 0.8, Random.normal, 0.0),
+        ("days alike by .8, skewed", 1, 0.8, _exponential, 0.0),
     )
     for name, *rest in kinds:
-        for periods in (20, 40, 100):
-            sample = by_period(periods, *rest)
-            yield World(f"time: {periods} {name}", "false verdicts", sample, unless_said=True)
+        for periods in (20, 40, 50, 80, 100):
+            sample, few = by_period(periods, *rest), periods < ENOUGH
+            yield World(f"time: {periods} {name}", "false verdicts", sample, 0.075, unless_said=few)
 
 
 def _of_gates() -> Iterator[World]:

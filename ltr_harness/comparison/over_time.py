@@ -23,7 +23,7 @@ _MOST = 40  # months on an axis
 _LONGER = {1: "month", 3: "quarter", 12: "year"}
 _NAMED = 5  # models in a sentence
 _MANY = 1 / 3  # the share of folds with another sign from which on a verdict has a caution
-FEWEST = 10  # units that are left at least where periods are joined
+_DECISIVE = 6  # units, the fewest whose signs can be significant; joined where even they are alike
 ENOUGH = 50  # periods that show how alike neighbours are; measured, see docs/promises.md
 _ALIKE = 0.5  # standard errors
 
@@ -254,10 +254,14 @@ def blocks(periods: Codes, number: int) -> Codes:
 
 
 def how_many(values: Floats, periods: Codes) -> int:
-    """How many neighbouring periods, (n,) from 0 on, of (n, m) values make a unit: doubled while they correlate."""
-    number = 1
-    while True:
-        sample = Contributions.of(values, blocks(periods, number))
-        if len(sample.sums) < 2 * FEWEST or autocorrelation(sample) <= 0:
-            return number
+    """How many neighbouring periods, (n,) from 0 on, of (n, m) values make a unit.
+
+    Neighbours that are alike are joined pairwise, on until no correlation is left: few units show little of it.
+    """
+    number, sample = 1, Contributions.of(values, periods)
+    if not alike(sample):
+        return number
+    while len(sample.sums) >= _DECISIVE and autocorrelation(sample) > 0:
         number *= 2
+        sample = Contributions.of(values, blocks(periods, number))
+    return number
