@@ -102,19 +102,26 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         array = np.array(texts, dtype=f"U{width or 1}" if set(map(type, texts)) <= {str} else object)
     if array.dtype.kind == "O":
         entries = array.tolist()
-        _refuse_collections(entries, name)
+        _refuse_odd_entries(entries, name)
         _text_width(entries, name)
     return array
 
 
-def _refuse_collections(entries: Sequence[Any], name: str) -> None:
-    """Raise where a row has several values."""
-    kinds = {kind for kind in set(map(type, entries)) if issubclass(kind, _COLLECTIONS)}
-    if kinds:
-        row = next(row for row, entry in enumerate(entries) if type(entry) in kinds)
-        raise DataError(f"{name}[{row}] is a {type(entries[row]).__name__}; expected one value per row")
+def _refuse_odd_entries(entries: Sequence[Any], name: str) -> None:
+    """Raise where a row has several values, or one that cannot be written down, such as pandas' times after 9999."""
+    if set(map(type, entries)) <= _PLAIN:
+        return
+    for row, entry in enumerate(entries):
+        if isinstance(entry, _COLLECTIONS):
+            raise DataError(f"{name}[{row}] is a {type(entry).__name__}; expected one value per row")
+        if type(entry) not in _PLAIN:
+            try:
+                str(entry)
+            except Exception as problem:
+                raise DataError(f"{name}[{row}] has no text: {problem}; expected text or numbers") from None
 
 
+_PLAIN = {str, int, float, bool, type(None)}
 _COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
 
 

@@ -116,8 +116,8 @@ class SystemResult(Origin, KeepsArrays):
 
 
 def text_ids(ids: Array, name: str = "query_id") -> Texts:
-    """(n_queries,) ids of any kind as text; DataError where one is too long."""
-    return as_column([str(query) for query in ids.tolist()], name)
+    """(n_queries,) ids of any kind as text; DataError where one is too long, or has none."""
+    return as_column([str(query) for query in as_column(ids, name).tolist()], name)
 
 
 def value_bounds(systems: Sequence[SystemResult], metric: str) -> tuple[float, float]:

@@ -433,6 +433,25 @@ def test_values_of_metrics_are_real_numbers(odd: Any) -> None:
         compare({"one": values, "two": values.assign(mrr=odd)})
 
 
+def test_ids_without_a_text() -> None:
+    """Pandas has times of which it cannot write the date."""
+    far = (
+        pd.Series(np.array([2**40, 2**40 + 1, 2**41], "M8[s]")).dt.tz_localize("Asia/Kolkata").astype(object)
+    )
+    values = pd.DataFrame({"query_id": far, "mrr": [0.1, 0.2, 0.3]})
+    rows = [[1.0]] * 3, [0, 1, 1]
+    calls: list[Callable[[], Any]] = [
+        lambda: compare({"one": values, "two": values}),
+        lambda: evaluate([0, 1, 1], [1, 2, 3], ["mrr"], query_ids=far),
+        lambda: from_arrays(*rows, query_ids=far),
+        lambda: from_arrays(*rows, group_sizes=[3], document_ids=far),
+        lambda: from_arrays(*rows, group_sizes=[1] * 3, attributes={"day": far}),
+    ]
+    for call in calls:
+        with pytest.raises(DataError, match=r"\[0\] has no text: .*; expected text or numbers"):
+            call()
+
+
 def test_a_query_twice_in_two_types() -> None:
     values = pd.DataFrame({"query_id": ["1", 1], "mrr": [0.1, 0.2]})
     with pytest.raises(DataError, match="query '1' has several rows"):
