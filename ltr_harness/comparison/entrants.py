@@ -16,6 +16,7 @@ from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.runs import Run
 from ltr_harness.runs.record import Record
+from ltr_harness.runs.revisions import cautions_of
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str
         names[key]: [run.record for run in own if run.record.status == "complete"]
         for key, own in by_model.items()
     }
+    cautions += cautions_of(finished)
     cautions += budget_cautions({name: records for name, records in finished.items() if records})
     return systems, list(dict.fromkeys(run.record.primary for run in runs)), cautions
 

@@ -16,7 +16,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, HarnessError, TrainingError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.folds import Fold, reading_of
-from ltr_harness.experiment.job import Job, Task, ranker_definition
+from ltr_harness.experiment.job import Job, Task, revised_definition
 from ltr_harness.files import unfinished
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric, with_learned
@@ -189,7 +189,7 @@ def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dic
         "seed": task.seed,
         "deterministic": not task.seed_matters,
         "identity": task.identity,
-        "config": ranker_definition(config),
+        "config": revised_definition(job, config),
         "rounds": config.rounds,
         "point": None if config.point is None else config.point.model_dump(),
         "threads": job.threads,

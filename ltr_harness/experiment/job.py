@@ -2,8 +2,8 @@
 
 import logging
 import uuid
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -18,12 +18,16 @@ from ltr_harness.errors import Caution, Problem, UsageError
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.own_files import imported_modules, installed_version, is_own_file, own_file_digest
 from ltr_harness.runs import identity as identities
+from ltr_harness.runs import revisions
 from ltr_harness.runs.folder import LOG, RECORD, damaged_files, encoded, folder_name, read_record
-from ltr_harness.runs.record import STUDIES, StudyRecord, Trial, TuningFacts, read_study, used_up
+from ltr_harness.runs.record import STUDIES, Record, StudyRecord, Trial, TuningFacts, read_study, used_up
 from ltr_harness.runs.run import MISSED, PER_QUERY, TEST_SCORES
 from ltr_harness.wording import count_of
+
+log = logging.getLogger(__name__)
 
 
 def ranker_definition(config: ModelConfig) -> dict[str, Any]:
@@ -35,6 +39,18 @@ def ranker_definition(config: ModelConfig) -> dict[str, Any]:
     elif not module.startswith("ltr_harness."):
         definition["ranker"] = f"{config.ranker_name} {module} {installed_version(module)}"
     return definition
+
+
+def revised_definition(
+    job: "Job", model: ModelConfig, searched: Iterable[Mapping[str, Any]] = (), *, pruned: bool = False
+) -> dict[str, Any]:
+    """A model's definition, with the revisions of its training, and of what is searched, where there are any."""
+    definition, metric = ranker_definition(model), job.decision_metric
+    watched, of_probabilities = pruned or job.stopping is not None, isinstance(metric, ProbabilityMetric)
+    numbers: dict[str, int] = {}
+    for variant in (definition, *searched):
+        numbers |= revisions.revisions(revisions.Setting(variant, watched, str(metric), of_probabilities))
+    return definition | {revisions.KEY: numbers} if numbers else definition
 
 
 def metric_definition(metric: Metric) -> str:
@@ -60,12 +76,19 @@ def changed_files(files: Mapping[str, str]) -> list[str]:
 
 
 def identity_of(
-    job: "Job", model: ModelConfig, fold: Fold, seed: int | None, *, valid: bool = True, **facts: Any
+    job: "Job",
+    model: ModelConfig,
+    definition: Mapping[str, Any],
+    fold: Fold,
+    seed: int | None,
+    *,
+    valid: bool = True,
+    **facts: Any,
 ) -> str:
     """What decides every tree of a model; besides its definition, those `facts` that are not empty."""
     ranker, stopping = model.ranker, job.stopping
     return identities.training_identity(
-        ranker=ranker_definition(model) | {name: fact for name, fact in facts.items() if fact},
+        ranker={**definition, **{name: fact for name, fact in facts.items() if fact}},
         seed=seed,
         rounds=model.rounds,
         stopping=None
@@ -80,13 +103,20 @@ def identity_of(
 
 def study_of(job: "Job", model: str, fold: Fold, *, restart: bool = False) -> StudyRecord:
     """The search for a model's options on a fold: with the trials there are, or with none yet."""
-    tune, metric = job.tune, job.decision_metric
-    training = identity_of(job, job.experiment.models[model], fold, tune.seed, valid=tune.inner_folds is None)
+    study = _new_study(job, model, fold, _searched_definition(job, model))
+    known = None if restart else _stored(job, study)
+    return known or study
+
+
+def _new_study(job: "Job", model: str, fold: Fold, definition: Mapping[str, Any]) -> StudyRecord:
+    tune, metric, config = job.tune, job.decision_metric, job.experiment.models[model]
+    valid = tune.inner_folds is None
+    training = identity_of(job, config, definition, fold, tune.seed, valid=valid)
     # not its budget: more of that goes on from the trials there are
     how = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "seed"})
-    how["space"] = tune.model_dump(mode="json", exclude_none=True)["models"][model]
+    how["space"] = _space(job, model)
     search = {**how, "storage": tune.storage, "metric": metric_definition(metric)}
-    study = StudyRecord(
+    return StudyRecord(
         model=model,
         fold=fold.name,
         identity=identities.study_identity(training, search),
@@ -96,8 +126,26 @@ def study_of(job: "Job", model: str, fold: Fold, *, restart: bool = False) -> St
         trials=[],
         environment=identities.package_versions(("ltr-harness", "optuna")),
     )
-    known = None if restart else read_study(job.folder_of(study))
-    return study if known is None or known.identity != study.identity else known
+
+
+def _space(job: "Job", model: str) -> dict[str, Any]:
+    space: dict[str, Any] = job.tune.model_dump(mode="json", exclude_none=True)["models"][model]
+    return space
+
+
+def _searched_definition(job: "Job", model: str) -> dict[str, Any]:
+    """A model's definition with the revisions of all models that a search may try."""
+    config, tune = job.experiment.models[model], job.tune
+    lists = {option: values for option, values in _space(job, model).items() if isinstance(values, list)}
+    tried = [model_at(config, {option: value}) for option, values in lists.items() for value in values]
+    pruned = tune.inner_folds is None and tune.pruner != "none"
+    return revised_definition(job, config, map(ranker_definition, tried), pruned=pruned)
+
+
+def _stored(job: "Job", study: StudyRecord) -> StudyRecord | None:
+    """The search as it is stored; None where it is another or not there."""
+    known = read_study(job.folder_of(study))
+    return None if known is None or known.identity != study.identity else known
 
 
 Choice = TuningFacts | str
@@ -265,9 +313,6 @@ def chosen(config: ModelConfig, choice: Choice | None) -> ModelConfig:
     return config if choice is None else model_at(config, {} if isinstance(choice, str) else choice.chosen)
 
 
-log = logging.getLogger(__name__)
-
-
 def list_tasks(job: Job, *, tuned: bool = False) -> Job:
     """The job with what has to be done; listed again after the searches, whose models are not known before."""
     experiment, folds = job.experiment, job.folds
@@ -298,7 +343,50 @@ def list_tasks(job: Job, *, tuned: bool = False) -> Job:
                     own = {name: seed if seed in seeds[name] else seeds[name][0] for name in names}
                     parts = {name: tasks[name, fold.name, own[name]] for name in names}
                     tasks[model, fold.name, seed] = _task(job, model, seed, fold, choice, parts)
-    return replace(job, tasks=tuple(tasks.values()), studies=studies)
+    listed = replace(job, tasks=tuple(tasks.values()), studies=studies)
+    # as long as something is unknown, tasks are listed again
+    runs = [] if unknown else _runs_not_reused(listed)
+    for caution in (*_searches_not_reused(listed), *runs):
+        log.warning(caution)
+    return listed
+
+
+def _searches_not_reused(job: Job) -> Iterable[Caution]:
+    """Return cautions about outdated searches in the place of those that are to begin."""
+    found: dict[Caution, None] = {}  # of several folds each once
+    for study in () if job.force else job.studies:
+        definition = _searched_definition(job, study.model)
+        if study.trials or revisions.KEY not in definition:
+            continue
+        plain = ranker_definition(job.experiment.models[study.model])
+        former = _new_study(job, study.model, job.reader.read(study.fold), plain)
+        if _stored(job, former) is not None:
+            cure = "the stored search is not reused, but made again"
+            about = revisions.cautions_about(definition, f"tuning {study.model}", cure)
+            found |= dict.fromkeys(about)
+    return found
+
+
+def _runs_not_reused(job: Job) -> list[Caution]:
+    """Return cautions about outdated runs of what is to be trained, as long as no other run took their place."""
+    todo = {_all_but_identity(task.folder): task.model for task in job.tasks if task.state == "train"}
+    if job.force or not todo:
+        return []
+    stored: dict[str, list[Record]] = defaultdict(list)
+    for path in job.folder.glob(f"*/{RECORD}"):
+        name = _all_but_identity(path.parent)
+        record = read_record(path.parent) if name in todo else None
+        if record is not None and record.status == "complete":
+            stored[name].append(record)
+    runs: dict[str, list[Record]] = defaultdict(list)
+    for name, records in stored.items():
+        if all(map(revisions.outdated, records)):
+            runs[todo[name]] += records
+    return revisions.cautions_of(runs, "stored runs are not reused, but trained again")
+
+
+def _all_but_identity(folder: Path) -> str:
+    return folder.name.rpartition("--")[0]
 
 
 def _task(
@@ -310,7 +398,8 @@ def _task(
     facts: dict[str, Any] = {"tuning": error, "parts": {name: part.identity for name, part in parts.items()}}
     if config.ranker.needs_valid:
         facts["decisive"] = metric_definition(job.decision_metric)  # the key of all stored identities
-    identity = identity_of(job, config, fold, seed if matters else None, **facts)
+    definition = revised_definition(job, config)
+    identity = identity_of(job, config, definition, fold, seed if matters else None, **facts)
     evaluation = identity
     # T of its metrics, where no validation data decides it
     taken = config.temperatures if "valid" not in fold.facts else {}

@@ -26,6 +26,7 @@ from ltr_harness.rankers.ranker import Part, Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.record import PartRecord, Record
+from ltr_harness.runs.revisions import KEY, outdated
 from ltr_harness.wording import none_if_undefined
 
 
@@ -158,6 +159,7 @@ def _data_section(configuration: Path) -> dict[str, Any]:
 def _ranker(run: Run, model: str, record: Record | PartRecord) -> tuple[Ranker, list[str]]:
     """The ranker as a record has it, and what has changed about it since."""
     facts = dict(record.config)
+    facts.pop(KEY, None)
     digest, before, objective = facts.pop("ranker", None), facts.pop("inputs", {}), facts.get("objective")
     for name, wrong in {
         "ranker": not isinstance(digest, str),
@@ -210,7 +212,8 @@ def _metric(run: Run, name: str) -> Metric:
 
 
 def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:
-    record, reasons = run.record, []
+    record = run.record
+    reasons = list(outdated(record).values())
     for split, before in record.data.items():
         now = fold.facts.get(split)
         if now is None:

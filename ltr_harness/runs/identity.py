@@ -18,7 +18,8 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.runs.run import Run
 from ltr_harness.wording import printable
 
-# Raise this when the harness itself starts to train differently from the same inputs.
+# Raise this when the harness itself starts to train all models differently from the same inputs; of some models alone,
+# `revisions` has the number.
 TRAINING_REVISION = 1
 
 _BOOSTERS = ("lightgbm", "xgboost", "catboost")

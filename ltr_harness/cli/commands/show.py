@@ -103,6 +103,8 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> None:
 @options.as_json
 def show_run(run: Path, as_json: bool) -> None:
     """Print a run's record."""
+    from ltr_harness.runs.revisions import cautions_of
+
     record = ltr_harness.load_run(run).record
     if as_json:
         say(record.model_dump_json(indent=2))
@@ -115,7 +117,7 @@ def show_run(run: Path, as_json: bool) -> None:
         say(f"best round {record.best_round} of {record.rounds_trained}")
     for name, summary in record.metrics.items():
         say(f"  {name}  {summary.mean_text}  over {summary.counted}")
-    for one in record.training_cautions:
+    for one in [*cautions_of({record.model: [record]}), *record.training_cautions]:
         say(f"{one.severity}: {one}")
     for name, value in record.params.items():
         say(f"  {name} = {value}")
