@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal
@@ -31,7 +32,7 @@ from ltr_harness.files import sweep_unfinished, write_stored
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric
 from ltr_harness.rankers.boosted import DataParallelRanker
-from ltr_harness.rankers.ranker import medians
+from ltr_harness.rankers.ranker import Ranker, medians
 from ltr_harness.readers.judgments import judgment_files
 from ltr_harness.report.data import ReportData, experiment_data
 from ltr_harness.report.writing import warm_up, write_report
@@ -39,6 +40,7 @@ from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.record import Record
 from ltr_harness.runs.run import write_plan
+from ltr_harness.stored import DERIVED
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +308,15 @@ def check_final(experiment: Experiment, model: str) -> None:
         )
 
 
+def _learned(run: Run, ranker: Ranker) -> Mapping[str, Any]:
+    """Return what a run learned, with what its library derived, which earlier versions did not record."""
+    learned = run.record.learned
+    if DERIVED in learned:
+        return learned
+    derived = ranker.derived_params(run.record.params, partial(run.load_model_as, type(ranker)))
+    return {**learned, DERIVED: derived} if derived else learned
+
+
 def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) -> dict[str, Any]:
     """An experiment of the one model, which stops nowhere: it takes the median of the rounds that stopping found.
 
@@ -316,7 +327,8 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
     plain, models = as_mapping(experiment), {}
     parts = experiment.models[model].ranker.parts()
     for name in (*parts, model):
-        own = [run.record for run in runs if run.record.model == name]
+        finished = [run for run in runs if run.record.model == name]
+        own, ranker = [run.record for run in finished], experiment.models[name].ranker
         if not own:
             raise UsageError(f"--final: no run of {name} has finished; expected at least one")
         if any(record.tuning is not None for record in own):
@@ -325,7 +337,7 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
                 "expected a model with its options written out"
             )
         rounds = [record.best_round for record in own if record.best_round is not None]
-        carried = experiment.models[name].ranker.carried(record.learned for record in own)
+        carried = ranker.carried(_learned(run, ranker) for run in finished)
         models[name] = plain["models"][name] | carried
         if rounds:
             models[name]["rounds"] = int(median_low(rounds))

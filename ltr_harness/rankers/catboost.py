@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from ltr_harness.metrics.core.expected_grade import expected_grade
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.boosted import BoostedRanker
-from ltr_harness.rankers.ranker import Training, TrainingFacts, failures_of, model_file
+from ltr_harness.rankers.ranker import FittedModel, Training, TrainingFacts, failures_of, model_file
 from ltr_harness.stored import DERIVED
 from ltr_harness.wording import count_of
 
@@ -307,6 +307,11 @@ class CatBoostRanker(BoostedRanker):
             cautions=_derived_cautions(derived, n_rounds, training.train.n_rows),
         )
         return self.described(model, training, handed, trained)
+
+    def derived_params(self, params: Mapping[str, Any], load: Callable[[], FittedModel]) -> dict[str, Any]:
+        model = load()
+        assert isinstance(model, CatBoostModel)
+        return self._derived(params, model.booster.get_all_params(), model.n_features)
 
     def _derived(
         self, handed: Mapping[str, Any], chosen: Mapping[str, Any], n_features: int

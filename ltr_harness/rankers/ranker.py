@@ -267,6 +267,15 @@ class Ranker(BaseModel, ABC):
         """
         return {}
 
+    def derived_params(self, params: Mapping[str, Any], load: Callable[[], FittedModel]) -> dict[str, Any]:
+        """Return what a stored model's library derived from the number of rounds or rows; most derive nothing.
+
+        Args:
+            params: of the stored model, as handed to the library.
+            load: reads the stored model.
+        """
+        return {}
+
     def parts(self) -> tuple[str, ...]:
         """Names of the experiment's models that it is made of: they are trained before, and reach it in `Training`."""
         return ()

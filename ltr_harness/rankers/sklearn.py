@@ -4,7 +4,7 @@ import json
 import pickle
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
@@ -147,6 +147,13 @@ class SklearnRanker(ranker.StoredRanker):
 
     def carried(self, learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         return ranker.with_derived(self.params, learned)
+
+    def derived_params(
+        self, params: Mapping[str, Any], load: Callable[[], ranker.FittedModel]
+    ) -> dict[str, Any]:
+        model = load()
+        assert isinstance(model, SklearnModel)
+        return _derived(model.estimator)
 
     def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         try:

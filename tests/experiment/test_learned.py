@@ -341,6 +341,15 @@ def test_a_final_model_of_catboost_has_the_compared_models_learning_rate(tmp_pat
         np.testing.assert_array_equal(run.model.score_split(races("test")), expected)
         text = f"CatBoost derived learning_rate {rates[0]}"
         assert any(caution.text.startswith(text) for caution in records[0].cautions)
+    # of runs of earlier versions, which did not record it, the stored models are asked
+    finals = [final_experiment(loaded, result.runs, name)["models"][name] for name in models]
+    for run in result.runs:
+        learned = {key: kept for key, kept in run.record.learned.items() if key != "derived_params"}
+        path = run.path / RECORD
+        path.write_text(json.dumps({**json.loads(path.read_text()), "learned": learned}))
+    before = find_runs(result.folder)
+    assert not any("derived_params" in run.record.learned for run in before)
+    assert [final_experiment(loaded, before, name)["models"][name] for name in models] == finals
     # of a loss whose rate follows from nothing, the final model is the one that it was
     assert final_experiment(loaded, result.runs, "yeti")["models"]["yeti"]["params"] == {"depth": 3}
     wrong = json.loads(result.runs[0].record.model_dump_json()) | {"learned": {"derived_params": [1]}}
@@ -412,6 +421,7 @@ def test_a_final_model_of_many_rows_stops_as_the_compared_ones_did(tmp_path: Pat
         assert model.learned == {"derived_params": {"early_stopping": stops}}
         expected = {"params": {"early_stopping": stops, "max_iter": 2}}
         assert ranker.carried([model.learned]) == expected
+        assert ranker.derived_params(model.params, lambda model=model: model) == {"early_stopping": stops}
     set_by_hand = SklearnRanker(estimator=name, params={"max_iter": 2, "early_stopping": False})
     assert set_by_hand.fit(Training(train=few)).learned == {}
     assert set_by_hand.carried([{}]) == {}
