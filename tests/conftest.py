@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from importlib.metadata import distributions
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,6 +49,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if "not long" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
     return True if b"\npytestmark = pytest.mark.long\n" in collection_path.read_bytes() else None
+
+
+def pytest_report_header() -> str:
+    """The libraries whose versions decide results; pytest itself names the Python."""
+    named = ["numpy", "scipy", "pandas", "pyarrow", "numba", "lightgbm", "xgboost", "catboost", "onnxruntime"]
+    found = {one.name.lower(): one.version for one in distributions() if one.name.lower() in named}
+    return "libraries: " + ", ".join(f"{name} {found[name]}" for name in named if name in found)
 
 
 def pytest_collection_finish() -> None:

@@ -94,8 +94,8 @@ def orphans_by_window(times: Ints | None, cut: Cut, config: MonitorConfig) -> li
     known = times[times != np.iinfo(np.int64).min]
     numbers = window_numbers(known, config.windows)
     at = np.minimum(np.searchsorted(cut.number, numbers), len(cut) - 1)
-    counts: list[int | None] = np.bincount(at[cut.number[at] == numbers], minlength=len(cut)).tolist()
-    return counts
+    counts: list[int] = np.bincount(at[cut.number[at] == numbers], minlength=len(cut)).tolist()
+    return [*counts]
 
 
 def still_arriving(tests: Sequence[LabelTest], cut: Cut) -> bool:

@@ -64,7 +64,7 @@ def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tup
 def _cells(ours: Ints, theirs: Ints) -> tuple[Floats, Floats]:
     counts = np.bincount(theirs)
     kept = np.flatnonzero(counts >= _LEAST)
-    shares = counts[kept] / max(counts[kept].sum(), 1)
+    shares = counts[kept] / max(int(counts[kept].sum()), 1)
     return dummies(ours, kept, shares), dummies(theirs, kept, shares)
 
 

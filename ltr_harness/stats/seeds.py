@@ -18,7 +18,7 @@ def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:
         return float("nan")
     means, others = one[:, defined].mean(axis=1), other[:, defined].mean(axis=1)
     each = np.sign(paired_differences(means[:, None], others, tolerance))
-    whole = np.sign(paired_differences(means.mean(), others.mean(), tolerance))
+    whole = np.sign(paired_differences(means.mean(keepdims=True), others.mean(keepdims=True), tolerance))
     return float(np.mean(each == whole))
 
 

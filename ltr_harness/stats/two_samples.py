@@ -184,7 +184,7 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
     if not used.any():
         return 1.0, 0.0
     statistic = apart[used] @ np.linalg.pinv(covariance[np.ix_(used, used)], rcond=1e-9) @ apart[used]
-    return float(chdtrc(used.sum() - 1, max(statistic, 0.0))), distance
+    return float(chdtrc(used.sum() - 1, max(float(statistic), 0.0))), distance
 
 
 def estimate_of(
@@ -224,8 +224,9 @@ def always_valid(
     margin = float(ndtri(1 - alpha * _REFERENCE / (2 if alternative == "change" else 1))) * of_reference
     towards = np.sign(estimate.value) * max(abs(estimate.value) - margin, 0.0)
     if own > 0:
-        z = np.array(towards / own)
-        z = ndtri(stdtr(estimate.df, -np.abs(z))) * -np.sign(z)  # as rare as t is with so few units
+        t = towards / own
+        rare = ndtri(stdtr(estimate.df, -abs(t))) * -np.sign(t)  # as rare as t is with so few units
+        z: Floats = np.array(rare, dtype=np.float64)
     else:
         z = np.array(np.sign(towards) * np.inf)
     information = np.array(float(looks))

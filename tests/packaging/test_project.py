@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -78,9 +78,20 @@ class TestCI:
         self, repository: Path, project: dict[str, Any]
     ) -> None:
         *_, python, uv, last = parsed(repository, ".github/workflows/check.yml")["jobs"]["floors"]["steps"]
-        assert python["with"]["python-version"] == project["requires-python"].strip(">=")
+        promised = [text.rpartition(" ")[2] for text in project["classifiers"] if ":: 3." in text]
+        assert python["with"]["python-version"].split() == [promised[0], promised[-1]]
         assert (uv["run"], last["run"]) == ("python -m pip install uv", "scripts/floors")
         assert (repository / "scripts" / "floors").stat().st_mode & 0o100
+
+    def test_one_machine_runs_everything_once_and_what_libraries_decide_on_other_pythons(
+        self, repository: Path
+    ) -> None:
+        *_, check, pythons = (repository / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+        assert (check, pythons) == ("scripts/check", "scripts/pythons")
+        text = (repository / "scripts" / "test").read_text(encoding="utf-8")
+        listed = re.findall(r"\btests/[\w/.]+", text)
+        assert {"tests/boosting", "tests/rankers", "tests/export", "tests/readers"} <= set(listed)
+        assert [name for name in listed if not (repository / name).exists()] == []
 
     def test_what_runs_before_a_commit_is_the_same_check(self, repository: Path) -> None:
         [source] = parsed(repository, ".pre-commit-config.yaml")["repos"]
@@ -208,6 +219,72 @@ class TestEnvironment:
         assert len(self.calls(clone)) == 1
         [call] = self.calls(clone, RESOLUTION="lowest-direct")
         assert "--resolution lowest-direct" in call
+
+
+class TestPythons:
+    """`scripts/pythons` and `scripts/floors` on a machine with Pythons that say how their tests were called."""
+
+    @pytest.fixture
+    def clone(self, repository: Path, tmp_path: Path) -> Path:
+        for name in ("scripts/environment", "scripts/pythons", "scripts/floors", "pyproject.toml"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            shutil.copy(repository / name, tmp_path / name)
+        test = tmp_path / "scripts" / "test"
+        test.write_text('#!/bin/sh\necho "${VENV##*/} ${RESOLUTION:-} ${PYTHON##*/} $*" >>calls\n')
+        test.chmod(0o755)
+        (tmp_path / "bin").mkdir()  # the path, without the system's Pythons
+        for tool in ["bash", "sh", "dirname", "uname", "sed", "uniq", "head", "tail", "mkdir"]:
+            (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or tool)
+        return tmp_path
+
+    def python(self, path: Path, minor: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        says = f'case "$*" in *print*) echo 3.{minor} ;; --version) echo Python 3.{minor}.0 ;; esac'
+        path.write_text(f"#!/bin/sh\n{says}\n")
+        path.chmod(0o755)
+
+    def calls(self, clone: Path, name: str, minors: Iterable[int], *options: str) -> tuple[list[str], str]:
+        """How the tests were called, and what the script printed."""
+        for minor in minors:
+            home = clone / ".pyenv" / "versions" / f"3.{minor}.0"
+            self.python(home / "bin" / f"python3.{minor}", minor)
+        environment = {"PATH": str(clone / "bin"), "HOME": str(clone)}
+        command = [clone / "scripts" / name, *options]
+        done = subprocess.run(
+            command, cwd=clone, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        file = clone / "calls"
+        return (file.read_text().splitlines() if file.exists() else []), done.stderr
+
+    def test_the_oldest_and_the_newest_run_what_libraries_decide(self, clone: Path) -> None:
+        found, printed = self.calls(clone, "pythons", [12, 11, 13], "-n", "0")
+        assert found == [
+            "python3.11  python3.11 --libraries -n 0",
+            "python3.13  python3.13 --libraries -n 0",
+        ]
+        assert "what libraries decide: Python 3.11; what libraries decide: Python 3.13" in printed
+
+    def test_the_one_that_every_test_ran_on_is_left_out(self, clone: Path) -> None:
+        self.python(clone / ".venv" / "bin" / "python", 11)
+        found, printed = self.calls(clone, "pythons", [11, 13])
+        assert found == ["python3.13  python3.13 --libraries"]
+        assert "== every test: Python 3.11; what libraries decide: Python 3.13" in printed
+
+    def test_a_machine_with_one_python_has_no_other(self, clone: Path) -> None:
+        self.python(clone / ".venv" / "bin" / "python", 13)
+        assert self.calls(clone, "pythons", [13])[0] == []
+
+    def test_a_python_that_is_not_supported_is_none(self, clone: Path) -> None:
+        assert self.calls(clone, "pythons", [10, 12, 99])[0] == ["python3.12  python3.12 --libraries"]
+
+    def test_lowest_versions_are_on_the_oldest_and_newest_ones_on_the_newest(self, clone: Path) -> None:
+        found, printed = self.calls(clone, "floors", [13, 11], "tests/boosting")
+        assert found == [
+            "lowest-direct lowest-direct python3.11 --fast tests/boosting",
+            "highest highest python3.13 --fast tests/boosting",
+        ]
+        assert "== highest: Python 3.13.0" in printed
 
 
 @pytest.mark.slow

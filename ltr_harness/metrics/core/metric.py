@@ -274,7 +274,7 @@ class Metric:
 
     def n_counted_ranks(self, judgments: Judgments) -> int:
         """The most ranks of a query that count."""
-        return int(min(judgments.groups.sizes.max(), self.cutoff))
+        return min(int(judgments.groups.sizes.max()), self.cutoff)
 
     # What `explain` shows beside ranks and labels. None of it is needed to compute the metric.
 
