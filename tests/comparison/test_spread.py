@@ -184,14 +184,14 @@ def test_how_wide_bets_are(sd: float, n: int, ratio: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("sd", "difference"), [(0.05, 0.02), (0.05, 0.005), (0.15, 0.02), (0.15, 0.05)])
 def test_the_plan_for_bets(sd: float, difference: float) -> None:
-    """At least 80 %: bets count their best moment, and the plan only their last."""
+    """80 %, as planned."""
     n = Spread(sd**2, width=1.0, strict=True).needed(difference, alpha=0.05, power=0.8)
     assert n is not None
     rng, there, one = np.random.default_rng(33), 0, np.ones(1)
     for run in range(300):
         sample = Contributions.of(rng.normal(difference, sd, (n, 1)))
         there += bounded_means(sample, -one, one, 0.05, run)[0][0] < 0.05
-    assert 0.76 <= there / 300 <= 0.92
+    assert 0.76 <= there / 300 <= 0.87
 
 
 def clustered(rng: np.random.Generator, n_units: int) -> tuple[np.ndarray, np.ndarray]:

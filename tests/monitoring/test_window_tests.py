@@ -71,20 +71,24 @@ def test_the_state_of_a_window(query_table: Table) -> None:
     assert (alone.n_clusters, alone.status) == (5, "small")
 
 
-def betting_interval(values: np.ndarray) -> tuple[float, float]:
-    _, _, low, high = bounded_means(Contributions.of(values[:, None]), np.zeros(1), np.ones(1), 0.05, 0)
+def betting_interval(values: np.ndarray, confidence: float) -> tuple[float, float]:
+    bounds = np.zeros(1), np.ones(1)
+    _, _, low, high = bounded_means(Contributions.of(values[:, None]), *bounds, 1 - confidence, 0)
     return float(low[0]), float(high[0])
 
 
 def test_only_values_at_an_end_of_the_scale_get_a_bounded_interval() -> None:
     settings = config()
+    confidence = settings.compare.confidence
     for end in (0.0, 1.0):
         values = np.repeat([end, 0.5], [30, 14])
-        assert _bounded(values, settings) == betting_interval(values)
+        assert _bounded(values, settings) == betting_interval(values, confidence)
         assert _bounded(np.repeat([end, 0.5], [30, 15]), settings) is None
-    assert _bounded(np.ones(1), settings) == betting_interval(np.ones(1))
-    assert _bounded(np.full(3, 1 + 1e-12), settings) == betting_interval(np.ones(3))
-    assert _bounded(np.full(30, 2.0), settings) == betting_interval(np.ones(30))  # a metric beyond its bounds
+    assert _bounded(np.ones(1), settings) == betting_interval(np.ones(1), confidence)
+    assert _bounded(np.full(3, 1 + 1e-12), settings) == betting_interval(np.ones(3), confidence)
+    assert _bounded(np.full(30, 2.0), settings) == betting_interval(
+        np.ones(30), confidence
+    )  # a metric beyond its bounds
     assert _bounded(np.ones(0), settings) is None
     assert _bounded(np.ones(20_001), settings) is None
 
