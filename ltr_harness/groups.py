@@ -87,7 +87,7 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         # NumPy finds the width in twice the time
         array = np.asarray(values, dtype=f"U{width}" if width else None)
     except NotImplementedError:  # Arrow's views in pandas
-        return as_column(list(values), name)  # type: ignore[arg-type]
+        return as_column(_entries(values, name), name)
     except ValueError:
         raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
     if array.ndim != 1:
@@ -105,6 +105,14 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         _refuse_odd_entries(entries, name)
         _text_width(entries, name)
     return array
+
+
+def _entries(values: Any, name: str) -> list[Any]:
+    """The entries of a column of which NumPy makes no array; DataError where Python has no such values either."""
+    try:
+        return list(values)
+    except (NotImplementedError, ValueError, OverflowError) as problem:  # such as times after 9999 in pandas
+        raise DataError(f"{name} cannot be read: {problem}; expected one value per row") from None
 
 
 def _refuse_odd_entries(entries: Sequence[Any], name: str) -> None:
@@ -165,7 +173,7 @@ def unmasked(features: Any, expected: str) -> Array:
         features[mask] = np.nan
     try:
         return np.asarray(features)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NotImplementedError):
         raise DataError(f"features are not numbers; {expected}") from None
 
 
@@ -481,6 +489,8 @@ class Subtopics(KeepsArrays):
             raise DataError(
                 "subtopics has rows of different lengths; expected a grade for each subtopic in every row"
             ) from None
+        except NotImplementedError as problem:  # Arrow's unions
+            raise DataError(f"subtopics cannot be read: {problem}; expected numbers") from None
         matrix = _numbers_in(matrix)
         if matrix.ndim != 2 or len(matrix) != n_rows or matrix.dtype.kind not in "biuf":
             raise DataError(

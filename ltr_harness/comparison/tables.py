@@ -67,6 +67,10 @@ def read_table(path: Path) -> "pd.DataFrame":
         raise DataError.at(path, f"cannot be read as a table: {reason}", _EXPECTED) from None
 
 
+_NO_VALUES = (pa.ArrowException, ValueError, OverflowError, NotImplementedError)
+"""What Arrow and pandas raise where Python has no such values, as for times after 9999."""
+
+
 def from_table(
     table: Any, name: str, convention: str | None, cautions: list[Caution], unit: str | None = None
 ) -> SystemResult:
@@ -80,7 +84,7 @@ def from_table(
             arrow = table_of(table)
             columns = list(map(decoded, arrow.columns))  # pandas has no views, no runs and few dictionaries
             frame = pa.Table.from_arrays(columns, names=arrow.column_names).to_pandas()
-        except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
+        except (TypeError, *_NO_VALUES) as problem:
             raise DataError.at(name, f"cannot be read as a table: {problem}", _EXPECTED) from None
     names = [str(column) for column in frame.columns]
     if odd := [column for column in names if any("\ud800" <= sign <= "\udfff" for sign in column)]:
@@ -129,7 +133,7 @@ def from_table(
 def _as_numpy(frame: "pd.DataFrame", column: str, name: str) -> NDArray[Any]:
     try:
         return np.asarray(frame[column].to_numpy())
-    except (ValueError, OverflowError) as problem:  # times that Python has not
+    except _NO_VALUES as problem:
         raise DataError.at(name, f"column {column} cannot be read: {problem}", _EXPECTED) from None
 
 
@@ -141,7 +145,7 @@ def _without_arrow(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
             values = pa.chunked_array(frame[column].array.__arrow_array__())
             try:
                 columns[str(column)] = decoded(values).to_pandas(integer_object_nulls=True).to_numpy()
-            except (pa.ArrowException, ValueError, OverflowError) as problem:  # times that Python has not
+            except _NO_VALUES as problem:
                 raise DataError.at(name, f"column {column} cannot be read: {problem}", _EXPECTED) from None
     return frame.assign(**columns)
 

@@ -134,11 +134,23 @@ def _narrowed(frame: Any) -> Any:
 def table_of(frame: Any, *, named_index: bool = False) -> Any:
     """A frame of pandas, Polars or Arrow as a `pyarrow.Table`, with a named index as columns if asked."""
     frame = _narrowed(collected(frame))
+    if isinstance(frame, pa.Table):
+        return frame
     if not hasattr(frame, "iloc"):
-        return frame if isinstance(frame, pa.Table) else pa.table(frame)
+        return _handed_over(frame)
     if named_index and any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def _handed_over(frame: Any) -> Any:
+    """The table of a frame that is not of pandas; TypeError where Polars panics, which no `except Exception` sees."""
+    try:
+        return pa.table(frame)
+    except BaseException as problem:
+        if type(problem).__name__ != "PanicException":
+            raise
+        raise TypeError(f"Polars cannot hand it over: {problem}") from None
 
 
 def plain_column(column: Any, name: str) -> Any:

@@ -433,6 +433,48 @@ def test_values_of_metrics_are_real_numbers(odd: Any) -> None:
         compare({"one": values, "two": values.assign(mrr=odd)})
 
 
+def test_columns_that_pandas_cannot_read() -> None:
+    values = pd.DataFrame({"query_id": ["a", "b", "c"], "mrr": [0.1, 0.2, 0.3]})
+    moments = pa.array([2**42] * 3, pa.int64()).cast(pa.timestamp("s", "Europe/Berlin"))
+    of_arrow = pd.Series(pd.arrays.ArrowExtensionArray(moments))
+    of_numpy = pd.Series(np.array([2**42] * 3, "M8[s]")).dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
+    for far in (of_arrow, of_numpy):
+        with pytest.raises(DataError, match="column query_id cannot be read"):
+            compare({"one": values, "two": values.assign(query_id=far)})
+
+
+def test_unions_are_no_grades() -> None:
+    union = pa.UnionArray.from_sparse(pa.array([0] * 3, pa.int8()), [pa.array([1, 2, 3])])
+    rows = {"labels": [0, 1, 0], "group_sizes": [3]}
+    with pytest.raises(DataError, match="subtopics cannot be read"):
+        from_arrays([[1.0]] * 3, **rows, subtopics=union)
+    with pytest.raises(DataError, match="features are not numbers"):
+        from_arrays(union, **rows)
+
+
+class PanicException(BaseException):  # as Polars calls it
+    """What Polars raises for decimals that Arrow has and it has not, in some versions."""
+
+
+def test_what_polars_cannot_hand_over() -> None:
+    class Frame:
+        columns = ("query_id", "label", "score")
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            raise PanicException("assertion failed: *precision <= 38")
+
+    calls: list[Callable[[], Any]] = [
+        lambda: from_frame(Frame()),
+        lambda: per_query(Frame(), "mrr"),  # type: ignore[arg-type]
+        lambda: evaluate_stream(Frame(), "mrr"),
+        lambda: evaluate_runs(Frame(), TABLE, ["mrr"]),
+        lambda: compare({"one": Frame(), "two": Frame()}),
+    ]
+    for call in calls:
+        with pytest.raises(DataError, match=r"Polars cannot hand it over: .*precision <= 38"):
+            call()
+
+
 def test_ids_without_a_text() -> None:
     """Pandas has times of which it cannot write the date."""
     far = (
