@@ -90,12 +90,7 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         return as_column(_entries(values, name), name)
     except ValueError:
         raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
-    if array.ndim != 1:
-        raise DataError(f"{name} has shape {array.shape}; expected one value per row, shape (n_rows,)")
-    if array.dtype.kind == "V":
-        raise DataError(
-            f"{name} has rows of several fields (dtype {array.dtype}); expected one value per row"
-        )
+    _refuse_odd_array(array, name)
     if array.dtype.kind == "T":  # NumPy's texts of any length, which few of its functions take
         texts = array.tolist()
         width = _text_width(texts, name)
@@ -105,6 +100,17 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         _refuse_odd_entries(entries, name)
         _text_width(entries, name)
     return array
+
+
+def _refuse_odd_array(array: Array, name: str) -> None:
+    """Raise where it has no single value for each row, or bytes that are no text to NumPy."""
+    if array.ndim != 1:
+        raise DataError(f"{name} has shape {array.shape}; expected one value per row, shape (n_rows,)")
+    if array.dtype.kind == "V":
+        found = f"rows of several fields (dtype {array.dtype})"
+        raise DataError(f"{name} has {found}; expected one value per row")
+    if array.dtype.kind == "S":
+        _refuse_odd_bytes(array.tolist(), name)
 
 
 def _entries(values: Any, name: str) -> list[Any]:
@@ -122,11 +128,20 @@ def _refuse_odd_entries(entries: Sequence[Any], name: str) -> None:
     for row, entry in enumerate(entries):
         if isinstance(entry, _COLLECTIONS):
             raise DataError(f"{name}[{row}] is a {type(entry).__name__}; expected one value per row")
-        if type(entry) not in _PLAIN:
+        if isinstance(entry, bytes):
+            _refuse_odd_bytes([entry], name, row)
+        elif type(entry) not in _PLAIN:
             try:
                 str(entry)
             except Exception as problem:
                 raise DataError(f"{name}[{row}] has no text: {problem}; expected text or numbers") from None
+
+
+def _refuse_odd_bytes(entries: Sequence[bytes], name: str, first_row: int = 0) -> None:
+    """Raise where bytes are no text to NumPy."""
+    for row, entry in enumerate(entries, start=first_row):
+        if not entry.isascii():
+            raise DataError(f"{name}[{row}] is {entry[:20]!r}, bytes beyond ASCII; expected text")
 
 
 _PLAIN = {str, int, float, bool, type(None)}

@@ -6,6 +6,7 @@ arrays), or one with other values. In other forms alone the answer must be that 
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -266,9 +267,9 @@ def write_table(table: pa.Table, name: str, draw: random.Random) -> None:
         case ".csv":
             csv.write_csv(table, name)
         case ".jsonl":
-            tables.without_runs(table).to_pandas().to_json(
-                name, orient="records", lines=True, date_format="iso"
-            )
+            # not by pandas, which crashes on some values
+            lines = (json.dumps(row, default=str) + "\n" for row in table.to_pylist())
+            Path(name).write_text("".join(lines))
         case _:
             with ipc.new_file(name, table.schema) as file:
                 file.write_table(table)

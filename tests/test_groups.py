@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -237,3 +238,17 @@ def test_subtopics_and_flags_among_objects() -> None:
 def test_a_number_for_features_beside_flags() -> None:
     with pytest.raises(DataError, match="0 values of retrieved for 1 row of features"):
         from_arrays(3.0, [], query_ids=[], retrieved=np.array([], dtype=bool))
+
+
+@pytest.mark.parametrize("kind", [object, "S4"])
+def test_bytes_that_are_no_text(kind: Any) -> None:
+    ids = np.array([b"a", b"\xff\xfe"], dtype=kind)
+    calls: list[Callable[[], Any]] = [
+        lambda: from_arrays([[1.0], [2.0]], [0, 1], query_ids=ids),
+        lambda: from_arrays([[1.0], [2.0]], [0, 1], group_sizes=[2], document_ids=ids),
+        lambda: evaluate([0, 1], [1, 2], ["mrr"], query_ids=ids),
+    ]
+    for call in calls:
+        with pytest.raises(DataError, match=r"ids\[1\] is b'\\xff\\xfe', bytes beyond ASCII; expected text"):
+            call()
+    assert from_arrays([[1.0]], [0], query_ids=ids[:1]).n_queries == 1

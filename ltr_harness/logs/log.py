@@ -255,11 +255,12 @@ def open_files(
     path = path or files[0]
     try:
         dataset = _dataset(path, files, text_columns)
+        names = tuple(".".join(p) for p in _paths(dataset.schema))
     except DataError:
         raise
     except (pa.ArrowException, OSError, ValueError) as problem:
         raise DataError.at(path, f"cannot be read: {problem}") from None
-    return Log(name or str(path), tuple(".".join(p) for p in _paths(dataset.schema)), dataset)
+    return Log(name or str(path), names, dataset)
 
 
 def files_of(path: Path) -> list[Path]:

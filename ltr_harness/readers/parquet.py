@@ -78,7 +78,7 @@ class Parquet(TableReader):
                     unpacked += _size_in_memory(batches[-1])
                     Bound.of_file(on_disk).refuse(str(path), "unpacked, the file has", unpacked, more=True)
                 return ArrowTable(pa.Table.from_batches(batches, file.schema), path, on_disk)
-        except (pa.ArrowException, OSError) as problem:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
             raise DataError.at(path, f"the Arrow file is damaged: {problem}") from None
 
 

@@ -155,10 +155,12 @@ class Latency(Stored):
 
     documents: Count
     calls: Count  # that were timed
-    p50: float  # what half of the calls did not exceed
-    p99: float | None  # what 99 of 100 calls did not exceed; None where fewer than 100 were timed
+    p50: Amount  # what half of the calls did not exceed
+    p99: Amount | None  # what 99 of 100 calls did not exceed; None where fewer than 100 were timed
     rounds: Count | None = None  # from the first on; None where the model has none
-    mean: float | None = None  # of the primary metric by these rounds alone
+    mean: Annotated[float, Field(allow_inf_nan=False)] | None = (
+        None  # of the primary metric by these rounds alone
+    )
 
 
 class PartRecord(Stored):

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyarrow import ipc, parquet
+from pyarrow import csv, ipc, parquet
 
 from ltr_harness import compare, evaluate, evaluate_runs
 from ltr_harness.arrow import merge, per_query, per_query_of
@@ -523,3 +523,17 @@ def test_integers_of_128_bits(kind: Any) -> None:
     for call in calls:
         with pytest.raises(DataError, match=r"integers of 128 bits \('label'\) are beyond the range of 64"):
             call()
+
+
+def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:
+    table = pa.table({"query_id": ["a", "a"], "label": [0, 1], "score": [1.0, 2.0], "naxe": [1.0, 2.0]})
+    csv.write_csv(table, tmp_path / "rows.csv")
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    for name in ("rows.csv", "rows.parquet", written(table, tmp_path)):
+        path = tmp_path / name
+        path.write_bytes(path.read_bytes().replace(b"naxe", b"na\xffe"))
+        with pytest.raises(DataError, match=r"rows.*: cannot be read: 'utf-8' codec"):
+            evaluate_stream(path, "mrr", "score")
+        if name != "rows.csv":
+            with pytest.raises(DataError, match=r"file.*damaged: 'utf-8' codec"):
+                Parquet().read([name], tmp_path)

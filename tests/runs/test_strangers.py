@@ -221,6 +221,16 @@ def test_an_importance_that_none_can_be_is_told(folder: Path, gain: float) -> No
         _ = run.importance
 
 
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("name", ["p50", "p99", "mean"])
+def test_a_latency_that_none_can_be_is_told(folder: Path, name: str, number: float) -> None:
+    """The mean of a timed model reached the page's charts, whose JSON has no infinity."""
+    latency = {"documents": 10, "calls": 6, "p50": 30.0, "p99": None, "rounds": 3, "mean": 0.5}
+    assert load_run(change(folder, latency=[latency])).record.latency[0].mean == 0.5
+    with pytest.raises(DataError, match=rf"latency\.0\.{name}"):
+        load_run(change(folder, latency=[latency | {name: number}]))
+
+
 @pytest.mark.parametrize("changes", [{"inner_folds": -1}, {"seed": 10**30}, {"metric": "./mine.py:Mine"}])
 def test_a_search_that_none_can_be_is_no_search(tmp_path: Path, changes: dict[str, Any]) -> None:
     """A negative number of folds was believed, and refused once a run's record should hold it."""
