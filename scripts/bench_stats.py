@@ -102,7 +102,9 @@ def main() -> None:
 
     def tested(**options: object) -> Callable[[], object]:
         method = Method(**{"draws": args.draws, **options})
-        return lambda: outcomes(Contributions.of(d), method, families=families, ranges=np.ones(columns))
+        return lambda: outcomes(
+            Contributions.of(d), method, families=families, widths=np.ones(columns), seeds=()
+        )
 
     ours = seconds(tested(test="permutation"))
     print(f"\n{'sign flips, all columns':44}{'seconds':>10}{'ratio':>9}")

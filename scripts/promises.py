@@ -22,16 +22,18 @@ import numpy as np
 from scipy.signal import lfilter
 
 from ltr_harness.comparison.cheap_labels import chosen_at_random, powered
+from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.comparison.over_time import ENOUGH, blocks, how_many, left_open
-from ltr_harness.comparison.pairs import letters
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.inspection.slices import query_slices
 from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.families import mean_intervals, outcomes, rare_kind, rare_training
+from ltr_harness.stats.families import mean_intervals, outcomes, rare_kind
 from ltr_harness.stats.method import Method, Test
 from ltr_harness.stats.seeds import method_difference
+from ltr_harness.stats.spread import Spread
 
 DOCS = Path(__file__).parents[1] / "docs"
-DEFAULT = Method(draws=1000)
+DEFAULT = Method(test="skew-adjusted", draws=1000)
 BETS = Method(test="bounded")
 Random = np.random.Generator
 Draw = Callable[[Random], tuple[np.ndarray, float]]
@@ -114,7 +116,7 @@ def difference(
     def sample(rng: Random) -> Sample:
         d, truth = draw(rng)
         total = Contributions.of(d)
-        found = outcomes(total, method, ranges=np.full(d.shape[1], width))
+        found = outcomes(total, method, widths=np.full(d.shape[1], width), seeds=())
         missed = (found.low > truth) | (truth > found.high)
         # a false verdict is one of the wrong direction, or any where the truth is 0; the interval is asked as well
         wrong = missed & (found.p_corrected < method.alpha) if truth == 0 else missed
@@ -137,7 +139,7 @@ def by_unit(
         taste = rng.normal(size=(of_users.size, m))
         taste = np.exp(taste) - np.exp(0.5) if skewed else taste
         total = Contributions.of(0.03 * taste[users] + rng.normal(0, 0.1, (users.size, m)), users)
-        wrong = outcomes(total, method).p_corrected < 0.05
+        wrong = outcomes(total, method, seeds=(), widths=np.inf).p_corrected < 0.05
         lines = [rare_kind(of_users.size, abs(mean), 1.0, method, family=m) for mean in total.mean[wrong]]
         return Sample(bool(wrong.any()), bool(lines) and all(lines))
 
@@ -167,7 +169,7 @@ def by_period(
         week, values = day // days, d[:, None]
         every = Contributions.of(values, week)
         left = Contributions.of(values, blocks(week, how_many(values, week)))
-        found = outcomes(left, method)
+        found = outcomes(left, method, seeds=(), widths=np.inf)
         return Sample(bool(found.p_corrected[0] < 0.05), bool(left_open(every, left, "week", "weeks")))
 
     return sample
@@ -175,7 +177,7 @@ def by_period(
 
 def at_the_margin(rng: Random) -> Sample:
     """A gate `< baseline - .02`, and differences that are normal about -.02."""
-    found = outcomes(Contributions.of(rng.normal(-0.02, 0.1, (100, 1))), DEFAULT)
+    found = outcomes(Contributions.of(rng.normal(-0.02, 0.1, (100, 1))), DEFAULT, seeds=(), widths=np.inf)
     return Sample(bool(found.low[0] > -0.02))
 
 
@@ -185,7 +187,9 @@ def equivalent(n: int) -> Callable[[Random], Sample]:
 
     def sample(rng: Random) -> Sample:
         d = 0.02 + rng.normal(0, 0.07, (n, 9)) + rng.normal(0, 0.07, (n, 1))
-        return Sample(bool((outcomes(Contributions.of(d), method).p_equivalence < 0.05).any()))
+        return Sample(
+            bool((outcomes(Contributions.of(d), method, seeds=(), widths=np.inf).p_equivalence < 0.05).any())
+        )
 
     return sample
 
@@ -195,7 +199,7 @@ def equivalent_but_for_a_few(rng: Random) -> Sample:
     method = Method(draws=1000, margin=0.005)
     total = Contributions.of(np.where(rng.random((100, 1)) < 0.01, -0.6, rng.normal(0, 0.001, (100, 1))))
     line = rare_kind(100, 0.005 - abs(float(total.mean[0])), 1.0, method)
-    return Sample(bool(outcomes(total, method).p_equivalence[0] < 0.05), bool(line))
+    return Sample(bool(outcomes(total, method, seeds=(), widths=np.inf).p_equivalence[0] < 0.05), bool(line))
 
 
 def own_mean(draw: Callable[[Random], np.ndarray], truth: float) -> Callable[[Random], Sample]:
@@ -213,13 +217,13 @@ def any_letters(draw: Callable[[Random], np.ndarray]) -> Callable[[Random], Samp
 
     def sample(rng: Random) -> Sample:
         values = draw(rng)
-        found = letters(
-            {str(at): column for at, column in enumerate(values.T)},
-            DEFAULT,
-            higher_is_better=True,
-            bounds=(0.0, 1.0),
-        )
-        return Sample(len(set(found.groups.values())) > 1, bool(found.cautions))
+        ids = np.array([str(at) for at in range(len(values))])
+        systems = [
+            SystemResult(str(at), ids, {"mrr": column[None]}, ("1",), {"mrr": True})
+            for at, column in enumerate(values.T)
+        ]
+        found = compare_systems(systems, ["mrr"], method=DEFAULT).letters()
+        return Sample(len(set(found.groups.values())) > 1)
 
     return sample
 
@@ -233,7 +237,7 @@ def any_slice(draw: Draw) -> Callable[[Random], Sample]:
         parts = query_slices(facts)
         columns = np.concatenate([np.where(part.queries[:, None], d, np.nan) for part in parts], axis=1)
         total = Contributions.of(columns)
-        wrong = outcomes(total, DEFAULT).p_corrected < 0.05
+        wrong = outcomes(total, DEFAULT, seeds=(), widths=np.inf).p_corrected < 0.05
         lines = [
             rare_kind(int(n), abs(mean), 1.0, DEFAULT, family=columns.shape[1])
             for n, mean in zip(total.units[wrong], total.mean[wrong], strict=True)
@@ -249,8 +253,11 @@ def found_at_detectable(n: int, m: int) -> Callable[[Random], Sample]:
 
     def sample(rng: Random) -> Sample:
         first, second = (_normal(n, m)(rng)[0] for _ in range(2))
-        second[:, 0] += outcomes(Contributions.of(first), method).detectable[0]
-        return Sample(bool(outcomes(Contributions.of(second), method).p_corrected[0] < 0.05))
+        spread = Spread(float(first[:, 0].var(ddof=1)))
+        second[:, 0] += spread.detectable(n, alpha=method.level(m), power=0.8)
+        return Sample(
+            bool(outcomes(Contributions.of(second), method, seeds=(), widths=np.inf).p_corrected[0] < 0.05)
+        )
 
     return sample
 
@@ -263,7 +270,7 @@ def holm_beyond_joint(draw: Draw) -> Callable[[Random], Sample]:
         d = draw(rng)[0]
         d[:, :3] += 3.5 * np.sqrt(2 / len(d))
         total = Contributions.of(d)
-        found = outcomes(total, method)
+        found = outcomes(total, method, seeds=(), widths=np.inf)
         order = np.argsort(found.p)
         steps = np.maximum.accumulate(found.p[order] * np.arange(9, 0, -1)) < 0.05
         joint = found.p_corrected < 0.05
@@ -288,7 +295,7 @@ def non_inferior(method: Method) -> Callable[[Random], Sample]:
     def sample(rng: Random) -> Sample:
         d = np.where(rng.random((100, 1)) < 0.01, -0.6, rng.normal(0, 0.001, (100, 1)))
         total = Contributions.of(d)
-        found = outcomes(total, method, ranges=np.array([1.0]))
+        found = outcomes(total, method, widths=np.array([1.0]), seeds=())
         passed = bool(found.low[0] > -0.005)
         line = rare_kind(100, float(total.mean[0]) + 0.005, 1.0, method)
         return Sample(passed, bool(line))
@@ -302,7 +309,7 @@ def data_sets(draw: Callable[[Random], list[np.ndarray]], width: float = 1.0) ->
     def sample(rng: Random) -> Sample:
         parts = draw(rng)
         total = WeightedSum(tuple(map(Contributions.of, parts)), (1 / len(parts),) * len(parts))
-        found = outcomes(total, DEFAULT)
+        found = outcomes(total, DEFAULT, seeds=(), widths=np.inf)
         wrong = bool((found.p_corrected < 0.05).any())
         line = rare_kind(
             min(map(len, parts)), float(np.abs(total.mean).max()), width, DEFAULT, family=parts[0].shape[1]
@@ -324,7 +331,7 @@ def ranks(
             values = noise(rng, (n, 5))
             parts.append(values[:, one] - values[:, other])
         total = WeightedSum(tuple(map(Contributions.of, parts)), (1 / len(parts),) * len(parts))
-        found = outcomes(total, DEFAULT)
+        found = outcomes(total, DEFAULT, seeds=(), widths=np.inf)
         wrong = found.p_corrected < 0.05
         lines = [rare_kind(min(sizes), abs(mean), 1.0, DEFAULT, family=10) for mean in total.mean[wrong]]
         return Sample(bool(wrong.any()), bool(lines) and all(lines))
@@ -345,7 +352,7 @@ def cheap(rare: float, hardest: bool) -> Callable[[Random], Sample]:
         if not chosen_at_random(c[chosen, None], c[rest, None], DEFAULT):
             return Sample(hardest is False, True)
         found = powered(d[chosen, None], c[chosen, None], c[rest, None])
-        ends = outcomes(found.total, DEFAULT)
+        ends = outcomes(found.total, DEFAULT, seeds=(), widths=np.inf)
         wrong = not ends.low[0] <= truth <= ends.high[0]
         line = rare_kind(100, abs(float(found.total.mean[0])), 1.0, DEFAULT)
         return Sample(wrong, bool(line))
@@ -371,9 +378,8 @@ def seeds(r: int, spread: tuple[float, float], collapse: float = 0.0) -> Callabl
             )
         d = (sides[0].mean(axis=0) - sides[1].mean(axis=0))[:, None]
         methods = method_difference(*sides)
-        found = outcomes(Contributions.of(d), DEFAULT, seeds=[methods])
-        line = rare_training(r, abs(float(d.mean())), 1.0, DEFAULT)
-        return Sample(bool(found.p_corrected[0] < 0.05), bool(line))
+        found = outcomes(Contributions.of(d), DEFAULT, seeds=[methods], widths=np.inf)
+        return Sample(bool(found.p_corrected[0] < 0.05))
 
     return sample
 
@@ -387,7 +393,7 @@ def arms(n: int, sd: float, n_other: int, sd_other: float) -> Callable[[Random],
             for size, spread in ((n, sd), (n_other, sd_other))
         )
         apart = WeightedSum((Contributions.of(one), Contributions.of(other)), (1.0, -1.0))
-        wrong = bool(outcomes(apart, DEFAULT).p_corrected[0] < 0.05)
+        wrong = bool(outcomes(apart, DEFAULT, seeds=(), widths=np.inf).p_corrected[0] < 0.05)
         line = rare_kind(min(n, n_other), abs(float(apart.mean[0])), np.inf, DEFAULT)
         return Sample(wrong, wrong and bool(line))
 
@@ -703,7 +709,9 @@ def cost_of_bets(n: int, sd: float, samples: int = 20) -> float:
     ratios = []
     for _ in range(samples):
         total = Contributions.of(np.clip(rng.normal(0, sd, (n, 1)), -1, 1))
-        bets, t = (outcomes(total, Method(test=test), ranges=np.ones(1)) for test in ("bounded", "t"))
+        bets, t = (
+            outcomes(total, Method(test=test), widths=np.ones(1), seeds=()) for test in ("bounded", "t")
+        )
         ratios.append(float((bets.high - bets.low)[0] / (t.high - t.low)[0]))
     return float(np.mean(ratios))
 
@@ -714,7 +722,7 @@ def missed_losers(n: int, test: Test, samples: int = 200) -> float:
     missed = 0
     for _ in range(samples):
         total = Contributions.of(np.where(rng.random((n, 1)) < 0.01, -0.6, 0.0))
-        found = outcomes(total, Method(test=test, draws=1000), ranges=np.ones(1))
+        found = outcomes(total, Method(test=test, draws=1000), widths=np.ones(1), seeds=())
         missed += not found.low[0] <= -0.006 <= found.high[0]
     return missed / samples
 

@@ -260,13 +260,13 @@ _strict = flag(
 )
 
 
-def method(*names: str) -> Callable[[F], F]:
-    """An option for each field of `Method`, in its order, and --strict, or for some fields; see `taken_method`."""
+def method(*names: str, without: str = "") -> Callable[[F], F]:
+    """Add an option for each field of `Method` but one, and --strict, or for some fields; see `taken_method`."""
 
     def add(command: F) -> F:
         command = command if names else _strict(command)
         for option in reversed(dataclasses.fields(Method)):
-            if names and option.name not in names:
+            if option.name == without or (names and option.name not in names):
                 continue
             kind: Any = type(option.default)
             if option.name == "test":

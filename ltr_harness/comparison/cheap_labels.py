@@ -73,7 +73,7 @@ def chosen_at_random(cheap: Floats, rest: Floats, method: Method) -> bool:
     """Whether the human-labelled queries look like a random part of all, by their cheap differences."""
     apart = WeightedSum((Contributions.of(cheap), Contributions.of(rest)), (1.0, -1.0))
     family = replace(method, test="skew-adjusted", margin=None, unit=None)
-    p = outcomes(apart, family).p_corrected
+    p = outcomes(apart, family, seeds=(), widths=np.inf).p_corrected
     return not bool((p < RANDOM).any())
 
 
@@ -191,7 +191,9 @@ def with_cheap_labels(
     sharpened = powered(d, c[at], c[rest])
     total = sharpened.total
     higher = [comparison.higher_is_better[metric]] * len(rivals)
-    together = differences_of(total.mean, outcomes(total, method), higher, method)  # as one family
+    width = comparison.value_range()
+    found = outcomes(total, method, seeds=(), widths=width)  # as one family, of these trained models
+    together = differences_of(total.mean, found, higher, method)
     pairs, cautions = [], []
     if set(own) != set(drawn_queries(list(place), len(own))):
         text = (

@@ -8,20 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import ndtri
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison
 from ltr_harness.comparison.headroom import little_to_gain
 from ltr_harness.comparison.over_time import compared, neighbours
 from ltr_harness.comparison.pairs import WEIGHT, Paired, SystemResult, value_bounds
-from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, UsageError
-from ltr_harness.groups import Array, Texts, as_column
+from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, Severity, UsageError
+from ltr_harness.groups import Array, Floats, Texts, as_column
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.runs.record import Record
-from ltr_harness.stats.contributions import Codes, Contributions
-from ltr_harness.stats.families import rare_kind, rare_training
-from ltr_harness.stats.method import FLIPS, Method
+from ltr_harness.stats.contributions import Codes, effective_number
+from ltr_harness.stats.families import rare_kind
+from ltr_harness.stats.method import FLIPS, UNWEIGHTED, Method
 from ltr_harness.wording import count_of
 
 # What a query must have in common with its namesake elsewhere: facts of the labels, not of the model.
@@ -238,20 +239,67 @@ def _query_differences(first: SystemResult, other: SystemResult) -> list[Problem
 
 
 def absence_text(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:
-    """What absent from these queries could change a verdict, or the pass of a gate at a margin; "" for nothing."""
-    method, then = comparison.method, "the verdict changes"
+    """What absent from these queries could change a verdict, or the pass of a gate at a margin; "" for nothing.
+
+    A passed gate is a decision, and has the line wherever such a kind is possible; a verdict where it is plausible.
+    """
+    method = comparison.method
+    width, n = comparison.value_range(pair.metric), comparison.n_independent_units(pair)
     if margin is not None:
-        room, then = abs(pair.difference - margin), "the gate fails"
-    else:
-        room = abs(pair.difference)
-        room = (method.margin or 0.0) - room if pair.verdict == "equivalent" else room
-    width = comparison.value_range(pair.metric)
-    line = rare_kind(comparison.n_independent_units(pair), room, width, method, then, family)
-    if not pair.includes_seeds:
-        return line
-    sides = [comparison.system(name) for name in (pair.model, pair.other)]
-    seeds = min(len(one.replicates) for one in sides if one.seeded or len(one.replicates) > 1)
-    return " ".join(filter(None, (line, rare_training(seeds, room, width, method))))
+        return rare_kind(n, abs(pair.difference - margin), width, method, "the gate fails", family)
+    d = comparison.query_differences(pair.model, pair.metric)
+    room, furthest = abs(pair.difference), float(np.nanmax(-np.sign(pair.difference) * d))
+    if pair.verdict == "equivalent":
+        room, furthest = (method.margin or 0.0) - room, float(np.nanmax(np.abs(d)))
+    return rare_kind(n, room, width, method, family=family, furthest=furthest)
+
+
+def weights_of_queries(systems: Sequence[SystemResult], name: str | None) -> Floats | None:
+    """Return how much each query counts by an attribute that the systems have, (n_queries,) in their order.
+
+    None stands for the test data's own weights, where there are any. Equal weights are none.
+    """
+    if name == UNWEIGHTED:
+        return None
+    attribute, place = name or WEIGHT, f"weights {name or WEIGHT!r}"
+    having = [system for system in systems if attribute in system.query_attributes]
+    if not having:
+        if name is None:
+            return None
+        names = {own for system in systems for own in system.query_attributes}
+        known = sorted(own for own in names if not Headroom.is_column(own))
+        cure = (
+            did_you_mean(attribute, known) if known else "give the data or the tables a column of that name"
+        )
+        raise UsageError.at(place, f"no query has an attribute {attribute!r}", cure=cure)
+    first = having[0]
+    weights = _weights(first, attribute, place)
+    for other in having[1:]:
+        apart = np.flatnonzero(_weights(other, attribute, place) != weights)
+        if apart.size:
+            at = int(apart[0])
+            found = (
+                f"query {str(first.query_ids[at])!r} has {other.query_attributes[attribute][at]} for {other.name} "
+                f"and {first.query_attributes[attribute][at]} for {first.name}"
+            )
+            raise NotComparableError.at(place, found, "one weight for each query")
+    return None if weights.min() == weights.max() else weights
+
+
+def _weights(system: SystemResult, attribute: str, place: str) -> Floats:
+    """One system's weights, finite, at least 0 and not all 0."""
+    values = system.query_attributes[attribute]
+    if values.dtype.kind not in "iuf":
+        found = f"{system.name}: {str(values[0])!r} is not a number"
+        raise UsageError.at(place, found, "a number for each query", "weights: none counts each query once")
+    weights = values.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if bad.size:
+        found = f"{system.name}: query {str(system.query_ids[bad[0]])!r} has {weights[bad[0]]:g}"
+        raise UsageError.at(place, found, "finite weights of at least 0")
+    if not weights.any():
+        raise UsageError.at(place, f"{system.name}: every query has 0", "weights that are not all 0")
+    return weights
 
 
 def unit_codes(systems: Sequence[SystemResult], unit: str) -> Codes:
@@ -298,7 +346,7 @@ def unit_cautions(comparison: Comparison) -> list[Caution]:
     values = compared(comparison.systems, comparison.baseline, comparison.primary)
     alike, left_open = neighbours(comparison.systems, unit, values, codes)
     said = f"{alike}tests and intervals go by {unit}: {sizes.size:,} of {largest}"
-    means = Contributions.of(values, codes)
+    means = comparison.sampling.contributions(values)
     known = ~np.isnan(means.design_effect)
     if known.any():
         low, high = means.design_effect[known].min(), means.design_effect[known].max()
@@ -352,23 +400,21 @@ def budget_cautions(records: Mapping[str, Sequence[Record]]) -> list[Caution]:
     return cautions
 
 
-def _weighted_means(comparison: Comparison) -> list[Caution]:
-    """What the means would be by the queries' weights, which the tests do not use."""
-    weights = comparison.system(comparison.baseline).query_attributes.get(WEIGHT)
-    if weights is None or weights.dtype.kind not in "iuf" or np.all(weights == weights[0]):
+FEW_EFFECTIVE = 20  # effective queries below which a weighted comparison has a caution
+
+
+def weight_cautions(comparison: Comparison) -> list[Caution]:
+    """Return how unlike the queries' weights are, in how many of equal weight would tell as much."""
+    weights = comparison.weights
+    if weights is None:
         return []
-    said = []
-    for model in comparison.ranking[:5]:
-        values = comparison.system(model).per_query(comparison.primary)
-        counted = ~np.isnan(values) & (weights > 0)
-        if counted.any():
-            said.append(f"{model} {np.average(values[counted], weights=weights[counted]):.4f}")
-    more = f" and {len(comparison.models) - 5} more" if len(comparison.models) > 5 else ""
+    n = effective_number(weights)
     text = (
-        f"the queries have weights; here every query counts once. Weighted, {comparison.primary} is "
-        f"{', '.join(said) or 'undefined'}{more}"
+        f"means, tests and intervals are weighted by {comparison.method.weights}: "
+        f"{count_of(comparison.n_queries, 'query')} tell as much as {n:,.0f} of equal weight"
     )
-    return [Caution("query-weights", "note", text)]
+    severity: Severity = "warning" if n < FEW_EFFECTIVE else "note"
+    return [Caution("query-weights", severity, text, "`weights: none` counts each query once")]
 
 
 def one_training(comparison: Comparison) -> list[Caution]:
@@ -380,9 +426,9 @@ def one_training(comparison: Comparison) -> list[Caution]:
 
 def cautions(comparison: Comparison) -> list[Caution]:
     """Return what makes the numbers less sure than they look, at the primary metric."""
-    metric, method = comparison.primary, comparison.method
+    metric = comparison.primary
     found = little_to_gain(comparison.systems, metric)
-    found += _weighted_means(comparison) + unit_cautions(comparison)
+    found += weight_cautions(comparison) + unit_cautions(comparison)
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
     once = [  # whose spread over seeds had to be taken from another model
         name
@@ -412,16 +458,8 @@ def cautions(comparison: Comparison) -> list[Caution]:
                 + (f" and {len(apart) - 5} more" if len(apart) > 5 else "")
             )
             found.append(Caution("other-queries", "warning", text))
-    counts_of_flips = [comparison.n_independent_units(pair) for pair in pairs if pair.n]
-    n = min(counts_of_flips, default=0)
-    if counts_of_flips and 2.0 ** (1 - n) >= method.alpha and method.test in FLIPS:
-        what = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"
-        text = (
-            f"n = {n}: the smallest p-value {what} can give is {2.0 ** (1 - n):g}; "
-            "no difference could have been significant"
-        )
-        found.append(Caution("few-queries", "warning", text))
-    absent: dict[str, list[str]] = {}  # what a rare kind of query, or of training, could change
+    found += _too_few(comparison, pairs) + lopsided_cautions(comparison, pairs)
+    absent: dict[str, list[str]] = {}  # what a rare kind of query could change
     for pair in pairs:
         if pair.verdict not in ("not distinguishable", "baseline"):
             absent.setdefault(absence_text(comparison, pair, len(pairs)), []).append(pair.model)
@@ -430,3 +468,52 @@ def cautions(comparison: Comparison) -> list[Caution]:
             names = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
             found.append(Caution("rare-kind", "warning", line, place=names))
     return found
+
+
+def _too_few(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
+    """Return a caution for pairs of so few queries that no difference could have been significant."""
+    method = comparison.method
+    if method.test not in FLIPS:
+        return []
+    models: dict[int, list[str]] = {}
+    for pair in pairs:
+        n = comparison.n_independent_units(pair)
+        if pair.n and 2.0 ** (1 - n) >= method.alpha:
+            models.setdefault(n, []).append(pair.model)
+    cautions = []
+    for n, names in models.items():
+        what = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"
+        least = f"the smallest p-value {what} can give is {2.0 ** (1 - n):g}"
+        text = f"n = {n}: {least}; no difference could have been significant"
+        place = "" if len(names) == len(pairs) else ", ".join(names)
+        cautions.append(Caution("few-queries", "warning", text, place=place))
+    return cautions
+
+
+def lopsided_cautions(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
+    """Return a caution for verdicts that chance gives at least twice as often as the test's level has it.
+
+    By Edgeworth's first term the share of samples of equal models beyond c standard errors, on the side that a skewness
+    a of the mean makes heavier, is 1 - Phi(c) + |a| (2 c**2 + 1) phi(c) / 6. A gain with rare losses lies on that side.
+    """
+    method = comparison.method
+    if method.test not in ("permutation", "t"):
+        return []
+    level = method.level(len(pairs)) / 2
+    c = -float(ndtri(level))
+    heaviest = level / ((2 * c**2 + 1) * float(np.exp(-(c**2) / 2)) / np.sqrt(2 * np.pi) / 6)
+    models = []
+    for pair in pairs:
+        if not pair.is_significant:
+            continue
+        d = comparison.query_differences(pair.model, pair.metric)
+        lean = float(comparison.sampling.contributions(d[:, None]).lean[0])
+        if -np.sign(pair.difference) * lean > heaviest:
+            models.append(pair.model)
+    if not models:
+        return []
+    text = (
+        "the differences are lopsided, a few far larger than the others and in the other direction: chance alone gives "
+        "such a verdict more than twice as often as its p-value has it"
+    )
+    return [Caution("lopsided", "warning", text, "`test: skew-adjusted` allows for it", ", ".join(models))]

@@ -12,9 +12,9 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import comparable
 from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.over_time import in_periods, signs_cautions
-from ltr_harness.comparison.pairs import Contrast, SystemResult, contrast, summarise
+from ltr_harness.comparison.pairs import WEIGHT, Contrast, Sampling, SystemResult, contrast, summarise
 from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
-from ltr_harness.stats.method import Method, Test
+from ltr_harness.stats.method import UNWEIGHTED, Method, Test
 
 
 def compare(
@@ -25,12 +25,13 @@ def compare(
     convention: str | None = None,
     qrels: Any = None,
     ledger: bool = True,
-    test: Test = "skew-adjusted",
+    test: Test = "permutation",
     confidence: float = 0.95,
     margin: float | None = None,
     draws: int = 10_000,
     seed: int = 0,
     unit: str | None = None,
+    weights: str | None = None,
 ) -> Comparison:
     """Which of these rankers is better, by how much, how sure: over the same queries, at a fixed K.
 
@@ -60,6 +61,8 @@ def compare(
         seed: of them.
         unit: the query attribute, such as ``"user_id"``, whose queries belong together (a column of that name in
             tables).
+        weights: the query attribute that says how much each query counts in means, tests and intervals; ``"none"``:
+            each counts once. Without it, the query weights of the test data, where it has any.
 
     Raises:
         NotComparableError: K, definitions, queries or labels differ; the message lists all differences.
@@ -74,7 +77,7 @@ def compare(
     """
     from ltr_harness.comparison.inputs import gather, resolve_metric
 
-    method = Method(test, confidence, margin, draws, seed, unit)
+    method = Method(test, confidence, margin, draws, seed, unit, weights)
     if qrels is not None:
         from ltr_harness.comparison.evaluated_runs import evaluate_runs
 
@@ -84,7 +87,8 @@ def compare(
         runs_or_scores = (evaluate_runs(qrels, runs_or_scores[0] if one else list(runs_or_scores), metrics),)
     if isinstance(metrics, str):
         metrics = [metrics]
-    gathered = gather(runs_or_scores, convention, method.unit, metrics[0] if metrics else None)
+    first = metrics[0] if metrics else None
+    gathered = gather(runs_or_scores, convention, method.unit, first, method.weights)
     systems = gathered.systems
     if not systems:
         raise UsageError("nothing to compare; expected at least one run or evaluation")
@@ -160,19 +164,26 @@ def compare_systems(
     families = [[Contrast(one, reference, metric) for metric in part for one in others] for part in grouped]
     without = told[0].query_attributes["n_relevant"] == 0 if told else undefined[primary]
     units = None if method.unit is None else comparable.unit_codes(ordered, method.unit)
+    weights = comparable.weights_of_queries(ordered, method.weights)
+    sampling = Sampling(units, weights)
+    if weights is None:
+        method = replace(method, weights=UNWEIGHTED)
+    elif method.weights is None:
+        method = replace(method, weights=WEIGHT)
     comparison = Comparison(
         systems=tuple(ordered),
         metrics=tuple(metrics),
         primary=primary,
         baseline=baseline,
-        summaries=summarise(ordered, metrics, method, units),
-        pairs=contrast(families, directions, method, units),
+        summaries=summarise(ordered, metrics, method, sampling),
+        pairs=contrast(families, directions, method, sampling),
         method=method,
         families=tuple(family_text(len(others), baseline, part, primary) for part in grouped if others),
         n_queries=len(reference.query_ids),
         n_without_relevant=int(np.sum(without)),
         n_undefined={metric: int(queries.sum()) for metric, queries in undefined.items()},
         units=units,
+        weights=weights,
     )
     decisive = [pair for pair in comparison.pairs if pair.metric == primary]
     found = (*signs_cautions(comparison.fold_signs, decisive), *comparable.cautions(comparison))

@@ -21,10 +21,18 @@ from ltr_harness.comparison.over_time import (
     period_results,
     signs_sentence,
 )
-from ltr_harness.comparison.pairs import Contrast, Letters, Paired, Summary, SystemResult, value_bounds
+from ltr_harness.comparison.pairs import (
+    Contrast,
+    Letters,
+    Paired,
+    Sampling,
+    Summary,
+    SystemResult,
+    value_bounds,
+)
 from ltr_harness.errors import Caution, UsageError, labelled
 from ltr_harness.groups import KeepsArrays
-from ltr_harness.stats.contributions import Codes, paired_differences
+from ltr_harness.stats.contributions import TIE, Codes, effective_number, paired_differences
 from ltr_harness.stats.method import Method, Test
 from ltr_harness.wording import count_of, html_table, p_equals, p_text, plural
 
@@ -72,6 +80,7 @@ class Comparison(KeepsArrays):
         n_without_relevant: queries without a relevant document, where the inputs tell; else undefined ones.
         n_undefined: metric to the number of queries undefined for at least one model.
         units: (n_queries,) codes of the units that queries belong to; None where every query is its own.
+        weights: (n_queries,) how much each query counts; None where all count once.
         cautions: replicates left out, small or lopsided samples, trainings that were not repeated …
     """
 
@@ -88,6 +97,19 @@ class Comparison(KeepsArrays):
     n_undefined: Mapping[str, int]
     cautions: tuple[Caution, ...] = ()
     units: Codes | None = None
+    weights: NDArray[np.float64] | None = None
+
+    @property
+    def sampling(self) -> Sampling:
+        """Which queries belong together, and how much each counts."""
+        return Sampling(self.units, self.weights)
+
+    def effective_queries(self, pair: Paired) -> float:
+        """As many queries of equal weight would tell as much as those that both models of a pair have."""
+        if self.weights is None:
+            return float(pair.n)
+        defined = ~np.isnan(self.query_differences(pair.model, pair.metric))
+        return effective_number(self.weights[defined])
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -104,7 +126,7 @@ class Comparison(KeepsArrays):
 
     @property
     def family(self) -> str:
-        """The families of hypotheses, such as ``"3 comparisons: 3 models against lgbm-lambdarank at ndcg@10"``."""
+        """The families of hypotheses, such as ``"joint over 3 comparisons: 3 models against lgbm at ndcg@10"``."""
         return "; ".join(self.families)
 
     @property
@@ -152,7 +174,13 @@ class Comparison(KeepsArrays):
         if self.units is None:
             return pair.n
         defined = ~np.isnan(self.query_differences(pair.model, pair.metric))
+        if self.weights is not None:
+            defined &= self.weights > 0
         return int(np.unique(self.units[defined]).size)
+
+    def is_within_margin(self, pair: Paired) -> bool:
+        """Whether the difference of a pair, whatever its verdict, is proven smaller than the margin."""
+        return pair.p_equivalence < self.method.alpha
 
     def value_range(self, metric: str | None = None) -> float:
         """How far apart two values of a metric can be: the largest difference of a query; infinite if unknown."""
@@ -162,15 +190,30 @@ class Comparison(KeepsArrays):
     def all_pairs(self, metric: str | None = None) -> tuple[Paired, ...]:
         """Every model against every other at one metric, as one family: n (n - 1) / 2 comparisons.
 
-        The better mean comes first in each pair, so differences have one sign.
+        The better one of each pair's queries comes first, so differences have one sign.
         """
         name = self._metric(metric)
-        sign = -1 if self.higher_is_better[name] else 1
-        means = [sign * self._summaries[system.name, name].mean for system in self.systems]
-        # undefined means last
-        ordered = [self.systems[at] for at in np.argsort(means, kind="stable")]
-        family = [Contrast(one, other, name) for one, other in combinations(ordered, 2)]
-        return pairs.contrast([family], self.higher_is_better, self.method, self.units)
+        if name not in self._all_pairs:
+            sign = -1 if self.higher_is_better[name] else 1
+            # by the queries that both have; undefined means last
+            means = [sign * self._summaries[system.name, name].mean for system in self.systems]
+            ordered = [self.systems[at] for at in np.argsort(means, kind="stable")]
+            family = [Contrast(one, other, name) for one, other in combinations(ordered, 2)]
+            turned = [
+                Contrast(one.other, one.model, name)
+                if sign * self.sampling.means(one.differences()[:, None])[0] > 0
+                else one
+                for one in family
+            ]
+            self._all_pairs[name] = pairs.contrast(
+                [turned], self.higher_is_better, self.method, self.sampling
+            )
+        return self._all_pairs[name]
+
+    @cached_property
+    def _all_pairs(self) -> dict[str, tuple[Paired, ...]]:
+        """Metric to its pairs: letters and tables show the same ones."""
+        return {}
 
     @cached_property
     def ranking(self) -> tuple[str, ...]:
@@ -185,7 +228,12 @@ class Comparison(KeepsArrays):
             values = {self.baseline: 0.0} | differences
         else:
             values = {model: self.summary(model).mean for model in self.models}
-        return tuple(sorted(self.models, key=lambda model: (np.isnan(values[model]), sign * values[model])))
+
+        def order(model: str) -> tuple[bool, float]:
+            value = values[model]
+            return (True, 0.0) if np.isnan(value) else (False, sign * round(value / TIE))
+
+        return tuple(sorted(self.models, key=order))
 
     def pairs_on_other_queries(self, metric: str) -> tuple[Paired, ...]:
         """The pairs at a metric of which one model has values for queries where the other has none."""
@@ -197,10 +245,9 @@ class Comparison(KeepsArrays):
         )
 
     def letters(self, metric: str | None = None) -> Letters:
-        """Which models differ from each other, as compact letters: those that share one do not.
+        """Which models differ from each other, as compact letters: those that share one are not shown to.
 
-        The comparison's test over all pairs at once, as one family at the comparison's level, on values averaged over
-        seeds. It stands beside the verdict, which is about the baseline alone.
+        They are the verdicts of `all_pairs`, and stand beside the verdict, which is about the baseline alone.
 
         Example:
             >>> import pandas as pd
@@ -211,15 +258,11 @@ class Comparison(KeepsArrays):
             >>> compare({"first": first, **others}).letters().groups
             {'first': ('a',), 'alike': ('a',), 'far': ('b',)}
         """
+        pairs_of_all = self.all_pairs(metric)
         name = self._metric(metric)
-        values = {system.name: system.per_query(name) for system in self.systems}
-        return pairs.letters(
-            values,
-            self.method,
-            higher_is_better=self.higher_is_better[name],
-            bounds=value_bounds(self.systems, name),
-            units=self.units,
-        )
+        sign = -1 if self.higher_is_better[name] else 1
+        means = {model: sign * self._summaries[model, name].mean for model in self.models}
+        return pairs.letters(sorted(self.models, key=lambda model: means[model]), pairs_of_all)
 
     @cached_property
     def verdict(self) -> str:
@@ -256,7 +299,8 @@ class Comparison(KeepsArrays):
             if pair.difference == 0:
                 ends = self._ends(pair.ci_low, pair.ci_high, "+")
                 lead = f"{pair.model} and {pair.other} have equal means{ends}"
-            return Headline("no clear winner", f"No clear winner: {lead}")
+            shown = f"; {pair.detectable:.4f} could have been shown" if math.isfinite(pair.detectable) else ""
+            return Headline("no clear winner", f"No clear winner: {lead}{shown}")
         if pair := pairs.get("equivalent"):
             ends = self._ends(pair.ci_low, pair.ci_high, "+")
             text = f"{pair.model} is equivalent to {baseline}: {pair.difference:+z.4f}{ends}"
@@ -301,7 +345,7 @@ class Comparison(KeepsArrays):
             (0.8127, 1.0, 0.8671)
         """
         ordered = [self.system(model) for model in self.ranking]
-        return model_headroom(ordered, self.primary, self.method, self.units)
+        return model_headroom(ordered, self.primary, self.method, self.sampling)
 
     @cached_property
     def fold_signs(self) -> tuple[FoldSigns, ...]:
@@ -351,7 +395,7 @@ class Comparison(KeepsArrays):
     def _repr_html_(self) -> str:
         percent = f"{self.method.percent} % interval"
         head = ["model", self.primary, percent, "sd", "queries", "difference", percent]
-        head += ["p (joint)", "win / tie / loss", "verdict"]
+        head += ["joint p" if len(self.models) > 2 else "p", "win / tie / loss", "verdict"]
         rows = []
         for model in self.ranking:
             summary, pair = self.summary(model), self._pairs.get((model, self.primary))
@@ -386,13 +430,16 @@ class Comparison(KeepsArrays):
 
 
 def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: str) -> str:
-    """A family of hypotheses by name."""
+    """A family of hypotheses by name, and that its intervals and p-values are joint where there are several."""
     total = n_models * len(metrics)
     if list(metrics) == [primary]:
         where = primary
     else:
         where = f"other metric {metrics[0]}" if len(metrics) == 1 else count_of(len(metrics), "other metric")
-    return f"{count_of(total, 'comparison')}: {count_of(n_models, 'model')} against {baseline} at {where}"
+    joint = "joint over " if total > 1 else ""
+    return (
+        f"{joint}{count_of(total, 'comparison')}: {count_of(n_models, 'model')} against {baseline} at {where}"
+    )
 
 
 def _verdict_sentence(comparison: Comparison) -> str:
@@ -410,17 +457,18 @@ def _verdict_sentence(comparison: Comparison) -> str:
     if leader == baseline:
         rival = comparison.ranking[1]
         pair = comparison.paired(rival)
-        words = {"worse": "is worse", "equivalent": "is equivalent"}
+        words = {"worse": "is worse", "better": "is better", "equivalent": "is equivalent"}
+        word = words.get(pair.verdict, "is not distinguishable from it") + _within(comparison, pair)
         return (
             f"The baseline {baseline} has the {best} mean {metric}, {pair.other_mean:.4f}; the closest, {rival}, "
-            f"{words.get(pair.verdict, 'is not distinguishable from it')}: {_size(comparison, pair)}"
+            f"{word}: {_size(comparison, pair)}"
         )
     pair = comparison.paired(leader)
     means = f"{pair.model_mean:.4f} against {pair.other_mean:.4f}"  # of the same queries as the difference
     rest = (model for model in comparison.ranking[1:] if model != baseline)
     also = [model for model in rest if comparison.paired(model).verdict == "better"]
     if pair.verdict == "better":
-        head = f"{leader} is better than {baseline} at {metric}, {means}"
+        head = f"{leader} is better than {baseline} at {metric}{_within(comparison, pair)}, {means}"
         tail = f" {_listed(also)} {plural('is', len(also))} better as well." if also else ""
     else:
         word = "equivalent to" if pair.verdict == "equivalent" else "not distinguishable from"
@@ -435,15 +483,28 @@ def _size(comparison: Comparison, pair: Paired) -> str:
     """The difference, its interval and p-value, over how many queries, and what one training says nothing about."""
     method = comparison.method
     family = len(comparison.systems) - 1
-    kind = "interval" if family < 2 else "simultaneous interval"
+    kind = "interval" if family < 2 else "joint interval"
     text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
-    over = f" over {method.unit or 'queries'} and seeds, "
+    weighted = f", weighted by {method.weights}" if method.is_weighted else ""
+    over = f" over {method.unit or 'queries'} and seeds{weighted}, "
     text += over if pair.includes_seeds else f", {method.test_text} "
-    text += p_equals(pair.p_corrected)
-    if family > 1:
-        text += f" jointly over {family} comparisons"
-    text += f"){_over(comparison, pair.n)}"
+    text += "joint " * (family > 1) + p_equals(pair.p_corrected)
+    text += f"){_over(comparison, pair.n)}{_detectable(comparison, pair)}"
     return f"{text} {ONE_SEED}" if comparison.is_of_one_training(pair) else text
+
+
+def _detectable(comparison: Comparison, pair: Paired) -> str:
+    """The gain that a null result does not exclude; "" where there is a verdict, or where it is not known."""
+    if pair.verdict != "not distinguishable" or not math.isfinite(pair.detectable):
+        return ""
+    drawn = f"numbers of {comparison.method.unit}" if comparison.method.unit is not None else "queries"
+    seeds = " and seeds" if pair.includes_seeds else ""
+    return f" So many {drawn}{seeds} show a gain of {pair.detectable:.4f} in 80 % of cases."
+
+
+def _within(comparison: Comparison, pair: Paired) -> str:
+    """That a significant difference is too small to matter, where there is a margin."""
+    return ", within the margin" if pair.is_significant and comparison.is_within_margin(pair) else ""
 
 
 ONE_SEED = "Trained with one seed: this is about these trained models, not about the methods."

@@ -125,8 +125,10 @@ def across_data_sets(
     # every pair of models; those with the baseline come first, and have it second
     pairs = [*((model, first.baseline) for model in rivals), *combinations(rivals, 2)]
     cells = [_Cells.of(one, pairs) for one in each]
-    higher, width = first.higher_is_better[first.primary], max(one.value_range() for one in each)
-    average = dict(zip(rivals, _average(cells, w, higher, first.method, width, len(rivals)), strict=True))
+    higher = first.higher_is_better[first.primary]
+    width = max(one.value_range() for one in each)
+    averages = _average(cells, w, higher, first.method, len(rivals), width)
+    average = dict(zip(rivals, averages, strict=True))
     by_set = _on_each(each, rivals, cells, higher)
     # of each model, on the data set that has the fewest
     independent = {model: min(one.n_independent_units(one.paired(model)) for one in each) for model in rivals}
@@ -138,9 +140,8 @@ def across_data_sets(
             rare += [Caution("rare-kind", "warning", line, place=f"{model} on average")] if line else []
     # first and last rank of each model by the average, in the family of all pairs
     above, below, closest = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0), np.inf
-    for pair, difference in zip(
-        pairs, _average(cells, w, higher, first.method, width, len(pairs)), strict=True
-    ):
+    of_pairs = _average(cells, w, higher, first.method, len(pairs), width)
+    for pair, difference in zip(pairs, of_pairs, strict=True):
         if difference.verdict in _WORDS:
             winner, loser = pair if difference.verdict == "better" else reversed(pair)
             below[winner] += 1
@@ -230,8 +231,9 @@ class _Cells(NamedTuple):
     def of(cls, one: Comparison, pairs: Sequence[tuple[str, str]]) -> _Cells:
         contrasts = [Contrast(one.system(a), one.system(b), one.primary) for a, b in pairs]
         d = np.column_stack([contrast.differences() for contrast in contrasts]) if pairs else np.empty((0, 0))
-        sample = Contributions.of(d, one.units)
-        return cls(d, sample, tuple(over_seeds(contrast, sample, j) for j, contrast in enumerate(contrasts)))
+        sample = one.sampling.contributions(d)
+        seeds = (over_seeds(cell, sample, j, one.sampling) for j, cell in enumerate(contrasts))
+        return cls(d, sample, tuple(seeds))
 
 
 def _average(
@@ -239,8 +241,8 @@ def _average(
     weights: Sequence[float],
     higher: bool,
     method: Method,
-    width: float,
     n_pairs: int,
+    width: float,  # of the metric's values
 ) -> list[Difference]:
     """The weighted means of the first pairs, tested as one family."""
     if not n_pairs:
@@ -248,7 +250,7 @@ def _average(
     total = WeightedSum(tuple(one.sample.columns(slice(n_pairs)) for one in cells), tuple(weights))
     samples, every = [one.sample for one in cells], zip(*(one.seeds[:n_pairs] for one in cells), strict=True)
     seeds = [weighted_difference(of_pair, samples, j, weights) for j, of_pair in enumerate(every)]
-    tested = _with_absent(outcomes(total, method, seeds=seeds), total, width, method)
+    tested = _with_absent(outcomes(total, method, seeds=seeds, widths=width), total, width, method)
     return differences_of(total.mean, tested, [higher] * n_pairs, method)
 
 
@@ -265,7 +267,6 @@ def _with_absent(tested: Outcome, total: WeightedSum, width: float, method: Meth
         p_corrected=np.where(held, np.fmax(tested.p_corrected, method.alpha), tested.p_corrected),
         low=low,
         high=high,
-        detectable=tested.detectable + reach,
     )
 
 
@@ -290,7 +291,16 @@ def _on_each(
         d[start:stop, at * m : (at + 1) * m] = own.d[:, :m]
         units[start:stop] = start + (np.arange(stop - start) if one.units is None else one.units)
         start = stop
-    sample = Contributions.of(d, None if all(one.units is None for one in each) else units)
-    found = outcomes(sample, each[0].method, seeds=[seed for one in cells for seed in one.seeds[:m]])
+    weights = np.concatenate(
+        [one.sampling.of_queries(len(own.d)) for one, own in zip(each, cells, strict=True)]
+    )
+    sample = Contributions.of(
+        d,
+        None if all(one.units is None for one in each) else units,
+        None if all(one.weights is None for one in each) else weights,
+    )
+    seeds = [seed for one in cells for seed in one.seeds[:m]]
+    widths = np.repeat([one.value_range() for one in each], m)
+    found = outcomes(sample, each[0].method, seeds=seeds, widths=widths)
     said = differences_of(sample.mean, found, [higher] * (m * k), each[0].method)
     return {model: tuple(said[place::m]) for place, model in enumerate(rivals)}

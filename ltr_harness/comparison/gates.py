@@ -102,11 +102,13 @@ class Gate:
         if self.margin is not None:
             # a difference that may lie beyond it, or must, where that has to be significant
             near, far = (pair.ci_low, pair.ci_high)[:: 1 if self.sign.startswith("<") else -1]
+            if pair.ties == pair.n > 1:  # what queries absent from these could have, the caution tells
+                near = far = 0.0
             shown = met(far, self.margin)
             if not (shown if self.significant else math.isnan(near) or met(near, self.margin)):
                 return ""
             how = "is shown" if shown else "cannot be excluded"
-            several = "simultaneous " * (len(comparison.models) > 2)
+            several = "joint " * (len(comparison.models) > 2)
             percent = comparison.method.percent
             interval = f"{percent} % {several}interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
             if math.isnan(near):
@@ -116,11 +118,11 @@ class Gate:
                 f"difference {pair.difference:+.4f} ({interval})"
             )
         # on the queries both have: what the difference in the table is, too
-        failed = met(pair.difference, 0.0) and (not self.significant or pair.verdict in ("better", "worse"))
+        failed = met(pair.difference, 0.0) and (not self.significant or pair.is_significant)
         p = p_equals(pair.p_corrected)
         head = f"{model}: {metric} {pair.model_mean:.4f} {against} {pair.other_mean:.4f}"
-        within = pair.verdict == "equivalent"
-        but = "; equivalent within the margin, but this gate looks at the means alone" * within
+        within = comparison.is_within_margin(pair) and not self.significant
+        but = "; within the margin, but this gate looks at the means alone" * within
         return f"{head} (difference {pair.difference:+.4f}, {p}{but})" if failed else ""
 
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.pairs import Sampling, SystemResult
 from ltr_harness.errors import Caution
 from ltr_harness.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom
-from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import mean_intervals, rare_share
 from ltr_harness.stats.method import Method
+from ltr_harness.stats.seeds import MethodDifference, method_difference
 
 FEWEST = 10
 """Degrees of freedom below which the share has no interval: simulated, it holds less often than it says."""
@@ -29,7 +30,7 @@ class ModelHeadroom(MeanHeadroom):
 
 
 def model_headroom(
-    systems: Sequence[SystemResult], metric: str, method: Method, units: Codes | None
+    systems: Sequence[SystemResult], metric: str, method: Method, sampling: Sampling
 ) -> dict[str, ModelHeadroom]:
     """Every model whose random order and ceiling are known; shares are means weighted by what order can change."""
     found = {}
@@ -38,31 +39,36 @@ def model_headroom(
         if one is None:
             continue
         values = system.per_query(metric)
-        means = one.means(values)
+        means = one.means(values, sampling.weights)
         if means is None:
             continue
-        sample = Contributions.of_ratios(
-            (values - one.random)[:, np.newaxis], one.headroom[:, np.newaxis], units
-        )
+        weights = one.headroom * sampling.of_queries(values.size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = np.where(one.headroom > 0, (system.values[metric] - one.random) / one.headroom, np.nan)
+        sample = Contributions.of(shares.mean(axis=0)[:, None], sampling.units, weights)
         low = high = math.nan
         # bets are on values within bounds, and a share may be as far below 0 as it likes
         if sample.freedom[0] >= FEWEST and method.test != "bounded":
-            low, high = _interval(sample, -means.random / (means.ceiling - means.random), method)
+            nothing = np.zeros((1, values.size))
+            seeds = method_difference(shares, nothing, other_fixed=True, weights=np.nan_to_num(weights))
+            low, high = _interval(sample, -means.random / (means.ceiling - means.random), method, seeds)
         found[system.name] = ModelHeadroom(
             **vars(means), model=system.name, share=float(sample.mean[0]), ci_low=low, ci_high=high
         )
     return found
 
 
-def _interval(sample: Contributions, bottom: float, method: Method) -> tuple[float, float]:
-    """Ends of the interval of a share between `bottom` and 1, by its skewness whatever test differences have.
+def _interval(
+    sample: Contributions, bottom: float, method: Method, seeds: MethodDifference | None
+) -> tuple[float, float]:
+    """Ends of the interval of a share between `bottom` and 1, over queries and seeds, whatever test models have.
 
     It reaches as far as a kind of query that is absent from these could move the share: shares near 1 vary little
     until a query falls.
     """
     share = float(sample.mean[0])
-    (low,), (high,) = mean_intervals(sample, replace(method, test="skew-adjusted"), [(bottom, 1.0)])
-    absent = rare_share(int(sample.units[0]), method.alpha)
+    (low,), (high,) = mean_intervals(sample, replace(method, test="skew-adjusted"), [(bottom, 1.0)], [seeds])
+    absent = float(rare_share(int(sample.units[0]), method.alpha))
     low = min(float(low), share - absent * (share - bottom))
     high = max(float(high), share + absent * (1 - share))
     return max(low, bottom), min(high, 1.0)

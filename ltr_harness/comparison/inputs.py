@@ -37,7 +37,11 @@ class Gathered:
 
 
 def gather(
-    inputs: Iterable[Any], convention: str | None = None, unit: str | None = None, primary: Any = None
+    inputs: Iterable[Any],
+    convention: str | None = None,
+    unit: str | None = None,
+    primary: Any = None,
+    weights: str | None = None,
 ) -> Gathered:
     """Systems from anything `compare` accepts."""
     gathered = Gathered()
@@ -73,7 +77,8 @@ def gather(
             runs.append(value)
         elif hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "__arrow_c_stream__")):
             tables.append(name)
-            position.append(("", lambda: [from_table(value, name, convention, gathered.cautions, unit)]))
+            cautions = gathered.cautions
+            position.append(("", lambda: [from_table(value, name, convention, cautions, unit, weights)]))
         elif _is_evaluation(value):
             position.append(("", lambda: [_from_evaluations([value], name, primary)]))
         elif isinstance(value, Sequence) and value and all(map(_is_evaluation, value)):

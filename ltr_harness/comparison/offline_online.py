@@ -86,7 +86,7 @@ class OnlineAgreement:
     online_se: tuple[float, ...]
     confidence: float
     metrics: tuple[MetricOnline, ...]
-    pairs: tuple[MetricPair, ...]  # with simultaneous intervals
+    pairs: tuple[MetricPair, ...]  # with joint intervals
     verdict: str
     cautions: tuple[Caution, ...]
 

@@ -134,7 +134,8 @@ class PairedMoments(KeepsArrays):
             if one > _MOST_SKEWED:
                 found = f"the difference rests on few of {n:,} queries (skewness of its mean {one:.2f})"
                 raise DataError(f"{model}: {found}; expected at most {_MOST_SKEWED:g}, or {_MERGED}")
-        tested = by_t(mean, np.sqrt(squares / (n - 1) / n), np.full(len(models), n - 1.0), method)
+        freedom = np.full(len(models), n - 1.0)
+        tested = by_t(mean, np.sqrt(squares / (n - 1) / n), freedom, method)
         higher = [parse_metric(name).higher_is_better] * len(models)
         differences = dict(zip(models, differences_of(mean, tested, higher, method), strict=True))
         _refuse_too_small(differences, n, name, method)

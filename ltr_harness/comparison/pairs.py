@@ -10,15 +10,16 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ltr_harness.errors import Caution, MetricError
+from ltr_harness.errors import MetricError
 from ltr_harness.evaluation import Evaluation
-from ltr_harness.groups import Array, Floats, Ints, KeepsArrays, Texts, as_column
+from ltr_harness.groups import Array, Bools, Floats, Ints, KeepsArrays, Texts, as_column
 from ltr_harness.metrics import parse_metric
 from ltr_harness.own_files import is_own_file
 from ltr_harness.stats.contributions import Codes, Contributions, moments, paired_differences, win_tie_loss
-from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, rare_kind
+from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, rare_share
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.seeds import MethodDifference, method_difference, seed_agreement
+from ltr_harness.stats.seeds import MethodDifference, VarianceComponents, seed_agreement, variance_components
+from ltr_harness.stats.spread import Spread
 
 Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]
 
@@ -212,63 +213,106 @@ class Paired(Estimated, Compared):
     p_equivalence: float = math.nan  # two one-sided tests against the margin; NaN without a margin
 
     @property
+    def is_significant(self) -> bool:
+        """Whether the two differ, whatever the margin."""
+        return self.verdict in ("better", "worse")
+
+    @property
     def includes_seeds(self) -> bool:
         """Whether the verdict is of two methods: of other queries and other seeds together."""
         return not math.isnan(self.trained_ci_low)
 
 
-class Contrast(NamedTuple):
-    """One model against another at one metric."""
+class Sampling(NamedTuple):
+    """How the queries of a comparison were drawn: which belong together, and how much each counts."""
+
+    units: Codes | None = None  # (n_queries,); None where every query is its own
+    weights: Floats | None = None  # (n_queries,); None where every query counts once
+
+    def contributions(self, values: Floats, weights: Floats | None = None) -> Contributions:
+        """What units add to the means of (n_queries, m) values, with further (n_queries,) weights."""
+        both = self.weights if weights is None else weights * self.of_queries(weights.size)
+        return Contributions.of(values, self.units, both)
+
+    def of_queries(self, n: int) -> Floats:
+        """(n_queries,): how much each query counts."""
+        return np.ones(n) if self.weights is None else self.weights
+
+    def means(self, values: Floats) -> Floats:
+        """(m,): means of (n_queries, m) values, without those that are undefined; NaN where none is defined."""
+        return Contributions.of(values, None, self.weights).mean
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """One model against another at one metric, over all queries or some."""
 
     model: SystemResult
     other: SystemResult
     metric: str
+    queries: Bools | None = None  # (n_queries,) which of them; None for all
+
+    def values(self) -> tuple[Floats, Floats]:
+        """(seeds, n_queries) of the model and of the other, NaN where a query is not among them."""
+        sides = self.model.values[self.metric], self.other.values[self.metric]
+        if self.queries is None:
+            return sides
+        one, other = (np.where(self.queries, side, np.nan) for side in sides)
+        return one, other
 
     def differences(self) -> Floats:
         """(n_queries,): model minus other, averaged over seeds; NaN where undefined."""
-        return paired_differences(self.model.per_query(self.metric), self.other.per_query(self.metric))
+        one, other = self.values()
+        return paired_differences(one.mean(axis=0), other.mean(axis=0))
 
 
 def contrast(
     families: Sequence[Sequence[Contrast]],
     directions: Mapping[str, bool],
     method: Method,
-    units: Codes | None = None,  # (n_queries,)
+    sampling: Sampling = Sampling(),  # noqa: B008  # immutable
 ) -> tuple[Paired, ...]:
-    """All contrasts of all families, one after the other."""
+    """Test all contrasts of all families, one after the other: every verdict about two models comes from here."""
     cells = [cell for family in families for cell in family]
     if not cells:
         return ()
     d = np.column_stack([cell.differences() for cell in cells])
+    if sampling.weights is not None:
+        d[sampling.weights == 0] = np.nan
     ends = np.cumsum([0, *map(len, families)]).tolist()
     parts = [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
-    sample = Contributions.of(d, units)
-    bounds = {metric: value_bounds([cell.model for cell in cells], metric) for metric in directions}
-    ranges = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
-    seeds = [over_seeds(cell, sample, j) for j, cell in enumerate(cells)]
-    found = outcomes(sample, method, families=parts, seeds=seeds, ranges=ranges)
+    sample = sampling.contributions(d)
+    models = [cell.model for cell in cells]
+    bounds = {metric: value_bounds(models, metric) for metric in {cell.metric for cell in cells}}
+    widths = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
+    seeds = [over_seeds(cell, sample, j, sampling) for j, cell in enumerate(cells)]
+    found = outcomes(sample, method, families=parts, seeds=seeds, widths=widths)
     trained = Outcome.unknown(len(cells))
     if any(seeds):
         known = np.flatnonzero([one is not None for one in seeds])
-        plain = outcomes(sample, method, families=parts, ranges=ranges)
+        plain = outcomes(sample, method, families=parts, seeds=(), widths=widths)
         trained.put(known, Outcome(*(values[known] for values in plain)))
+    sizes = np.concatenate([np.full(len(family), len(family)) for family in families]).tolist()
+    detectable = [
+        detectable_difference(cell, sampling, method, float(width), size, directions[cell.metric])
+        for cell, width, size in zip(cells, widths, sizes, strict=True)
+    ]
     facts = moments(d)
-    effect = facts.effect_size
+    effect = replace(facts, mean=sample.mean).effect_size
     above, ties, below = win_tie_loss(d)
     higher = [directions[cell.metric] for cell in cells]
     pairs = []
-    for j, own in enumerate(differences_of(facts.mean, found, higher, method)):
-        one, other, metric = cells[j]
-        same = ~np.isnan(d[:, j])
-        model_mean, other_mean = (
-            float(side.per_query(metric)[same].mean()) if same.any() else math.nan for side in (one, other)
-        )
+    for j, own in enumerate(differences_of(sample.mean, found, higher, method)):
+        cell = cells[j]
+        one, other = (side.mean(axis=0) for side in cell.values())
+        same = ~np.isnan(d[:, [j]])
+        means = sampling.means(np.where(same, np.column_stack([one, other]), np.nan)).tolist()
         wins, losses = (above, below) if higher[j] else (below, above)
         pairs.append(
             Paired(
-                model=one.name,
-                other=other.name,
-                metric=metric,
+                model=cell.model.name,
+                other=cell.other.name,
+                metric=cell.metric,
                 n=int(facts.n[j]),
                 **vars(own),
                 p_t=float(sample.t_p[j]),
@@ -276,16 +320,16 @@ def contrast(
                 wins=int(wins[j]),
                 ties=int(ties[j]),
                 losses=int(losses[j]),
-                detectable=float(found.detectable[j]),
-                seed_agreement=seed_agreement(one.values[metric], other.values[metric]),
+                detectable=detectable[j],
+                seed_agreement=seed_agreement(*cell.values(), sampling.weights),
                 skewness=float(facts.skewness[j]),
-                relative=own.difference / abs(other_mean) if abs(other_mean) > 0 else math.nan,
+                relative=own.difference / abs(means[1]) if abs(means[1]) > 0 else math.nan,
                 trained_p=float(trained.p[j]),
                 trained_p_corrected=float(trained.p_corrected[j]),
                 trained_ci_low=float(trained.low[j]),
                 trained_ci_high=float(trained.high[j]),
-                model_mean=model_mean,
-                other_mean=other_mean,
+                model_mean=means[0],
+                other_mean=means[1],
                 p_equivalence=float(found.p_equivalence[j]),
             )
         )
@@ -295,50 +339,108 @@ def contrast(
 def differences_of(
     mean: Floats, found: Outcome, higher_is_better: Sequence[bool], method: Method
 ) -> list[Difference]:
-    """The (m,) differences, directed by their sign; one proven inside the margin is equivalent, even if it is not 0."""
+    """The (m,) differences with their verdicts, directed by their sign.
+
+    What differs, differs, also by less than the margin; the rest is equivalent where the margin is proven.
+    """
     columns = np.stack([mean, found.low, found.high, found.p, found.p_corrected], axis=1).tolist()
     differences = []
     for j, (difference, low, high, p, p_corrected) in enumerate(columns):
         verdict: Verdict = "not distinguishable"
-        if found.p_equivalence[j] < method.alpha:
-            verdict = "equivalent"
-        elif p_corrected < method.alpha and difference:
+        if p_corrected < method.alpha and difference:
             verdict = "better" if (difference > 0) == higher_is_better[j] else "worse"
+        elif found.p_equivalence[j] < method.alpha:
+            verdict = "equivalent"
         differences.append(Difference(difference, low, high, p, p_corrected, verdict))
     return differences
 
 
-def over_seeds(cell: Contrast, sample: Contributions, j: int) -> MethodDifference | None:
+def over_seeds(cell: Contrast, sample: Contributions, j: int, sampling: Sampling) -> MethodDifference | None:
     """Two methods over queries, or units in their place, and seeds; None where nothing is known of seeds."""
-    one = method_difference(
-        cell.model.values[cell.metric],
-        cell.other.values[cell.metric],
+    one = components_of(cell, sampling)
+    if one is None:
+        return None
+    methods = one.at(one.n, one.seeds)
+    if sample.even:
+        return methods
+    by_query = one.of_query(one.seeds) / one.n
+    of_seeds = max(methods.standard_error**2 - by_query, 0.0)
+    return replace(
+        methods,
+        standard_error=float(np.sqrt(sample.error[j] ** 2 + of_seeds)),
+        freedom=float(min(sample.freedom[j], methods.freedom)),
+    )
+
+
+def components_of(cell: Contrast, sampling: Sampling) -> VarianceComponents | None:
+    """What the variance of a contrast is made of; None where nothing is known of seeds."""
+    return variance_components(
+        *cell.values(),
         one_fixed=not cell.model.seeded,
         other_fixed=not cell.other.seeded,
+        weights=sampling.weights,
     )
-    if one is None or sample.even:
-        return one
-    each = moments(cell.differences())
-    by_query = float(each.sd / np.sqrt(each.n)) ** 2
-    return replace(
-        one,
-        standard_error=float(np.sqrt(sample.error[j] ** 2 + max(one.standard_error**2 - by_query, 0.0))),
-        freedom=float(min(sample.freedom[j], one.freedom)),
+
+
+def spread_of(cell: Contrast, sampling: Sampling, method: Method, width: float) -> Spread | None:
+    """What makes the error of a contrast, for plans and for what it could have shown; None without any spread."""
+    sample = sampling.contributions(cell.differences()[:, None])
+    n, error = int(sample.units[0]), float(sample.error[0])
+    if n < 2 or not error > 0:
+        return None
+    off = sample.off[sample.counts[:, 0] > 0, 0]
+    return Spread(
+        variance=error**2 * n,
+        n=n,
+        freedom=None if sampling.units is None and sample.even else float(sample.freedom[0]),
+        skewness=float(sample.lean[0]) * n**0.5,
+        adjusted=method.test == "skew-adjusted",
+        differing=np.count_nonzero(sample.sums) / n,
+        mean=float(sample.mean[0]),
+        kurtosis=float((off**4).mean() / (off**2).mean() ** 2),
+        width=width if sample.even else np.inf,
+        strict=method.test == "bounded",
+        queries_per_draw=float(np.count_nonzero(~np.isnan(cell.differences()))) / n,
+        seeds=components_of(cell, sampling),
     )
+
+
+FEWEST_DIFFERING = 20
+"""Queries, or units, that differ at least where a spread says what could have been shown; simulated."""
+
+
+def detectable_difference(
+    cell: Contrast, sampling: Sampling, method: Method, width: float, family: int, higher_is_better: bool
+) -> float:
+    """Return the smallest gain that these queries show with a probability of 80 %, as a plan has it.
+
+    Of equal differences, one that a kind of query absent from them could not undo; NaN where too few differ to tell.
+    """
+    spread = spread_of(cell, sampling, method, width)
+    if spread is None or spread.n is None:
+        n = int(np.count_nonzero(~np.isnan(cell.differences())))
+        share = float(rare_share(max(n, 1), method.level(family)))
+        return share / (1 - share) * width if n > 1 and math.isfinite(width) else math.nan
+    gains = spread if higher_is_better else spread.mirrored()
+    found = gains.detectable(spread.n, alpha=method.level(family), power=0.8)
+    is_known = math.isfinite(found) and spread.differing * spread.n >= FEWEST_DIFFERING
+    return found if is_known else math.nan
 
 
 def summarise(
     systems: Sequence[SystemResult],
     metrics: Sequence[str],
     method: Method,
-    units: Codes | None = None,  # (n_queries,)
+    sampling: Sampling = Sampling(),  # noqa: B008  # immutable
 ) -> tuple[Summary, ...]:
-    """Summaries of all models at all metrics, metric by metric."""
+    """Summaries of all models at all metrics, metric by metric; the spread is of queries that count once each."""
     cells = [(system, metric) for metric in metrics for system in systems]
     columns = np.column_stack([system.per_query(metric) for system, metric in cells])
-    sample = moments(columns)
+    if sampling.weights is not None:
+        columns[sampling.weights == 0] = np.nan
+    sample, facts = sampling.contributions(columns), moments(columns)
     bounds = [own for metric in metrics for own in [value_bounds(systems, metric)] * len(systems)]
-    low, high = mean_intervals(Contributions.of(columns, units), method, bounds)
+    low, high = mean_intervals(sample, method, bounds)
     summaries = []
     for j, (system, metric) in enumerate(cells):
         defined = ~np.isnan(columns[:, j])
@@ -346,7 +448,7 @@ def summarise(
         nothing = values.size == 0
         p10, median, p90 = [np.nan] * 3 if nothing else np.quantile(values, [0.1, 0.5, 0.9])
         at_zero, at_one = (int(win_tie_loss(values - value)[1]) for value in (0, 1))
-        by_seed = np.full(1, np.nan) if nothing else system.values[metric][:, defined].mean(axis=1)
+        by_seed = sampling.means(np.where(defined, system.values[metric], np.nan).T)
         summaries.append(
             Summary(
                 model=system.name,
@@ -356,7 +458,7 @@ def summarise(
                 ci_high=float(high[j]),
                 n=values.size,
                 n_undefined=defined.size - values.size,
-                sd=float(sample.sd[j]),
+                sd=float(facts.sd[j]),
                 minimum=np.nan if nothing else float(values.min()),
                 p10=float(p10),
                 median=float(median),
@@ -378,47 +480,23 @@ class Letters:
 
     # model to its letters, best mean first; () where nothing could be tested
     groups: Mapping[str, tuple[str, ...]]
-    n: int  # queries with a value for every model; a block must be whole
-    # what these queries may lack that would give two models of different letters a common one
-    cautions: tuple[Caution, ...] = ()
+    n: int  # queries of the pair that has the fewest
 
 
 def letters(
-    per_query: Mapping[str, Floats],  # (n_queries,) each
-    method: Method,
-    *,
-    higher_is_better: bool,
-    bounds: tuple[float, float],
-    units: Codes | None = None,  # (n_queries,)
+    models: Sequence[str],  # best first
+    pairs: Sequence[Paired],  # every two of them, one family
 ) -> Letters:
-    """See `Comparison.letters`: paired differences of all pairs over the queries defined for every model."""
-    models = list(per_query)
-    values = np.stack(list(per_query.values()), axis=1)
-    defined = ~np.isnan(values).any(axis=1)
-    whole = values[defined]
-    if len(whole) < 2:
-        return Letters(dict.fromkeys(models, ()), len(whole))
-    order = np.argsort((-1 if higher_is_better else 1) * whole.mean(axis=0), kind="stable")
-    ranked = whole[:, order]
-    one, other = np.triu_indices(len(models), 1)
-    d = paired_differences(ranked[:, one], ranked[:, other])
-    sample = Contributions.of(d, None if units is None else units[defined])
-    ranges = np.full(len(one), bounds[1] - bounds[0])
+    """Give models that are not shown to differ a common letter."""
+    if not pairs or not any(pair.n > 1 for pair in pairs):
+        return Letters(dict.fromkeys(models, ()), 0)
+    place = {model: at for at, model in enumerate(models)}
     alike = np.ones((len(models), len(models)), dtype=bool)
-    family = replace(method, margin=None)
-    apart = outcomes(sample, family, ranges=ranges).p_corrected < method.alpha
-    alike[one, other] = alike[other, one] = ~apart
-    names = [models[at] for at in order.tolist()]
-    closest = min(np.flatnonzero(apart).tolist(), key=lambda pair: abs(sample.mean[pair]), default=None)
-    cautions = list[Caution]()
-    if closest is not None:
-        said = rare_kind(
-            int(sample.units[closest]), abs(float(sample.mean[closest])), float(ranges[closest]), family,
-            "they share a letter", len(one),
-        )  # fmt: skip
-        both = f"{names[one[closest]]} and {names[other[closest]]}"
-        cautions += [Caution("rare-kind", "warning", said, place=both)] if said else []
-    return Letters(dict(zip(names, _shared(alike.tolist()), strict=True)), len(whole), tuple(cautions))
+    for pair in pairs:
+        one, other = place[pair.model], place[pair.other]
+        alike[one, other] = alike[other, one] = not pair.is_significant
+    groups = dict(zip(models, _shared(alike.tolist()), strict=True))
+    return Letters(groups, min(pair.n for pair in pairs))
 
 
 def _shared(alike: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:

@@ -1,147 +1,23 @@
-"""Power: how many queries, users and seeds would show a difference.
-
-It is (t(1 - alpha / 2) + z(power)) standard errors, by Cornish & Fisher where differences are lopsided. Where only a
-share p of all draws differs, a mean of D adds D**2 (1 / p - 1) to the variance.
-"""
+"""Power: how many queries, users and seeds would show a difference."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
-from scipy.special import chdtri, ndtri, stdtrit
 
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
+from ltr_harness.comparison.pairs import Contrast, spread_of
 from ltr_harness.errors import Caution, UsageError
-from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.reference import unhall
-from ltr_harness.stats.seeds import VarianceComponents, variance_components
+from ltr_harness.stats.spread import MOST_SEEDS
+from ltr_harness.stats.spread import Spread as Spread
 from ltr_harness.wording import count_of, plural
 
-LARGEST = 10**9  # so many draws stand for endless ones; what takes more cannot be had
-MOST_SEEDS = 10_000  # likewise of seeds
-# the largest a that shortens a plan: beyond it the expansion ends, and heavy tails look lopsided
-TRUSTED = 0.1
 FEW = 50  # draws below which the test asks for more than Student's t, as what so few may lack counts
-_GRID = [*sorted({round(2 ** (half / 2)) for half in range(2, 59)}), LARGEST]
 _CURVE = (0.25, 0.5, 1, 2, 4, 8, 16)  # of the draws at hand, for the curve of the detectable difference
 _RANGE = 2.0  # from the smallest to the largest number that may be needed, beyond which a plan says both
-
-
-@dataclass(frozen=True)
-class Spread:
-    """What makes the error of a difference, for other numbers of draws (queries, users, pairs of users) and seeds."""
-
-    variance: float  # of one draw: the squared standard error of n draws is this / n
-    n: int | None = None  # draws at hand; None where the variance was given
-    freedom: float | None = None  # of n draws' error; None for n - 1
-    skewness: float = 0.0  # of a draw's differences, counted so that what gains reach far is above 0
-    adjusted: bool = True  # whether the test allows for it
-    differing: float = 1.0  # share of draws that differ at all; a difference is one of these
-    mean: float = 0.0  # of the draws at hand, whose part of the variance is not that of another difference
-    kurtosis: float = 3.0  # of a draw's differences; how well the variance of n draws is known
-    width: float = np.inf  # the largest difference that a draw can have, which `test: bounded` goes by
-    strict: bool = False  # whether it is that test that is planned for
-    queries_per_draw: float = 1.0
-    # what seeds add; None where nothing is known, or they cannot matter
-    seeds: VarianceComponents | None = None
-
-    def detectable(self, n: int, *, alpha: float, power: float, seeds: int | None = None) -> float:
-        """The smallest true difference, of trained models and of methods, that n draws show with this probability."""
-        freedom = n - 1.0
-        if self.freedom is not None and self.n is not None:
-            freedom = max((self.freedom + 1) * n / self.n - 1, 1.0)
-        variance, components = self.variance, self.seeds
-        lean, ties = min(self.skewness / float(np.sqrt(n)), TRUSTED), 1 / self.differing - 1
-        quantile, z = float(stdtrit(freedom, 1 - alpha / 2)), float(ndtri(power))
-        critical = float(unhall(np.array(quantile), np.array(lean))) if self.adjusted else quantile
-        errors = critical + (z - lean * (z**2 - 1) / 6) * (1 - lean * critical / 2)
-        variance = max(variance - self.mean**2 * ties, 0.0)
-        left = 1 - errors**2 * ties / n
-        if left <= 0 or (self.strict and not np.isfinite(self.width)):
-            return float("inf")
-        trained = errors * float(np.sqrt(variance / n / left))
-        if self.strict:
-            sd = float(np.sqrt(variance + trained**2 * ties)) / (2 * self.width)
-            trained = 2 * self.width * _found_by_bets(n, sd, alpha, power)
-        if components is None:
-            return trained
-        variance += trained**2 * ties
-        own = components.seeds if seeds is None else (seeds,) * len(components.seeds)
-        queries = n * self.queries_per_draw
-        variance += (components.of_query(own) - components.of_query(components.seeds)) / self.queries_per_draw
-        variance = max(variance, 0.0)
-        methods = components.at(max(round(queries), 2), own)
-        added = max(methods.standard_error**2 - components.of_query(own) / queries, 0.0)
-        both = replace(
-            methods,
-            standard_error=max(float(np.sqrt(variance / n + added)), methods.standard_error),
-            freedom=min(methods.freedom, freedom),
-        )
-        return max(trained, both.detectable(alpha, power))
-
-    def extremes(self, confidence: float = 0.9) -> tuple[Spread, Spread]:
-        """The least and the most spread that the draws at hand allow for: chi-squared, by their kurtosis."""
-        freedom, ties = 2 * (self.n or np.inf) / max(self.kurtosis - 1, 1e-9), 1 / self.differing - 1
-        variance = max(self.variance - self.mean**2 * ties, 0.0)
-        factors = (freedom / float(chdtri(freedom, (1 + side * confidence) / 2)) for side in (-1, 1))
-        low, high = (
-            replace(self, variance=factor * variance, mean=0.0, differing=1 / (1 + factor * ties))
-            for factor in factors
-        )
-        return low, high
-
-    def mirrored(self) -> Spread:
-        """Of the differences with the other sign."""
-        return replace(self, skewness=-self.skewness, mean=-self.mean)
-
-    def needed(
-        self, difference: float, *, alpha: float, power: float, seeds: int | None = None
-    ) -> int | None:
-        """The fewest draws that find a true difference; None where no number of them does, for lack of seeds."""
-
-        def enough(n: int) -> bool:
-            return self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference
-
-        # where seeds take over, their few degrees of freedom make more draws find less
-        steps = pairwise((1, *_GRID))
-        return next((_smallest(enough, before, n) for before, n in steps if enough(n)), None)
-
-    def seeds_needed(
-        self, difference: float, most: int = LARGEST, *, alpha: float, power: float
-    ) -> int | None:
-        """The fewest seeds with which no more than so many draws find a true difference; None where no number does."""
-
-        def enough(seeds: int) -> bool:
-            n = self.needed(difference, alpha=alpha, power=power, seeds=seeds)
-            return n is not None and n <= most
-
-        return _smallest(enough, 1, MOST_SEEDS) if enough(MOST_SEEDS) else None
-
-
-def _found_by_bets(n: int, sd: float, alpha: float, power: float) -> float:
-    """How far the mean of values in [0, 1] has to be from 1/2 for bets, as of `betting`, to make 2 / alpha of 1.
-
-    The log of the capital has mean (sum b) m - (sum b**2) sd**2 / 2 and variance (sum b**2) sd**2.
-    """
-    wanted = float(np.log(2 / alpha))
-    t = np.geomspace(1, n, min(n, 2000))  # far out a stake is like its neighbours
-    steps = np.gradient(t) if t.size > 1 else np.ones(1)
-    steps *= n / steps.sum()
-    bets = np.minimum(np.sqrt(2 * wanted * (t + 1) / (n * (0.25 + sd**2 * t))), 1.0)
-    spread = sd**2 * float((steps * bets**2).sum())
-    return (wanted + spread / 2 + float(ndtri(power)) * float(np.sqrt(spread))) / float((steps * bets).sum())
-
-
-def _smallest(enough: Callable[[int], bool], low: int, high: int) -> int:
-    """The smallest integer above `low` that is enough, where all larger ones up to `high` are too."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 @dataclass(frozen=True)
@@ -192,28 +68,11 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
     by_model = {}
     reference = comparison.system(comparison.baseline)
     for model in comparison.ranking:
-        if model == comparison.baseline:
-            continue
-        one, d = comparison.system(model), comparison.query_differences(model)
-        values, fixed = (one.values[metric], reference.values[metric]), (not one.seeded, not reference.seeded)
-        seeds = variance_components(*values, one_fixed=fixed[0], other_fixed=fixed[1])
-        sample = Contributions.of(d[:, None], comparison.units)
-        n, error, off = int(sample.units[0]), float(sample.error[0]), sample.off[sample.counts[:, 0] > 0, 0]
-        if n > 1 and error > 0:
-            by_model[model] = Spread(
-                variance=error**2 * n,
-                n=n,
-                freedom=None if comparison.units is None else float(sample.freedom[0]),
-                skewness=float(sample.lean[0]) * n**0.5,
-                adjusted=method.test == "skew-adjusted",
-                differing=np.count_nonzero(sample.sums) / n,
-                mean=float(sample.mean[0]),
-                kurtosis=float((off**4).mean() / (off**2).mean() ** 2),
-                width=comparison.value_range(metric) if sample.even else np.inf,
-                strict=method.test == "bounded",
-                queries_per_draw=float(sample.n[0]) / n,
-                seeds=seeds,
-            )
+        if model != comparison.baseline:
+            cell = Contrast(comparison.system(model), reference, metric)
+            spread = spread_of(cell, comparison.sampling, method, comparison.value_range(metric))
+            if spread is not None:
+                by_model[model] = spread
     if not by_model:
         raise UsageError(
             f"no model differs from {comparison.baseline} in {metric} by more for one query than for another; "

@@ -10,11 +10,9 @@ import numpy as np
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.over_time import days_of_queries
 from ltr_harness.comparison.pairs import SMALLEST as SMALLEST
-from ltr_harness.comparison.pairs import Estimated, Verdict, differences_of
-from ltr_harness.inspection.slices import query_slices
+from ltr_harness.comparison.pairs import Contrast, Estimated, Paired, Verdict, contrast
+from ltr_harness.inspection.slices import QuerySlice, query_slices
 from ltr_harness.metrics.core.headroom import Headroom
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import outcomes
 from ltr_harness.time_folds import DAY
 
 
@@ -32,7 +30,7 @@ class Part:
 
 @dataclass(frozen=True)
 class SliceResult(Estimated, Part):
-    """One model against the baseline on one part, at the primary metric."""
+    """One model against the baseline on one part, at the primary metric: of methods where a side has several seeds."""
 
     # interval and p are of all models and parts together, NaN where n is too small
     verdict: Verdict
@@ -52,33 +50,35 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
         for name, values in baseline.query_attributes.items()
         if name not in (unit, dated, other_candidates) and not Headroom.is_column(name)
     }
-    parts = query_slices(facts)
-    rivals = [model for model in comparison.ranking if model != comparison.baseline]
-    base = baseline.per_query(metric)
-    places = [
-        (model, part, np.where(part.queries, comparison.query_differences(model, metric), np.nan))
+    rivals = [comparison.system(model) for model in comparison.ranking if model != comparison.baseline]
+    cells = [
+        (part, Contrast(model, baseline, metric, part.queries))
         for model in rivals
-        for part in parts
+        for part in query_slices(facts)
     ]
-    if not places:
-        return ()
-    columns = np.stack([column for _, _, column in places], axis=1)
-    n = np.count_nonzero(~np.isnan(columns), axis=0)
-    columns[:, n < SMALLEST] = np.nan
+    large = [cell for _, cell in cells if _size(cell, comparison) >= SMALLEST]
     method = replace(comparison.method, margin=None)
-    ranges = np.full(len(places), comparison.value_range(metric))
-    tested = outcomes(Contributions.of(columns, comparison.units), method, ranges=ranges)
-    base_means, means = np.full((2, len(places)), math.nan)
-    for at, (_, _, column) in enumerate(places):
-        known = ~np.isnan(column)
-        if known.any():
-            base_means[at], means[at] = base[known].mean(), column[known].mean()
-    higher = [comparison.higher_is_better[metric]] * len(places)
-    found = differences_of(means, tested, higher, method)
-    results = []
-    for (model, part, _), one, size, mean in zip(places, found, n.tolist(), base_means.tolist(), strict=True):
-        what = (part.attribute, part.label, model, size, mean, mean + one.difference)
-        results.append(
-            SliceResult(*what, one.difference, one.ci_low, one.ci_high, one.p_corrected, one.verdict)
+    tested = contrast([large], comparison.higher_is_better, method, comparison.sampling)
+    results = dict(zip(map(id, large), tested, strict=True))
+    return tuple(_result(part, cell, results.get(id(cell)), comparison) for part, cell in cells)
+
+
+def _size(cell: Contrast, comparison: Comparison) -> int:
+    """How many queries of a part count."""
+    counts = ~np.isnan(cell.differences())
+    return int(np.count_nonzero(counts & (comparison.sampling.of_queries(counts.size) > 0)))
+
+
+def _result(part: QuerySlice, cell: Contrast, pair: Paired | None, comparison: Comparison) -> SliceResult:
+    """A part's pair, or the means of one that is too small to be tested."""
+    what = (part.attribute, part.label, cell.model.name)
+    if pair is not None:
+        means = (pair.n, pair.other_mean, pair.model_mean)
+        return SliceResult(
+            *what, *means, pair.difference, pair.ci_low, pair.ci_high, pair.p_corrected, pair.verdict
         )
-    return tuple(results)
+    values = np.column_stack([side.mean(axis=0) for side in cell.values()])
+    values[np.isnan(values).any(axis=1)] = np.nan
+    model, baseline = comparison.sampling.means(values).tolist()
+    n, nothing = _size(cell, comparison), (math.nan, math.nan, math.nan)
+    return SliceResult(*what, n, baseline, model, model - baseline, *nothing, "not distinguishable")

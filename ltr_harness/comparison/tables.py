@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
-from ltr_harness.comparison.pairs import Origin, SystemResult, text_ids
+from ltr_harness.comparison.pairs import WEIGHT, Origin, SystemResult, text_ids
 from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.logs.columns import decoded, table_of
 from ltr_harness.metrics import parse_metric
@@ -72,7 +72,12 @@ _NO_VALUES = (pa.ArrowException, ValueError, OverflowError, NotImplementedError)
 
 
 def from_table(
-    table: Any, name: str, convention: str | None, cautions: list[Caution], unit: str | None = None
+    table: Any,
+    name: str,
+    convention: str | None,
+    cautions: list[Caution],
+    unit: str | None = None,
+    weights: str | None = None,
 ) -> SystemResult:
     """One system from a table with ``query_id`` (column or index) and one column per metric, or why it is none."""
     if hasattr(table, "iloc"):
@@ -108,7 +113,8 @@ def from_table(
             name, f"query {str(distinct[counts > 1][0])!r} has several rows", "one row per query"
         )
     of_days = unit is not None and (unit == PERIOD or period_in(unit) is not None)
-    units = [own for own in (unit, DAY if of_days else None) if own is not None and own in frame]
+    named = (unit, weights or WEIGHT, DAY if of_days else None)
+    units = [own for own in named if own is not None and own in frame]
     rest = [column for column in frame.columns if column not in (query, *units)]
     metrics, directions, others = _metric_columns(rest, name, convention, cautions)
     attributes = dict.fromkeys([*(fact for fact in LABEL_FACTS if fact in frame), *others, *units])

@@ -103,7 +103,7 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
     # one line for the verdicts that a kind of unit, absent from an arm, could change
     width = {measure.name: measure.width for measure in measures}
     units = {arm.name: arm.n_units for arm in arms}
-    method = Method(confidence=config.compare.confidence, unit=config.columns.cluster_id)
+    method = Method("skew-adjusted", confidence=config.compare.confidence, unit=config.columns.cluster_id)
     lines: dict[str, list[str]] = {}
     for d in differences:
         if d.verdict in ("better", "worse", "higher", "lower"):
@@ -266,7 +266,8 @@ def _tested(
             found.put(known, _at_all_looks(apart.columns(known), assigned, config))
         family = f"Bonferroni over {tests}, for all looks (asymptotically)"
     else:
-        found.put(known, outcomes(apart.columns(known), Method(confidence=config.compare.confidence)))
+        method = Method("skew-adjusted", confidence=config.compare.confidence)
+        found.put(known, outcomes(apart.columns(known), method, seeds=(), widths=np.inf))
         family = f"joint correction over {tests}"
     differences = []
     numbers = (apart.mean, found.low, found.high, found.p, apart.error, apart.freedom, found.p_corrected)
@@ -323,7 +324,7 @@ def _at_all_looks(apart: WeightedSum, assigned: _Assigned, config: MonitorConfig
     reach = t_of_normal(always_valid_reach(looks, TIGHTEST, level / m), apart.freedom)
     low, high = (apart.mean - unhall(side * reach, apart.lean) * apart.error for side in (1, -1))
     nothing = np.full(m, np.nan)
-    return Outcome(p, np.minimum(m * p, 1.0), nothing, low, high, nothing)
+    return Outcome(p, np.minimum(m * p, 1.0), nothing, low, high)
 
 
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "withheld": "bad"}

@@ -66,6 +66,21 @@ class ReportData:
         """All models but the baseline, best first."""
         return tuple(name for name in self.models if name != self.baseline)
 
+    @property
+    def joint(self) -> str:
+        """The word for what holds for several models together, before its noun; "" for one."""
+        return "joint " if len(self.rivals) > 1 else ""
+
+    @property
+    def p_label(self) -> str:
+        """The heading of p-values, `joint p` where several models are compared."""
+        return f"{self.joint}p"
+
+    @property
+    def weighted(self) -> str:
+        """The word for means of queries that do not count alike, before its noun; "" where they do."""
+        return "weighted " if self.comparison.weights is not None else ""
+
     @cached_property
     def colours(self) -> Mapping[str, int]:
         """Model to colour number, in the order of the comparison, so that charts and tables agree."""

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TextIO
 
@@ -12,7 +13,8 @@ from ltr_harness.errors import labelled
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import JOINT_P, failures_sentence, queries_sentence
+from ltr_harness.report.sections.verdict import failures_sentence, queries_sentence
+from ltr_harness.stats.contributions import effective_number
 from ltr_harness.wording import printable, without_commands
 
 SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not distinguishable": "·", "baseline": ""}
@@ -65,12 +67,12 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
     label = f"{data.confidence_label} interval"
     against = bool(data.rivals)
     table.add_column("model", overflow="fold", min_width=8)
-    table.add_column(_safe(data.primary), justify="right", overflow="fold", min_width=7)
+    table.add_column(_safe(f"{data.weighted}{data.primary}"), justify="right", overflow="fold", min_width=7)
     table.add_column(label, no_wrap=True)
     if against:
         table.add_column("change", justify="right", no_wrap=True)
-        table.add_column(label, no_wrap=True)
-        table.add_column(JOINT_P, justify="right", no_wrap=True)
+        table.add_column(f"joint {data.confidence_label} CI" if data.joint else label, no_wrap=True)
+        table.add_column(data.p_label, justify="right", no_wrap=True)
         table.add_column("", no_wrap=True, min_width=1)
     for place, name in enumerate(data.models):
         summary, pair = data.comparison.summary(name), data.paired(name, data.primary)
@@ -95,11 +97,8 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
     console.print()
     console.print(table)
     if against:
-        verdicts = {data.comparison.paired(name).verdict for name in data.rivals}
-        legend = "   ".join(f"{sign} {word}" for word, sign in SIGNS.items() if word in verdicts)
-        console.print(Text(f"{legend}   (against {_safe(data.baseline)}; n = {data.n_defined:,})"))
-        method = data.comparison.method.describe() + " over queries and seeds" * data.over_seeds
-        console.print(Text(_safe(f"{method}; {data.comparison.families[0]}")))
+        for line in _about_differences(data):
+            console.print(Text(line))
     headroom = data.comparison.headroom.values()
     signs = signs_sentence(data.comparison.fold_signs)
     cautions = (f"Note: {labelled(caution)}" for caution in data.comparison.cautions)
@@ -120,6 +119,21 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
             run = f"{_safe(record.model)}, fold {_safe(record.fold)}, seed {record.seed}"
             console.print(Text(f"  {run}: {_safe(first)}"))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def _about_differences(data: ReportData) -> Iterator[str]:
+    """The signs of the verdicts in the table, over how many queries they are, and by which method."""
+    verdicts = {data.comparison.paired(name).verdict for name in data.rivals}
+    legend = "   ".join(f"{sign} {word}" for word, sign in SIGNS.items() if word in verdicts)
+    yield f"{legend}   (against {_safe(data.baseline)}; n = {data.n_defined:,}{_effective(data)})"
+    over = " (of differences over queries and seeds)" if data.over_seeds else ""
+    yield _safe(f"{data.comparison.method.describe()}{over}; {data.comparison.families[0]}")
+
+
+def _effective(data: ReportData) -> str:
+    """How many queries of equal weight tell as much, where they do not count alike."""
+    weights = data.comparison.weights
+    return "" if weights is None else f", as many as {effective_number(weights):,.0f} of equal weight"
 
 
 def _interval(low: float, high: float, *, signed: bool = False) -> str:

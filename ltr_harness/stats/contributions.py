@@ -29,8 +29,17 @@ class Contributions:
     squares: Floats  # (m,) sum of all squared values, from which the correlation within units is estimated
 
     @classmethod
-    def of(cls, values: Floats, units: Codes | None = None) -> "Contributions":
-        """From (n, m) values, NaN where undefined, and (n,) codes >= 0 of their units; None: each row is its own."""
+    def of(cls, values: Floats, units: Codes | None = None, weights: Floats | None = None) -> "Contributions":
+        """Sum up values by unit.
+
+        Args:
+            values: (n, m), NaN where undefined.
+            units: (n,) codes >= 0; None where each row is its own.
+            weights: (n,) how much each row counts, >= 0, or (n, m); None where each counts once.
+        """
+        if weights is not None:
+            below = np.broadcast_to(weights[:, None] if weights.ndim == 1 else weights, values.shape)
+            return cls.of_ratios(values * below, below, units)
         defined = ~np.isnan(values)
         filled = np.where(defined, values, 0.0)
         return cls._by_unit(filled, defined.astype(np.float64), np.square(filled), units)
@@ -80,6 +89,11 @@ class Contributions:
     def units(self) -> NDArray[np.int64]:
         """(m,): units that have a value."""
         return np.asarray(np.count_nonzero(self.counts, axis=0), dtype=np.int64)
+
+    @cached_property
+    def effective(self) -> Floats:
+        """(m,): how many units of equal weight would tell as much."""
+        return np.array([effective_number(column) for column in self.counts.T])
 
     @cached_property
     def even(self) -> bool:
@@ -167,6 +181,12 @@ class Contributions:
         return np.maximum(self.squares - self.n * np.nan_to_num(self.mean) ** 2, 0.0)
 
 
+def effective_number(weights: Floats) -> float:
+    """How many rows of equal weight would tell as much: (sum w)**2 / sum w**2 (Kish); 0 where nothing counts."""
+    squares = float(np.square(weights).sum())
+    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
 def student_p(mean: Floats, error: Floats, freedom: Floats) -> Floats:
     """(m,): two-sided p-values of means against 0, never 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -190,6 +210,10 @@ class WeightedSum:
     def columns(self, which: NDArray[np.integer] | slice) -> "WeightedSum":
         """Some of the columns."""
         return WeightedSum(tuple(part.columns(which) for part in self.parts), self.factors)
+
+    def centred(self) -> "WeightedSum":
+        """The same samples, each about its own mean, whose estimate is 0."""
+        return WeightedSum(tuple(part.centred() for part in self.parts), self.factors)
 
     @cached_property
     def mean(self) -> Floats:
@@ -220,6 +244,11 @@ class WeightedSum:
     def units(self) -> NDArray[np.int64]:
         """(m,): of the smallest sample."""
         return np.asarray(np.min([part.units for part in self.parts], axis=0))
+
+    @cached_property
+    def effective(self) -> Floats:
+        """(m,): likewise, as many as so many of equal weight."""
+        return np.asarray(np.min([part.effective for part in self.parts], axis=0))
 
     def _together(self, each: Sequence[Floats]) -> Floats:
         if len(each) == 1:

@@ -3,6 +3,7 @@ which keep the family's largest statistic: p < alpha, "0 lies outside the interv
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from ltr_harness.stats.contributions import SMALLEST_P, Contributions, Floats, W
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import MethodDifference
 
-_POWER = float(ndtri(0.8))
+_FEWEST = 2 - 1e-9  # effective units from which on there is a spread
 _ENDLESS = 1e50  # standard errors: resamples of a few units may have no spread
 _AT_ONCE = 64  # columns looked at one by one whose draws are kept, 5 MB for 10,000 of them
 
@@ -28,11 +29,10 @@ class Outcome(NamedTuple):
     p_equivalence: Floats  # of lying within the margin, within its family; NaN without a margin
     low: Floats  # of the interval, which holds 0 exactly where `p_corrected` is not below the level
     high: Floats
-    detectable: Floats  # the true difference that is found with 80 % probability
 
     @classmethod
     def unknown(cls, m: int) -> Self:
-        return cls(*np.full((6, m), np.nan))
+        return cls(*np.full((5, m), np.nan))
 
     def put(self, which: NDArray[np.integer], other: Self) -> None:
         """Writes the outcomes of some columns into their places."""
@@ -44,19 +44,23 @@ def outcomes(
     estimate: WeightedSum | Contributions,  # m columns
     method: Method,
     *,
+    seeds: Sequence[MethodDifference | None],  # (m,) what other trainings add to a difference; () for nothing
+    widths: Floats
+    | float,  # (m,) how far apart two values of the metric can be; infinite where that is not known
     families: Sequence[slice] | None = None,  # which columns are tested together; None: all of them
-    seeds: Sequence[MethodDifference | None] = (),  # (m,) what other trainings add to a difference
-    ranges: Floats | None = None,  # (m,) how far apart two values of the metric can be; `bounded` needs it
 ) -> Outcome:
-    """Tests all differences, family by family."""
+    """Test all differences, family by family.
+
+    Nothing is found where fewer than two units count, or as much as two of equal weight would.
+    """
     if isinstance(estimate, Contributions):
         estimate = WeightedSum((estimate,))
     m = estimate.mean.size
+    widths = np.broadcast_to(np.asarray(widths, dtype=np.float64), m)
     found = Outcome.unknown(m)
-    widths = np.full(m, np.inf) if ranges is None else ranges
     for part in families or (slice(None),):
         family = np.arange(m)[part]
-        tested = family[estimate.units[family] > 1]
+        tested = family[estimate.effective[family] >= _FEWEST]
         if not tested.size:
             continue
         own = estimate.columns(tested)
@@ -66,20 +70,37 @@ def outcomes(
             of_family = _by_bets(own, method, widths[tested])
         else:
             of_family = _by_draws(own, method)
+        if method.test != "bounded":
+            of_family = _of_equal_values(of_family, own, widths[tested], method)
         if any(seeds):
             of_family = _with_seeds(of_family, [seeds[j] for j in tested], method)
-        found.put(tested, of_family)
+        found.put(tested, _of_what_is_possible(of_family, own, widths[tested]))
     return found
+
+
+FEWEST_EQUIVALENT = 6
+"""Units below which nothing is equivalent: two that are equal show nothing of the others."""
+
+
+def _of_what_is_possible(found: Outcome, estimate: WeightedSum, widths: Floats) -> Outcome:
+    """End intervals at the largest difference that there can be; few units show no equivalence."""
+    low, high = np.maximum(found.low, -widths), np.minimum(found.high, widths)
+    shown = np.where(estimate.units < FEWEST_EQUIVALENT, 1.0, found.p_equivalence)
+    equivalence = np.where(np.isnan(found.p_equivalence), np.nan, shown)
+    return found._replace(low=low, high=high, p_equivalence=equivalence)
 
 
 def mean_intervals(
     sample: Contributions,  # m columns
     method: Method,
     bounds: Sequence[tuple[float, float]] = (),  # (m,) of the metrics' values; infinite where there are none
+    seeds: Sequence[
+        MethodDifference | None
+    ] = (),  # (m,) the means as they would vary with other trainings as well
 ) -> tuple[Floats, Floats]:
     """Ends of the intervals of the means, each by itself; of equal values by what units absent here could have."""
     low, high = np.full((2, sample.mean.size), np.nan)
-    tested = np.flatnonzero(sample.units > 1)
+    tested = np.flatnonzero(sample.effective >= _FEWEST)
     own = sample.columns(tested)
     if method.test == "bounded" and bounds:
         width = np.array([top - bottom for bottom, top in bounds])[tested]
@@ -93,21 +114,27 @@ def mean_intervals(
         reach = np.asarray(stdtrit(own.freedom, (1 + method.confidence) / 2), dtype=np.float64)
         lean = np.zeros_like(own.mean)
     else:
-        skewness = method.test == "skew-adjusted"
-        critical = _criticals(WeightedSum((own.centred(),)), method, skewness)
-        reach, lean = reference.t_of_normal(critical, own.freedom_of_sizes), own.lean * skewness
+        # means of sparse values lie far from 0, where skewness costs coverage, and nothing is tested
+        critical = _criticals(WeightedSum((own.centred(),)), method)
+        reach, lean = reference.t_of_normal(critical, own.freedom_of_sizes), own.lean
     low[tested], high[tested] = _ends(own.mean, own.error, lean, reach)
-    for at, j in enumerate(tested.tolist()):
-        if own.error[at] == 0 and bounds and np.isfinite(bounds[j]).all():
-            share = rare_share(int(own.units[at]), method.alpha)
-            low[j] -= share * (own.mean[at] - bounds[j][0])
-            high[j] += share * (bounds[j][1] - own.mean[at])
-    return low, high
+    for j, methods in enumerate(seeds):
+        if methods is not None:
+            lower, upper = methods.interval(method.confidence)
+            low[j], high[j] = np.fmin(low[j], lower), np.fmax(high[j], upper)
+    if not bounds:
+        return low, high
+    bottom, top = np.array(bounds, dtype=np.float64).T
+    equal = tested[(own.error == 0) & np.isfinite(top[tested] - bottom[tested])]
+    mean, share = sample.mean[equal], rare_share(sample.units[equal], method.alpha)
+    low[equal] -= share * (mean - bottom[equal])
+    high[equal] += share * (top[equal] - mean)
+    return np.maximum(low, bottom), np.minimum(high, top)
 
 
-def rare_share(units: int, alpha: float) -> float:
+def rare_share(units: int | NDArray[np.integer], alpha: float) -> Floats:
     """The share of a kind of unit that so many units hold none of with probability alpha: 1 - alpha**(1/n)."""
-    return float(1 - alpha ** (1 / units))
+    return np.asarray(1 - alpha ** (1 / np.asarray(units)))
 
 
 def rare_kind(
@@ -117,29 +144,24 @@ def rare_kind(
     method: Method,
     then: str = "the verdict changes",
     family: int = 1,  # comparisons that share the level
+    furthest: float = np.inf,  # what a query seen here differs by in the other direction, at most
 ) -> str:
-    """The line about a kind of unit rarer than 1 - level**(1/n), absent from n; "" where none could matter."""
+    """The line about a kind of unit rarer than 1 - level**(1/n), absent from n; "" where none could matter.
+
+    Nor is there one where nothing seen comes near such a kind: differences half as large as it would have to be.
+    """
     if method.test == "bounded" or not n or room != room:
         return ""
     kind, these = method.unit or "query", f"{n:,} of {method.unit}" if method.unit else f"{n:,} queries"
-    share = rare_share(n, method.level(family))
+    share = float(rare_share(n, method.level(family)))
     least = room / share
-    if least >= width:
+    if least >= width or furthest < least / 2:
         return ""
-    part = f"less than 1 in {1 / share:,.0f} of the traffic"
+    part = f"less than {100 * share:.2g} % of the traffic"
     head = f"A kind of {kind} that makes up {part} can be absent from these {these}"
     if np.isinf(width):
         return f"{head}. The metric has no known bounds, so whether {then} if there is one cannot be told."
     return f"{head}. If there is one and it differs by {least:.2g} in the other direction, {then}."
-
-
-def rare_training(seeds: int, room: float, width: float, method: Method) -> str:
-    """The line about a kind of training that may be absent from these seeds; "" where none could matter."""
-    share = rare_share(seeds, method.alpha)
-    if room / share >= width:
-        return ""
-    head = f"A kind of training, such as one that collapses, can be absent from {seeds} seeds"
-    return f"{head} if it is rarer than {share * 100:.0f} %."
 
 
 def _ends(mean: Floats, error: Floats, lean: Floats, reach: Floats) -> tuple[Floats, Floats]:
@@ -154,24 +176,18 @@ def _by_draws(estimate: WeightedSum, method: Method) -> Outcome:
     """All columns as one family, by flips or resamples."""
     mean, error, m = estimate.mean, estimate.error, estimate.mean.size
     skewness = method.test == "skew-adjusted"
-    drawn = (
-        reference.Resamples(estimate.parts[0])
-        if method.test == "bootstrap"
-        else reference.Flips(estimate, skewness=skewness)
-    )
-    found = reference.tail(drawn, method.draws, method.seed)
-    critical = found.critical(method.alpha)
-    share: Callable[[Floats], Floats] = found.together
+    reference_of = _draws_of(estimate, method)
+    critical = reference_of.critical(method.alpha)
+    share: Callable[[Floats], Floats] = reference_of.together
     if np.isinf(critical):  # too few units differ for any p-value below the level
-        most = max(float(found.largest[-1]), float(drawn.observed.max()))
-        critical = max(most * (1 + 1e-9), float(ndtri(1 - method.alpha / (2 * m))))
+        critical = max(reference_of.most * (1 + 1e-9), float(ndtri(1 - method.alpha / (2 * m))))
 
         def share(statistic: Floats) -> Floats:
             """p-values by the normal distribution, below the level exactly beyond the critical value."""
             p = np.clip(2 * m * ndtr(-statistic), SMALLEST_P, 1.0)
             return np.where(statistic > critical, p, np.maximum(p, method.alpha))
 
-    p_corrected = found.together(drawn.observed)
+    p_corrected = reference_of.together(reference_of.observed)
     lean = estimate.lean * skewness
     reach = reference.t_of_normal(np.full(m, critical), estimate.freedom_of_sizes)
     low, high = _ends(mean, error, lean, reach)
@@ -187,18 +203,88 @@ def _by_draws(estimate: WeightedSum, method: Method) -> Outcome:
         statistic = reference.normal_of_t(capped, estimate.freedom_of_sizes)
         p_equivalence = np.where(nearest > 0, share(statistic), 1.0)
         p_equivalence = _of_constants(p_equivalence, mean, error, method.margin)
-    detectable = (reach + _POWER) * np.where(error > 0, error, np.nan)
-    return Outcome(found.alone, p_corrected, p_equivalence, low, high, np.where(error == 0, 0.0, detectable))
+    return Outcome(reference_of.alone, p_corrected, p_equivalence, low, high)
 
 
-def _criticals(estimate: WeightedSum, method: Method, skewness: bool) -> Floats:
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """Draws about 0 and draws about the estimate, of which the less favourable counts."""
+
+    observed: Floats  # (m,)
+    tails: tuple[reference.Tail, ...]
+
+    @property
+    def alone(self) -> Floats:
+        """(m,) p-values of the columns, each by itself."""
+        return np.asarray(np.max([one.alone for one in self.tails], axis=0))
+
+    @property
+    def most(self) -> float:
+        """The largest statistic of all."""
+        return float(max(self.observed.max(), *(one.largest[-1] for one in self.tails)))
+
+    def together(self, statistics: Floats) -> Floats:
+        """p-values within the family."""
+        return np.asarray(np.max([one.together(statistics) for one in self.tails], axis=0))
+
+    def critical(self, alpha: float) -> float:
+        """The statistic beyond which `together` is below alpha."""
+        return max(one.critical(alpha) for one in self.tails)
+
+
+def _draws_of(estimate: WeightedSum, method: Method) -> _Draws:
+    """Draw the reference of all columns.
+
+    Flips about 0 are exact where no difference is true. Where differences are large they all flip alike, and what is
+    left of the spread is too small: flips about the estimate have it.
+    """
+    if method.test == "bootstrap":
+        drawn = reference.Resamples(estimate.parts[0])
+        return _Draws(drawn.observed, (reference.tail(drawn, method.draws, method.seed),))
+    skewness = method.test == "skew-adjusted"
+    about_0 = reference.Flips(estimate, skewness=skewness)
+    about_mean = reference.Flips(estimate.centred(), skewness=skewness, observed=about_0.observed)
+    return _Draws(
+        about_0.observed,
+        tuple(reference.tail(drawn, method.draws, method.seed) for drawn in (about_0, about_mean)),
+    )
+
+
+def _of_equal_values(found: Outcome, estimate: WeightedSum, widths: Floats, method: Method) -> Outcome:
+    """Widen what equal differences give by what units absent here could have.
+
+    A kind of unit that n units hold none of with probability q makes up at most 1 - q**(1/n) of all, and a difference
+    lies within the width: so the mean is at most that share of the way from the one seen to either end.
+    """
+    equal = np.flatnonzero((estimate.error == 0) & np.isfinite(widths))
+    if not equal.size:
+        return found
+    mean, width, n = estimate.mean[equal], widths[equal], estimate.units[equal]
+    family = estimate.mean.size
+    share = rare_share(n, method.level(family))
+    p = np.maximum((width / (width + np.abs(mean))) ** n, found.p[equal])
+    corrected = np.minimum(np.maximum(family * p, found.p_corrected[equal]), 1.0)
+    low, high = mean - share * (mean + width), mean + share * (width - mean)
+    is_open = corrected >= method.alpha
+    low, high = np.where(is_open, np.minimum(low, 0.0), low), np.where(is_open, np.maximum(high, 0.0), high)
+    equivalence = np.full(equal.size, np.nan)
+    if method.margin is not None:
+        inside = np.abs(mean) < method.margin
+        beyond = np.maximum(width - method.margin, 0.0) / np.maximum(width - np.abs(mean), SMALLEST_P)
+        equivalence = np.where(inside, np.clip(family * beyond**n, SMALLEST_P, 1.0), 1.0)
+    widened = Outcome(*(np.array(values) for values in found))
+    widened.put(equal, Outcome(p, corrected, equivalence, low, high))
+    return widened
+
+
+def _criticals(estimate: WeightedSum, method: Method) -> Floats:
     """(m,) critical values of columns looked at one by one, finite always."""
     critical = np.zeros(estimate.mean.size)
     differing = sum(np.count_nonzero(part.sums, axis=0) for part in estimate.parts)
     few = np.flatnonzero(differing <= reference.EXACT_UP_TO)
     many = np.flatnonzero(differing > reference.EXACT_UP_TO)
     for block in (*few[:, None], *(many[at : at + _AT_ONCE] for at in range(0, many.size, _AT_ONCE))):
-        drawn = reference.Flips(estimate.columns(block), skewness=skewness)
+        drawn = reference.Flips(estimate.columns(block), skewness=True)
         critical[block] = reference.criticals(drawn, method.draws, method.seed, method.alpha)
     least = float(ndtri(1 - method.alpha / 2))
     return np.where(np.isinf(critical) | (differing == 0), least, critical)
@@ -221,7 +307,7 @@ def by_t(mean: Floats, error: Floats, freedom: Floats, method: Method) -> Outcom
             sides = stdtr(freedom, -(method.margin - np.abs(mean)) / error)
         both = np.clip(2 * family * sides, SMALLEST_P, 1.0)
         p_equivalence = _of_constants(both, mean, error, method.margin)
-    return Outcome(p, np.minimum(family * p, 1.0), p_equivalence, low, high, (reach + _POWER) * error)
+    return Outcome(p, np.minimum(family * p, 1.0), p_equivalence, low, high)
 
 
 def _by_bets(estimate: WeightedSum, method: Method, ranges: Floats) -> Outcome:
@@ -231,9 +317,7 @@ def _by_bets(estimate: WeightedSum, method: Method, ranges: Floats) -> Outcome:
     (sample,) = estimate.parts
     p, inside, low, high = bounded_means(sample, -ranges, ranges, level, method.seed, method.margin or 0.0)
     p_equivalence = np.full_like(p, np.nan) if method.margin is None else np.minimum(family * inside, 1.0)
-    # what bets find, by the width of their interval
-    detectable = (high - low) / 2 + _POWER * estimate.error
-    return Outcome(p, np.minimum(family * p, 1.0), p_equivalence, low, high, detectable)
+    return Outcome(p, np.minimum(family * p, 1.0), p_equivalence, low, high)
 
 
 def _with_seeds(trained: Outcome, seeds: Sequence[MethodDifference | None], method: Method) -> Outcome:
@@ -243,11 +327,11 @@ def _with_seeds(trained: Outcome, seeds: Sequence[MethodDifference | None], meth
 
     def facts(one: MethodDifference | None) -> tuple[float, ...]:
         if one is None:
-            return (np.nan,) * 5
+            return (np.nan,) * 4
         sides = np.nan if method.margin is None else one.p_equivalence(method.margin)
-        return one.p(), sides, *one.interval(1 - level), one.detectable(level)
+        return one.p(), sides, *one.interval(1 - level)
 
-    p, sides, low, high, detectable = np.array([facts(one) for one in seeds]).T
+    p, sides, low, high = np.array([facts(one) for one in seeds]).T
     corrected, equivalence = np.minimum(family * p, 1.0), np.minimum(2 * family * sides, 1.0)
-    both = Outcome(p, corrected, equivalence, low, high, detectable)
+    both = Outcome(p, corrected, equivalence, low, high)
     return Outcome(*map(np.fmax, trained, both))._replace(low=np.fmin(trained.low, low))

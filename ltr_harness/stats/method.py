@@ -9,15 +9,16 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import ConfigError, Problem
 from ltr_harness.wording import count_of
 
-Test = Literal["skew-adjusted", "permutation", "t", "bootstrap", "bounded"]
+Test = Literal["permutation", "skew-adjusted", "t", "bootstrap", "bounded"]
 
 TESTS: dict[Test, str] = {
-    "skew-adjusted": "skewness-adjusted sign-flip test",
     "permutation": "sign-flip test",
+    "skew-adjusted": "skewness-adjusted sign-flip test",
     "t": "paired t test",
     "bootstrap": "studentised bootstrap test",
     "bounded": "betting test for bounded metrics",
 }
+UNWEIGHTED = "none"  # of `Method.weights`: every query counts once
 FLIPS = ("skew-adjusted", "permutation")  # the tests that flip signs
 
 
@@ -50,10 +51,10 @@ class Method:
     """
 
     test: Test = _option(  # noqa: RUF009  # makes a field
-        "skew-adjusted",
-        "Paired test over queries, which the intervals belong to: `skew-adjusted` flips the signs of differences "
-        "and allows for their skewness, `permutation` flips signs alone, `bounded` holds for every distribution and "
-        "needs thousands of queries.",
+        "permutation",
+        "Paired test over queries, which the intervals belong to: `permutation` flips the signs of differences, "
+        "`skew-adjusted` allows for their skewness as well, `bounded` holds for every distribution and needs "
+        "thousands of queries.",
     )
     confidence: float = _option(
         0.95,
@@ -85,6 +86,14 @@ class Method:
         min_length=1,
     )
 
+    weights: str | None = _option(
+        None,
+        "The query attribute that says how much each query counts; `none`: each counts once. The query weights of "
+        "the test data unless given, where it has any.",
+        "the name of a query attribute with numbers, such as query_weight, or none",
+        min_length=1,
+    )
+
     def __post_init__(self) -> None:
         problems = []
         for option in fields(self):
@@ -95,10 +104,13 @@ class Method:
                     problems.append(Problem("test", found, cure=cure))
             elif not ((value is None and option.default is None) or _within(value, option)):
                 problems.append(Problem(option.name, f"{value!r}", option.metadata["expected"]))
-        # not known for units of unlike size
+        # not known for units of unlike size, nor for weights
+        if self.weights not in (None, UNWEIGHTED) and self.test in ("bootstrap", "bounded"):
+            found = f"{self.test} with weights {self.weights!r}"
+            problems.append(Problem("test", found, "test permutation, skew-adjusted or t"))
         if self.unit is not None and self.test in ("bootstrap", "bounded"):
             found = f"{self.test} with unit {self.unit!r}"
-            problems.append(Problem("test", found, "test skew-adjusted, permutation or t"))
+            problems.append(Problem("test", found, "test permutation, skew-adjusted or t"))
         ConfigError.refuse(problems)
 
     @property
@@ -110,12 +122,18 @@ class Method:
         """One line for captions."""
         drawn = self.test in (*FLIPS, "bootstrap")
         test = self.test_text + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
-        return f"{test}, joint over each family, {self.percent} % intervals (of differences simultaneous)"
+        return f"{test}, {self.percent} % intervals"
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether queries count by an attribute of theirs; not known before they are read where none is named."""
+        return self.weights not in (None, UNWEIGHTED)
 
     @property
     def test_text(self) -> str:
-        """The test in words, with the unit that it goes by."""
-        return TESTS[self.test] + (f" by {self.unit}" if self.unit is not None else "")
+        """The test in words, with the unit that it goes by and what weighs the queries."""
+        unit = f" by {self.unit}" if self.unit is not None else ""
+        return TESTS[self.test] + unit + (f", weighted by {self.weights}" if self.is_weighted else "")
 
     def level(self, family: int) -> float:
         """The level of one of so many comparisons by Bonferroni, which the joint draws undercut."""

@@ -199,7 +199,14 @@ def t_of_normal(z: Floats, freedom: Floats) -> Floats:
 class Flips:
     """Statistics of some columns under sign patterns: all of them where few units differ, else random ones."""
 
-    def __init__(self, estimate: WeightedSum, *, skewness: bool = True) -> None:
+    def __init__(
+        self,
+        estimate: WeightedSum,
+        *,
+        skewness: bool = True,
+        observed: Floats
+        | None = None,  # (m,) statistics that stand beside the draws; None: the estimate's own
+    ) -> None:
         self._freedom = estimate.freedom_of_sizes
         theta, variance = np.nan_to_num(estimate.mean), estimate.error**2
         own, single = [part.sums for part in estimate.parts], len(estimate.parts) == 1
@@ -231,6 +238,10 @@ class Flips:
         self._grid, self._unit = on_grid(flipped)
         self._differing = self._grid[(self._grid != 0).any(axis=1)]
         self.exact = len(self._differing) <= EXACT_UP_TO
+        self.is_among_draws = self.exact and observed is None
+        if observed is not None:
+            self.observed = observed
+            return
         self.observed = self._statistics(self._grid.sum(axis=0)[:, None])[:, 0]
         if skewness:  # which matters to what was observed also where it does not to the draws
             straight = np.flatnonzero((self._at[:, :, 3] < 0).all(axis=0) & (variance > 0))
@@ -347,6 +358,7 @@ def _studentise(
 class Resamples:
     """Studentised means of resampled units about the observed mean, for the bootstrap test."""
 
+    is_among_draws = False
     exact = False
 
     def __init__(self, sample: Contributions) -> None:
@@ -383,7 +395,8 @@ class Tail:
     alone: Floats  # (m,) share of draws in which a column's own statistic is reached
     largest: Floats  # sorted, of each draw the largest statistic of all columns
     times: int  # how often each counts
-    added: int  # 1 where the observed pattern is not among the draws
+    added: int  # 1 where the draws are random, for what was observed
+    is_among_draws: bool  # whether what was observed is one of them
 
     def together(self, statistics: Floats) -> Floats:
         """Share of draws whose largest statistic reaches each of these: p-values within the family."""
@@ -393,7 +406,7 @@ class Tail:
 
     def critical(self, alpha: float) -> float:
         """The statistic beyond which `together` is below alpha; infinite where no statistic has so small a p-value."""
-        allowed = _allowed(alpha, self.largest.size, self.times, self.added)
+        allowed = _allowed(alpha, self.largest.size, self.times, self.added, self.is_among_draws)
         return np.inf if allowed < 0 else float(self.largest[-1 - allowed]) / (1 - SAME_SUM)
 
 
@@ -406,22 +419,28 @@ def tail(drawn: Flips | Resamples, draws: int, seed: int) -> Tail:
         reached += np.count_nonzero(block >= least[:, None], axis=1)
         highest.append(block.max(axis=0, initial=0.0))
     largest = np.sort(np.concatenate(highest))
-    times, added = (2, 0) if drawn.exact else (1, 1)
-    return Tail((times * reached + added) / (times * largest.size + added), largest, times, added)
+    times, added = _counting(drawn)
+    alone = (times * reached + added) / (times * largest.size + added)
+    return Tail(alone, largest, times, added, drawn.is_among_draws)
 
 
 def criticals(drawn: Flips | Resamples, draws: int, seed: int, alpha: float) -> Floats:
     """(m,) critical values of columns that are looked at one by one; see `Tail`."""
     every = np.concatenate(list(drawn.blocks(draws, seed)), axis=1)
-    times, added = (2, 0) if drawn.exact else (1, 1)
-    allowed = _allowed(alpha, every.shape[1], times, added)
+    times, added = _counting(drawn)
+    allowed = _allowed(alpha, every.shape[1], times, added, drawn.is_among_draws)
     if allowed < 0:
         return np.full(len(every), np.inf)
     at = every.shape[1] - 1 - allowed
     return np.partition(every, at, axis=1)[:, at] / (1 - SAME_SUM)
 
 
-def _allowed(alpha: float, draws: int, times: int, added: int) -> int:
+def _counting(drawn: Flips | Resamples) -> tuple[int, int]:
+    """How often each draw counts, and how often what was observed counts beside them."""
+    return 1 + drawn.exact, int(not drawn.exact)
+
+
+def _allowed(alpha: float, draws: int, times: int, added: int, is_among_draws: bool) -> int:
     """How many draws may reach a statistic whose p-value is below alpha; -1 where not even none is."""
     allowed = int(np.ceil((alpha * (times * draws + added) - added) / times - 1e-9)) - 1
-    return allowed if allowed or added else -1  # of all patterns, the observed one is reached by itself
+    return allowed - (is_among_draws and allowed == 0)  # what is among the draws is reached by itself

@@ -6,17 +6,30 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from ltr_harness.groups import Floats
-from ltr_harness.stats.contributions import TIE, Contributions, moments, paired_differences, student_p
+from ltr_harness.groups import Bools, Floats
+from ltr_harness.stats.contributions import (
+    TIE,
+    Contributions,
+    effective_number,
+    moments,
+    paired_differences,
+    student_p,
+)
 from ltr_harness.stats.two_samples import one_sided
 
 
-def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:  # (seeds, n_queries) each
+def seed_agreement(
+    one: Floats,  # (seeds, n_queries), as `other`
+    other: Floats,
+    weights: Floats | None = None,  # (n_queries,)
+    tolerance: float = TIE,
+) -> float:
     """Of all pairs of seeds, one of each, the share with the overall sign, which ties lack; NaN for one pair."""
-    defined = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
+    defined = _defined(one, other, weights)
     if len(one) * len(other) < 2 or not defined.any():
         return float("nan")
-    means, others = one[:, defined].mean(axis=1), other[:, defined].mean(axis=1)
+    shares = None if weights is None else weights[defined]
+    means, others = (np.average(side[:, defined], axis=1, weights=shares) for side in (one, other))
     each = np.sign(paired_differences(means[:, None], others, tolerance))
     whole = np.sign(paired_differences(means.mean(keepdims=True), others.mean(keepdims=True), tolerance))
     return float(np.mean(each == whole))
@@ -84,6 +97,7 @@ class VarianceComponents:
     between: tuple[float, ...]
     within: tuple[float, ...]  # likewise, the variance of query and seed together
     seeds: tuple[int, ...]  # likewise, how many there are; 1 where the other side's seeds speak for it
+    effective: float = 1.0  # share of the queries that tell as much, were all of equal weight
 
     def at(self, n: int, seeds: Sequence[int]) -> MethodDifference:
         """The difference as so many queries, and seeds of each side that varies, would know it."""
@@ -95,8 +109,20 @@ class VarianceComponents:
             terms = [(term, r - 1) for term, r in zip(of_seeds, seeds, strict=True)]
         queries = self.queries / n
         variance = queries + sum(of_seeds)
-        freedom = _freedom(queries, n - 1, terms) if variance > 0 else n - 1
+        of_queries = max(n * self.effective - 1, 1.0)
+        freedom = _freedom(queries, of_queries, terms) if variance > 0 else of_queries
         return MethodDifference(self.difference, float(np.sqrt(variance)), float(freedom))
+
+    @property
+    def narrowing(self) -> tuple[float, float]:
+        """Shares by which endless seeds, and endless queries, would narrow the interval at hand."""
+        of_seeds = sum(max(between, 0.0) / r for between, r in zip(self.between, self.seeds, strict=True))
+        variance = self.at(self.n, self.seeds).standard_error ** 2
+        if not variance > 0:
+            return 0.0, 0.0
+        left = (self.queries / self.n / variance, of_seeds / variance)
+        with_seeds, with_queries = (1 - min(share, 1.0) ** 0.5 for share in left)
+        return with_seeds, with_queries
 
     def of_query(self, seeds: Sequence[int]) -> float:
         """The variance of one query's difference of means over so many seeds."""
@@ -109,6 +135,7 @@ def method_difference(
     *,
     one_fixed: bool = False,  # no seed can matter there; else a single row varies as the other side does
     other_fixed: bool = False,
+    weights: Floats | None = None,  # (n_queries,)
 ) -> MethodDifference | None:
     """The difference of two methods by a crossed random-effects model: queries x seeds, the seeds nested in each side.
 
@@ -118,45 +145,66 @@ def method_difference(
 
     Source: S. Searle, G. Casella, C. McCulloch, Variance Components (1992).
     """
-    components = variance_components(one, other, one_fixed=one_fixed, other_fixed=other_fixed)
+    components = variance_components(
+        one, other, one_fixed=one_fixed, other_fixed=other_fixed, weights=weights
+    )
     return None if components is None else components.at(components.n, components.seeds)
 
 
 def variance_components(
-    one: Floats, other: Floats, *, one_fixed: bool = False, other_fixed: bool = False
+    one: Floats,
+    other: Floats,
+    *,
+    one_fixed: bool = False,
+    other_fixed: bool = False,
+    weights: Floats | None = None,
 ) -> VarianceComponents | None:
-    """The components that `method_difference` adds up; None where no side has two seeds, or too few queries count."""
-    defined = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
+    """The components that `method_difference` adds up; None where no side has two seeds, or too few queries count.
+
+    Of queries with weights w the variances are of w / mean(w) times what a query is off by, as in that of a ratio.
+    """
+    defined = _defined(one, other, weights)
     n = int(defined.sum())
     if max(len(one), len(other)) < 2 or n < 2:
         return None
+    shares = np.ones(n) if weights is None else weights[defined] / weights[defined].mean()
     sides = one[:, defined], other[:, defined]
     d = paired_differences(sides[0].mean(axis=0), sides[1].mean(axis=0))
+    difference = float((shares * d).mean())
     varies = [len(side) > 1 or not fixed for side, fixed in zip(sides, (one_fixed, other_fixed), strict=True)]
-    known = [_variances(side) for side in sides if len(side) > 1]
+    known = [_variances(side, shares) for side in sides if len(side) > 1]
     varying = [side for side, moves in zip(sides, varies, strict=True) if moves]
     if len(known) == 1:  # one side's seeds speak for those of the other, where that has any
         known *= len(varying)
     seeds = tuple(map(len, varying))
     interaction = sum(within / r for (_, within), r in zip(known, seeds, strict=True))
+    spread = float((np.square(shares * (d - difference))).sum()) / (n - 1)
     return VarianceComponents(
-        difference=float(d.mean()),
+        difference=difference,
         n=n,
-        queries=max(float(moments(d).sd) ** 2 - interaction, 0.0),
+        queries=max(spread - interaction, 0.0),
         between=tuple(between - within / n for between, within in known),
         within=tuple(within for _, within in known),
         seeds=seeds,
+        effective=effective_number(shares) / n,
     )
 
 
-def _variances(values: Floats) -> tuple[float, float]:
+def _defined(one: Floats, other: Floats, weights: Floats | None) -> Bools:
+    """(n_queries,): the queries that have a value in every row of both sides, and count."""
+    defined = np.asarray(~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0)))
+    return defined if weights is None else defined & (weights > 0)
+
+
+def _variances(values: Floats, shares: Floats) -> tuple[float, float]:
     """Of the means of the seeds, and of what is neither query nor seed (the mean square of the interaction)."""
-    seeds = moments(values.mean(axis=1)).sd
-    rest = values - values.mean(axis=0) - values.mean(axis=1)[:, None] + values.mean()
-    return float(seeds**2), float((rest**2).sum() / (len(values) - 1) / (values.shape[1] - 1))
+    means = (shares * values).mean(axis=1)
+    rest = shares * (values - values.mean(axis=0) - means[:, None] + means.mean())
+    of_rest = float((rest**2).sum() / (len(values) - 1) / (values.shape[1] - 1))
+    return float(moments(means).sd ** 2), of_rest
 
 
-def _freedom(queries: float, of_queries: int, terms: Sequence[tuple[float, int]]) -> float:
+def _freedom(queries: float, of_queries: float, terms: Sequence[tuple[float, int]]) -> float:
     """Degrees of freedom of the sum of the queries' term and those of the sides with seeds, each (term, freedom)."""
     total = queries + sum(term for term, _ in terms)
     inverse = (queries / total) ** 2 / of_queries

@@ -29,12 +29,13 @@ def assert_not_worse(
     by: float | None = None,
     qrels: Any = None,
     common_queries: bool = False,
-    test: Test = "skew-adjusted",
+    test: Test = "permutation",
     confidence: float = 0.95,
     margin: float | None = None,
     draws: int = 10_000,
     seed: int = 0,
     unit: str | None = None,
+    weights: str | None = None,
 ) -> Comparison:
     """Fail if the candidate is shown to be worse than the baseline or, with `by`, if it is not shown to be no worse.
 
@@ -53,6 +54,7 @@ def assert_not_worse(
         draws: random sign patterns or resamples.
         seed: of them.
         unit: the query attribute, such as ``"user_id"``, whose queries belong together.
+        weights: as in `compare`: the query attribute that says how much each query counts, or ``"none"``.
 
     Returns:
         The comparison, where it passes. With `by`, a kind of query so rare that these may hold none, and that could
@@ -92,6 +94,7 @@ def assert_not_worse(
         draws=draws,
         seed=seed,
         unit=unit,
+        weights=weights,
     )
     worse, sign = ("<", "-") if result.higher_is_better[result.primary] else (">", "+")
     condition = "baseline and significant" if by is None else f"baseline {sign} {by!r}"

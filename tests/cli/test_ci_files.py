@@ -91,7 +91,7 @@ def test_nothing_in_a_name_breaks_the_files(ltr: Cli) -> None:
 
 
 RARE = (  # 1 - .05 ** (1 / 100) is 1 in 33.9, and .005 * 33.9 is .17
-    "A kind of query that makes up less than 1 in 34 of the traffic can be absent from these 100 queries. If there is "
+    "A kind of query that makes up less than 3 % of the traffic can be absent from these 100 queries. If there is "
     "one and it differs by 0.17 in the other direction, the gate fails."
 )
 

@@ -79,7 +79,7 @@ def test_an_experiments_runs(ltr: Cli) -> None:
     _, one, _ = ltr("runs/tiny", "-m", "mrr@1", "--baseline", "chance")
     words = " ".join(one.split())
     assert words.startswith("No clear winner: good leads chance by 0.3833 (95 % CI -")
-    assert " over queries and seeds; 1 comparison" in words, "two seeds of chance say little about chance"
+    assert " over queries and seeds); 1 comparison" in words, "two seeds of chance say little about chance"
     assert "\nmean " not in one
 
 
@@ -305,7 +305,7 @@ def test_tables_that_cannot_be_read_are_named(ltr: Cli, tmp_path: Path, name: st
         (("runs/tiny", "-m", "ndcg(ties=id)@2"), "ties=id orders tied documents by document id"),
         (
             ("runs/tiny", "--test", "tt"),
-            "'tt' is not one of 'skew-adjusted', 'permutation', 't', 'bootstrap'",
+            "'tt' is not one of 'permutation', 'skew-adjusted', 't', 'bootstrap'",
         ),
         (("runs/tiny", "--strict", "--test", "t"), "--strict with --test t; --strict is --test bounded"),
         (
@@ -315,7 +315,7 @@ def test_tables_that_cannot_be_read_are_named(ltr: Cli, tmp_path: Path, name: st
         ),
         (
             ("runs/tiny", "--strict", "--unit", "user_id"),
-            "test: bounded with unit 'user_id'; expected test skew-adjusted, permutation or t",
+            "test: bounded with unit 'user_id'; expected test permutation, skew-adjusted or t",
         ),
         (
             ("fine.txt", "data.txt", "--data", "data.txt"),

@@ -47,7 +47,7 @@ def test_a_typed_standard_deviation(ltr: Cli) -> None:
     assert out.splitlines()[:3] == [
         "3,142 queries find a difference of +0.005 with 80% probability.",
         "",
-        "skewness-adjusted sign-flip test, level 5 %: to find a difference of +0.005.",
+        "sign-flip test, level 5 %: to find a difference of +0.005.",
     ]
     assert "differences: with 80% probability it takes 3,142 queries." in out
     assert "differences: with 90% probability it takes 4,205 queries." in out
@@ -89,7 +89,7 @@ def test_users_are_counted_where_they_are_the_unit(ltr: Cli) -> None:
         "html,json",
     )
     assert code == 0
-    assert "mrr against old, skewness-adjusted sign-flip test by user_id, level 5 %" in out
+    assert "mrr against old, sign-flip test by user_id, level 5 %" in out
     need = json.loads(Path("plan/report.json").read_text())["plans"][0]["needs"][0]
     assert need["queries"] == 10 * need["draws"]
     assert (
@@ -186,7 +186,7 @@ def test_units_of_an_ab_test(ltr: Cli) -> None:
         (["--sd", "0.1", "--difference", "0.1", "--unit", "u"], "--unit with --sd"),
         (["--ab-test", "--difference", "0.1"], "--ab-test: --sd is missing; expected a number above 0"),
         (["old.csv", "--difference", "0.1"], "old: is the only model, and a plan is about differences of two"),
-        (["old.csv", "new.csv", "--difference", "0.1", "--test", "sign"], "'sign' is not one of 'skew-adjusted'"),
+        (["old.csv", "new.csv", "--difference", "0.1", "--test", "sign"], "'sign' is not one of 'permutation'"),
         (["old.csv", "flat.csv", "--difference", "0.1"], "no model differs from old in mrr by more for one query than"),
     ],
 )  # fmt: skip

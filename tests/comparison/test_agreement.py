@@ -15,7 +15,7 @@ from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import mean_intervals, outcomes
+from ltr_harness.stats.families import FEWEST_EQUIVALENT, mean_intervals, outcomes
 from ltr_harness.stats.method import TESTS, Method
 
 METRICS = 8
@@ -64,8 +64,8 @@ def test_p_interval_and_estimate_over_random_differences(runs: int) -> None:
         width = 2 * float(np.nan_to_num(np.abs(d)).max()) + 0.5
         alone = [slice(at, at + 1) for at in range(d.shape[1])]
         families = None if rng.random() < 0.5 else alone
-        found = outcomes(sample, method, families=families, ranges=np.full(d.shape[1], width))
-        known, mean = sample.units > 1, sample.mean
+        found = outcomes(sample, method, families=families, widths=np.full(d.shape[1], width), seeds=())
+        known, mean = sample.effective >= 2 - 1e-9, sample.mean
         seen += int(known.sum())
         low, high = found.low[known], found.high[known]
         significant = found.p_corrected[known] < method.alpha
@@ -76,8 +76,9 @@ def test_p_interval_and_estimate_over_random_differences(runs: int) -> None:
         assert ((found.p[known] > 0) & (found.p[known] <= 1) & (found.p_corrected[known] <= 1)).all()
         if method.margin is not None:
             inside = (low > -method.margin) & (high < method.margin)
+            inside &= sample.units[known] >= FEWEST_EQUIVALENT
             assert inside.tolist() == (found.p_equivalence[known] < method.alpha).tolist()
-        for of_nothing in (found.p, found.low, found.high, found.detectable):
+        for of_nothing in (found.p, found.low, found.high):
             assert np.isnan(of_nothing[~known]).all()
         if method.test != "bounded":
             low, high = mean_intervals(sample, method)
@@ -110,10 +111,10 @@ def check(result: Comparison) -> int:
         assert outside == (pair.p_corrected < alpha), pair
         inside = margin is not None and -margin < pair.ci_low and pair.ci_high < margin
         word = "not distinguishable"
-        if inside:
-            word = "equivalent"
-        elif outside:
+        if outside:
             word = "better" if pair.difference > 0 else "worse"
+        elif inside and result.n_independent_units(pair) >= FEWEST_EQUIVALENT:
+            word = "equivalent"
         assert pair.verdict == word, pair
         if pair.n > 1 and not (result.method.unit and np.isnan(pair.p)):  # queries of a single user
             assert pair.ci_low <= pair.difference + 1e-12

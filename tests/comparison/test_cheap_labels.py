@@ -90,7 +90,7 @@ def test_what_is_said() -> None:
     assert "over 20 queries with human labels and 40 with cheap ones alone, worth 0 more" in said[0]
     assert said[2].startswith("human labels: it cannot be checked that these queries were drawn by chance")
     assert said[3].startswith(
-        "close: A kind of query that makes up less than 1 in 6 of the traffic can be absent"
+        "close: A kind of query that makes up less than 17 % of the traffic can be absent"
     )
     assert said[4:] == ["no row has both a human and a cheap label"]
     agreement = Agreement(5, 0.5, (GradeAgreement(0.0, 4, 0.75, 0.25), GradeAgreement(1.0, 1, 0.0, 0.0)))

@@ -9,7 +9,7 @@ from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.ledger import expected_gain
 from ltr_harness.comparison.over_time import FoldSigns, blocks, how_many, signs_sentence
 from ltr_harness.comparison.pairs import SystemResult, _shared
-from ltr_harness.comparison.power import Spread
+from ltr_harness.stats.spread import Spread
 
 
 def test_powered() -> None:
@@ -32,7 +32,7 @@ def test_differences() -> None:
 def test_family_text() -> None:
     assert (
         family_text(3, "lgbm", ["mrr@10", "err@10"], "ndcg@10")
-        == "6 comparisons: 3 models against lgbm at 2 other metrics"
+        == "joint over 6 comparisons: 3 models against lgbm at 2 other metrics"
     )
 
 

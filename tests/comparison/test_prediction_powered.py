@@ -77,9 +77,9 @@ def covered(kind: str, together: float, n: int, rest: int, runs: int) -> tuple[f
             + np.sqrt(1 - together**2) * rng.normal(0, 0.1, n + rest)
         )
         method = Method(draws=1000)
-        found = outcomes(of(d[:n], c[:n], c[n:]).total, method)
+        found = outcomes(of(d[:n], c[:n], c[n:]).total, method, seeds=(), widths=np.inf)
         held += bool(found.low[0] < 0 < found.high[0])
-        alone = outcomes(Contributions.of(column(d[:n])), method)
+        alone = outcomes(Contributions.of(column(d[:n])), method, seeds=(), widths=np.inf)
         widths.append(float(found.high[0] - found.low[0]) / float(alone.high[0] - alone.low[0]))
     return held / runs, float(np.mean(widths)), float(np.quantile(widths, 0.99))
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr_harness.comparison.power import Spread
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions, moments
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import VarianceComponents, method_difference, variance_components
+from ltr_harness.stats.spread import Spread
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -50,7 +50,7 @@ WORLDS: dict[str, tuple[Draw, float, float]] = {
 
 def found(d: np.ndarray, method: Method, units: np.ndarray | None = None) -> bool:
     """Whether a difference is called better, as `contrasts` has it."""
-    one = outcomes(Contributions.of(d[:, None], units), method)
+    one = outcomes(Contributions.of(d[:, None], units), method, seeds=(), widths=np.inf)
     return bool(one.p_corrected[0] < method.alpha and one.low[0] >= 0)
 
 
@@ -243,7 +243,7 @@ def seeds_found(seeds: int, between: float, runs: int) -> tuple[int, float]:
     for _ in range(runs):
         one, other = drawn() + rng.normal(0, SD, n) + difference, drawn()
         d = (one.mean(axis=0) - other.mean(axis=0))[:, None]
-        both = outcomes(Contributions.of(d), method, seeds=[method_difference(one, other)])
+        both = outcomes(Contributions.of(d), method, seeds=[method_difference(one, other)], widths=np.inf)
         there += bool(both.p[0] < 0.05 and both.low[0] >= 0)
     return n, there / runs
 

@@ -51,7 +51,7 @@ def test_defaults_are_those_of_the_documentation(write: Write, in_folder: Path, 
     assert (stopping.metric, stopping.on, stopping.patience) == (NDCG(k=10), "valid", 50)
     assert (stopping.min_delta, stopping.every, stopping.max_rounds) == (0.0, 1, 2000)
     compare = experiment.compare
-    assert (compare.baseline, compare.test, compare.confidence) == ("trees", "skew-adjusted", 0.95)
+    assert (compare.baseline, compare.test, compare.confidence) == ("trees", "permutation", 0.95)
     assert experiment.metrics.primary == NDCG(k=10)
     assert names(experiment)[:5] == ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "mrr@1"]
     assert len(names(experiment)) == 4 * 4
@@ -249,7 +249,7 @@ def test_the_resolved_yaml_is_complete_stable_and_loads_as_the_same_experiment(
         "patience: 50",
         "regroup: false",
         "learning_rate: 1.0e-05",
-        "test: skew-adjusted",
+        "test: permutation",
         "ascending",
     ):
         assert (said in text) == (said != "ascending")

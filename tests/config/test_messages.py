@@ -154,7 +154,7 @@ def changed(small: str, old: str, new: str) -> str:
         ("models:\n", "models: {}\nmodells:\n", "exp.yaml:6:9: models is empty; expected at least one model"),
         ("chance: {ranker: random}", "chance: random", "exp.yaml:8:11: models.chance is 'random'; expected a mapping"),
         ("models:", "compare: {baseline: tree}\nmodels:", "exp.yaml:6:21: there is no model 'tree'; did you mean 'trees'?"),
-        ("models:", "compare: {unit: user_id, test: bounded}\nmodels:", "exp.yaml:6:10: compare: test: bounded with unit 'user_id'; expected test skew-adjusted, permutation or t"),
+        ("models:", "compare: {unit: user_id, test: bounded}\nmodels:", "exp.yaml:6:10: compare: test: bounded with unit 'user_id'; expected test permutation, skew-adjusted or t"),
         ("ranker: random", "ranker: random, rounds: 9", "exp.yaml:8:36: models.chance.rounds: ranker 'random' is not trained in rounds; leave it out"),
         (
             "{ranker: lightgbm}",

@@ -114,7 +114,7 @@ def test_comparison_and_report_have_a_line_for_each_kind(
     for model, text in {"yes": STOPPED, "mix": WEIGHED, "pairs": SEEDS}.items():
         assert output.count(f"Note: {model}: {text}") == 1
         assert output.count(text) == 1
-    assert output.count("; run the experiment again Note: ") == 3
+    assert output.count("; run the experiment again") == 3
 
 
 def test_a_page_and_a_comparison_keep_the_cautions(old: Path) -> None:

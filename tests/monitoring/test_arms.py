@@ -170,7 +170,7 @@ def test_what_a_rare_kind_of_user_could_change_is_said(experiment: Callable[...,
     values = np.tile([0.49, 0.5, 0.51], 40) + np.repeat([0, 0.02], 60)
     (caution,) = (c for c in experiment(two(60), values).cautions if c.kind == "rare-kind")
     assert str(caution).startswith(
-        "ndcg@10 of B: A kind of query that makes up less than 1 in 21 of the traffic can be absent"
+        "ndcg@10 of B: A kind of query that makes up less than 4.9 % of the traffic can be absent"
     )
     online = {**ARMS, "columns": {"online": ["dwell"]}}
     found = experiment(two(60), np.tile(0.5, 120), online, **{"online:dwell": values})

@@ -76,7 +76,7 @@ def test_two_rankers_whose_means_hide_their_spread() -> None:
     difference = best[3]
     assert isinstance(difference, Estimate)
     assert difference.value == pytest.approx((1 + 1 / 10 + 1 + 1 / 15) / 4 - (1 / 2 + 1 / 3) / 2)
-    assert best[4] == 0.5  # 8 of the 16 sign patterns reach the skewness-adjusted t; 12 reach the plain sum
+    assert best[4] == 0.75  # 12 of the 16 sign patterns reach the sum
     assert best[1] == Badge("not distinguishable", "neutral")
     assert base[:2] == (ModelName("A", 0), Badge("baseline", "muted"))
     spread = {row[0].name: row[2] for row in table(data, "distribution", "distribution").rows}  # type: ignore[union-attr]

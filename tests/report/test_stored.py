@@ -43,8 +43,10 @@ def test_the_comparison_is_made_as_the_configuration_says(tmp_path: Path) -> Non
     config = SMALL | JSON | {"compare": {"baseline": "a-feature", "draws": 300, "seed": 5, **asked}}
     config["models"] = {name: SMALL["models"][name] for name in ("z-random", "a-feature")}
     method = run_experiment(config, runs=tmp_path).comparison.method
-    assert method == Method(**asked, draws=300, seed=5)
-    assert stored_data([tmp_path / "small"]).comparison.paired("z-random").verdict == "equivalent"
+    assert method == Method(**asked, draws=300, seed=5, weights="none")  # the data has none
+    stored = stored_data([tmp_path / "small"]).comparison
+    pair = stored.paired("z-random")
+    assert (pair.verdict, stored.is_within_margin(pair)) == ("worse", True)
 
 
 def test_single_runs_need_a_place_to_write_to(

@@ -45,7 +45,7 @@ def covered(sizes: str, n_units: int, samples: int) -> tuple[float, float]:
     by_unit = by_query = 0
     for _ in range(samples):
         values, units = drawn(sizes, n_units, rng)
-        found = outcomes(Contributions.of(values[:, None], units), BY_USER)
+        found = outcomes(Contributions.of(values[:, None], units), BY_USER, seeds=(), widths=np.inf)
         by_unit += bool(found.low[0] < 0 < found.high[0])
         low, high = t_interval(values)
         by_query += bool(low < 0 < high)
@@ -61,7 +61,9 @@ def test_units_of_one_size_are_their_means() -> None:
     assert found.mean == pytest.approx(means.mean(axis=0))
     assert found.error == pytest.approx(means.std(axis=0, ddof=1) / np.sqrt(6))
     assert found.freedom == pytest.approx(5.0)
-    ends = outcomes(found, Method(test="t"), families=[slice(at, at + 1) for at in range(3)])
+    ends = outcomes(
+        found, Method(test="t"), families=[slice(at, at + 1) for at in range(3)], seeds=(), widths=np.inf
+    )
     expected = [t_interval(column) for column in means.T]
     assert np.stack([ends.low, ends.high], axis=1) == pytest.approx(np.array(expected))
 
@@ -108,8 +110,12 @@ def test_flips_move_whole_units() -> None:
     """Four users, each with both of its differences alike: 2 of 16 patterns reach the sum, however many queries."""
     d = np.repeat([0.1, 0.2, 0.3, 0.4], 2)[:, None]
     flips = Method(test="permutation", unit="user")
-    assert outcomes(Contributions.of(d, np.repeat(np.arange(4), 2)), flips).p.tolist() == [2 / 16]
-    assert outcomes(Contributions.of(d), Method(test="permutation")).p.tolist() == [2 / 256]
+    assert outcomes(
+        Contributions.of(d, np.repeat(np.arange(4), 2)), flips, seeds=(), widths=np.inf
+    ).p.tolist() == [2 / 16]
+    assert outcomes(Contributions.of(d), Method(test="permutation"), seeds=(), widths=np.inf).p.tolist() == [
+        2 / 256
+    ]
 
 
 @pytest.mark.long
@@ -129,7 +135,7 @@ def test_the_mean_is_that_of_all_queries_and_scales(labels: list[int], factor: f
 def test_a_single_unit_has_no_error_and_undefined_queries_are_left_out() -> None:
     found = Contributions.of(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 0, 1]))
     assert (found.mean.tolist(), found.units.tolist()) == ([1.5], [1])
-    told = outcomes(found, Method(margin=1.0))
+    told = outcomes(found, Method(margin=1.0), seeds=(), widths=np.inf)
     assert np.isnan([found.error[0], found.t_p[0], told.p[0], told.p_equivalence[0], told.low[0]]).all()
 
 
@@ -159,14 +165,14 @@ def test_equal_models_are_called_different_in_one_case_of_twenty(sizes: str, n_u
     called = 0
     for _ in range(1500):
         values, units = drawn(sizes, n_units, rng)
-        found = outcomes(Contributions.of(values[:, None], units), BY_USER)
+        found = outcomes(Contributions.of(values[:, None], units), BY_USER, seeds=(), widths=np.inf)
         called += bool(found.p[0] < 0.05 and not found.low[0] < 0 < found.high[0])
     assert called / 1500 <= 0.065
 
 
 def test_seeds_add_to_the_variance_of_units() -> None:
     """Ten units of ten queries, two seeds a side: the error is that of the units and what seeds add, as by query."""
-    from ltr_harness.comparison.pairs import Contrast, SystemResult, over_seeds
+    from ltr_harness.comparison.pairs import Contrast, Sampling, SystemResult, over_seeds
 
     rng = np.random.default_rng(7)
     units = np.repeat(np.arange(10), 10)
@@ -182,9 +188,9 @@ def test_seeds_add_to_the_variance_of_units() -> None:
         "mrr",
     )
     d = cell.differences()[:, None]
-    by_query = over_seeds(cell, Contributions.of(d), 0)
+    by_query = over_seeds(cell, Contributions.of(d), 0, Sampling())
     sample = Contributions.of(d, units)
-    by_unit = over_seeds(cell, sample, 0)
+    by_unit = over_seeds(cell, sample, 0, Sampling(units))
     assert by_query is not None
     assert by_unit is not None
     seeds = by_query.standard_error**2 - float(d.var(ddof=1)) / 100
@@ -198,7 +204,7 @@ def test_two_means_apart_are_welchs_where_every_query_is_a_unit() -> None:
     one, other = random.exponential(size=(30, 1)), random.exponential(size=(90, 1))
     apart = WeightedSum((Contributions.of(one), Contributions.of(other)), (1.0, -1.0))
     oracle = ttest_ind(one[:, 0], other[:, 0], equal_var=False)
-    found = outcomes(apart, Method(test="t"))
+    found = outcomes(apart, Method(test="t"), seeds=(), widths=np.inf)
     assert (found.p[0], apart.freedom[0]) == pytest.approx((oracle.pvalue, oracle.df))
     assert (found.low[0], found.high[0]) == pytest.approx(oracle.confidence_interval(0.95))
 
@@ -230,16 +236,21 @@ def test_each_sample_has_its_own_skewness() -> None:
 def test_two_units_tested_by_hand() -> None:
     d, units = np.array([[1.0], [1.0], [0.0], [0.0]]), np.array([0, 0, 1, 1])
     method = Method(test="t", margin=1.0, confidence=0.5, unit="user_id")
-    found = outcomes(Contributions.of(d, units), method)
+    found = outcomes(Contributions.of(d, units), method, seeds=(), widths=np.inf)
     assert (found.p[0], found.p_corrected[0]) == pytest.approx((0.5, 0.5))  # one error off 0
     assert (found.low[0], found.high[0]) == pytest.approx(
         (0.0, 1.0), abs=T_ERROR
     )  # half lies within one error
-    assert found.p_equivalence[0] == pytest.approx(
-        2 * 0.25
-    )  # Cauchy's distribution, one error off the margin
-    wide = outcomes(Contributions.of(d, units), Method(test="t", margin=2.0))
-    assert wide.p_equivalence[0] == pytest.approx(2 * (1 / 2 - np.arctan(3) / np.pi))
+    assert found.p_equivalence[0] == 1.0, "two units show no equivalence"
+
+
+def test_six_units_show_equivalence_by_hand() -> None:
+    """Mean 1/2 and error 1 / sqrt(20): the nearer end of a margin of 1 is sqrt(5) errors off, with 5 degrees."""
+    d = np.array([[1.0], [1.0], [1.0], [0.0], [0.0], [0.0]])
+    found = outcomes(Contributions.of(d), Method(test="t", margin=1.0), seeds=(), widths=np.inf)
+    assert found.p_equivalence[0] == pytest.approx(2 * t.sf(5**0.5, 5))
+    fewer = outcomes(Contributions.of(d[1:]), Method(test="t", margin=1.0), seeds=(), widths=np.inf)
+    assert fewer.p_equivalence[0] == 1.0
 
 
 def test_units_alike_have_no_error() -> None:
@@ -254,6 +265,6 @@ def test_intervals_go_by_units_of_unlike_sizes() -> None:
     sample = Contributions.of(d, units)
     error = np.sqrt(0.75**2 / 0.4 + 0.5**2 / 0.8 + 0.25**2 / 0.8) / 5
     assert sample.error[0] == pytest.approx(error)
-    found = outcomes(sample, Method(test="t", unit="user_id"))
+    found = outcomes(sample, Method(test="t", unit="user_id"), seeds=(), widths=np.inf)
     reach = t.ppf(0.975, sample.freedom[0]) * error
     assert (found.low[0], found.high[0]) == pytest.approx((0.5 - reach, 0.5 + reach))

@@ -29,7 +29,9 @@ B = np.array([1, 1 / 10, 1, 1 / 15])
 
 def p_of(d: np.ndarray, test: Test, **options: int) -> np.ndarray:
     method = Method(test=test, **options)  # type: ignore[arg-type]
-    return outcomes(Contributions.of(d.reshape(len(d), -1)), method).p.reshape(d.shape[1:])
+    return outcomes(Contributions.of(d.reshape(len(d), -1)), method, seeds=(), widths=np.inf).p.reshape(
+        d.shape[1:]
+    )
 
 
 def sign_flip_p(d: np.ndarray, **options: int) -> np.ndarray:
@@ -161,7 +163,7 @@ class TestSignFlip:
             "    with threadpool_limits(threads):\n"
             "        assert {pool['num_threads'] for pool in threadpool_info()} == {threads}\n"
             "        for test in 'skew-adjusted', 'permutation':\n"
-            "            print(outcomes(Contributions.of(d), Method(test=test)).p.tolist())\n"
+            "            print(outcomes(Contributions.of(d), Method(test=test), seeds=(), widths=np.inf).p.tolist())\n"
         )
         said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         lines = said.stdout.splitlines()

@@ -41,16 +41,22 @@ SKEWED: dict[str, World] = {
 }
 """Differences with mean 0 in all of them, none of which the test was made from."""
 
-DEFAULT = Method()
+DEFAULT = Method(test="skew-adjusted")
 
 
 def compared(d: np.ndarray, method: Method = DEFAULT) -> Outcome:
     """Each column by itself, a family of one."""
-    return outcomes(Contributions.of(d), method, families=[slice(at, at + 1) for at in range(d.shape[1])])
+    return outcomes(
+        Contributions.of(d),
+        method,
+        families=[slice(at, at + 1) for at in range(d.shape[1])],
+        seeds=(),
+        widths=np.inf,
+    )
 
 
 def compared_jointly(d: np.ndarray, method: Method = DEFAULT) -> Outcome:
-    return outcomes(Contributions.of(d), method)
+    return outcomes(Contributions.of(d), method, seeds=(), widths=np.inf)
 
 
 def rejected(world: World, n: int, samples: int, draws: int = 1000) -> list[tuple[float, float]]:
@@ -59,7 +65,7 @@ def rejected(world: World, n: int, samples: int, draws: int = 1000) -> list[tupl
     Of all, and of those alone that are below 0, and above.
     """
     d = world(np.random.default_rng(n), (n, samples))
-    method = Method(draws=draws)
+    method = Method(test="skew-adjusted", draws=draws)
     found, means = compared(d, method), d.mean(axis=0)
     shares = []
     for side in (means != 0, means < 0, means > 0):
@@ -133,7 +139,7 @@ def test_symmetric_differences_are_tested_as_by_plain_flips(n: int) -> None:
     half = np.random.default_rng(n).normal(0, 1, (n // 2, 5))
     d = np.concatenate([half, -half]) + 1.5 / sqrt(n)
     plain = compared(d, Method(test="permutation"))
-    assert compared(d).p == pytest.approx(plain.p, abs=0.01)
+    assert compared(d).p == pytest.approx(plain.p, abs=0.01 + 0.1 / n)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +200,10 @@ def test_a_sum_of_samples_is_tested_about_the_closest_means_that_make_it_zero() 
     one, other = rng.exponential(1, (40, 1)), rng.exponential(1, (90, 1))
     found, moved = (
         outcomes(
-            WeightedSum((Contributions.of(one + by), Contributions.of(other + by)), (1.0, -1.0)), Method()
+            WeightedSum((Contributions.of(one + by), Contributions.of(other + by)), (1.0, -1.0)),
+            Method(),
+            seeds=(),
+            widths=np.inf,
         )
         for by in (0.0, 5.0)
     )
@@ -287,7 +296,10 @@ def test_flips_of_units_of_unlike_size_by_hand() -> None:
     patterns, own = np.stack([plain(signs) for signs in product((1, -1), repeat=6)]), plain((1,) * 6)
     expected = (patterns >= own - 1e-9).mean(axis=0)
     method = Method(test="permutation", unit="user")
-    assert outcomes(Contributions.of(values, users), method).p.tolist() == expected.tolist()
+    assert (
+        outcomes(Contributions.of(values, users), method, seeds=(), widths=np.inf).p.tolist()
+        == expected.tolist()
+    )
 
 
 def test_hall_by_hand() -> None:
@@ -307,9 +319,11 @@ def test_a_critical_value_is_the_first_with_too_many_draws_beyond_it() -> None:
 
 def test_too_few_units_for_the_level_have_the_interval_of_the_normal_deviate() -> None:
     """.1, .2, .3: T = .2 / .0577 = 3.46, p = 2/8; an interval that ends at 0 there would be one of 75 %."""
-    found = outcomes(Contributions.of(np.array([[0.1], [0.2], [0.3]])), Method(margin=1.0))
+    found = outcomes(
+        Contributions.of(np.array([[0.1], [0.2], [0.3]])), Method(margin=1.0), seeds=(), widths=np.inf
+    )
     reach = float(t_of_normal(np.array(1.959964), np.array(2.0))) * 0.1 / np.sqrt(3)
     assert found.p.tolist() == [2 / 8]
     assert found.low == pytest.approx(0.2 - reach, abs=1e-6)
     assert found.high == pytest.approx(0.2 + reach, abs=1e-6)
-    assert found.p_equivalence[0] < 0.05
+    assert found.p_equivalence[0] == 1.0, "three queries show no equivalence"

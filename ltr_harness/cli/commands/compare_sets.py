@@ -19,7 +19,7 @@ from ltr_harness.errors import UsageError
 @options.metrics
 @options.baseline
 @options.common_queries
-@options.method()
+@options.method(without="weights")
 @click.option("--weights", metavar="NAME=N,…", help="Of the data sets in the average.  [default: equal]")
 @options.no_ledger
 @options.output("Write a report there.")

@@ -278,7 +278,7 @@ def starter(
         *cheapest,
         "  random: {ranker: random}",
         "",
-        "compare: {baseline: xgb-ndcg, test: skew-adjusted, confidence: 0.95}",
+        "compare: {baseline: xgb-ndcg, test: permutation, confidence: 0.95}",
         "",
     ]
     return "\n".join(lines)

@@ -10,7 +10,6 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Span, Text, code, strong
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import JOINT_P
 
 
 def section(data: ReportData) -> list[Block]:
@@ -84,11 +83,11 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
             "hard are hard for both.",
             "p": "How often a difference at least this far from 0 would appear if the true one were 0 "
             f"({method.test_text}). It is never 0, and does not measure the size of the difference.",
-            JOINT_P: "The same after allowing for the number of models tested; the "
+            "joint p": "The same after allowing for the number of models tested; the "
             f"primary metric and the others are separate families: {data.comparison.family}.",
-            "Verdict": f"better or worse: corrected p below {method.alpha:g}, which is the same as an interval without "
-            "0. equivalent: the interval lies inside a margin declared beforehand, allowing for the number of models. "
-            "not distinguishable: neither, which is not the same as equal.",
+            "Verdict": f"better or worse: {data.p_label} below {method.alpha:g}, which is the same as an interval "
+            "without 0. equivalent: neither, and the interval lies inside a margin declared beforehand, allowing for "
+            "the number of models. not distinguishable: none of these, which is not the same as equal.",
             "Effect": "d_z, mean of the differences over their standard deviation; with thousands of queries "
             "nearly every difference is significant, and d_z shows whether it matters.",
             "Detectable": "The smallest true difference these queries would have shown with 80 % probability, tested "

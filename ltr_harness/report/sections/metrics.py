@@ -6,7 +6,7 @@ from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import JOINT_P, marked, near_models
+from ltr_harness.report.sections.verdict import marked, near_models
 
 
 def section(data: ReportData) -> list[Block]:
@@ -45,16 +45,17 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
     counts = (
         min(data.comparison.summary(model, metric).n for model in data.models) for metric in data.metrics
     )
+    means = f"{data.weighted}means".capitalize()
     interval_text = f", with {data.confidence_label} intervals" if intervals else ""
     method, families = data.comparison.method, data.comparison.families
-    family = f" Corrected together: {families[1]}." if len(families) > 1 else ""
+    family = f" Verdicts are {families[1]}." if len(families) > 1 else ""
     marks = (
-        f"▲ better, ▼ worse than {data.baseline}: {JOINT_P} below {method.alpha:g} and an "
+        f"▲ better, ▼ worse than {data.baseline}: {data.p_label} below {method.alpha:g} and an "
         f"interval of the difference that excludes 0 ({method.test_text}). Best of each column in bold.{family}"
     )
     return Table(
         name,
-        f"Means over queries{interval_text}; K is fixed within a column.",
+        f"{means} over queries{interval_text}; K is fixed within a column.",
         tuple(columns),
         tuple((data.model_name(one), *(mean(one, metric) for metric in data.metrics)) for one in data.models),
         footer=(("queries", *counts),),

@@ -8,7 +8,7 @@ import numpy as np
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import CORRECTED, near, verdict_badge
+from ltr_harness.report.sections.verdict import corrected, near, verdict_badge
 from ltr_harness.wording import count_of
 
 
@@ -33,7 +33,7 @@ def section(data: ReportData) -> list[Block]:
         {
             Column("Model"): lambda pair: data.model_name(pair.model),
             Column("p", "p", hint=f"{data.comparison.method.test_text}."): lambda pair: pair.p,
-            CORRECTED: lambda pair: pair.p_corrected,
+            corrected(data): lambda pair: pair.p_corrected,
             Column("p (t)", "p", hint="Paired t-test, beside the chosen test."): lambda pair: pair.p_t,
             Column("Effect", "number", hint=effect): lambda pair: pair.effect_size,
             Column("Detectable", "metric", hint=detectable): lambda pair: pair.detectable,
@@ -65,7 +65,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
             Column("Win / tie / loss", "tally", hint=tally): lambda pair: (
                 f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
             ),
-            CORRECTED: lambda pair: pair.p_corrected,
+            corrected(data): lambda pair: pair.p_corrected,
         },
     )
 
@@ -161,14 +161,16 @@ def pairs(data: ReportData) -> list[Block]:
     models = [model for model in data.models if model in letters.groups]
     last = max(len(letter) for group in letters.groups.values() for letter in group)
     n_pairs = len(models) * (len(models) - 1) // 2
+    about = data.comparison.method.test_text
+    if any(pair.includes_seeds for pair in data.comparison.all_pairs()):
+        about += " over queries and seeds"
     return [
         Heading("All pairs"),
         Paragraph(
-            f"Models that share a letter do not differ at {data.primary}: {data.comparison.method.test_text} on the "
-            f"paired differences of all {n_pairs} pairs, {data.confidence_label} confidence for all of them jointly, "
-            f"over the {letters.n:,} queries with a value for every model. Sharing a letter does not prove equality."
+            f"Models that share a letter are not shown to differ at {data.primary}: {about} on the paired "
+            f"differences of all {n_pairs} pairs, {data.confidence_label} confidence for all of them jointly, over at "
+            f"least {letters.n:,} queries each. Sharing a letter does not prove equality."
         ),
-        *(Paragraph(str(caution)) for caution in letters.cautions),
         Table.of(
             "all_pairs",
             f"Letters at {data.primary}; two models without a common one differ.",

@@ -1,7 +1,8 @@
 """Would it hold for another seed?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
+from ltr_harness.comparison.pairs import Contrast, components_of
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 
@@ -53,6 +54,7 @@ def section(data: ReportData) -> list[Block]:
             ),
         }
     columns[Column("Seed matters")] = matters
+    narrower = [Paragraph(line) for line in _what_would_narrow(data, list(trained))]
     return [
         Heading("Robustness over seeds"),
         Paragraph(
@@ -60,5 +62,20 @@ def section(data: ReportData) -> list[Block]:
             "trained with several seeds, intervals, p-values and verdicts of differences allow for both. The spread "
             "over seeds is the effect of training randomness on these queries."
         ),
+        *narrower,
         Table.of("seeds", f"Means of {data.primary} over all queries, seed by seed.", data.models, columns),
     ]
+
+
+def _what_would_narrow(data: ReportData, models: Sequence[str]) -> Iterator[str]:
+    """Return which of more seeds and more queries would narrow the first model's interval, and by how much."""
+    comparison = data.comparison
+    for model in models[:1]:
+        sides = comparison.system(model), comparison.system(comparison.baseline)
+        components = components_of(Contrast(*sides, data.primary), comparison.sampling)
+        if components is not None:
+            by_seeds, by_queries = components.narrowing
+            yield (
+                f"What would make {model} against {comparison.baseline} surer: any number of further seeds narrows the "
+                f"interval by at most {by_seeds:.0%}, any number of further queries by at most {by_queries:.0%}."
+            )

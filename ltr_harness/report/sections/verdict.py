@@ -22,8 +22,10 @@ def verdict_badge(verdict: str) -> Badge:
     return Badge(verdict, TONES.get(verdict, "neutral"))
 
 
-JOINT_P = "joint p"
-CORRECTED = Column(JOINT_P, "p", hint="Corrected for testing several models.")
+def corrected(data: ReportData) -> Column:
+    """The column of p-values."""
+    hint = "Corrected for testing several models." if data.joint else ""
+    return Column(data.p_label, "p", hint=hint)
 
 
 PILLS: dict[Outcome, Badge] = {
@@ -52,13 +54,13 @@ def section(data: ReportData) -> list[Block]:
     if comparison.cautions:
         shown.append(blocks.Bullets(tuple(map(labelled, comparison.cautions))))
     inside = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
-    method = f"Means with {data.confidence_label} intervals over queries"
+    method = f"{data.weighted}means with {data.confidence_label} intervals over queries".capitalize()
     if comparison.families:
         over = "queries and seeds" if data.over_seeds else "queries"
         together = " With several seeds, differences are judged over queries and seeds together."
         method = f"Method: {comparison.method.test_text} over {over}, {data.confidence_label} intervals of differences"
         said = comparison.method.describe()
-        said = f"{said[:1].upper()}{said[1:]}. Corrected together: {comparison.families[0]}."
+        said = f"{said[:1].upper()}{said[1:]}, those of differences {comparison.families[0]}."
         inside.append(Paragraph(said + together * data.over_seeds))
     return [*shown, Details(method, tuple(inside))]
 
@@ -79,7 +81,9 @@ def fixed_k_table(data: ReportData) -> Table:
         pair = pairs.get(name)
         return None if pair is None else replace(blocks.Estimate.of(pair), mark=marked(pair.verdict))
 
-    means = Column(f"{primary} [{label} CI]", "metric", best=data.best(primary), hint="Mean over queries.")
+    mean_of = f"{data.weighted}mean over queries, each interval by itself".capitalize()
+    heading = f"{data.weighted}{primary} [{label} CI]"
+    means = Column(heading, "metric", best=data.best(primary), hint=f"{mean_of}.")
     # the column of verdicts says which is the baseline
     columns: dict[Column, Callable[[str], Cell]] = {}
     columns[Column("Model")] = lambda name: ModelName(name, data.colours[name])
@@ -90,10 +94,13 @@ def fixed_k_table(data: ReportData) -> Table:
     if len({summary.n for summary in summaries.values()}) > 1:
         columns[Column("Queries", "count", hint="Queries with a value.")] = lambda name: summaries[name].n
     if data.rivals:
-        hint = f"Mean of the paired per-query differences, model minus {data.baseline}."
+        hint = (
+            f"Mean of the paired per-query differences, model minus {data.baseline}, with {label} intervals."
+        )
         axis = near(list(pairs.values()))
-        columns[Column(f"Difference [{label} CI]", "difference", hint=hint, axis=axis)] = difference
-        columns[CORRECTED] = lambda name: pairs[name].p_corrected if name in pairs else None
+        ends = "joint CI" if data.joint else f"{label} CI"
+        columns[Column(f"Difference [{ends}]", "difference", hint=hint, axis=axis)] = difference
+        columns[corrected(data)] = lambda name: pairs[name].p_corrected if name in pairs else None
     if headroom := data.comparison.headroom:
         ends = "0 is a random order of the candidates, 1 the best"
         hint = f"Share of what can be gained [{label} CI]: {ends}."
