@@ -395,7 +395,9 @@ def _time_texts(column: Any) -> Any | None:
         return None
     if not getattr(column.type, "tz", None):
         days = column.cast(pa.date32())
-        column = days if days.cast(column.type).equals(column) else column
+        # the first and the last day that nanoseconds reach are no whole ones
+        midnights = days.cast(column.type, safe=False)
+        column = days if midnights.equals(column) else column
     try:
         return column.cast(pa.large_string()).fill_null("")
     except pa.ArrowInvalid:  # a zone that is none

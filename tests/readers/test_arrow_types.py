@@ -407,6 +407,12 @@ def test_ids_that_are_times_python_has_not() -> None:
         from_frame(TABLE.append_column("day", moments), weight={"half_life": "1 day", "by": "day"})
 
 
+def test_ids_that_are_the_first_moment_that_there_is() -> None:
+    moments = pa.array([-(2**63) + 1] * 2 + [0] * 4, pa.int64()).cast(pa.timestamp("ns"))
+    ids = from_frame(TABLE.set_column(0, "query_id", moments)).groups.ids
+    assert ids.tolist() == ["1677-09-21 00:12:43.145224193", "1970-01-01 00:00:00.000000000"]
+
+
 def test_frames_of_pandas_in_types_of_arrow() -> None:
     values = pa.table({"query_id": ["a", "a", "b", "c"], "mrr": [0.1, 0.1, 0.2, 0.3]}).slice(1)
     expected = compare({"one": values, "two": values}).frame()
