@@ -26,7 +26,10 @@ DOCS = Path(__file__).parents[1] / "docs" / "promises.md"
 MEAN, ONLINE_MEAN = 0.5, 0.3  # of the true effects, whose standard deviations are 1
 ERROR, ONLINE_ERROR = 0.5, 0.7  # median standard errors
 ALIKE = 0.5  # correlation of the errors of two metrics, and of what is theirs alone
-KINDS = ("equal errors", "unequal errors", "unequal, heavy tails", "winners alone", "winners, corrected")
+KINDS = (
+    "equal errors", "unequal errors", "unequal, heavy tails", "winners alone", "winners, corrected",
+    "three in four do nothing",
+)  # fmt: skip
 NUMBERS = ("correlation", "slope", "same_signs", "positive", "needed")
 Task = tuple[int, str, Sequence[float], int]  # experiments, world, true correlation of each metric, samples
 
@@ -40,6 +43,8 @@ def drawn(rng: np.random.Generator, n: int, rho: float, kind: str) -> tuple[np.n
     a, b = rng.normal(size=(2, size)) * (np.sqrt(3 / rng.chisquare(5, size=size)) if heavy else 1.0)
     e, f = rng.standard_t(5, size=(2, size)) * 0.6**0.5 if heavy else rng.normal(size=(2, size))
     u, v = MEAN + a, ONLINE_MEAN + rho * a + (1 - rho**2) ** 0.5 * b
+    if "nothing" in kind:
+        u, v = np.array([2 * a, 2 * (rho * a + (1 - rho**2) ** 0.5 * b)]) * (rng.random(size) >= 0.75)
     x, y = u + s * e, v + t * f
     kept = np.flatnonzero(x > 0)[:n] if winners else np.arange(n)
     return tuple(column[kept] for column in (u, v, x, s, y, t))
@@ -49,9 +54,10 @@ def drawn(rng: np.random.Generator, n: int, rho: float, kind: str) -> tuple[np.n
 def truth(rho: float, kind: str) -> Callable[[MetricOnline], tuple[float, ...]]:
     """What the intervals of a sample are about: of the winners where they are not corrected, else of all ideas."""
     rng = np.random.default_rng(1)
-    u, v, *_ = drawn(rng, 400_000, rho, kind if kind == KINDS[3] else KINDS[2 if "heavy" in kind else 0])
+    ideas = kind if "nothing" in kind else KINDS[2 if "heavy" in kind else 0]
+    u, v, *_ = drawn(rng, 400_000, rho, kind if kind == KINDS[3] else ideas)
     fixed = float(np.corrcoef(u, v)[0, 1]), rho, float(np.mean(u * v > 0))
-    u, v, *_ = drawn(rng, 40_000, rho, KINDS[2 if "heavy" in kind else 0])
+    u, v, *_ = drawn(rng, 40_000, rho, ideas)
     errors, grid = ERROR * np.exp(np.linspace(-0.9, 0.9, 7)), np.linspace(-2, 12, 113)
     table = []
     for error in errors:  # P(online > 0) at measured differences
@@ -136,6 +142,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--experiments", default="10,20,50,200")
+    parser.add_argument(
+        "--worlds", default="", help="those of the first table whose name has this, and no more"
+    )
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     many, samples = [int(n) for n in given.experiments.split(",")], given.samples
@@ -150,8 +159,11 @@ def main() -> None:
         "P(online > 0)",
         "needed",
     ]
-    tasks = [(n, kind, (rho,), samples) for n in many for kind in KINDS for rho in (0.0, 0.3, 0.8, 1.0)]
+    kinds = [kind for kind in KINDS if given.worlds in kind]
+    tasks = [(n, kind, (rho,), samples) for n in many for kind in kinds for rho in (0.0, 0.3, 0.8, 1.0)]
     singles = table(head, one_metric, tasks)
+    if given.worlds:
+        return
     pairs = [(0.3, 0.3), (0.8, 0.8), (0.8, 0.3), (1.0, 0.8)]
     tasks = [(n, KINDS[1], rhos, samples) for n in many for rhos in pairs]
     differences = table(["experiments", "world", "true", "difference", "shown %"], two_metrics, tasks)

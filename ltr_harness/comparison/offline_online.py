@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -34,6 +34,7 @@ PROBABILITY = 0.9
 _FEWEST, _FEWEST_WINNERS, _MOST = 8, 20, 2000  # experiments
 _COMMON = 0.95  # of the experiments: beyond their differences, the needed one would be a guess about tails
 _OPEN = 0.9  # of its whole scale, from which on an interval says nothing
+_ALIKE = 0.5  # correlation of errors that is tried
 _TOO_ALIKE = 1e-4  # chance of so little variation
 _RULE = re.compile(
     r"\s*(?P<metric>.+?)\s*>\s*(?P<number>[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?)(?P<se>\s*se)?\s*", re.I
@@ -177,14 +178,12 @@ def judged_by_experiments(
             line = f"{n} would not have been tested: {listed}"
             raise DataError.at(place, line, "a rule that all of them meet")
     found: dict[str, TrueEffects] = {}
+    dependent: dict[str, TrueEffects] = {}  # as if the errors of both sides correlated
     for at, (name, (x, se)) in enumerate(measured.items(), start=1):
         progress(f"{at:,} of {count_of(len(measured), 'metric')}: {name}")
         found[name] = TrueEffects.of(x, se, online[0], online[1], above.get(name))
-    line = f"lies so close to one line with {ONLINE} that no interval can be computed"
-    expected = "standard errors of 5 % and more of how differences vary"
-    DataError.refuse(
-        Problem(f"{log.name}: {name}", line, expected) for name, one in found.items() if not one.reliable
-    )
+        dependent[name] = TrueEffects.of(x, se, online[0], online[1], above.get(name), _ALIKE)
+    DataError.refuse(_refusal(f"{log.name}: {name}", one) for name, one in found.items() if not one.reliable)
     order = sorted(found, key=lambda name: -found[name].interval(found[name].correlation).value)
     couples = list(combinations(order, 2))
     level = 1 - (1 - confidence) / max(1, len(couples))
@@ -195,9 +194,22 @@ def judged_by_experiments(
         progress(f"{at:,} of {count_of(len(order), 'metric')} with intervals: {name}")
         judged.append(_metric(name, measured[name], online[0], found[name], confidence, name in above))
     live = tuple(online[0].tolist()), tuple(online[1].tolist())
-    cautions = tuple(_cautions(judged, tested_if))
+    cautions = (
+        *_cautions(judged, tested_if),
+        *_of_populations(judged, found),
+        *_of_errors(judged, dependent, confidence),
+    )
     unsaid = OnlineAgreement(names, *live, confidence, tuple(judged), pairs, "", cautions)
     return replace(unsaid, verdict=_verdict(unsaid))
+
+
+def _refusal(place: str, effects: TrueEffects) -> Problem:
+    """Why there is no interval."""
+    if effects.mostly_nothing:
+        found = "differs from 0 in so few experiments that no interval can be computed"
+        return Problem(place, found, "more experiments that do something", "-m chooses other metrics")
+    found = f"lies so close to one line with {ONLINE} that no interval can be computed"
+    return Problem(place, found, "standard errors of 5 % and more of how differences vary")
 
 
 def _metric(
@@ -213,7 +225,8 @@ def _metric(
     correlation = told(of(effects.correlation), 2)
     winners = not corrected and float(offline.min()) > 0  # whose errors are above 0 on average
     given = correlation and not winners
-    positive = None if winners else told(of(effects.positive(typical, error)), 1)
+    whole = not winners and not effects.mostly_nothing
+    positive = told(of(effects.positive(typical, error)), 1) if whole else None
     low, high = min(0.0, float(offline.min())), max(0.0, float(offline.max()))
     needed = None
     if correlation and positive:
@@ -229,7 +242,7 @@ def _metric(
         correlation=correlation,
         naive=float(np.corrcoef(offline, online)[0, 1]) if online.std() > 0 else float("nan"),
         slope=of(effects.slope) if given else None,
-        same_signs=told(effects.same_signs(confidence), 1) if given else None,
+        same_signs=told(effects.same_signs(confidence), 1) if given and whole else None,
         difference=typical,
         positive=positive,
         needed=needed,
@@ -239,7 +252,7 @@ def _metric(
         offline_se=tuple(errors.tolist()),
         curve=tuple(
             At(at, of(effects.online_at(at)), of(effects.positive(at, error)))
-            for at in np.linspace(low, high, 0 if winners else 25).tolist()
+            for at in np.linspace(low, high, 25 if whole else 0).tolist()
         ),
     )
 
@@ -288,6 +301,41 @@ def _cautions(judged: Sequence[MetricOnline], tested_if: str | None) -> Iterator
     if names := ", ".join(one.metric for one in judged if not one.corrected):
         text = "not corrected for that rule; the numbers are of tested experiments"
         yield Caution("uncorrected-selection", "warning", text, place=names)
+
+
+def _of_populations(judged: Sequence[MetricOnline], found: Mapping[str, TrueEffects]) -> Iterator[Caution]:
+    """The cautions on experiments that mostly do nothing."""
+    for one in judged:
+        effects = found[one.metric]
+        if effects.mostly_nothing:
+            share = effects.interval(effects.nothing).value
+            text = (
+                f"as if about {100 * share:.0f} % of the experiments did nothing, which makes these differences "
+                "likelier than effects of one kind do. Correlation and slope are those of the others; further numbers "
+                "have no interval that holds then"
+            )
+            yield Caution("mostly-nothing", "note", text, place=one.metric)
+
+
+def _of_errors(
+    judged: Sequence[MetricOnline], dependent: Mapping[str, TrueEffects], confidence: float
+) -> Iterator[Caution]:
+    """The cautions on what would be of the correlation if both sides had measured the same users."""
+    for one in judged:
+        if one.correlation is None:
+            continue
+        effects = dependent[one.metric]
+        other = effects.interval(effects.correlation, confidence)
+        text = "the errors of both sides are taken as independent"
+        if effects.reliable:
+            text += f". If they correlated by {_ALIKE:g}, as those of the same users may, the correlation of true "
+            text += f"effects would be {other}"
+        if one.correlation.low <= 0 or (effects.reliable and other.low > 0):
+            yield Caution("independent-errors", "note", text, place=one.metric)
+            continue
+        text += "; it is shown to be above 0 by independent errors alone"
+        cure = "measure offline on queries of other users or days than online"
+        yield Caution("independent-errors", "warning", text, cure, one.metric)
 
 
 def _past(

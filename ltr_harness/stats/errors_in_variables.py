@@ -7,6 +7,11 @@ errors weigh less. Of these six parameters the posterior distribution is compute
 for a correlation cover as they should without errors (uniform in Fisher's z, the logarithms of the standard deviations
 and the means), of pairs that are measured with median errors.
 
+Where most experiments do nothing, tails are all that there is of effects, and may not weigh less. So another population
+stands beside it: a share of the experiments has no effect on either side, and the effects of the others are normal. It
+is used where it makes the data likelier, by its best parameters, and more than half do nothing. Then correlation and
+slope are those of the others, and numbers of all experiments (`positive`, `needed`, `same_signs`) do not hold.
+
 The covariance may exceed that of a correlation of 1, and is cut where one is read: else no interval could hold 1.
 
 Sources: Fuller, "Measurement error models" (1987); Berger & Sun, "Objective priors for the bivariate normal model"
@@ -15,12 +20,12 @@ correlations" (2007); Rubin, "The Bayesian bootstrap" (1981).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from scipy.special import chdtr, chdtri, owens_t, stdtr, stdtrit
+from scipy.special import chdtr, chdtri, expit, log_expit, log_ndtr, owens_t, stdtr, stdtrit
 
 from ltr_harness.stats.contributions import Floats
 
@@ -28,6 +33,8 @@ _ROUNDS, _TRIAL_POINTS, _POINTS = 12, 1000, 4000
 _PROPOSAL = 5  # degrees of freedom of the proposal, whose tails are heavier than the posterior's
 _NODES = (np.arange(8) + 0.5) / 8  # of a chi-squared distribution
 _DRAWS = 400
+_MOSTLY = 0.5  # of the experiments
+_LARGE = 100.0  # variance of effects, in units of how differences vary, beyond which it becomes unlikely
 _LIGHTEST = 1e6  # degrees of freedom that are as good as infinitely many
 
 
@@ -48,25 +55,44 @@ class Interval:
 class TrueEffects:
     """The posterior as weighted points (m,); methods compute a number at each of them, for `interval`."""
 
-    mean: Floats  # of the true offline effects
+    mean: Floats  # of the true offline effects, of experiments that do something
     online_mean: Floats
     variance: Floats
     online_variance: Floats
     covariance: Floats
     freedom: Floats
+    nothing: Floats  # the share of experiments that do nothing
     weight: Floats  # sums to 1
     log_likelihood: Floats  # (m, n) of each experiment
     log_rest: Floats  # log of the prior over the proposal
 
     @classmethod
     def of(
-        cls, offline: Floats, error: Floats, online: Floats, online_error: Floats, above: Floats | None = None
+        cls,
+        offline: Floats,
+        error: Floats,
+        online: Floats,
+        online_error: Floats,
+        above: Floats | None = None,
+        alike: float = 0.0,
     ) -> "TrueEffects":
-        """From (n,) measured differences and standard errors; `above`: those offline beyond which it was tested."""
+        """From (n,) measured differences and standard errors.
+
+        `above`: those offline beyond which an experiment was tested; `alike`: the correlation of its two errors.
+        """
         unit = float(np.sqrt(offline.var() + np.median(error) ** 2))
         online_unit = float(np.sqrt(online.var() + np.median(online_error) ** 2))
         measured = (offline / unit, error / unit, online / online_unit, online_error / online_unit)
-        pairs = _Pairs(*measured, above=None if above is None else above / unit)
+        pairs = _Pairs(*measured, None if above is None else above / unit, alike)
+        every, some = (
+            cls._of_pairs(one, unit, online_unit) for one in (pairs, replace(pairs, some_do_nothing=True))
+        )
+        likelier = some.log_likelihood.sum(axis=1).max() > every.log_likelihood.sum(axis=1).max()
+        return some if likelier and some.interval(some.nothing).value > _MOSTLY else every
+
+    @classmethod
+    def _of_pairs(cls, pairs: "_Pairs", unit: float, online_unit: float) -> "TrueEffects":
+        """The posterior, by importance sampling from a proposal that comes closer round by round."""
         centre, spread = pairs.start()
         near = 0  # rounds from whose proposal the posterior was reached
         for number in range(_ROUNDS):
@@ -87,16 +113,21 @@ class TrueEffects:
             covariance = ((theta - centre) * weight[:, None]).T @ (theta - centre)
             widened = covariance + np.diag(0.05 * np.diagonal(covariance) + 1e-12)
             spread = np.asarray(np.linalg.cholesky(widened))
-        mean, online_mean, variance, online_variance, shared, freedom, _ = pairs.parameters(theta)
+        mean, online_mean, variance, online_variance, shared, freedom, nothing, _ = pairs.parameters(theta)
         return cls(
             mean * unit, online_mean * online_unit, variance * unit**2, online_variance * online_unit**2,
-            shared * unit * online_unit, freedom, weight, each, rest,
+            shared * unit * online_unit, freedom, nothing, weight, each, rest,
         )  # fmt: skip
 
     @property
     def reliable(self) -> bool:
         """Whether enough points share the weight; not so where data are impossible under the model."""
         return bool(1 / (self.weight**2).sum() > 40)
+
+    @property
+    def mostly_nothing(self) -> bool:
+        """Whether the population is the one of which more than half do nothing."""
+        return bool(self.nothing.any())
 
     @property
     def correlation(self) -> Floats:
@@ -202,6 +233,8 @@ class _Pairs:
     y: Floats
     t: Floats
     above: Floats | None
+    alike: float  # the correlation of a pair's errors
+    some_do_nothing: bool = False
 
     def start(self) -> tuple[Floats, Floats]:
         """Where the first proposal is, and the root of its covariance."""
@@ -216,37 +249,57 @@ class _Pairs:
         return centre, np.diag([wide, wide, 0.7, 0.7, 1.2, 1.5])
 
     def parameters(self, theta: Floats) -> tuple[Floats, ...]:
-        """Means, variances, covariance, degrees of freedom, and the largest covariance that all pairs allow."""
+        """Means, variances, covariance, degrees of freedom, share that does nothing, the largest covariance allowed."""
         mean, online_mean, log_sd, online_log_sd, z, w = theta.T
         variance, online_variance = np.exp(2 * log_sd), np.exp(2 * online_log_sd)
         products = (variance[:, None] + self.s**2) * (online_variance[:, None] + self.t**2)
         # a correlation of 1, and nearly all that errors can add to it: of exact lines all would be endlessly likely
         most = 0.01 * np.sqrt(variance * online_variance) + 0.99 * np.sqrt(products.min(axis=1))
-        freedom = np.minimum(4 * (1 + np.exp(-w)), _LIGHTEST)
-        return mean, online_mean, variance, online_variance, np.tanh(z) * most, freedom, most
+        freedom, nothing = np.minimum(4 * (1 + np.exp(-w)), _LIGHTEST), np.zeros_like(w)
+        if self.some_do_nothing:
+            freedom, nothing = np.full_like(w, _LIGHTEST), expit(w)
+        return mean, online_mean, variance, online_variance, np.tanh(z) * most, freedom, nothing, most
 
     def log_density(self, theta: Floats) -> tuple[Floats, Floats]:
         """(m, n) log likelihood of each pair, and (m,) log prior, at points (m, 6)."""
-        mean, online_mean, variance, online_variance, shared, freedom, most = self.parameters(theta)
+        mean, online_mean, variance, online_variance, shared, freedom, _, most = self.parameters(theta)
         v, w = variance[:, None] + self.s**2, online_variance[:, None] + self.t**2
-        c, df = shared[:, None], freedom[:, None]
-        dx, dy = self.x - mean[:, None], self.y - online_mean[:, None]
-        determinant = np.maximum(v * w - c**2, 1e-12 * v * w)
-        distance = (w * dx**2 - 2 * c * dx * dy + v * dy**2) / determinant
-        each = np.log(df / (df - 2)) - 0.5 * np.log(determinant)
-        each = each - (df / 2 + 1) * np.log1p(distance / (df - 2))
+        errors, df = self.alike * self.s * self.t, freedom[:, None]
+        each = _log_t(
+            self.x - mean[:, None], self.y - online_mean[:, None], v, w, shared[:, None] + errors, df
+        )
         typical = np.median(self.s) ** 2 + variance
         online_typical = np.median(self.t) ** 2 + online_variance
         squared = np.minimum(shared**2 / (typical * online_typical), 1 - 1e-9)
         prior = np.log(variance * online_variance * most) - 1.5 * np.log(typical * online_typical)
         prior -= np.log1p(-squared) + 2 * np.log(np.cosh(np.clip(theta[:, 4], -300, 300)))
         tails = np.abs(theta[:, 5])
-        prior -= tails + 2 * np.log1p(np.exp(-tails))  # 1 / freedom: uniform to 1/4
+        prior -= tails + 2 * np.log1p(np.exp(-tails))  # 1 / freedom: uniform to 1/4; or the share: uniform
+        tested = np.zeros_like(each)
         if self.above is not None:
             deviate = (mean[:, None] - self.above) / np.sqrt(v * (df - 2) / df)
-            each -= np.log(np.maximum(stdtr(df, deviate), 1e-300))
+            tested = np.log(np.maximum(stdtr(df, deviate), 1e-300))
             prior -= 0.5 * mean**2 / typical  # how far below the threshold ideas may lie, no tested one says
-        return each, prior
+        if self.some_do_nothing:
+            some, none = log_expit(-theta[:, 5:]), log_expit(theta[:, 5:])
+            idle = _log_t(self.x, self.y, self.s**2, self.t**2, errors, np.full((1, 1), _LIGHTEST))
+            each = np.logaddexp(some + each, none + idle)
+            if self.above is not None:
+                tested = np.logaddexp(some + tested, none + log_ndtr(-self.above / self.s))
+            # effects of which no experiment may have any: of what size they are, none says
+            prior -= np.log1p(variance / _LARGE) + np.log1p(online_variance / _LARGE)
+            prior -= 0.5 * (mean**2 / typical + online_mean**2 / online_typical)
+        return each - tested, prior
+
+
+def _log_t(dx: Floats, dy: Floats, v: Floats, w: Floats, c: Floats, df: Floats) -> Floats:
+    """Log density of the bivariate t with covariance ((v, c), (c, w)), but for a constant."""
+    most = (1 - 5e-13) * np.sqrt(v * w)  # which errors that correlate may exceed
+    c = np.clip(c, -most, most)
+    determinant = np.maximum(v * w - c**2, 1e-12 * v * w)
+    distance = (w * dx**2 - 2 * c * dx * dy + v * dy**2) / determinant
+    log = np.log(df / (df - 2)) - 0.5 * np.log(determinant) - (df / 2 + 1) * np.log1p(distance / (df - 2))
+    return np.asarray(log)
 
 
 def _sequence(n: int, dimensions: int) -> Floats:

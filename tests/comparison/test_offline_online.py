@@ -69,6 +69,93 @@ def test_few_noisy_experiments_leave_it_open() -> None:
     assert "leave the correlation of true effects open" in str(found.cautions[0])
 
 
+def idle(rng: np.random.Generator, n: int, rho: float, error: float) -> pd.DataFrame:
+    """Three in four experiments do nothing; the others' effects have the correlation, and errors like `error`."""
+    a, b = rng.normal(size=(2, n)) * 2 * (rng.random(n) >= 0.75)
+    s, t = error * np.array([[0.5], [0.7]]) * np.exp(0.6 * rng.normal(size=(2, n)))
+    e, f = rng.normal(size=(2, n))
+    x, y = a + s * e, rho * a + (1 - rho**2) ** 0.5 * b + t * f
+    return pd.DataFrame({"experiment": np.arange(n), "online": y, "online_se": t, "m": x, "m_se": s})
+
+
+def test_experiments_that_mostly_do_nothing() -> None:
+    found = agreement(idle(np.random.default_rng(1), 80, 0.8, 0.5))
+    (only,) = found.metrics
+    assert only.correlation is not None
+    assert only.correlation.low <= 0.8 <= only.correlation.high
+    assert only.slope is not None
+    assert (only.same_signs, only.positive, only.needed, only.curve) == (None, None, None, ())
+    (caution,) = (one for one in found.cautions if one.kind == "mostly-nothing")
+    assert caution.text.startswith("as if about 7")
+    assert "mostly-nothing" not in {one.kind for one in agreement(world()).cautions}
+
+
+def test_a_single_experiment_that_does_something_has_no_interval() -> None:
+    noise = {
+        "online": [-0.2, 0.4, 0.2, -0.4, -0.2, 0.4, 0.2, -0.4],
+        "m": [0.3, -0.3, 0.5, -0.5, 0.1, 0.3, -0.3, 0.5],
+    }
+    past = pd.DataFrame({"experiment": list("abcdefgh"), **noise, "online_se": 1.0, "m_se": 1.0})
+    past.loc[0, ["m", "online"]] = 30.0
+    with pytest.raises(
+        DataError, match="m: differs from 0 in so few experiments that no interval can be computed"
+    ):
+        agreement(past)
+
+
+def same_users(rng: np.random.Generator, n: int, rho: float) -> pd.DataFrame:
+    """Both sides measure the same users: their errors correlate by .5."""
+    a, b, e, f = rng.normal(size=(4, n))
+    s, t = np.array([[0.5], [0.7]]) * np.exp(0.6 * rng.normal(size=(2, n)))
+    x, y = a + s * e, rho * a + (1 - rho**2) ** 0.5 * b + t * (0.5 * e + 0.75**0.5 * f)
+    return pd.DataFrame({"experiment": np.arange(n), "online": y, "online_se": t, "m": x, "m_se": s})
+
+
+def lost(found: Any) -> bool:
+    """Whether a caution says that errors that correlate would undo the result."""
+    return "warning" in {one.severity for one in found.cautions if one.kind == "independent-errors"}
+
+
+def test_errors_that_correlate_are_said() -> None:
+    sound = agreement(world(), metrics=["mrr@3"])
+    (caution,) = (one for one in sound.cautions if one.kind == "independent-errors")
+    assert (caution.severity, caution.cure) == ("note", "")
+    assert (
+        "If they correlated by 0.5, as those of the same users may, the correlation of true" in caution.text
+    )
+    past = pd.DataFrame(
+        {"experiment": list("abcdefgh"), "online": [1, 2, 3, 4, 5, 6, 7, 8.0], "online_se": 1.6}
+    )
+    weak = agreement(past.assign(m=[2, 1, 3.0, 5, 4, 6, 8, 5], m_se=1.6))
+    assert weak.leader is not None
+    assert lost(weak)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "rho"), [(20, 0.0), (60, 0.8)])
+def test_effects_that_are_mostly_nothing_are_covered(n: int, rho: float) -> None:
+    """Errors small beside effects: heavy tails counted less, and 85 % covered."""
+    rng, held = np.random.default_rng(4), []
+    for _ in range(100):
+        (only,) = agreement(idle(rng, n, rho, 0.3)).metrics
+        if only.correlation is not None:
+            held.append(only.correlation.low <= rho <= only.correlation.high)
+    assert len(held) > 80
+    assert np.mean(held) >= 0.9
+
+
+@pytest.mark.slow
+def test_what_errors_of_the_same_users_show_is_said() -> None:
+    """No effect follows another; in one sample of nine an interval lies above 0, and mostly a caution beside it."""
+    rng, shown = np.random.default_rng(5), []
+    for _ in range(100):
+        found = agreement(same_users(rng, 60, 0.0))
+        if found.leader is not None:
+            shown.append(lost(found))
+    assert len(shown) > 4
+    assert len(shown) - sum(shown) <= 4  # of 100
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.8, 1.0])
 def test_without_errors_the_correlation_is_that_of_the_measured(rho: float) -> None:
     rng = np.random.default_rng(5)

@@ -32,7 +32,9 @@ def test_signs_of_effects_on_one_line() -> None:
     """Means of 1, one line: falling it is 2 - x, above 0 beside x from 0 to 2, within one standard deviation."""
     for covariance, share in (1.0, 1.0), (-1.0, 0.682689):
         one, given = np.ones(1), np.full(1, covariance)
-        effects = TrueEffects(one, one, one, one, given, np.full(1, 1e6), one, np.zeros((1, 1)), np.zeros(1))
+        effects = TrueEffects(
+            one, one, one, one, given, np.full(1, 1e6), np.zeros(1), one, np.zeros((1, 1)), np.zeros(1)
+        )
         assert abs(effects.same_signs().value - share) < 1e-3
 
 
