@@ -254,7 +254,7 @@ class Comparison(KeepsArrays):
             >>> from ltr_harness import compare
             >>> first = pd.DataFrame({"query_id": list("abcdef"), "mrr": [0.5, 0.4, 0.3, 0.5, 0.6, 0.4]})
             >>> noise = pd.Series([0.01, -0.01, 0.02, -0.02, 0.0, 0.0])
-            >>> others = {"alike": first.assign(mrr=first.mrr + noise), "far": first.assign(mrr=first.mrr - 0.3)}
+            >>> others = {"alike": first.assign(mrr=first.mrr + noise), "far": first.assign(mrr=0.7 * first.mrr - 0.2)}
             >>> compare({"first": first, **others}).letters().groups
             {'first': ('a',), 'alike': ('a',), 'far': ('b',)}
         """

@@ -140,7 +140,7 @@ def run(model: str, quality: float, *, seed: int = 1, rounds: int = 151) -> Made
         }
     )
     path = Path("runs/made") / f"model-{abs(hash(quality)) % 10}--all--s{seed}--id{seed}"
-    times = [(10, 80.0), (100, 400.0 + 1000 * quality), (1000, 3000.0)]
+    times = [(10, 80.0), (100, max(400.0 + 1000 * quality, 50.0)), (1000, 3000.0)]
     whole = [
         {
             "rounds": 100 + seed,
