@@ -4,10 +4,12 @@ Whatever differs is reported, all of it at once. Cautions are about rare kinds o
 budgets.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ltr_harness.catalog import did_you_mean
@@ -24,6 +26,8 @@ from ltr_harness.stats.contributions import Codes, effective_number
 from ltr_harness.stats.families import rare_kind
 from ltr_harness.stats.method import FLIPS, UNWEIGHTED, Method
 from ltr_harness.wording import count_of
+
+T = TypeVar("T", bound=np.generic)
 
 # What a query must have in common with its namesake elsewhere: facts of the labels, not of the model.
 LABEL_FACTS = ("rows", "n_relevant")
@@ -261,28 +265,15 @@ def weights_of_queries(systems: Sequence[SystemResult], name: str | None) -> Flo
     """
     if name == UNWEIGHTED:
         return None
-    attribute, place = name or WEIGHT, f"weights {name or WEIGHT!r}"
-    having = [system for system in systems if attribute in system.query_attributes]
-    if not having:
-        if name is None:
-            return None
-        names = {own for system in systems for own in system.query_attributes}
-        known = sorted(own for own in names if not Headroom.is_column(own))
-        cure = (
-            did_you_mean(attribute, known) if known else "give the data or the tables a column of that name"
-        )
-        raise UsageError.at(place, f"no query has an attribute {attribute!r}", cure=cure)
-    first = having[0]
-    weights = _weights(first, attribute, place)
-    for other in having[1:]:
-        apart = np.flatnonzero(_weights(other, attribute, place) != weights)
-        if apart.size:
-            at = int(apart[0])
-            found = (
-                f"query {str(first.query_ids[at])!r} has {other.query_attributes[attribute][at]} for {other.name} "
-                f"and {first.query_attributes[attribute][at]} for {first.name}"
-            )
-            raise NotComparableError.at(place, found, "one weight for each query")
+    attribute = name or WEIGHT
+    if name is None and not any(WEIGHT in system.query_attributes for system in systems):
+        return None
+    place, cure = f"weights {attribute!r}", "give the data or the tables a column of that name"
+
+    def read(system: SystemResult) -> Floats:
+        return _weights(system, attribute, place)
+
+    _, weights = _agreed(systems, attribute, place, read, "weight", "has ", cure)
     return None if weights.min() == weights.max() else weights
 
 
@@ -304,25 +295,13 @@ def _weights(system: SystemResult, attribute: str, place: str) -> Floats:
 
 def unit_codes(systems: Sequence[SystemResult], unit: str) -> Codes:
     """(n_queries,): a code for each unit, by the attribute that the systems have; all in one order of queries."""
-    having = [system for system in systems if unit in system.query_attributes]
     place = f"unit {unit!r}"
-    if not having:
-        names = {name for system in systems for name in system.query_attributes}
-        known = sorted(name for name in names if not Headroom.is_column(name))
-        cure = "name it under `attributes:` of the data, or give a table a column of that name"
-        cure = did_you_mean(unit, known) if known else cure
-        raise UsageError.at(place, f"no query has an attribute {unit!r}", cure=cure)
-    first = having[0]
-    own = unit_texts(first.query_attributes[unit])
-    for other in having[1:]:
-        apart = np.flatnonzero(unit_texts(other.query_attributes[unit]) != own)
-        if apart.size:
-            at = int(apart[0])
-            found = (
-                f"query {str(first.query_ids[at])!r} is of {other.query_attributes[unit][at]} for {other.name} "
-                f"and of {first.query_attributes[unit][at]} for {first.name}"
-            )
-            raise NotComparableError.at(place, found, "one unit for each query")
+    cure = "name it under `attributes:` of the data, or give a table a column of that name"
+
+    def read(system: SystemResult) -> Texts:
+        return unit_texts(system.query_attributes[unit])
+
+    first, own = _agreed(systems, unit, place, read, "unit", "is of ", cure)
     missing = np.flatnonzero(own == "")
     if missing.size:
         found = f"{count_of(missing.size, 'query')} without one, {str(first.query_ids[missing[0]])!r} first"
@@ -332,6 +311,38 @@ def unit_codes(systems: Sequence[SystemResult], unit: str) -> Codes:
     if codes.max(initial=0) == 0:
         raise UsageError.at(place, "all queries are of one", "at least two units; many are needed to tell")
     return codes
+
+
+def _agreed(
+    systems: Sequence[SystemResult],
+    attribute: str,
+    place: str,
+    read: Callable[[SystemResult], NDArray[T]],
+    noun: str,
+    verb: str,  # between a query and its value, such as "is of "
+    cure: str,
+) -> tuple[SystemResult, NDArray[T]]:
+    """Return the first system that has an attribute, and its (n_queries,) values, which all that have it share."""
+    having = [system for system in systems if attribute in system.query_attributes]
+    if not having:
+        names = {name for system in systems for name in system.query_attributes}
+        known = sorted(name for name in names if not Headroom.is_column(name))
+        cure = did_you_mean(attribute, known) if known else cure
+        raise UsageError.at(place, f"no query has an attribute {attribute!r}", cure=cure)
+    first = having[0]
+    values = read(first)
+    for other in having[1:]:
+        apart = np.flatnonzero(read(other) != values)
+        if apart.size:
+            at = int(apart[0])
+            own, others = (system.query_attributes[attribute][at] for system in (first, other))
+            beside = verb.partition(" ")[2]
+            found = (
+                f"query {str(first.query_ids[at])!r} {verb}{others} for {other.name} "
+                f"and {beside}{own} for {first.name}"
+            )
+            raise NotComparableError.at(place, found, f"one {noun} for each query")
+    return first, values
 
 
 def unit_cautions(comparison: Comparison) -> list[Caution]:
