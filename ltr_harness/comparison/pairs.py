@@ -16,7 +16,7 @@ from ltr_harness.groups import Array, Bools, Floats, Ints, KeepsArrays, Texts, a
 from ltr_harness.metrics import parse_metric
 from ltr_harness.own_files import is_own_file
 from ltr_harness.stats.contributions import Codes, Contributions, moments, paired_differences, win_tie_loss
-from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, rare_share
+from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, over_trainings, rare_share
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import MethodDifference, VarianceComponents, seed_agreement, variance_components
 from ltr_harness.stats.spread import Spread
@@ -285,19 +285,20 @@ def contrast(
     models = [cell.model for cell in cells]
     bounds = {metric: value_bounds(models, metric) for metric in {cell.metric for cell in cells}}
     widths = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
-    seeds = [over_seeds(cell, sample, j, sampling) for j, cell in enumerate(cells)]
-    found = outcomes(sample, method, families=parts, seeds=seeds, widths=widths)
+    components = [components_of(cell, sampling) for cell in cells]
+    seeds = [of_methods(one, sample, j) for j, one in enumerate(components)]
+    plain = outcomes(sample, method, families=parts, seeds=(), widths=widths)
+    found = over_trainings(plain, sample, method, families=parts, seeds=seeds, widths=widths)
     trained = Outcome.unknown(len(cells))
-    if any(seeds):
-        known = np.flatnonzero([one is not None for one in seeds])
-        plain = outcomes(sample, method, families=parts, seeds=(), widths=widths)
-        trained.put(known, Outcome(*(values[known] for values in plain)))
-    sizes = np.concatenate([np.full(len(family), len(family)) for family in families]).tolist()
-    detectable = [
-        detectable_difference(cell, sampling, method, float(width), size, directions[cell.metric])
-        for cell, width, size in zip(cells, widths, sizes, strict=True)
-    ]
+    known = np.flatnonzero([one is not None for one in seeds])
+    trained.put(known, plain.columns(known))
     facts = moments(d)
+    sizes = np.concatenate([np.full(len(family), len(family)) for family in families]).tolist()
+    detectable = []
+    for j, cell in enumerate(cells):
+        spread = spread_of(sample.columns(slice(j, j + 1)), int(facts.n[j]), components[j], method, widths[j])
+        n, direction = int(sample.units[j]), directions[cell.metric]
+        detectable.append(detectable_difference(spread, n, method, widths[j], sizes[j], direction))
     effect = replace(facts, mean=sample.mean).effect_size
     above, ties, below = win_tie_loss(d)
     higher = [directions[cell.metric] for cell in cells]
@@ -357,7 +358,11 @@ def differences_of(
 
 def over_seeds(cell: Contrast, sample: Contributions, j: int, sampling: Sampling) -> MethodDifference | None:
     """Two methods over queries, or units in their place, and seeds; None where nothing is known of seeds."""
-    one = components_of(cell, sampling)
+    return of_methods(components_of(cell, sampling), sample, j)
+
+
+def of_methods(one: VarianceComponents | None, sample: Contributions, j: int) -> MethodDifference | None:
+    """The difference in column j of a sample as one of methods, from what its variance is made of."""
     if one is None:
         return None
     methods = one.at(one.n, one.seeds)
@@ -382,26 +387,31 @@ def components_of(cell: Contrast, sampling: Sampling) -> VarianceComponents | No
     )
 
 
-def spread_of(cell: Contrast, sampling: Sampling, method: Method, width: float) -> Spread | None:
-    """What makes the error of a contrast, for plans and for what it could have shown; None without any spread."""
-    sample = sampling.contributions(cell.differences()[:, None])
+def spread_of(
+    sample: Contributions,  # one column of differences
+    n_queries: int,
+    components: VarianceComponents | None,
+    method: Method,
+    width: float,  # how far apart two values of the metric can be
+) -> Spread | None:
+    """What makes the error of a difference, for plans and for what it could have shown; None without any spread."""
     n, error = int(sample.units[0]), float(sample.error[0])
     if n < 2 or not error > 0:
         return None
-    off = sample.off[sample.counts[:, 0] > 0, 0]
+    squares = np.square(sample.off[sample.counts[:, 0] > 0, 0])
     return Spread(
         variance=error**2 * n,
         n=n,
-        freedom=None if sampling.units is None and sample.even else float(sample.freedom[0]),
+        freedom=None if sample.even and method.unit is None else float(sample.freedom[0]),
         skewness=float(sample.lean[0]) * n**0.5,
         adjusted=method.test == "skew-adjusted",
         differing=np.count_nonzero(sample.sums) / n,
         mean=float(sample.mean[0]),
-        kurtosis=float((off**4).mean() / (off**2).mean() ** 2),
+        kurtosis=float(np.square(squares).mean() / squares.mean() ** 2),
         width=width if sample.even else np.inf,
         strict=method.test == "bounded",
-        queries_per_draw=float(np.count_nonzero(~np.isnan(cell.differences()))) / n,
-        seeds=components_of(cell, sampling),
+        queries_per_draw=n_queries / n,
+        seeds=components,
     )
 
 
@@ -410,20 +420,23 @@ FEWEST_DIFFERING = 20
 
 
 def detectable_difference(
-    cell: Contrast, sampling: Sampling, method: Method, width: float, family: int, higher_is_better: bool
+    spread: Spread | None,
+    n: int,  # queries, or units
+    method: Method,
+    width: float,
+    family: int,  # comparisons that share the level
+    higher_is_better: bool,
 ) -> float:
     """Return the smallest gain that these queries show with a probability of 80 %, as a plan has it.
 
     Of equal differences, one that a kind of query absent from them could not undo; NaN where too few differ to tell.
     """
-    spread = spread_of(cell, sampling, method, width)
-    if spread is None or spread.n is None:
-        n = int(np.count_nonzero(~np.isnan(cell.differences())))
+    if spread is None:
         share = float(rare_share(max(n, 1), method.level(family)))
         return share / (1 - share) * width if n > 1 and math.isfinite(width) else math.nan
     gains = spread if higher_is_better else spread.mirrored()
-    found = gains.detectable(spread.n, alpha=method.level(family), power=0.8)
-    is_known = math.isfinite(found) and spread.differing * spread.n >= FEWEST_DIFFERING
+    found = gains.detectable(n, alpha=method.level(family), power=0.8)
+    is_known = math.isfinite(found) and spread.differing * n >= FEWEST_DIFFERING
     return found if is_known else math.nan
 
 

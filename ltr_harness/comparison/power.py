@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
-from ltr_harness.comparison.pairs import Contrast, spread_of
+from ltr_harness.comparison.pairs import Contrast, components_of, spread_of
 from ltr_harness.errors import Caution, UsageError
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.spread import MOST_SEEDS
@@ -70,7 +70,10 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
     for model in comparison.ranking:
         if model != comparison.baseline:
             cell = Contrast(comparison.system(model), reference, metric)
-            spread = spread_of(cell, comparison.sampling, method, comparison.value_range(metric))
+            d = comparison.query_differences(model)
+            sample, n = comparison.sampling.contributions(d[:, None]), comparison.paired(model).n
+            components = components_of(cell, comparison.sampling)
+            spread = spread_of(sample, n, components, method, comparison.value_range(metric))
             if spread is not None:
                 by_model[model] = spread
     if not by_model:

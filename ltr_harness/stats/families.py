@@ -2,7 +2,7 @@
 which keep the family's largest statistic: p < alpha, "0 lies outside the interval" and the verdict are one fact.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -34,6 +34,10 @@ class Outcome(NamedTuple):
     def unknown(cls, m: int) -> Self:
         return cls(*np.full((5, m), np.nan))
 
+    def columns(self, which: NDArray[np.integer]) -> Self:
+        """Some of the columns."""
+        return type(self)(*(values[which] for values in self))
+
     def put(self, which: NDArray[np.integer], other: Self) -> None:
         """Writes the outcomes of some columns into their places."""
         for own, values in zip(self, other, strict=True):
@@ -45,24 +49,63 @@ def outcomes(
     method: Method,
     *,
     seeds: Sequence[MethodDifference | None],  # (m,) what other trainings add to a difference; () for nothing
-    widths: Floats
-    | float,  # (m,) how far apart two values of the metric can be; infinite where that is not known
+    widths: Floats | float,  # (m,) how far apart two values of the metric can be, as far as that is known
     families: Sequence[slice] | None = None,  # which columns are tested together; None: all of them
 ) -> Outcome:
     """Test all differences, family by family.
 
     Nothing is found where fewer than two units count, or as much as two of equal weight would.
     """
+    trained = _of_trained(estimate, method, widths, families)
+    return over_trainings(trained, estimate, method, seeds=seeds, widths=widths, families=families)
+
+
+def over_trainings(
+    trained: Outcome,  # what `outcomes` finds without seeds
+    estimate: WeightedSum | Contributions,
+    method: Method,
+    *,
+    seeds: Sequence[MethodDifference | None],
+    widths: Floats | float,
+    families: Sequence[slice] | None = None,
+) -> Outcome:
+    """Let the outcomes of trained models hold for other trainings as well; see `outcomes`."""
+    if not any(seeds):
+        return trained
+    m = trained.p.size
+    limits = np.broadcast_to(np.asarray(widths, dtype=np.float64), m)
+    found = Outcome.unknown(m)
+    for tested in _tested(estimate, families):
+        both = _with_seeds(trained.columns(tested), [seeds[j] for j in tested], method)
+        low, high = np.maximum(both.low, -limits[tested]), np.minimum(both.high, limits[tested])
+        found.put(tested, both._replace(low=low, high=high))
+    return found
+
+
+def _tested(
+    estimate: WeightedSum | Contributions, families: Sequence[slice] | None
+) -> Iterator[NDArray[np.integer]]:
+    """The columns of each family that can be tested."""
+    for part in families or (slice(None),):
+        family = np.arange(estimate.mean.size)[part]
+        tested = family[estimate.effective[family] >= _FEWEST]
+        if tested.size:
+            yield tested
+
+
+def _of_trained(
+    estimate: WeightedSum | Contributions,
+    method: Method,
+    widths: Floats | float,
+    families: Sequence[slice] | None,
+) -> Outcome:
+    """Test all differences of models as they were trained."""
     if isinstance(estimate, Contributions):
         estimate = WeightedSum((estimate,))
     m = estimate.mean.size
     widths = np.broadcast_to(np.asarray(widths, dtype=np.float64), m)
     found = Outcome.unknown(m)
-    for part in families or (slice(None),):
-        family = np.arange(m)[part]
-        tested = family[estimate.effective[family] >= _FEWEST]
-        if not tested.size:
-            continue
+    for tested in _tested(estimate, families):
         own = estimate.columns(tested)
         if method.test == "t":
             of_family = by_t(own.mean, own.error, own.freedom, method)
@@ -72,8 +115,6 @@ def outcomes(
             of_family = _by_draws(own, method)
         if method.test != "bounded":
             of_family = _of_equal_values(of_family, own, widths[tested], method)
-        if any(seeds):
-            of_family = _with_seeds(of_family, [seeds[j] for j in tested], method)
         found.put(tested, _of_what_is_possible(of_family, own, widths[tested]))
     return found
 
@@ -94,9 +135,7 @@ def mean_intervals(
     sample: Contributions,  # m columns
     method: Method,
     bounds: Sequence[tuple[float, float]] = (),  # (m,) of the metrics' values; infinite where there are none
-    seeds: Sequence[
-        MethodDifference | None
-    ] = (),  # (m,) the means as they would vary with other trainings as well
+    seeds: Sequence[MethodDifference | None] = (),  # (m,) the means as other trainings would vary them, too
 ) -> tuple[Floats, Floats]:
     """Ends of the intervals of the means, each by itself; of equal values by what units absent here could have."""
     low, high = np.full((2, sample.mean.size), np.nan)
@@ -242,12 +281,7 @@ def _draws_of(estimate: WeightedSum, method: Method) -> _Draws:
         drawn = reference.Resamples(estimate.parts[0])
         return _Draws(drawn.observed, (reference.tail(drawn, method.draws, method.seed),))
     skewness = method.test == "skew-adjusted"
-    about_0 = reference.Flips(estimate, skewness=skewness)
-    about_mean = reference.Flips(estimate.centred(), skewness=skewness, observed=about_0.observed)
-    return _Draws(
-        about_0.observed,
-        tuple(reference.tail(drawn, method.draws, method.seed) for drawn in (about_0, about_mean)),
-    )
+    return _Draws(*reference.tails_of_both(estimate, method.draws, method.seed, skewness=skewness))
 
 
 def _of_equal_values(found: Outcome, estimate: WeightedSum, widths: Floats, method: Method) -> Outcome:

@@ -6,10 +6,10 @@ of PCG64's stream, and values are put on a grid of whole multiples of a power of
 so coarse that every sum is an integer below 2**53: without rounding error in whatever order, and ties are ties.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,7 +205,7 @@ class Flips:
         *,
         skewness: bool = True,
         observed: Floats
-        | None = None,  # (m,) statistics that stand beside the draws; None: the estimate's own
+        | None = None,  # (m,) what stands beside the draws; None: the estimate's own statistics
     ) -> None:
         self._freedom = estimate.freedom_of_sizes
         theta, variance = np.nan_to_num(estimate.mean), estimate.error**2
@@ -235,9 +235,16 @@ class Flips:
             beside = list(zip(parts, sides, strict=True))
             flipped = np.concatenate([np.pad(part.columns, side) for part, side in beside])
             self._there = np.concatenate([np.pad(part.there, side) for part, side in beside])
+        differing = (flipped != 0).any(axis=1)
+        self.exact = int(np.count_nonzero(differing)) <= EXACT_UP_TO
+        self.about_mean: AboutMean | None = None
+        if single and not (skewness or self.exact):
+            counts, which = flipped_counts(estimate.parts[0])
+            self.about_mean = AboutMean.of(estimate.parts[0], scale, flipped.shape[1] + which)
+            flipped = np.concatenate([flipped, counts], axis=1)
+            self._there = np.concatenate([self._there, counts > 0], axis=1)
         self._grid, self._unit = on_grid(flipped)
-        self._differing = self._grid[(self._grid != 0).any(axis=1)]
-        self.exact = len(self._differing) <= EXACT_UP_TO
+        self._differing = self._grid[differing]
         self.is_among_draws = self.exact and observed is None
         if observed is not None:
             self.observed = observed
@@ -251,14 +258,69 @@ class Flips:
 
     def blocks(self, draws: int, seed: int) -> Iterator[Floats]:
         """(m, block): the statistics of each column and pattern; of all patterns half, as the opposite has the same."""
+        for sums in self._sums(draws, seed):
+            yield self._statistics(sums)
+
+    def blocks_of_both(
+        self, about_mean: "AboutMean", draws: int, seed: int
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """(m, block) each: the statistics about 0 and those about the mean, under the same patterns."""
+        at, freedom = self._at, self._freedom
+        for sums in self._sums(draws, seed):
+            out = np.empty((at.shape[1], sums.shape[1]))
+            centred = about_mean.sums(sums * self._unit[:, None])
+            _studentise(centred, np.ones(len(centred)), about_mean.facts, at, freedom, out)
+            yield self._statistics(sums), out
+
+    def _sums(self, draws: int, seed: int) -> Iterator[Floats]:
+        """(columns, block): flipped sums in whole units."""
         exact = [half_of_flipped_sums(self._differing)] if self.exact else []
         for sums in exact or flipped_sums(self._grid, draws, seed, self._there):
-            yield self._statistics(np.ascontiguousarray(sums.T))
+            yield np.ascontiguousarray(sums.T)
 
     def _statistics(self, sums: Floats) -> Floats:
         out = np.empty((self._at.shape[1], sums.shape[1]))
         _studentise(sums, self._unit, self._facts, self._at, self._freedom, out)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class AboutMean:
+    """What turns flipped sums of a sample's values into those of the values about their mean.
+
+    Of units with n_g values the sum is S_g - mean n_g there, and so are its flips: nothing else has to be drawn.
+    """
+
+    mean: Floats  # (m,)
+    counts: (
+        Ints  # (k, m) which flipped column has n of a column, then w n**2 and n**3 unless the sample is even
+    )
+    facts: Floats  # (1, m, 8), see `_studentise`
+
+    @classmethod
+    def of(cls, sample: Contributions, scale: Floats, counts: Ints) -> Self:
+        """From a sample whose sums are divided by (m,) scales."""
+        centred = sample.centred()
+        part = _part(centred, centred.sums / scale, 1.0, skewness=False)
+        return cls(np.nan_to_num(sample.mean) / scale, counts, part.facts[None])
+
+    def sums(self, sums: Floats) -> Floats:
+        """(k m, block): the sums about the mean, from those about 0 and of counts, (columns, block)."""
+        k, m = self.counts.shape
+        return sums[: k * m] - np.tile(self.mean, k)[:, None] * sums[self.counts.ravel()]
+
+
+def flipped_counts(sample: Contributions) -> tuple[Floats, Ints]:
+    """(G, columns) counts that are flipped for `AboutMean`, each once, and (k, m) which of them belong to a column."""
+    if (sample.counts == sample.counts[:, :1]).all():  # no value is undefined: spares a sort of whole columns
+        first, at = np.zeros(1, dtype=np.int64), np.zeros(sample.counts.shape[1], dtype=np.int64)
+    else:
+        _, first, at = np.unique(sample.counts, axis=1, return_index=True, return_inverse=True)
+    counts, at = sample.counts[:, first], at.reshape(-1)
+    if sample.even:
+        return counts, at[None]
+    w, k = sample.weights[:, first], counts.shape[1]
+    return np.concatenate([counts, w * counts**2, counts**3], axis=1), np.stack([at, at + k, at + 2 * k])
 
 
 class _Part(NamedTuple):
@@ -412,16 +474,38 @@ class Tail:
 
 def tail(drawn: Flips | Resamples, draws: int, seed: int) -> Tail:
     """The statistics of all columns beside the same draws."""
-    reached = np.zeros(drawn.observed.size)
+    (found,) = _tails(drawn, ((block,) for block in drawn.blocks(draws, seed)))
+    return found
+
+
+def tails_of_both(
+    estimate: WeightedSum, draws: int, seed: int, *, skewness: bool
+) -> tuple[Floats, tuple[Tail, Tail]]:
+    """(m,) statistics, beside flips of the values about 0 and beside the same flips of the values about their mean."""
+    about_0 = Flips(estimate, skewness=skewness)
+    if about_0.about_mean is not None:
+        first, second = _tails(about_0, about_0.blocks_of_both(about_0.about_mean, draws, seed))
+        return about_0.observed, (first, second)
+    about_mean = Flips(estimate.centred(), skewness=skewness, observed=about_0.observed)
+    return about_0.observed, (tail(about_0, draws, seed), tail(about_mean, draws, seed))
+
+
+def _tails(drawn: Flips | Resamples, blocks: Iterable[tuple[Floats, ...]]) -> list[Tail]:
+    """Each kind of block's tail, beside the same observed statistics."""
     least = drawn.observed * (1 - SAME_SUM)
-    highest = []
-    for block in drawn.blocks(draws, seed):
-        reached += np.count_nonzero(block >= least[:, None], axis=1)
-        highest.append(block.max(axis=0, initial=0.0))
-    largest = np.sort(np.concatenate(highest))
+    reached, highest = [], []
+    for kinds in blocks:
+        reached.append([np.count_nonzero(block >= least[:, None], axis=1) for block in kinds])
+        highest.append([block.max(axis=0, initial=0.0) for block in kinds])
     times, added = _counting(drawn)
-    alone = (times * reached + added) / (times * largest.size + added)
-    return Tail(alone, largest, times, added, drawn.is_among_draws)
+    found = []
+    for of_blocks, largest_of_blocks in zip(
+        zip(*reached, strict=True), zip(*highest, strict=True), strict=True
+    ):
+        largest = np.sort(np.concatenate(largest_of_blocks))
+        alone = (times * np.sum(of_blocks, axis=0) + added) / (times * largest.size + added)
+        found.append(Tail(alone, largest, times, added, drawn.is_among_draws))
+    return found
 
 
 def criticals(drawn: Flips | Resamples, draws: int, seed: int, alpha: float) -> Floats:
