@@ -16,7 +16,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison
 from ltr_harness.comparison.headroom import little_to_gain
 from ltr_harness.comparison.over_time import compared, neighbours
-from ltr_harness.comparison.pairs import WEIGHT, Paired, SystemResult, value_bounds
+from ltr_harness.comparison.pairs import WEIGHT, Paired, Sampling, SystemResult, value_bounds
 from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, Severity, UsageError
 from ltr_harness.groups import Array, Floats, Texts, as_column
 from ltr_harness.metrics.core.grammar import MetricName
@@ -271,25 +271,24 @@ def weights_of_queries(systems: Sequence[SystemResult], name: str | None) -> Flo
     place, cure = f"weights {attribute!r}", "give the data or the tables a column of that name"
 
     def read(system: SystemResult) -> Floats:
-        return _weights(system, attribute, place)
+        return read_weights(system.query_attributes[attribute], system.query_ids, place, system.name)
 
     _, weights = _agreed(systems, attribute, place, read, "weight", "has ", cure)
     return None if weights.min() == weights.max() else weights
 
 
-def _weights(system: SystemResult, attribute: str, place: str) -> Floats:
-    """One system's weights, finite, at least 0 and not all 0."""
-    values = system.query_attributes[attribute]
+def read_weights(values: Array, query_ids: Array, place: str, owner: str) -> Floats:
+    """Return (n_queries,) weights, which are finite, at least 0 and not all 0."""
     if values.dtype.kind not in "iuf":
-        found = f"{system.name}: {str(values[0])!r} is not a number"
+        found = f"{owner}: {str(values[0])!r} is not a number"
         raise UsageError.at(place, found, "a number for each query", "weights: none counts each query once")
     weights = values.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if bad.size:
-        found = f"{system.name}: query {str(system.query_ids[bad[0]])!r} has {weights[bad[0]]:g}"
+        found = f"{owner}: query {str(query_ids[bad[0]])!r} has {weights[bad[0]]:g}"
         raise UsageError.at(place, found, "finite weights of at least 0")
     if not weights.any():
-        raise UsageError.at(place, f"{system.name}: every query has 0", "weights that are not all 0")
+        raise UsageError.at(place, f"{owner}: every query has 0", "weights that are not all 0")
     return weights
 
 
@@ -358,9 +357,12 @@ def unit_cautions(comparison: Comparison) -> list[Caution]:
     alike, left_open = neighbours(comparison.systems, unit, values, codes)
     said = f"{alike}tests and intervals go by {unit}: {sizes.size:,} of {largest}"
     means = comparison.sampling.contributions(values)
-    known = ~np.isnan(means.design_effect)
+    by_query = Sampling(None, comparison.weights).contributions(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effects = (means.error / by_query.error) ** 2
+    known = ~np.isnan(effects)
     if known.any():
-        low, high = means.design_effect[known].min(), means.design_effect[known].max()
+        low, high = effects[known].min(), effects[known].max()
         effect = " to ".join(dict.fromkeys((f"{low:.2g}", f"{high:.2g}")))
         meaning = "variances are this multiple of what independent queries would have"
         said += f"; design effect {effect}: {meaning}"

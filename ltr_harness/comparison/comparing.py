@@ -62,7 +62,8 @@ def compare(
         unit: the query attribute, such as ``"user_id"``, whose queries belong together (a column of that name in
             tables).
         weights: the query attribute that says how much each query counts in means, tests and intervals; ``"none"``:
-            each counts once. Without it, the query weights of the test data, where it has any.
+            each counts once. Without it those of the first saved comparison, else the query weights of the test data,
+            where it has any.
 
     Raises:
         NotComparableError: K, definitions, queries or labels differ; the message lists all differences.
@@ -89,6 +90,8 @@ def compare(
         metrics = [metrics]
     first = metrics[0] if metrics else None
     gathered = gather(runs_or_scores, convention, method.unit, first, method.weights)
+    if method.weights is None:
+        method = replace(method, weights=gathered.weights)
     systems = gathered.systems
     if not systems:
         raise UsageError("nothing to compare; expected at least one run or evaluation")

@@ -485,9 +485,8 @@ def _size(comparison: Comparison, pair: Paired) -> str:
     family = len(comparison.systems) - 1
     kind = "interval" if family < 2 else "joint interval"
     text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
-    weighted = f", weighted by {method.weights}" if method.is_weighted else ""
-    over = f" over {method.unit or 'queries'} and seeds{weighted}, "
-    text += over if pair.includes_seeds else f", {method.test_text} "
+    over = f" over {method.unit or 'queries'} and seeds{method.weights_text}, "
+    text += over if pair.includes_seeds else f"{method.weights_text}, {method.test_text} "
     text += "joint " * (family > 1) + p_equals(pair.p_corrected)
     text += f"){_over(comparison, pair.n)}{_detectable(comparison, pair)}"
     return f"{text} {ONE_SEED}" if comparison.is_of_one_training(pair) else text

@@ -161,6 +161,7 @@ def across_data_sets(
         rows.append(AcrossModel(model, means, float(np.dot(w, means)), *ranks, own, parts, same))
     sign = -1 if higher else 1
     rows.sort(key=lambda one: sign * (one.average.difference if one.average is not None else 0.0))
+    test = f"{first.method.test_text} within data sets{first.method.weights_text}"
     return AcrossDataSets(
         metric=first.primary,
         baseline=first.baseline,
@@ -168,7 +169,7 @@ def across_data_sets(
         weights=tuple(w),
         n_queries=tuple(one.n_queries for one in each),
         models=tuple(rows),
-        method=f"{first.method.test_text} within data sets, {first.method.percent} % intervals",
+        method=f"{test}, {first.method.percent} % intervals",
         cautions=(*rare, *_sparse(names, cells, rivals), *_of_each(comparisons)),
     )
 

@@ -32,6 +32,7 @@ class Gathered:
     systems: list[SystemResult] = field(default_factory=list)  # the models, in the order given
     primaries: list[str] = field(default_factory=list)  # that runs and saved comparisons declare, each once
     baseline: str | None = None  # of the first saved comparison, if there is one
+    weights: str | None = None  # likewise
     cautions: list[Caution] = field(default_factory=list)  # what was left out or merged on the way
     runs: list[Run] = field(default_factory=list)  # those among the inputs, whole or of experiments
 
@@ -106,6 +107,9 @@ def gather(
     groups = [(label, systems()) for label, systems in position]
     _take(groups, saved, gathered)
     gathered.primaries = list(dict.fromkeys([*gathered.primaries, *(one.primary for one in saved)]))
+    if saved:
+        first = saved[0]
+        gathered.weights = first.weights if isinstance(first, Saved) else first.method.weights
     return gathered
 
 

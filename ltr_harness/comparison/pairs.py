@@ -298,7 +298,8 @@ def contrast(
     for j, cell in enumerate(cells):
         spread = spread_of(sample.columns(slice(j, j + 1)), int(facts.n[j]), components[j], method, widths[j])
         n, direction = int(sample.units[j]), directions[cell.metric]
-        detectable.append(detectable_difference(spread, n, method, widths[j], sizes[j], direction))
+        shown = detectable_difference(spread, n, method, widths[j], sizes[j], direction)
+        detectable.append(math.nan if np.isnan(plain.p[j]) else shown)
     effect = replace(facts, mean=sample.mean).effect_size
     above, ties, below = win_tie_loss(d)
     higher = [directions[cell.metric] for cell in cells]

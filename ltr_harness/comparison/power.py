@@ -220,9 +220,10 @@ def plan_power(
                 f"the spread: {need.power:.0%} may take {least:,} to {most}"
             )
             cautions.append(Caution("rough-spread", "warning", text, place=one.model))
+    test = f"{method.test_text}{method.weights_text}"
     return PowerPlan(
         difference=difference,
-        about=f"{comparison.primary} against {comparison.baseline}, {method.test_text}, {level_text(method, family)}",
+        about=f"{comparison.primary} against {comparison.baseline}, {test}, {level_text(method, family)}",
         level=level,
         plans=plans,
         unit=method.unit,

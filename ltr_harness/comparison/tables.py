@@ -237,6 +237,7 @@ class _About(Versioned, extra="ignore"):
     form: ClassVar[Form] = "comparison"
     primary: record.MetricName
     baseline: str
+    weights: str | None = None  # as `Method.weights`; comparisons of earlier versions have none
     systems: Annotated[list[_SavedSystem], Field(min_length=1)]
     metrics: Annotated[list[tuple[record.MetricName, bool]], Field(min_length=1)]  # name, higher is better
 
@@ -261,11 +262,12 @@ class _About(Versioned, extra="ignore"):
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What a saved comparison brings into another one: its models, the metric that decided, the baseline."""
+    """What a saved comparison brings into another one: its models, the metric that decided, baseline and weights."""
 
     systems: tuple[SystemResult, ...]
     primary: str
     baseline: str
+    weights: str | None
 
 
 def to_parquet(comparison: "Comparison") -> bytes:
@@ -292,6 +294,7 @@ def to_parquet(comparison: "Comparison") -> bytes:
         "written_by": harness_version(),
         "primary": comparison.primary,
         "baseline": comparison.baseline,
+        "weights": comparison.method.weights,
         "systems": [
             {
                 **{name: getattr(system, name) for name in _KEPT},
@@ -356,7 +359,7 @@ def read_saved(path: Path) -> Saved:
                 )
             )
             start += n * times
-        return Saved(tuple(systems), about.primary, about.baseline)
+        return Saved(tuple(systems), about.primary, about.baseline, about.weights)
     except DataError:
         raise
     except (ValueError, OSError, pa.ArrowException) as problem:

@@ -1,14 +1,15 @@
 """Checks before training: problems of data, metrics and models, cautions of the data lints, memory."""
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.comparable import unit_texts
+from ltr_harness.comparison.comparable import read_weights, unit_texts
+from ltr_harness.comparison.pairs import WEIGHT
 from ltr_harness.config.experiment import model_at
 from ltr_harness.config.rules import probes
 from ltr_harness.dataset import RankingDataset
@@ -20,6 +21,7 @@ from ltr_harness.inspection.lints import REPEATED, little_to_gain, one_a_cause
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.rankers.ranker import TrainingFacts
+from ltr_harness.stats.method import UNWEIGHTED
 from ltr_harness.time_folds import DAY, PERIOD, period_in
 from ltr_harness.wording import count_of, plural
 
@@ -99,7 +101,7 @@ def _repeated(reader: FoldReader) -> dict[str, list[Caution]]:
 
 def check(job: Job, accept: Collection[str] = ()) -> Job:
     """The job with the cautions of its data, which are not refused here; UsageError with every problem found."""
-    problems = [*_metric_problems(job), *_model_problems(job), *_unit_problems(job)]
+    problems = [*_metric_problems(job), *_model_problems(job), *_unit_problems(job), *_weight_problems(job)]
     UsageError.refuse(dict.fromkeys(problems))
     return replace(job, cautions=data_cautions(job.reader, job.metrics, accept, job.primary))
 
@@ -166,6 +168,24 @@ def _unit_problems(job: Job) -> list[Problem]:
     if not problems and len(units) < 2:
         problems = [Problem("compare.unit", f"all test queries are of one {unit}", "at least two")]
     return problems
+
+
+def _weight_problems(job: Job) -> Iterator[Problem]:
+    """Test queries without the attribute that is to weigh them, or with values that are no weights."""
+    weights = job.experiment.compare.method.weights
+    if weights is None or weights in (UNWEIGHTED, WEIGHT):  # the data's own were checked as they were read
+        return
+    for fold in job.folds:
+        known = fold.test.query_attributes
+        if weights not in known:
+            found = f"{fold.test.source} has no query attribute {weights!r}"
+            cure = did_you_mean(weights, known) if known else "name it under `attributes:` of the data"
+            yield Problem("compare.weights", found, cure=cure)
+            continue
+        try:
+            read_weights(known[weights], fold.test.groups.ids, "compare.weights", fold.test.source)
+        except UsageError as error:
+            yield from error.problems
 
 
 def _model_problems(job: Job) -> list[Problem]:

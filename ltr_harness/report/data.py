@@ -77,6 +77,11 @@ class ReportData:
         return f"{self.joint}p"
 
     @property
+    def interval_label(self) -> str:
+        """The heading of intervals of differences."""
+        return "joint CI" if self.joint else f"{self.confidence_label} CI"
+
+    @property
     def weighted(self) -> str:
         """The word for means of queries that do not count alike, before its noun; "" where they do."""
         return "weighted " if self.comparison.weights is not None else ""

@@ -92,7 +92,7 @@ class Document(BaseModel):
         description="Models beside a random and the best order of their candidates, at the primary metric."
     )
     letters: dict[str, list[str]] = Field(
-        description="Model to letters; models that share one do not differ at the primary metric."
+        description="Model to letters; models that share one are not shown to differ at the primary metric."
     )
     fold_signs: list[FoldSigns] = Field(
         description="In how many folds in time a model's difference has the sign of the whole."

@@ -133,7 +133,9 @@ def _about_differences(data: ReportData) -> Iterator[str]:
 def _effective(data: ReportData) -> str:
     """How many queries of equal weight tell as much, where they do not count alike."""
     weights = data.comparison.weights
-    return "" if weights is None else f", as many as {effective_number(weights):,.0f} of equal weight"
+    return (
+        "" if weights is None else f", which tell as much as {effective_number(weights):,.0f} of equal weight"
+    )
 
 
 def _interval(low: float, high: float, *, signed: bool = False) -> str:

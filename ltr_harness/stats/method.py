@@ -106,8 +106,9 @@ class Method:
                 problems.append(Problem(option.name, f"{value!r}", option.metadata["expected"]))
         # not known for units of unlike size, nor for weights
         if self.weights not in (None, UNWEIGHTED) and self.test in ("bootstrap", "bounded"):
-            found = f"{self.test} with weights {self.weights!r}"
-            problems.append(Problem("test", found, "test permutation, skew-adjusted or t"))
+            found = f"{self.test} where queries are weighted by {self.weights!r}"
+            cure = "weights none counts each query once"
+            problems.append(Problem("test", found, "test permutation, skew-adjusted or t", cure))
         if self.unit is not None and self.test in ("bootstrap", "bounded"):
             found = f"{self.test} with unit {self.unit!r}"
             problems.append(Problem("test", found, "test permutation, skew-adjusted or t"))
@@ -122,7 +123,7 @@ class Method:
         """One line for captions."""
         drawn = self.test in (*FLIPS, "bootstrap")
         test = self.test_text + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
-        return f"{test}, {self.percent} % intervals"
+        return f"{test}{self.weights_text}, {self.percent} % intervals"
 
     @property
     def is_weighted(self) -> bool:
@@ -131,9 +132,13 @@ class Method:
 
     @property
     def test_text(self) -> str:
-        """The test in words, with the unit that it goes by and what weighs the queries."""
-        unit = f" by {self.unit}" if self.unit is not None else ""
-        return TESTS[self.test] + unit + (f", weighted by {self.weights}" if self.is_weighted else "")
+        """The test in words, with the unit that it goes by."""
+        return TESTS[self.test] + (f" by {self.unit}" if self.unit is not None else "")
+
+    @property
+    def weights_text(self) -> str:
+        """What weighs the queries, in words that go on a sentence; "" where each counts once."""
+        return f", weighted by {self.weights}" if self.is_weighted else ""
 
     def level(self, family: int) -> float:
         """The level of one of so many comparisons by Bonferroni, which the joint draws undercut."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.slices import slice_results
-from ltr_harness.errors import NotComparableError, UsageError
+from ltr_harness.comparison.tables import to_parquet
+from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
@@ -96,6 +98,36 @@ def test_weights_of_a_column_of_tables() -> None:
     assert not any("ignored" in str(caution) for caution in compare(renamed).cautions)
 
 
+def test_a_saved_comparison_keeps_its_weights(tmp_path: Path) -> None:
+    """Compared again from its file, it was unweighted, without a word."""
+    first = weighted(OLD, NEW, WEIGHTS)
+    (tmp_path / "comparison.parquet").write_bytes(to_parquet(first))
+    again = compare(tmp_path / "comparison.parquet")
+    assert again.paired("new").difference == first.paired("new").difference
+    assert again.method == first.method
+    plain = compare(tmp_path / "comparison.parquet", weights="none")
+    assert (
+        plain.paired("new").difference == weighted(OLD, NEW, WEIGHTS, weights="none").paired("new").difference
+    )
+    assert compare(first).method == first.method
+
+
+def test_the_design_effect_is_that_of_units_alone() -> None:
+    """Units of one query each change nothing, however unlike the weights are."""
+    column, own = np.array(WEIGHTS), np.array([f"u{at}" for at in range(6)])
+    systems = [
+        system(name, np.array(v), query_weight=column, user=own) for name, v in (("a", OLD), ("b", NEW))
+    ]
+    (note,) = [str(one) for one in compare(*systems, unit="user").cautions if one.kind == "query-units"]
+    assert "design effect 1:" in note
+
+
+@pytest.mark.parametrize("test", ["bounded", "bootstrap"])
+def test_tests_that_take_no_weights_name_the_cure(test: str) -> None:
+    with pytest.raises(ConfigError, match=r"weighted by 'query_weight'.*weights none counts each query once"):
+        weighted(OLD, NEW, WEIGHTS, test=test)
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -113,7 +145,7 @@ def test_one_query_with_all_the_weight_gives_no_verdict() -> None:
     found = weighted(OLD, NEW, [1000.0, 1, 1, 1, 1, 1])
     pair = found.paired("new")
     assert pair.verdict == "not distinguishable"
-    assert np.isnan([pair.p, pair.ci_low, pair.ci_high]).all()
+    assert np.isnan([pair.p, pair.ci_low, pair.ci_high, pair.detectable]).all()
     assert [caution.kind for caution in found.cautions if caution.severity == "warning"] == ["query-weights"]
 
 
@@ -293,6 +325,8 @@ def test_the_detectable_difference_is_found_in_four_of_five(world: str, n: int) 
             "new"
         )
         sizes.append(pair.detectable)
+    if np.isnan(sizes).mean() > 0.5:
+        return  # refused: too few queries differ
     gain, found = float(np.nanmedian(sizes)), 0
     for _ in range(runs):
         d = WORLDS[world](rng, n)

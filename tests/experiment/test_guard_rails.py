@@ -156,7 +156,7 @@ def test_check_says_so_before_anything_is_trained(
     assert "error: train and valid: 325 rows of valid (28.4%) have the features of a row of train" in said
 
 
-def csv_experiment(folder: Path, users: list[str], unit: str) -> dict[str, Any]:
+def csv_experiment(folder: Path, users: list[str], unit: str | None) -> dict[str, Any]:
     """Two rankers over queries of these users, which the comparison goes by."""
     for part in ("train", "test"):
         rows = "".join(
@@ -201,6 +201,25 @@ def test_units_that_the_test_data_lacks_are_refused_before_training(
     assert f"compare.unit: {tmp_path / said}" in str(caught.value) or f"compare.unit: {said}" in str(
         caught.value
     )
+    assert not list((tmp_path / "runs").glob("*/*/record.json"))
+
+
+@pytest.mark.parametrize(
+    ("searches", "weights", "said"),
+    [
+        (["1", "2", "3", "4"], "clicks", "test.csv has no query attribute 'clicks'"),
+        (["1", "-2", "3", "4"], "user_id", "query 'test1' has -2; expected finite weights of at least 0"),
+        (["u1", "u2", "u3", "u4"], "user_id", "'u1' is not a number; expected a number for each query"),
+    ],
+)
+def test_weights_that_the_test_data_lacks_are_refused_before_training(
+    searches: list[str], weights: str, said: str, tmp_path: Path
+) -> None:
+    config = csv_experiment(tmp_path, searches, None) | {"compare": {"weights": weights}}
+    with pytest.raises(HarnessError) as caught:
+        run_experiment(config, runs=tmp_path / "runs", accept=["leaking-feature"])
+    assert "compare.weights: " in str(caught.value)
+    assert said in str(caught.value)
     assert not list((tmp_path / "runs").glob("*/*/record.json"))
 
 

@@ -49,7 +49,7 @@ Exit 2: results that must not be compared, or nothing to plan with.
 )
 @click.option("--sd", type=float, help="Standard deviation of the differences, in place of runs.")
 @options.flag("--ab-test", "Units of an A/B test; --sd is of the measure over units.")
-@options.method("test", "confidence", "unit")
+@options.method("test", "confidence", "unit", "weights")
 @options.output("Write a page there.")
 @click.option("--format", "formats", default="html,md,json,svg", show_default=True, help="What -o writes.")
 @options.as_json
@@ -86,7 +86,7 @@ def command(
     if ab_test or sd is not None:
         which = "--ab-test" if ab_test else "--sd"
         about_runs = {"metric": metric, "baseline": baseline, "common_queries": common_queries}
-        about_runs |= {**vars(source), "unit": method.unit}
+        about_runs |= {**vars(source), "unit": method.unit, "weights": method.weights}
         unused = [*inputs, *(options.written(name) for name, value in about_runs.items() if value)]
         if unused:
             raise UsageError(f"{unused[0]} with {which}; {which} plans from numbers, without runs")

@@ -27,7 +27,8 @@ def _spread(data: ReportData, metric: str, end: str) -> list[Block]:
     tenth = "A tenth of the queries is at or {} this value."
     table = Table.of(
         f"distribution{end}",
-        f"Per-query {metric}.",
+        f"Per-query {metric}."
+        + (" The mean is weighted, all else counts each query once." if data.weighted else ""),
         summaries,
         {
             Column("Model"): lambda s: data.model_name(s.model),

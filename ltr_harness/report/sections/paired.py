@@ -26,6 +26,7 @@ def section(data: ReportData) -> list[Block]:
     effect = "d_z: mean of the differences over their standard deviation."
     detectable = "Smallest difference these queries show with 80 % probability."
     smaller = "A difference smaller than the detectable one may exist and"
+    joint = {corrected(data): lambda pair: pair.p_corrected} if data.joint else {}
     tests = Table.of(
         "paired_tests",
         ("Tests against ", blocks.code(data.baseline), " at ", blocks.code(data.primary), "."),
@@ -33,7 +34,7 @@ def section(data: ReportData) -> list[Block]:
         {
             Column("Model"): lambda pair: data.model_name(pair.model),
             Column("p", "p", hint=f"{data.comparison.method.test_text}."): lambda pair: pair.p,
-            corrected(data): lambda pair: pair.p_corrected,
+            **joint,
             Column("p (t)", "p", hint="Paired t-test, beside the chosen test."): lambda pair: pair.p_t,
             Column("Effect", "number", hint=effect): lambda pair: pair.effect_size,
             Column("Detectable", "metric", hint=detectable): lambda pair: pair.detectable,
@@ -55,12 +56,12 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
     tally = "Queries on which the model is better, equal to 1e-9, worse."
     return Table.of(
         name,
-        ("Against ", blocks.code(data.baseline), " at ", blocks.code(metric), "."),
+        ("Against ", blocks.code(data.baseline), " at ", f"{data.weighted}", blocks.code(metric), "."),
         [data.comparison.paired(model, metric) for model in data.rivals],
         {
             Column("Model"): lambda pair: data.model_name(pair.model),
             Column("Verdict"): lambda pair: verdict_badge(pair.verdict),
-            Column(f"Difference [{data.confidence_label} CI]", "difference", hint=mean): Estimate.of,
+            Column(f"Difference [{data.interval_label}]", "difference", hint=mean): Estimate.of,
             Column("Relative", "relative", hint=share): lambda pair: pair.relative,
             Column("Win / tie / loss", "tally", hint=tally): lambda pair: (
                 f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"

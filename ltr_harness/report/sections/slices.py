@@ -73,10 +73,10 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, end: s
 
     close = near_models(data)
     axis = near([result for result in results if result.n >= SMALLEST and result.model in close])
-    difference = Column(f"Difference [{data.confidence_label} joint CI]", "difference", axis=axis)
+    difference = Column("Difference [joint CI]", "difference", axis=axis)
     return Table.of(
         f"slices{end}",
-        f"Parts of the query set at {metric}, against {data.baseline}.",
+        f"Parts of the query set at {data.weighted}{metric}, against {data.baseline}.",
         sorted(results, key=order),
         {
             Column("Model"): lambda result: data.model_name(result.model),

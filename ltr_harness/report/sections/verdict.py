@@ -58,9 +58,10 @@ def section(data: ReportData) -> list[Block]:
     if comparison.families:
         over = "queries and seeds" if data.over_seeds else "queries"
         together = " With several seeds, differences are judged over queries and seeds together."
-        method = f"Method: {comparison.method.test_text} over {over}, {data.confidence_label} intervals of differences"
+        test = f"{comparison.method.test_text} over {over}{comparison.method.weights_text}"
+        method = f"Method: {test}, {data.confidence_label} intervals of differences"
         said = comparison.method.describe()
-        said = f"{said[:1].upper()}{said[1:]}, those of differences {comparison.families[0]}."
+        said = f"{said[:1].upper()}{said[1:]}; {comparison.families[0]}."
         inside.append(Paragraph(said + together * data.over_seeds))
     return [*shown, Details(method, tuple(inside))]
 
@@ -98,8 +99,9 @@ def fixed_k_table(data: ReportData) -> Table:
             f"Mean of the paired per-query differences, model minus {data.baseline}, with {label} intervals."
         )
         axis = near(list(pairs.values()))
-        ends = "joint CI" if data.joint else f"{label} CI"
-        columns[Column(f"Difference [{ends}]", "difference", hint=hint, axis=axis)] = difference
+        columns[Column(f"Difference [{data.interval_label}]", "difference", hint=hint, axis=axis)] = (
+            difference
+        )
         columns[corrected(data)] = lambda name: pairs[name].p_corrected if name in pairs else None
     if headroom := data.comparison.headroom:
         ends = "0 is a random order of the candidates, 1 the best"
