@@ -69,18 +69,28 @@ def differences(systems: Sequence[SystemResult], metrics: Sequence[str] | None =
     return problems
 
 
+LARGEST_VALUE = 1e60
+"""Largest size of a value that can be compared: a spread's kurtosis takes its fourth power."""
+
+
 def require_finite(systems: Sequence[SystemResult], metrics: Sequence[str]) -> None:
-    """An infinite value has no mean, and of what is made from it everything is NaN: it is named instead."""
+    """Raise for values that are infinite or so large that means and spreads of them could not be computed."""
     problems = []
     for system in systems:
         for metric in metrics:
-            infinite = np.isinf(system.values[metric]).any(axis=0)
-            if infinite.any():
-                query = system.query_ids[int(np.argmax(infinite))]
-                more = f", as of {int(infinite.sum()) - 1} more" if infinite.sum() > 1 else ""
-                found = f"{metric} of query {str(query)!r} is infinite{more}"
-                expected = "a finite number, or an empty field where the metric is undefined"
-                problems.append(Problem(system.name, found, expected))
+            values = system.values[metric]
+            too_large = (np.abs(values) > LARGEST_VALUE).any(axis=0)
+            if not too_large.any():
+                continue
+            at = int(np.argmax(too_large))
+            value = values[np.abs(values[:, at]) > LARGEST_VALUE, at][0]
+            shown = "infinite" if np.isinf(value) else f"{value:g}"
+            more = f", as of {int(too_large.sum()) - 1} more" if too_large.sum() > 1 else ""
+            found = f"{metric} of query {str(system.query_ids[at])!r} is {shown}{more}"
+            expected = (
+                f"a finite number up to {LARGEST_VALUE:g}, or an empty field where the metric is undefined"
+            )
+            problems.append(Problem(system.name, found, expected))
     DataError.refuse(problems)
 
 

@@ -8,7 +8,10 @@ import pyarrow.compute as pc
 
 
 def computable(table: Any) -> Any:
-    """A table or batch whose views are large texts, whose runs are written out, whose half floats are float32."""
+    """A table or batch whose views are large texts, whose runs are written out, whose half floats are float32.
+
+    A type that another tool made of one of these is what it was made of.
+    """
     if computable_schema(table.schema).equals(table.schema):
         return table
     return type(table).from_arrays(list(map(computable_column, table.columns)), names=table.schema.names)
@@ -27,6 +30,8 @@ def computable_column(column: Any) -> Any:
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array(list(map(computable_column, column.chunks)), type=kind)
     types = pa.types
+    if isinstance(column.type, pa.BaseExtensionType):
+        return computable_column(column.storage)
     if types.is_dictionary(column.type) and types.is_nested(column.type.value_type):
         return computable_column(column.dictionary).take(column.indices)
     if types.is_dictionary(column.type):
@@ -55,6 +60,9 @@ def large_list(column: Any) -> Any:
 
 def _type(kind: Any) -> Any:
     types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        storage = _type(kind.storage_type)
+        return kind if storage.equals(kind.storage_type) else storage
     if types.is_string_view(kind):
         return pa.large_string()
     if types.is_binary_view(kind):

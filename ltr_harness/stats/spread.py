@@ -51,7 +51,7 @@ class Spread:
         quantile, z = float(stdtrit(freedom, 1 - alpha / 2)), float(ndtri(power))
         critical = float(unhall(np.array(quantile), np.array(lean))) if self.adjusted else quantile
         errors = critical + (z - lean * (z**2 - 1) / 6) * (1 - lean * critical / 2)
-        variance = max(variance - self.mean**2 * ties, 0.0)
+        variance = max(variance - self.mean * self.mean * ties, 0.0)
         left = 1 - errors**2 * ties / n
         if left <= 0 or (self.strict and not np.isfinite(self.width)):
             return float("inf")
@@ -78,7 +78,7 @@ class Spread:
     def extremes(self, confidence: float = 0.9) -> tuple[Spread, Spread]:
         """The least and the most spread that the draws at hand allow for: chi-squared, by their kurtosis."""
         freedom, ties = 2 * (self.n or np.inf) / max(self.kurtosis - 1, 1e-9), 1 / self.differing - 1
-        variance = max(self.variance - self.mean**2 * ties, 0.0)
+        variance = max(self.variance - self.mean * self.mean * ties, 0.0)
         factors = (freedom / float(chdtri(freedom, (1 + side * confidence) / 2)) for side in (-1, 1))
         low, high = (
             replace(self, variance=factor * variance, mean=0.0, differing=1 / (1 + factor * ties))

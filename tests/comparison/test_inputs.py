@@ -389,9 +389,10 @@ def test_what_contains_itself_is_refused(start: Any) -> None:
             [0.5, np.inf, -np.inf],
             "b: ndcg@10 of query '1' is infinite, as of 1 more; expected a finite number",
         ),
+        ([0.5, 0.5, -1e200], "b: ndcg@10 of query '2' is -1e+200; expected a finite number up to 1e+60"),
     ],
 )
-def test_tables_without_queries_and_with_infinite_values(values: list[float], said: str) -> None:
+def test_tables_without_queries_and_with_values_beyond_computing(values: list[float], said: str) -> None:
     good = pd.DataFrame({"query_id": ["0", "1", "2"], "ndcg@10": [0.1, 0.2, 0.3]})
     bad = pd.DataFrame({"query_id": [str(at) for at in range(len(values))], "ndcg@10": np.array(values)})
     with pytest.raises(DataError, match=re.escape(said)):

@@ -238,6 +238,7 @@ COLUMNS = {
     "words of lists": pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 4, 3]), pa.array(LISTS)),
     "structure": pa.array([{"a": "x"}, None, {"a": None}, {}, {"a": "z"}], pa.struct([("a", pa.string_view())])),
     "map": pa.array([[("a", "x")], None, [], [("b", "y")], [("c", None)]], pa.map_(pa.string_view(), pa.string_view())),
+    "of another tool": pa.ExtensionArray.from_storage(pa.opaque(pa.string_view(), "words", "tool"), VIEWS),
 }  # fmt: skip
 
 
