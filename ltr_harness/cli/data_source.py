@@ -53,7 +53,8 @@ def made_reader(name: str, options: Sequence[str] = ()) -> "Reader":
 
 def with_columns(reader: "Reader", path: Path, of_run: Mapping[str, Any] | None = None) -> "Reader":
     """A reader of tables with the run's columns of query, label and candidates, or those that `init` would guess."""
-    from ltr_harness.readers.tables import TableReader, column_for
+    from ltr_harness.readers.column_names import column_for
+    from ltr_harness.readers.tables import TableReader
 
     if not isinstance(reader, TableReader) or not path.exists():
         return reader

@@ -85,7 +85,7 @@ class ScoreColumns:
 def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
     """Role to column, as given or as the column's name says."""
     from ltr_harness.logs.log import open_log
-    from ltr_harness.readers.tables import column_for
+    from ltr_harness.readers.column_names import column_for
 
     columns = {}
     for text in texts:

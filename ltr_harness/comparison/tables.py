@@ -22,7 +22,7 @@ from ltr_harness.metrics.core.grammar import MetricName, metric_named
 from ltr_harness.metrics.core.presets import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
 from ltr_harness.own_files import is_own_file
-from ltr_harness.readers.tables import column_for
+from ltr_harness.readers.column_names import column_for
 from ltr_harness.runs import record
 from ltr_harness.stored import SCHEMA_VERSION, Form, Versioned, harness_version, refuse_twice, validated
 from ltr_harness.time_folds import DAY, PERIOD, period_in

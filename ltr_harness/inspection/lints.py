@@ -11,7 +11,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.inspection.card import DataCard, FeatureFacts, SplitCard
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.headroom import headroom
-from ltr_harness.readers.tables import features_line, is_outcome, is_place
+from ltr_harness.readers.column_names import features_line, is_outcome, is_place
 from ltr_harness.wording import count_of, plural, shortened
 
 REPEATED = "query-in-two-folds"

@@ -20,26 +20,18 @@ from ltr_harness.files import arrow_blocks, bare_name, compression_of
 from ltr_harness.groups import LONGEST_ID, Bools, Floats
 from ltr_harness.logs.columns import table_of
 from ltr_harness.readers import trec
+from ltr_harness.readers.column_names import LISTINGS, ROLES, column_among
 from ltr_harness.readers.csv import Delimited
 from ltr_harness.readers.files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
 from ltr_harness.readers.parquet import ArrowTable, Parquet
 from ltr_harness.readers.rows import OfRow, RowProblems
 from ltr_harness.readers.table_part import OpenedTable, unfit_ids
-from ltr_harness.readers.tables import ROLES, column_among
 from ltr_harness.readers.trec import Qrels, TrecRun
 from ltr_harness.readers.trec_lines import Names, checked_names
 from ltr_harness.wording import count_of, shortened
 
 Role = Literal["qrels", "run"]
 
-# Beside the names that tables of features use; the most telling first. PyTerrier has a docid of its own beside docno.
-QUERY = (*ROLES["query"], "q_id", "queryid", "topic", "topic_id", "query_text", "query_number", "qno")
-DOCUMENT = ("docno", *ROLES["document_id"], "did", "d_id", "pid", "passage_id", "doc_no", "documentid")
-VALUE = {
-    "qrels": (*ROLES["label"], "judgement", "gain", "score"),
-    "run": ("score", "sim", "similarity", "prediction", "pred", "y_pred"),
-}
-SUBTOPIC = ("subtopic", "subtopic_id", "iteration")
 WORD: dict[str, str] = {"qrels": "grade", "run": "score"}
 _EXPECTED = {
     "qrels": "a finite number, such as 0, 1, 2, or -1 for what nobody judged",
@@ -124,19 +116,18 @@ def _unfit(column: str, texts: Any, row: int) -> str:
 
 def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = None) -> dict[str, str]:
     """The columns of query, document, and grade or score, where nothing was said told by their names."""
-    value = column_among(VALUE[role], table.columns)
+    value = column_among(LISTINGS[WORD[role]], table.columns)
     if value is None and role == "run":
         value = column_among(ROLES["position"], table.columns)
     named = {
-        "query": column_among(QUERY, table.columns),
-        "document": column_among([one for one in DOCUMENT if one not in QUERY], table.columns),
+        "query": column_among(LISTINGS["query"], table.columns),
+        "document": column_among(LISTINGS["document"], table.columns),
         WORD[role]: value,
         **(said or {}),
     }
     lacking = [what for what, column in named.items() if column is None]
     if lacking:
-        names = {"query": QUERY, "document": DOCUMENT, "grade": VALUE["qrels"], "score": VALUE["run"]}
-        expected = "; ".join(f"{what}: {', '.join(names[what][:6])} …" for what in lacking)
+        expected = "; ".join(f"{what}: {', '.join(LISTINGS[what][:6])} …" for what in lacking)
         columns = shortened([repr(name) for name in table.columns], 8)
         found = f"no column is the {' or the '.join(lacking)} (columns: {columns})"
         raise DataError.at(table.path, found, f"such as {expected}", "rename the column")
@@ -146,8 +137,8 @@ def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = 
 def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
     """The rows of a table, its columns told by their names."""
     query, document, value = columns_of(table, role).values()
-    by_rank = role == "run" and column_among(VALUE["run"], table.columns) is None
-    about = column_among(SUBTOPIC, table.columns) if role == "qrels" else None
+    by_rank = role == "run" and column_among(LISTINGS["score"], table.columns) is None
+    about = column_among(LISTINGS["subtopic"], table.columns) if role == "qrels" else None
     named_ids = [query, document, *([about] if about else [])]
     cells = table.read([value], named_ids)
     ids: list[Any] = [cells.texts(column) for column in named_ids]
@@ -400,10 +391,10 @@ def opened_table(path: Path, names: Sequence[str] = ()) -> tuple[OpenedTable, st
         return Parquet().opened(path), "Parquet or Arrow table"
     if start.startswith(_LZ4) or _JSON.match(start):
         return None
-    header, documents = _first_line(start), [name for name in DOCUMENT if name not in QUERY]
+    header = _first_line(start)
     for separator, word in (("\t", "tab"), (",", "comma"), (";", "semicolon")):
         cells = [cell.strip().strip('"') for cell in header.split(separator)]
-        told = column_among(QUERY, cells) and column_among(documents, cells)
+        told = column_among(LISTINGS["query"], cells) and column_among(LISTINGS["document"], cells)
         if len(cells) > 2 and (told or (names and {*names} <= {*cells})):
             return Delimited(path, separator), f"{word}-separated table"
     if bare_name(path.name).lower().endswith(".csv"):

@@ -16,12 +16,13 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import Judgments, MissedDocuments, OneLabel, QueryGroups, RawJudgments, Subtopics
 from ltr_harness.readers.catboost import CatBoostPool
+from ltr_harness.readers.column_names import column_for
 from ltr_harness.readers.forms import columns_of, opened_table, qrels_of, table_in_memory
 from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.reader import Reader, ValueOptions
 from ltr_harness.readers.rows import OfRow, bad_rows, limited, per_query, query_ids
 from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
-from ltr_harness.readers.tables import TableReader, column_for
+from ltr_harness.readers.tables import TableReader
 from ltr_harness.readers.trec import Qrels
 from ltr_harness.wording import count_of, plural, shortened
 

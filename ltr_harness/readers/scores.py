@@ -20,12 +20,12 @@ from ltr_harness.files import bare_name
 from ltr_harness.groups import Judgments
 from ltr_harness.logs.columns import Columns
 from ltr_harness.logs.contract import A_RANK, are_ranks
+from ltr_harness.readers.column_names import ROLES, column_among, column_for
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.files import located
 from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.rows import bad_rows
 from ltr_harness.readers.table_part import OpenedTable, unfit_ids
-from ltr_harness.readers.tables import ROLES, column_among, column_for
 from ltr_harness.readers.trec import A_SCORE
 from ltr_harness.readers.trec_lines import Lines
 from ltr_harness.wording import count_of

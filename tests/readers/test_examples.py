@@ -4,13 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ltr_harness.readers.forms import qrels_of, run_of
-from ltr_harness.readers.judgments import judgments_of, one_label_each, with_judgments
-from ltr_harness.readers.memory import from_arrays
-from ltr_harness.readers.reader import ValueOptions, grades_in_words
-from ltr_harness.readers.rows import Rows, query_ids, recoded
-from ltr_harness.readers.synthetic import Synthetic
-from ltr_harness.readers.tables import (
+from ltr_harness.readers.column_names import (
     column_among,
     column_for,
     event_weight,
@@ -19,6 +13,12 @@ from ltr_harness.readers.tables import (
     is_outcome,
     is_place,
 )
+from ltr_harness.readers.forms import qrels_of, run_of
+from ltr_harness.readers.judgments import judgments_of, one_label_each, with_judgments
+from ltr_harness.readers.memory import from_arrays
+from ltr_harness.readers.reader import ValueOptions, grades_in_words
+from ltr_harness.readers.rows import Rows, query_ids, recoded
+from ltr_harness.readers.synthetic import Synthetic
 
 
 def test_qrels_of() -> None:

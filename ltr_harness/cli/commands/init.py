@@ -142,7 +142,7 @@ def guessed_columns(
     columns: Sequence[str], numeric: Collection[str], given: dict[str, Any], place: str
 ) -> tuple[dict[str, Any], list[str]]:
     """Which column of a table is the query, the label, the document and the position: options, and what to say."""
-    from ltr_harness.readers.tables import ROLES, column_for, event_weight, is_outcome
+    from ltr_harness.readers.column_names import ROLES, column_for, event_weight, is_outcome
 
     options = dict(given)
     said, problems = [], []
@@ -175,7 +175,7 @@ def guessed_columns(
 def guessed_categories(reader: "TableReader", path: Path) -> tuple[str, ...]:
     """Columns of a table that look like categories: few different texts, which do not begin as numbers and times do."""
     from ltr_harness.logs.columns import id_texts, is_text, plain_column
-    from ltr_harness.readers.tables import is_id, is_outcome
+    from ltr_harness.readers.column_names import is_id, is_outcome
 
     if reader.features is not None or reader.categorical:
         return ()

@@ -1,0 +1,125 @@
+"""What names of columns mean: the one place that every command and reader asks."""
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cache
+
+# The most telling first. Letter case does not matter, nor how words are joined: doc_id, docId, doc-id, doc id; nor the
+# plural, except of ids, of which it is a count.
+ROLES = {
+    "query": (
+        "query_id", "qid", "query", "srch_id", "search_id", "search_group_id", "search_group",
+        "query_group_id", "query_group", "request_id", "session_id", "session", "clickout_id", "race_id",
+        "group_id", "group",
+    ),
+    "label": (
+        "label", "relevance", "rel", "grade", "judgment", "rating", "relevance_label", "relevance_grade",
+        "relevance_score", "relevance_judgment", "relevancy", "target", "y", "gain", "click", "clicked",
+    ),
+    "document_id": (
+        "document_id", "doc_id", "docno", "doc", "document", "corpus_id", "product_id", "item_id", "prop_id",
+        "aid", "asin", "sku",
+    ),
+    "position": ("position", "pos", "rank"),
+}  # fmt: skip
+"""Of tables with one row per document of a query: what a column is, to the names that say so."""
+
+LISTINGS = {
+    "query": (*ROLES["query"], "q_id", "queryid", "topic", "topic_id", "query_text", "query_number", "qno"),
+    # PyTerrier has a docid of its own beside docno
+    "document": ("docno", *ROLES["document_id"], "did", "d_id", "pid", "passage_id", "doc_no", "documentid"),
+    "grade": (*ROLES["label"], "judgement", "gain", "score"),
+    "score": ("score", "sim", "similarity", "prediction", "pred", "y_pred"),
+    "subtopic": ("subtopic", "subtopic_id", "iteration"),
+}
+"""Of tables of judgments and rankings, which have no features: further names."""
+
+# Beside the queries and documents: who searched, in which visit, and when.
+_OTHER_IDS = ("id", "uuid", "guid", "user", "uid", "session", "visitor", "timestamp", "ts", "datetime")
+_ID_ENDINGS = ("_id", "_uuid", "_guid", "_timestamp")
+_PLACES = ("position", "pos", "rank", "place", "placement", "finish", "finish_position", "finishing_position")
+
+
+def is_id(name: str) -> bool:
+    """Whether a column is called as ids and times are, from which nothing holds for new queries."""
+    return _key(name) in _ids() or _plain(name).endswith(_ID_ENDINGS)
+
+
+def is_place(name: str) -> bool:
+    """Whether a column is named as the place in a list, where 1 is the best."""
+    return _among(name, _PLACES)
+
+
+# What a user does with a result, known only after it was shown. Rates and counts of the past say so: n_orders_30d.
+_EVENTS = {
+    1: ("click", "clicked"),
+    2: ("favorite", "favorited", "favourite", "favourited", "like", "liked", "add_to_wishlist"),
+    3: ("cart", "add_to_cart", "added_to_cart", "atc", "add_to_basket", "added_to_basket"),
+    4: (
+        "buy", "bought", "purchase", "purchased", "order", "ordered", "transaction", "checkout", "sale",
+        "sold", "conversion", "converted", "booking", "booked",
+    ),
+}  # fmt: skip
+"""What a first rule of relevance makes of events."""
+
+_OUTCOMES = (
+    *(name for names in _EVENTS.values() for name in names),
+    *("revenue", "gmv", "gross_bookings"),
+    *("dwell", "dwell_time", "dwell_seconds", "dwell_ms", "watch_time"),
+)
+# What tables write before and behind an outcome's name.
+_AROUND_OUTCOMES = re.compile(r"^(is_)?(was_)?(has_)?|(_eur)?(_usd)?(_flag)?(_bool)?\Z")
+
+
+def is_outcome(name: str) -> bool:
+    """Whether a column is called as what users do with a result, which is no feature of it."""
+    return _among(_bare(name), _OUTCOMES)
+
+
+def event_weight(name: str) -> int | None:
+    """What a column called as an event is worth, from 1 for a click to 4 for a purchase; None where it is no event."""
+    return next((weight for weight, names in _EVENTS.items() if _among(_bare(name), names)), None)
+
+
+def _bare(name: str) -> str:
+    """An outcome's name without what tables write around it."""
+    return _AROUND_OUTCOMES.sub("", _plain(name))
+
+
+def features_line(names: Sequence[str]) -> str:
+    """The line of an experiment's file that chooses these features, where it is short enough to be read."""
+    if not 0 < len(names) <= 20:
+        return "the others under `features:`"
+    return f"`features: [{', '.join(name if name.isidentifier() else json.dumps(name) for name in names)}]`"
+
+
+def column_for(role: str, columns: Sequence[str], said: str | None = None) -> str | None:
+    """The column of a table that has a role; None where no name says so."""
+    return said if said in columns else column_among(ROLES[role], columns)
+
+
+def column_among(names: Sequence[str], columns: Sequence[str]) -> str | None:
+    """The column that goes by the first of these names that there is; None where there is none."""
+    keys = {_key(name): name for name in reversed(columns)}
+    singular = {key: key.removesuffix("s") for key in keys}
+    known = {key if one in _ids() else one: keys[key] for key, one in singular.items()} | keys
+    return next((known[_key(name)] for name in names if _key(name) in known), None)
+
+
+def _among(name: str, names: Sequence[str]) -> bool:
+    return column_among(names, [name]) is not None
+
+
+def _plain(name: str) -> str:
+    words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return words.lower().replace("-", "_").replace(" ", "_")
+
+
+def _key(name: str) -> str:
+    return _plain(name).replace("_", "")
+
+
+@cache
+def _ids() -> set[str]:
+    return {_key(name) for name in (*ROLES["query"], *ROLES["document_id"], *_OTHER_IDS)}
