@@ -17,6 +17,7 @@ from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.pairs import WEIGHT, Origin, SystemResult, text_ids
 from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.logs.columns import decoded, table_of
+from ltr_harness.logs.separators import refuse_other_separator
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
 from ltr_harness.metrics.core.presets import TOOLS, own_name
@@ -57,6 +58,8 @@ def read_table(path: Path) -> "pd.DataFrame":
             warnings.simplefilter("error", pd.errors.ParserWarning)
             separator = "," if path.suffix == ".csv" else "\t"
             names = pd.read_csv(path, sep=separator, nrows=0, index_col=False).columns
+            if names.size == 1:
+                refuse_other_separator(path, 1, names[0], separator, "write it so, or name it .tsv or .csv")
             query = column_for("query", names.tolist())
             kinds = {} if query is None else {query: str}
             frame = pd.read_csv(path, sep=separator, dtype=kinds, index_col=False)

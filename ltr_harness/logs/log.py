@@ -20,10 +20,12 @@ from ltr_harness.cores import require_room
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import collected, plain_column, table_of
 from ltr_harness.logs.computable import computable
+from ltr_harness.logs.separators import refuse_other_separator, separator_in
 from ltr_harness.places import here, partition_keys, refuse_stored_keys
 
 _ACTIONS = {"index", "create", "update", "delete"}
 _SHOWN = 10  # problems of a file
+_LONGEST_HEADER = 1 << 20  # bytes
 _MOST = 2_000  # columns; a search engine's index has a thousand at most
 
 
@@ -299,6 +301,8 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
         raise DataError.at(str(files[0]), "is empty", "a header and rows")
     if form == "csv":
         separator = "\t" if files[0].name.lower().endswith(".tsv") else ","
+        for file in files:
+            _refuse_other_separator(file, separator)
         texts = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string()))
         parsing = pyarrow.csv.ParseOptions(delimiter=separator)
         form = ds.CsvFileFormat(parse_options=parsing, convert_options=texts)
@@ -322,6 +326,16 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
             ds.ParquetFileFormat(dictionary_columns=text, default_fragment_scan_options=no_ahead), keys
         )
     return dataset
+
+
+def _refuse_other_separator(file: Path, separator: str) -> None:
+    """Raise DataError if the header of a text table has another separator than its name promises."""
+    with gzip.open(file) if file.suffix.lower() == ".gz" else open(file, "rb") as lines:
+        header = lines.readline(_LONGEST_HEADER).decode("utf-8", "replace").strip()
+    cure = "call the file .csv" if separator == "\t" else "write it with commas"
+    if separator == "," and separator_in(header) == "\t":
+        cure = "call the file .tsv"
+    refuse_other_separator(file, 1, header, separator, cure)
 
 
 def last_run(table: Any, name: str) -> int:

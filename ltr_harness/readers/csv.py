@@ -17,6 +17,7 @@ from pydantic import Field
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.files import bare_name
 from ltr_harness.logs.columns import Columns
+from ltr_harness.logs.separators import refuse_other_separator
 from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited, repeated
 from ltr_harness.readers.table_part import OpenedTable, column_problem
@@ -25,6 +26,7 @@ from ltr_harness.wording import FORMULA, count_of, shortened
 
 _FIELD_LIMIT = 1 << 30
 _PEEKED = 1000
+_NAME_IT = 'name it: `separator: "{0}"` under `data:`, `--column \'separator="{0}"\'` for commands'
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+(\.[0-9]{3})*,[0-9]+\s*")
 
 
@@ -47,6 +49,8 @@ class Delimited(OpenedTable):
         except UnicodeDecodeError:
             place, found = f"{path}:{first[0]}", "the header is not UTF-8"
             raise DataError.at(place, found, "UTF-8 text", "save it as UTF-8") from None
+        if len(first[1]) == 1:
+            refuse_other_separator(path, first[0], first[1][0], separator, _NAME_IT)
         self.columns = first[1] if header else [str(i) for i in range(len(first[1]))]
         if twice := repeated(self.columns):
             if missing := self.missing_header():

@@ -19,6 +19,7 @@ from ltr_harness.errors import DataError, MissingExtraError, UsageError
 from ltr_harness.files import arrow_blocks, bare_name, compression_of
 from ltr_harness.groups import LONGEST_ID, Bools, Floats
 from ltr_harness.logs.columns import table_of
+from ltr_harness.logs.separators import SEPARATORS, separator_in
 from ltr_harness.readers import trec
 from ltr_harness.readers.column_names import LISTINGS, ROLES, column_among
 from ltr_harness.readers.csv import Delimited
@@ -392,13 +393,14 @@ def opened_table(path: Path, names: Sequence[str] = ()) -> tuple[OpenedTable, st
     if start.startswith(_LZ4) or _JSON.match(start):
         return None
     header = _first_line(start)
-    for separator, word in (("\t", "tab"), (",", "comma"), (";", "semicolon")):
+    for separator, word in SEPARATORS.items():
         cells = [cell.strip().strip('"') for cell in header.split(separator)]
         told = column_among(LISTINGS["query"], cells) and column_among(LISTINGS["document"], cells)
         if len(cells) > 2 and (told or (names and {*names} <= {*cells})):
             return Delimited(path, separator), f"{word}-separated table"
     if bare_name(path.name).lower().endswith(".csv"):
-        return Delimited(path, ","), "comma-separated table"
+        separator = separator_in(header) or ","
+        return Delimited(path, separator), f"{SEPARATORS[separator]}-separated table"
     return None
 
 

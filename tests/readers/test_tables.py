@@ -245,7 +245,7 @@ BROKEN: dict[str, tuple[str, str]] = {
     "no header, wide": ("1,0,.5,.7,1,2\n", ": the first row has values, not names: 1, 0, .5, .7, 1, 2; expected"),
     "no header, wider": ("1,0,.5,.7,1,2,3\n", ": the first row has values, not names: 1, 0, .5, .7, 1, 2, …; expected"),
     "numbered columns": ("qid,label,1,2,3\n1,0,1,2,3\n", ": has no column 'query_id'; did you mean `query: qid`?"),
-    "separator": ("query_id;label;x\n1;1;1\n", ": has no column 'query_id'; did you mean 'query_id;label;x'?"),
+    "separator": ("query_id;label;x\n1;1;1\n", ":1: the header is one field, and 3 where a semicolon separates them"),
     "decimal commas": (
         'query_id,label,x,url\n1,1,"-0,5",a\n1,0,"1.234,25",b\n',
         ":2: column 'x' contains '-0,5'; expected a number such as 1234.5; write numbers with a decimal point",
