@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.pairs import Difference, SystemResult, Verdict, differences_of
+from ltr_harness.comparison.pairs import Difference, SystemResult, Verdict, differences_of, rare_kind_of
 from ltr_harness.errors import Caution, NotComparableError
 from ltr_harness.groups import Bools, Ints, Judgments
 from ltr_harness.logs.columns import hashes_of
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
-from ltr_harness.stats.families import outcomes, rare_kind
+from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
 from ltr_harness.wording import count_of, p_equals, plain_number
 
@@ -219,8 +219,7 @@ def with_cheap_labels(
         if sharpened.too_few[number]:
             text = "the human labels alone count, since most of so few human-labelled queries do not differ"
             cautions.append(Caution("few-queries", "warning", text, place=model))
-        n, room = int(total.parts[0].units[number]), abs(one.difference)
-        line = rare_kind(n, room, comparison.value_range(), method, family=len(rivals))
+        line = rare_kind_of(one, d[:, number], int(total.parts[0].units[number]), width, method, len(rivals))
         cautions += [Caution("rare-kind", "warning", line, place=model)] if line else []
     return CheapLabels(*counts, tuple(pairs), agreement, tuple(cautions))
 

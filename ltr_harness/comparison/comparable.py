@@ -16,7 +16,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison
 from ltr_harness.comparison.headroom import little_to_gain
 from ltr_harness.comparison.over_time import compared, neighbours
-from ltr_harness.comparison.pairs import WEIGHT, Paired, Sampling, SystemResult, value_bounds
+from ltr_harness.comparison.pairs import WEIGHT, Paired, Sampling, SystemResult, rare_kind_of, value_bounds
 from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, Severity, UsageError
 from ltr_harness.groups import Array, Floats, Texts, as_column
 from ltr_harness.metrics.core.grammar import MetricName
@@ -262,10 +262,7 @@ def absence_text(comparison: Comparison, pair: Paired, family: int, margin: floa
     if margin is not None:
         return rare_kind(n, abs(pair.difference - margin), width, method, "the gate fails", family)
     d = comparison.query_differences(pair.model, pair.metric)
-    room, furthest = abs(pair.difference), float(np.nanmax(-np.sign(pair.difference) * d))
-    if pair.verdict == "equivalent":
-        room, furthest = (method.margin or 0.0) - room, float(np.nanmax(np.abs(d)))
-    return rare_kind(n, room, width, method, family=family, furthest=furthest)
+    return rare_kind_of(pair, d, n, width, method, family)
 
 
 def weights_of_queries(systems: Sequence[SystemResult], name: str | None) -> Floats | None:
@@ -484,8 +481,7 @@ def cautions(comparison: Comparison) -> list[Caution]:
     found += _too_few(comparison, pairs) + lopsided_cautions(comparison, pairs)
     absent: dict[str, list[str]] = {}  # what a rare kind of query could change
     for pair in pairs:
-        if pair.verdict not in ("not distinguishable", "baseline"):
-            absent.setdefault(absence_text(comparison, pair, len(pairs)), []).append(pair.model)
+        absent.setdefault(absence_text(comparison, pair, len(pairs)), []).append(pair.model)
     for line, models in absent.items():
         if line:
             names = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")

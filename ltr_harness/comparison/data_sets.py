@@ -11,11 +11,11 @@ import numpy as np
 
 from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
-from ltr_harness.comparison.pairs import Contrast, Difference, differences_of, over_seeds
+from ltr_harness.comparison.pairs import Contrast, Difference, differences_of, over_seeds, rare_kind_of
 from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
 from ltr_harness.groups import Bools
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum
-from ltr_harness.stats.families import Outcome, outcomes, rare_kind, rare_share
+from ltr_harness.stats.families import Outcome, furthest_against, outcomes, rare_kind, rule_of_three
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import MethodDifference, weighted_difference
 from ltr_harness.wording import count_of, p_equals
@@ -132,14 +132,17 @@ def across_data_sets(
     by_set = _on_each(each, rivals, cells, higher)
     # of each model, on the data set that has the fewest
     independent = {model: min(one.n_independent_units(one.paired(model)) for one in each) for model in rivals}
+    seen = dict(
+        zip(pairs, np.concatenate([one.d for one in cells]).T, strict=True)
+    )  # differences on all sets
     rare = []  # what the smallest data set may lack that would change a verdict on the average, or the ranks
     for model, difference in average.items():
-        if difference.verdict in _WORDS:
-            room = abs(difference.difference)
-            line = rare_kind(independent[model], room, width, first.method, family=len(average))
-            rare += [Caution("rare-kind", "warning", line, place=f"{model} on average")] if line else []
+        d = seen[model, first.baseline]
+        line = rare_kind_of(difference, d, independent[model], width, first.method, len(average))
+        rare += [Caution("rare-kind", "warning", line, place=f"{model} on average")] if line else []
     # first and last rank of each model by the average, in the family of all pairs
-    above, below, closest = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0), np.inf
+    above, below = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0)
+    closest, furthest = np.inf, -np.inf
     of_pairs = _average(cells, w, higher, first.method, len(pairs), width)
     for pair, difference in zip(pairs, of_pairs, strict=True):
         if difference.verdict in _WORDS:
@@ -147,9 +150,10 @@ def across_data_sets(
             below[winner] += 1
             above[loser] += 1
             closest = min(closest, abs(difference.difference))
+            furthest = max(furthest, furthest_against(difference.difference, seen[pair]))
     if np.isfinite(closest):
         fewest = min(independent.values())
-        line = rare_kind(fewest, closest, width, first.method, "ranks change", len(pairs))
+        line = rare_kind(fewest, closest, width, first.method, "ranks change", len(pairs), furthest)
         rare += [Caution("rare-kind", "warning", line, place="ranks on average")] if line else []
     rows = []
     for model in first.models:
@@ -251,17 +255,20 @@ def _average(
     total = WeightedSum(tuple(one.sample.columns(slice(n_pairs)) for one in cells), tuple(weights))
     samples, every = [one.sample for one in cells], zip(*(one.seeds[:n_pairs] for one in cells), strict=True)
     seeds = [weighted_difference(of_pair, samples, j, weights) for j, of_pair in enumerate(every)]
-    tested = _with_absent(outcomes(total, method, seeds=seeds, widths=width), total, width, method)
+    tested = _of_sparse_sets(outcomes(total, method, seeds=seeds, widths=width), total, width, method)
     return differences_of(total.mean, tested, [higher] * n_pairs, method)
 
 
-def _with_absent(tested: Outcome, total: WeightedSum, width: float, method: Method) -> Outcome:
-    """Where few queries of a data set differ, with what queries that are absent could add there."""
-    reach = np.zeros(total.mean.size)
+def _of_sparse_sets(tested: Outcome, total: WeightedSum, width: float, method: Method) -> Outcome:
+    """Widen averages by the rule of three for each data set on which few queries differ."""
+    low, high = tested.low.copy(), tested.high.copy()
+    widened = (total.error == 0) & np.isfinite(width)  # where no query differs on any data set
     for weight, part in zip(total.factors, total.parts, strict=True):
-        for j in np.flatnonzero(_few_differ(part)):
-            reach[j] += weight * width * rare_share(int(part.units[j]), method.level(reach.size))
-    low, high = tested.low - reach, tested.high + reach
+        few = np.flatnonzero(_few_differ(part) & ~widened)
+        mean, units = part.mean[few], part.units[few]
+        least, most = rule_of_three(mean, units, -width, width, method.level(low.size))
+        low[few] -= weight * (mean - least)
+        high[few] += weight * (most - mean)
     held = (low <= 0) & (high >= 0)
     return tested._replace(
         p=np.where(held, np.fmax(tested.p, method.alpha), tested.p),

@@ -11,7 +11,7 @@ from ltr_harness.errors import Caution
 from ltr_harness.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom
 from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import mean_intervals, rare_share
+from ltr_harness.stats.families import mean_intervals, rule_of_three
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import MethodDifference, method_difference
 
@@ -66,12 +66,9 @@ def _interval(
     It reaches as far as a kind of query that is absent from these could move the share: shares near 1 vary little
     until a query falls.
     """
-    share = float(sample.mean[0])
     (low,), (high,) = mean_intervals(sample, replace(method, test="skew-adjusted"), [(bottom, 1.0)], [seeds])
-    absent = float(rare_share(int(sample.units[0]), method.alpha))
-    low = min(float(low), share - absent * (share - bottom))
-    high = max(float(high), share + absent * (1 - share))
-    return max(low, bottom), min(high, 1.0)
+    (least,), (most,) = rule_of_three(sample.mean, sample.units, bottom, 1.0, method.alpha)
+    return max(min(low, least), bottom), min(max(high, most), 1.0)
 
 
 def headroom_lines(headroom: Iterable[ModelHeadroom], metric: str) -> list[str]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,7 +16,15 @@ from ltr_harness.groups import Array, Bools, Floats, Ints, KeepsArrays, Texts, a
 from ltr_harness.metrics import parse_metric
 from ltr_harness.own_files import is_own_file
 from ltr_harness.stats.contributions import Codes, Contributions, moments, paired_differences, win_tie_loss
-from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, over_trainings, rare_share
+from ltr_harness.stats.families import (
+    Outcome,
+    furthest_against,
+    mean_intervals,
+    outcomes,
+    over_trainings,
+    rare_kind,
+    rare_share,
+)
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import MethodDifference, VarianceComponents, seed_agreement, variance_components
 from ltr_harness.stats.spread import Spread
@@ -169,6 +177,33 @@ class Difference(Estimated):
 
     p_corrected: float
     verdict: Verdict
+
+
+class Judged(Protocol):
+    """What has a difference and a verdict."""
+
+    @property
+    def difference(self) -> float: ...
+
+    @property
+    def verdict(self) -> Verdict: ...
+
+
+def rare_kind_of(
+    found: Judged,
+    d: Floats,  # (n_queries,) the differences behind it, NaN where undefined
+    n: int,  # queries, or units of `method.unit`
+    width: float,
+    method: Method,
+    family: int,
+) -> str:
+    """The line about a rare kind of query that could change a verdict; "" where nothing seen comes near one."""
+    if found.verdict in ("not distinguishable", "baseline"):
+        return ""
+    room, furthest = abs(found.difference), furthest_against(found.difference, d)
+    if found.verdict == "equivalent":
+        room, furthest = (method.margin or 0.0) - room, float(np.nanmax(np.abs(d)))
+    return rare_kind(n, room, width, method, family=family, furthest=furthest)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.over_time import days_of_queries
 from ltr_harness.comparison.pairs import SMALLEST as SMALLEST
-from ltr_harness.comparison.pairs import Contrast, Estimated, Paired, Verdict, contrast
+from ltr_harness.comparison.pairs import Contrast, Estimated, Paired, Verdict, contrast, rare_kind_of
 from ltr_harness.inspection.slices import QuerySlice, query_slices
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.time_folds import DAY
@@ -40,6 +41,34 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
     """Every model against the baseline on every part, as one family: looking into twenty parts is paid for."""
     metric = metric or comparison.primary
     baseline = comparison.system(comparison.baseline)
+    rivals = [comparison.system(model) for model in comparison.ranking if model != comparison.baseline]
+    parts = _parts(comparison)
+    cells = [(part, Contrast(model, baseline, metric, part.queries)) for model in rivals for part in parts]
+    large = [cell for _, cell in cells if _size(cell, comparison) >= SMALLEST]
+    method = replace(comparison.method, margin=None)
+    tested = contrast([large], comparison.higher_is_better, method, comparison.sampling)
+    results = dict(zip(map(id, large), tested, strict=True))
+    return tuple(_result(part, cell, results.get(id(cell)), comparison) for part, cell in cells)
+
+
+def with_rare_kinds(comparison: Comparison, results: Sequence[SliceResult], metric: str) -> list[SliceResult]:
+    """Return the results that a rare kind of query, of which a part may hold none, could change."""
+    queries = {(part.attribute, part.label): part.queries for part in _parts(comparison)}
+    family = sum(result.n >= SMALLEST for result in results)
+    width, method = comparison.value_range(metric), comparison.method
+    found = []
+    for result in results:
+        d = comparison.query_differences(result.model, metric)
+        d = np.where(queries[result.attribute, result.label], d, np.nan)
+        (n,) = comparison.sampling.contributions(d[:, None]).units.tolist()
+        if rare_kind_of(result, d, n, width, method, family):
+            found.append(result)
+    return found
+
+
+def _parts(comparison: Comparison) -> list[QuerySlice]:
+    """The parts of the query set: by what the baseline's queries have, but for units and the course of time."""
+    baseline = comparison.system(comparison.baseline)
     unit = comparison.method.unit
     dated = DAY if days_of_queries([baseline]) is not None else None  # the course over time has them
     rows = baseline.query_attributes.get("rows", ())
@@ -50,17 +79,7 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
         for name, values in baseline.query_attributes.items()
         if name not in (unit, dated, other_candidates) and not Headroom.is_column(name)
     }
-    rivals = [comparison.system(model) for model in comparison.ranking if model != comparison.baseline]
-    cells = [
-        (part, Contrast(model, baseline, metric, part.queries))
-        for model in rivals
-        for part in query_slices(facts)
-    ]
-    large = [cell for _, cell in cells if _size(cell, comparison) >= SMALLEST]
-    method = replace(comparison.method, margin=None)
-    tested = contrast([large], comparison.higher_is_better, method, comparison.sampling)
-    results = dict(zip(map(id, large), tested, strict=True))
-    return tuple(_result(part, cell, results.get(id(cell)), comparison) for part, cell in cells)
+    return list(query_slices(facts))
 
 
 def _size(cell: Contrast, comparison: Comparison) -> int:

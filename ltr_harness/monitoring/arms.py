@@ -22,7 +22,7 @@ from ltr_harness.monitoring.result import Arm, ArmComparison, ArmDifference, Mon
 from ltr_harness.monitoring.windows import TIGHTEST
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Tone
 from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.families import Outcome, outcomes, rare_kind
+from ltr_harness.stats.families import Outcome, furthest_against, outcomes, rare_kind
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.reference import hall, normal_of_t, t_of_normal, unhall
 from ltr_harness.stats.several_samples import same_shares_p, sample_ratio_p
@@ -102,6 +102,7 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
         differences = [replace(one, verdict="withheld") for one in differences]
     # one line for the verdicts that a kind of unit, absent from an arm, could change
     width = {measure.name: measure.width for measure in measures}
+    values = {measure.name: measure.values for measure in measures}
     units = {arm.name: arm.n_units for arm in arms}
     method = Method("skew-adjusted", confidence=config.compare.confidence, unit=config.columns.cluster_id)
     lines: dict[str, list[str]] = {}
@@ -109,7 +110,8 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
         if d.verdict in ("better", "worse", "higher", "lower"):
             n = min(units[d.arm], arms[0].n_units)
             gap = abs(d.difference.value)
-            line = rare_kind(n, gap, width[d.measure], method, family=len(differences))
+            furthest = _furthest_against(d, values[d.measure], assigned)
+            line = rare_kind(n, gap, width[d.measure], method, family=len(differences), furthest=furthest)
             lines.setdefault(line, []).append(f"{d.measure} of {d.arm}")
     cautions = [
         *assigned.cautions,
@@ -292,6 +294,15 @@ def _tested(
         )
         differences.append(one)
     return differences, family
+
+
+def _furthest_against(found: ArmDifference, values: Floats, assigned: _Assigned) -> float:
+    """How far a query of either arm is from its arm's mean, against the difference of the arms."""
+    shown = values[assigned.rows]
+    control = shown[assigned.arm == 0] - found.control
+    arm = shown[assigned.arm == assigned.names.index(found.arm)] - found.mean
+    difference = found.difference.value
+    return max(furthest_against(difference, arm), furthest_against(-difference, control))
 
 
 def _lopsided(apart: WeightedSum) -> Floats:

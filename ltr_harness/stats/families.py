@@ -137,7 +137,7 @@ def mean_intervals(
     bounds: Sequence[tuple[float, float]] = (),  # (m,) of the metrics' values; infinite where there are none
     seeds: Sequence[MethodDifference | None] = (),  # (m,) the means as other trainings would vary them, too
 ) -> tuple[Floats, Floats]:
-    """Ends of the intervals of the means, each by itself; of equal values by what units absent here could have."""
+    """Ends of the intervals of the means, each by itself; of equal values by the rule of three."""
     low, high = np.full((2, sample.mean.size), np.nan)
     tested = np.flatnonzero(sample.effective >= _FEWEST)
     own = sample.columns(tested)
@@ -165,15 +165,35 @@ def mean_intervals(
         return low, high
     bottom, top = np.array(bounds, dtype=np.float64).T
     equal = tested[(own.error == 0) & np.isfinite(top[tested] - bottom[tested])]
-    mean, share = sample.mean[equal], rare_share(sample.units[equal], method.alpha)
-    low[equal] -= share * (mean - bottom[equal])
-    high[equal] += share * (top[equal] - mean)
+    of_equal = sample.mean[equal], sample.units[equal], bottom[equal], top[equal]
+    low[equal], high[equal] = rule_of_three(*of_equal, method.alpha)
     return np.maximum(low, bottom), np.minimum(high, top)
 
 
 def rare_share(units: int | NDArray[np.integer], alpha: float) -> Floats:
     """The share of a kind of unit that so many units hold none of with probability alpha: 1 - alpha**(1/n)."""
     return np.asarray(1 - alpha ** (1 / np.asarray(units)))
+
+
+def rule_of_three(
+    mean: Floats,  # (m,) of what was seen
+    units: NDArray[np.integer],  # (m,)
+    bottom: Floats | float,  # what a value can be
+    top: Floats | float,
+    alpha: float,
+) -> tuple[Floats, Floats]:
+    """Ends of means, (m,) each, for any kind of unit that is absent from these units.
+
+    A kind that n units hold none of with probability alpha makes up 1 - alpha**(1/n) of all, about 3/n at 5 %
+    (Hanley & Lippman-Hand 1983). So the mean is at most that share of the way from the seen one to either bound.
+    """
+    share = rare_share(units, alpha)
+    return mean - share * (mean - bottom), mean + share * (top - mean)
+
+
+def furthest_against(estimate: float, d: Floats) -> float:
+    """How far a value that was seen, of (n,) with NaN where undefined, goes against the sign of the estimate."""
+    return float(np.fmax.reduce(-np.sign(estimate) * d, initial=-np.inf))
 
 
 def rare_kind(
@@ -285,20 +305,15 @@ def _draws_of(estimate: WeightedSum, method: Method) -> _Draws:
 
 
 def _of_equal_values(found: Outcome, estimate: WeightedSum, widths: Floats, method: Method) -> Outcome:
-    """Widen what equal differences give by what units absent here could have.
-
-    A kind of unit that n units hold none of with probability q makes up at most 1 - q**(1/n) of all, and a difference
-    lies within the width: so the mean is at most that share of the way from the one seen to either end.
-    """
+    """Widen what equal differences give by the rule of three; p is the level at which 0 is an end."""
     equal = np.flatnonzero((estimate.error == 0) & np.isfinite(widths))
     if not equal.size:
         return found
     mean, width, n = estimate.mean[equal], widths[equal], estimate.units[equal]
     family = estimate.mean.size
-    share = rare_share(n, method.level(family))
     p = np.maximum((width / (width + np.abs(mean))) ** n, found.p[equal])
     corrected = np.minimum(np.maximum(family * p, found.p_corrected[equal]), 1.0)
-    low, high = mean - share * (mean + width), mean + share * (width - mean)
+    low, high = rule_of_three(mean, n, -width, width, method.level(family))
     is_open = corrected >= method.alpha
     low, high = np.where(is_open, np.minimum(low, 0.0), low), np.where(is_open, np.maximum(high, 0.0), high)
     equivalence = np.full(equal.size, np.nan)

@@ -22,6 +22,7 @@ from ltr_harness.report import write_report
 from ltr_harness.report.data import ReportData
 from ltr_harness.stats.contributions import Contributions, WeightedSum
 from ltr_harness.stats.families import outcomes
+from ltr_harness.stats.method import Method
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -96,6 +97,31 @@ def test_a_data_set_on_which_hardly_a_query_differs() -> None:
     assert enough.models[0].average is not None
     assert enough.models[0].average.verdict == "better"
     assert "few-queries" not in {one.kind for one in enough.cautions}
+
+
+def test_data_sets_on_which_no_query_differs_take_the_rule_of_three_once() -> None:
+    """What is absent was counted for each set and for both together: 1.5 times the share of the smaller one."""
+    found = across_data_sets({"small": sparse("s", np.zeros(30)), "large": sparse("l", np.zeros(100))})
+    (new,) = (one.average for one in found.models if one.average is not None)
+    share = 1 - 0.05 ** (1 / 30)
+    assert (new.ci_low, new.ci_high) == pytest.approx((-share, share))
+
+
+def test_one_query_that_differs_counts_in_the_rule_of_three() -> None:
+    """Of the small set's mean, .5 / 30, an absent kind leaves its share less, and adds what is left of 1."""
+    few, many = np.zeros(30), np.tile([0.03, 0.031], 50)
+    few[0] = 0.5
+    found = across_data_sets({"small": sparse("s", few), "large": sparse("l", many)})
+    plain = outcomes(
+        WeightedSum(tuple(Contributions.of(d[:, None]) for d in (few, many)), (0.5, 0.5)),
+        Method(draws=500),
+        seeds=(),
+        widths=1.0,
+    )
+    new, share, mean = found.models[0].average, 1 - 0.05 ** (1 / 30), 0.5 / 30
+    assert new is not None
+    assert plain.low[0] - new.ci_low == pytest.approx(0.5 * share * (1 + mean))
+    assert new.ci_high - plain.high[0] == pytest.approx(0.5 * share * (1 - mean))
 
 
 def test_a_large_data_set_without_a_difference_takes_little() -> None:
@@ -290,23 +316,27 @@ def test_the_average_is_tested_as_a_weighted_sum(both: dict[str, Comparison]) ->
         assert averages[model].ci_low == expected.low[at]
 
 
-def test_a_verdict_on_the_average_says_what_the_smallest_set_may_lack() -> None:
-    """D4: "worse, p < .0001" stood above two notes that no verdict could be had from 25 queries."""
+@pytest.mark.parametrize("gain", [0.0, 0.05, 0.15])
+def test_a_verdict_on_the_average_says_what_the_smallest_set_may_lack(gain: float) -> None:
+    """A kind of 11 % would have to gain .15 to .18: a query that gains as much is seen on one of the sets, or none."""
     rng = np.random.default_rng(0)
     comparisons = {}
     for name, n in (("a", 25), ("b", 40)):
         base = rng.uniform(0.3, 0.6, n)
         ids = [f"{name}{at}" for at in range(n)]
         tables = {"old": base, "new": base - 0.02 + rng.normal(0, 0.002, n)}
+        if name == "b":
+            tables["new"][7] += gain
         comparisons[name] = compare(
             {model: pd.DataFrame({"query_id": ids, "mrr": own}) for model, own in tables.items()}, draws=500
         )
     found = across_data_sets(comparisons)
     assert found.models[-1].average is not None
     assert found.models[-1].average.verdict == "worse"
-    assert str(found.cautions[0]).startswith(
-        "new on average: A kind of query that makes up less than 11 % of the traffic "
-    )
+    rare = [str(one) for one in found.cautions if one.kind == "rare-kind" and "on average" in one.place]
+    said = "A kind of query that makes up less than 11 % of the traffic can be absent from these 25 queries."
+    starts = [f"new on average: {said}", f"ranks on average: {said}"] if gain == 0.15 else []
+    assert [line.partition(" If ")[0] for line in rare] == starts
 
 
 def test_the_best_are_those_that_may_be_first(both: dict[str, Comparison]) -> None:

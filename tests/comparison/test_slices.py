@@ -9,7 +9,7 @@ import pytest
 
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.pairs import SystemResult
-from ltr_harness.comparison.slices import SMALLEST, slice_results
+from ltr_harness.comparison.slices import SMALLEST, slice_results, with_rare_kinds
 from ltr_harness.inspection.slices import query_slices
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes, rare_kind
@@ -126,6 +126,27 @@ def test_intervals_are_those_of_the_whole_family(systems: list[SystemResult]) ->
     results = [one for one in slice_results(comparison) if not np.isnan(one.ci_low)]
     assert [one.ci_low for one in results] == expected.low.tolist()
     assert [one.p for one in results] == expected.p_corrected.tolist()
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+def test_a_part_that_a_rare_kind_could_change_has_lost_somewhere(
+    systems: list[SystemResult], loss: float
+) -> None:
+    """In 100 long queries a kind of 4.3 % can be absent; +.2 is undone by a loss of more than 4, +.02 by .45."""
+    gains = {"10": np.zeros(200), "100": np.where(np.arange(200) % 2, 0.022, 0.018)}
+    rows = systems[0].query_attributes["rows"]
+    d = np.where(rows == 100, gains["100"], gains["10"])
+    d[np.flatnonzero(rows == 100)[0]] = -loss
+    base = np.full(200, 0.5)
+    two = [
+        dataclasses.replace(one, values={"ndcg@10": values[None]})
+        for one, values in zip(systems, (base, base + d), strict=True)
+    ]
+    comparison = compare(*two)
+    results = slice_results(comparison)
+    assert {one.label for one in results if one.verdict == "better"} >= {"100"}
+    shaky = with_rare_kinds(comparison, results, "ndcg@10")
+    assert {one.label for one in shaky} == (set() if loss == 0 else {"100", "0"})
 
 
 def test_too_few_queries_are_counted_and_not_compared(systems: list[SystemResult]) -> None:

@@ -166,8 +166,13 @@ def test_verdict_p_and_interval_say_one_thing(how: str, experiment: Callable[...
 
 
 def test_what_a_rare_kind_of_user_could_change_is_said(experiment: Callable[..., ArmComparison]) -> None:
-    """A kind that 1 in 21 has may be absent from 60 queries; how long a dwell time can be is not known."""
+    """A kind of 4.9 % may be absent from 60 queries, if one of that kind or nearly so was seen in either arm.
+
+    It would have to be .41 off. How long a dwell time can be is not known.
+    """
     values = np.tile([0.49, 0.5, 0.51], 40) + np.repeat([0, 0.02], 60)
+    assert not said(experiment(two(60), values), "rare-kind")
+    values[[7, 10]] += 0.25, -0.25  # of A, the control, against which B gains
     (caution,) = (c for c in experiment(two(60), values).cautions if c.kind == "rare-kind")
     assert str(caution).startswith(
         "ndcg@10 of B: A kind of query that makes up less than 4.9 % of the traffic can be absent"

@@ -8,7 +8,7 @@ from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions, WeightedSum, moments, win_tie_loss
 from ltr_harness.stats.drift import bin_edges, distances, worth
 from ltr_harness.stats.errors_in_variables import TrueEffects, variation_p
-from ltr_harness.stats.families import outcomes, rare_kind, rare_share
+from ltr_harness.stats.families import furthest_against, outcomes, rare_kind, rare_share, rule_of_three
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import method_difference, seed_agreement
 from ltr_harness.stats.several_samples import bonferroni, same_shares_p, sample_ratio_p, variance_between
@@ -117,6 +117,21 @@ def test_outcomes() -> None:
 
 def test_rare_share() -> None:
     assert round(float(rare_share(50, 0.05)), 4) == 0.0582
+
+
+def test_rule_of_three() -> None:
+    """Of 50 ones, 5.8 % may be zeros; a mean of .5 lies half of that share off either way."""
+    mean, units = np.array([1.0, 0.5]), np.array([50, 50])
+    low, high = rule_of_three(mean, units, 0.0, 1.0, 0.05)
+    assert low.round(4).tolist() == [0.9418, 0.4709]
+    assert high.round(4).tolist() == [1.0, 0.5291]
+
+
+def test_furthest_against() -> None:
+    """Against a gain it is the largest loss; where all gain it is the smallest gain, below 0."""
+    assert furthest_against(0.1, np.array([0.3, np.nan, -0.2])) == 0.2
+    assert furthest_against(-0.1, np.array([0.3, np.nan, -0.2])) == 0.3
+    assert furthest_against(0.1, np.array([0.3, 0.2])) == -0.2
 
 
 def test_rare_kind() -> None:

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ltr_harness.comparison.slices import SMALLEST, SliceResult, slice_results
+from ltr_harness.comparison.slices import SMALLEST, SliceResult, slice_results, with_rare_kinds
 from ltr_harness.report.blocks import Badge, Block, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData, at_each_metric
 from ltr_harness.report.sections.verdict import marked, near, near_models, verdict_badge
-from ltr_harness.stats.families import rare_kind
 
 LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "query_weight": "traffic"}
 """What the harness's own attributes are called; those of the data keep their names."""
@@ -46,13 +45,9 @@ def _apart(data: ReportData, result: SliceResult, metric: str) -> bool:
 
 def _shaky(data: ReportData, results: Sequence[SliceResult], metric: str) -> list[Block]:
     """Which verdicts a rare kind of query, of which a part may hold none, could reverse."""
-    width, method = data.comparison.value_range(metric), data.comparison.method
-    family = sum(result.n >= SMALLEST for result in results)
     names = [
         f"{result.model} on {LABELS.get(result.attribute, result.attribute)} {result.label}"
-        for result in results
-        if result.verdict in ("better", "worse")
-        and rare_kind(result.n, abs(result.difference), width, method, family=family)
+        for result in with_rare_kinds(data.comparison, results, metric)
     ]
     if not names:
         return []
