@@ -19,7 +19,6 @@ from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.files import stored_file
 from ltr_harness.runs.record import Record
-from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stored import SCHEMA_VERSION, NewerVersionError, harness_version, lifted
 from ltr_harness.wording import count_of
 
@@ -73,9 +72,7 @@ def counted(comparison: Comparison, runs: Sequence[Any]) -> Comparison:
     looks = count_look(paths[0].resolve().parent.parent, look)
     if looks.comparisons < NOTED_FROM:
         return comparison
-    rivals = [model for model in comparison.models if model != comparison.baseline]
-    d = np.column_stack([comparison.query_differences(model) for model in rivals])
-    gain = expected_gain(float(np.median(Contributions.of(d, comparison.units).error)), looks.models)
+    gain = expected_gain(median_error(comparison), looks.models)
     text = f"these {count_of(comparison.n_queries, 'query')} have decided {count_of(looks.comparisons, 'comparison')}"
     if math.isfinite(gain):
         text += (
@@ -114,6 +111,13 @@ def looks_at(folder: Path) -> dict[tuple[str, str], Looks]:
     for one in _read(folder):
         found.setdefault((one.test, one.metric), set()).add(one.models)
     return {key: Looks(len(sets), len(set().union(*sets))) for key, sets in found.items()}
+
+
+def median_error(comparison: Comparison) -> float:
+    """Return the median standard error of the differences from the baseline, by units and weights."""
+    rivals = [model for model in comparison.models if model != comparison.baseline]
+    d = np.column_stack([comparison.query_differences(model) for model in rivals])
+    return float(np.median(comparison.sampling.contributions(d).error))
 
 
 def expected_gain(error: float, n_models: int) -> float:

@@ -243,4 +243,5 @@ def level_text(method: Method, family: int) -> str:
     text = f"level {100 * method.level(family):.3g} %"
     if family < 2:
         return text
-    return f"{text} (of {family} comparisons, by Bonferroni; the joint draws ask for less)"
+    drawn = "" if method.test in ("t", "bounded") else "; the joint draws ask for less"
+    return f"{text} (of {family} comparisons, by Bonferroni{drawn})"

@@ -360,8 +360,8 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Queries", "count"), "n_queries"),
         (Column("Verdict"), lambda d: Badge(d.verdict, _TONES.get(d.verdict, "neutral"))),
         footnotes=(
-            f"The test of `compare`, by {arms.unit}. {family}: p corrected and the intervals hold for all measures of "
-            "all arms.",
+            f"The skewness-adjusted sign-flip test, by {arms.unit}. {family}: p corrected and the intervals hold for "
+            "all measures of all arms.",
         ),
     )
     total = sum(arm.n_units for arm in arms.arms)

@@ -171,6 +171,7 @@ def test_units_of_an_ab_test(ltr: Cli) -> None:
     code, out, _ = ltr("--ab-test", "--sd", "0.8", "--difference", "0.01")
     assert code == 0
     assert "measure: with 80% probability it takes 100,468 units in each arm." in out
+    assert "difference of two arms, skewness-adjusted sign-flip test, level 5 %" in out
 
 
 @pytest.mark.parametrize(
@@ -184,6 +185,7 @@ def test_units_of_an_ab_test(ltr: Cli) -> None:
         (["--sd", "0.1", "--difference", "0.1", "--power", "x"], "--power x; expected probabilities"),
         (["old.csv", "--sd", "0.1", "--difference", "0.1"], "old.csv with --sd; --sd plans from numbers, without runs"),
         (["--sd", "0.1", "--difference", "0.1", "--unit", "u"], "--unit with --sd"),
+        (["--ab-test", "--sd", "1", "--difference", "0.1", "--test", "t"], "--test t with --ab-test; arms are"),
         (["--ab-test", "--difference", "0.1"], "--ab-test: --sd is missing; expected a number above 0"),
         (["old.csv", "--difference", "0.1"], "old: is the only model, and a plan is about differences of two"),
         (["old.csv", "new.csv", "--difference", "0.1", "--test", "sign"], "'sign' is not one of 'permutation'"),

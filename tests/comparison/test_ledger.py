@@ -14,11 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.ledger import LEDGER, Look, Looks, count_look, expected_gain, looks_at
+from ltr_harness.comparison.ledger import (
+    LEDGER,
+    Look,
+    Looks,
+    count_look,
+    expected_gain,
+    looks_at,
+    median_error,
+)
 from ltr_harness.runs import find_runs
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -114,6 +123,17 @@ def test_the_gain_of_the_best_of_equal_models(n: int) -> None:
         errors.append(d.std(ddof=1) / np.sqrt(n_queries))
     assert expected_gain(float(np.mean(errors)), n) == pytest.approx(np.mean(gains), rel=0.1)
     assert expected_gain(1.0, 1) == pytest.approx(0, abs=1e-9)
+
+
+def test_the_error_behind_the_gain_is_that_of_the_weighted_mean() -> None:
+    """Four queries of weight 9 and 36 of weight 1: sqrt(sum (w d)^2 / (1 - w / 72)) / 72, where the mean is 0."""
+    weights = np.r_[np.full(4, 9.0), np.ones(36)]
+    d = 0.1 * np.where(np.arange(40) % 2, 1, -1)
+    ids = [str(at) for at in range(40)]
+    old = pd.DataFrame({"query_id": ids, "mrr": 0.5, "traffic": weights})
+    found = compare({"old": old, "new": old.assign(mrr=0.5 + d)}, weights="traffic")
+    by_hand = np.sqrt(((weights * d) ** 2 / (1 - weights / 72)).sum()) / 72
+    assert median_error(found) == pytest.approx(by_hand)
 
 
 SMALL: dict[str, Any] = {

@@ -124,6 +124,8 @@ def test_the_level_is_that_of_the_first_step() -> None:
     assert level_text(Method(), 2) == (
         "level 2.5 % (of 2 comparisons, by Bonferroni; the joint draws ask for less)"
     )
+    assert level_text(Method(test="t"), 2) == "level 2.5 % (of 2 comparisons, by Bonferroni)"
+    assert level_text(Method(test="bounded"), 2) == "level 2.5 % (of 2 comparisons, by Bonferroni)"
 
 
 def test_a_few_queries_that_differ_are_said() -> None:

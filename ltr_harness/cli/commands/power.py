@@ -1,6 +1,7 @@
 """`ltr-harness power`: how many queries, users and seeds would show a difference."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,8 @@ def command(
         if sd is None or not 0 < sd < float("inf"):
             found = "is missing" if sd is None else f"{sd:g}"
             raise UsageError(f"{which}: --sd {found}; expected a number above 0")
+        if ab_test:
+            method = _of_arms(method)
         plan = _from_sd(sd, ab_test, difference, powers, method, models or 1)
     else:  # from differences at hand, compared as `compare` would
         from ltr_harness.cli.compared_inputs import ComparedInputs
@@ -108,6 +111,13 @@ def command(
         say_cautions(one for one in comparison.cautions if one.kind != ONE_TRAINING)
         plan = plan_power(comparison, difference, powers, models)
     say_page(power_page(plan), as_json, output, [part.strip() for part in formats.split(",")])
+
+
+def _of_arms(method: Method) -> Method:
+    """Return the method that compares arms."""
+    if click.get_current_context().get_parameter_source("test") is click.core.ParameterSource.COMMANDLINE:
+        raise UsageError(f"--test {method.test} with --ab-test; arms are compared by test skew-adjusted")
+    return replace(method, test="skew-adjusted")
 
 
 def _from_sd(
