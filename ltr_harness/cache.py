@@ -422,7 +422,9 @@ def _code_digest() -> str:
     """The readers' own source: entries made by another version of it are other entries."""
     # beside the readers, what makes labels of events
     parts = (sorted((_PACKAGE / part).rglob("*.py")) for part in ("readers", "relevance", "logs"))
-    return sources_digest(*itertools.chain(*parts), _PACKAGE / "groups.py", _PACKAGE / "splits.py")
+    return sources_digest(
+        *itertools.chain(*parts), *(_PACKAGE / name for name in ("groups.py", "repeats.py", "splits.py"))
+    )
 
 
 @cache

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ltr_harness.errors import DataError
+from ltr_harness.repeats import row_before
 from ltr_harness.wording import count_of
 
 Floats = NDArray[np.float64]
@@ -637,6 +638,7 @@ class Judgments(KeepsArrays):
         judged: ArrayLike | None = None,
         subtopics: Subtopics | None = None,
         retrieved: ArrayLike | None = None,
+        recurring: bool = False,
     ) -> Judgments:
         """Judgments from arrays in the groups' row order.
 
@@ -648,11 +650,12 @@ class Judgments(KeepsArrays):
             judged: bool (n_rows,), judged rows; None where all are.
             subtopics: of these rows; None where there are none.
             retrieved: bool (n_rows,), the candidates; the other rows become `missed`. None where all rows are.
+            recurring: whether a query may have a document in several rows, as a log of what was shown has.
 
         Raises:
             DataError: lengths disagree; a label is missing or infinite; a weight is negative,
-                not finite, or all are zero; a row is relevant and not judged; no row was retrieved. The message
-                names the query.
+                not finite, or all are zero; a row is relevant and not judged; a document is in its query twice; no
+                row was retrieved. The message names the query.
 
         Example:
             >>> pool = [3, 1, 2], QueryGroups.from_sizes([2, 1])
@@ -692,6 +695,8 @@ class Judgments(KeepsArrays):
                 raise DataError(
                     f"{documents.size} document_ids for {count_of(groups.n_rows, 'row')}; expected one per row"
                 )
+            if not recurring:
+                refuse_repeated(documents, groups)
         flags = None
         if judged is not None:
             flags = as_row_flags(judged, "judged", groups)
@@ -835,6 +840,33 @@ class Judgments(KeepsArrays):
             query_weights=None if self.query_weights is None else self.query_weights[queries],
             missed=None if self.missed is None else self.missed.take(queries),
         )
+
+
+ONE_ROW_EACH = "one row for each document of a query"
+
+
+def refuse_repeated(document_ids: Array, groups: QueryGroups) -> None:
+    """Raise where a query (n_queries,) has a document (n_rows,) twice, which would count it twice."""
+    before = row_before(document_ids, groups.boundaries)
+    again = np.flatnonzero(before >= 0)
+    if again.size:
+        row = int(again[0])
+        query = groups.query_of(row)
+        start = groups.boundaries[query]
+        rows = f"its rows {before[row] - start} and {row - start}"
+        count, cure = repeats_in_words(document_ids, again, groups)
+        found = f"document {str(document_ids[row])!r} of query {groups.name(query)!r} is {rows} ({count})"
+        raise DataError(f"{found}; expected {ONE_ROW_EACH}; {cure}")
+
+
+def repeats_in_words(document_ids: Array, again: Ints, groups: QueryGroups) -> tuple[str, str]:
+    """How many rows (n_again,) name a document of their query again, in how many queries; and the cure."""
+    if (document_ids == document_ids[0]).all():
+        return f"as in all {document_ids.size:,} rows", "are these the ids of documents?"
+    queries = np.unique(np.searchsorted(groups.boundaries, again, side="right"))
+    n_queries = f"{queries.size:,} of {count_of(groups.n_queries, 'query')}"
+    cure = "if a join has multiplied the rows, keep one of each"
+    return f"{count_of(again.size, 'such row')} in {n_queries}", cure
 
 
 def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> Bools:

@@ -520,7 +520,12 @@ def test_evaluating_imports_no_booster_and_no_table_library() -> None:
 
 
 def test_what_a_mask_hides_is_no_value() -> None:
-    given = {"labels": LABELS, "scores": SCORES, "query_ids": [1, 1, 1, 2, 2, 2], "document_ids": IDS}
+    given = {
+        "labels": LABELS,
+        "scores": SCORES,
+        "query_ids": [1, 1, 1, 2, 2, 2],
+        "document_ids": list("abcabc"),
+    }
     given |= {
         "judged": [True] * 6,
         "retrieved": [True] * 6,

@@ -11,8 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem
-from ltr_harness.groups import Judgments, QueryGroups, Subtopics, sealed
+from ltr_harness.groups import (
+    ONE_ROW_EACH,
+    Judgments,
+    QueryGroups,
+    Subtopics,
+    repeats_in_words,
+    sealed,
+)
 from ltr_harness.readers.reader import ValueOptions, grades_in_words
+from ltr_harness.repeats import row_before
 from ltr_harness.wording import count_of, plural, shortened
 
 SHOWN = 20
@@ -74,9 +82,17 @@ class Rows:
 
 
 def assembled(
-    rows: Rows, source: str, *, regroup: bool, columns: Mapping[str, str] | None = None
+    rows: Rows,
+    source: str,
+    *,
+    regroup: bool,
+    columns: Mapping[str, str] | None = None,
+    recurring: bool = False,  # whether a query may have a document in several rows
 ) -> RankingDataset:
-    """The dataset that rows make. Raises DataError: scattered queries, or an attribute that differs within a query."""
+    """The dataset that rows make.
+
+    Raises DataError: scattered queries, a document twice in a query, or an attribute that differs within a query.
+    """
     groups, order, regrouped = _grouped(rows, regroup)
 
     def ordered(values: NDArray[Any]) -> NDArray[Any]:
@@ -88,12 +104,13 @@ def assembled(
     values = {name: ordered(each) for name, each in rows.values.items()}
     retrieved, positions, half_lives = map(values.get, ("retrieved", "positions", "half_lives"))
     pairs = None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, groups.n_rows)
-    if retrieved is not None:
-        if not retrieved.any():
-            found = "all documents were missed: `retrieved` is 0 in all rows"
-            raise DataError.at(source, found, "1 in the rows of candidates")
-        if "document_ids" in values:
-            _refuse_missed_again(values["document_ids"], groups, retrieved, place)
+    if retrieved is not None and not retrieved.any():
+        found = "all documents were missed: `retrieved` is 0 in all rows"
+        raise DataError.at(source, found, "1 in the rows of candidates")
+    repeats: tuple[Caution, ...] = ()
+    if "document_ids" in values:
+        ids = values["document_ids"]
+        repeats = _repeated_documents(ids, groups, retrieved, place, recurring=recurring)
     if "weights" in values and not values["weights"].any():
         raise DataError.at(source, "all weights are 0", "at least one above 0")
     weights, row_weights, averaged = _weights(values.get("weights"), groups, retrieved, place)
@@ -105,6 +122,7 @@ def assembled(
         judged=values.get("judged"),
         subtopics=pairs if pairs is None or order is None else pairs.take(order),
         retrieved=retrieved,
+        recurring=True,  # asked above, where places are known
     )
     attributes = {
         name: per_query(name, ordered(each), groups, place) for name, each in rows.attributes.items()
@@ -125,7 +143,7 @@ def assembled(
         attributes,
         source,
         rows.sparse,
-        rows.cautions + regrouped + averaged + _missed(judgments, groups),
+        rows.cautions + regrouped + repeats + averaged + _missed(judgments, groups),
         file_rows,
         columns or {},
         rows.categories,
@@ -239,22 +257,34 @@ def per_query(name: str, values: NDArray[Any], groups: QueryGroups, place: OfRow
     return firsts
 
 
-def _refuse_missed_again(
-    ids: NDArray[Any], groups: QueryGroups, retrieved: NDArray[np.bool_], place: OfRow
-) -> None:
-    """Raise if a missed document (n_rows,) is in its query twice, which would count it twice."""
-    names, number = np.unique(ids, return_inverse=True)
-    key = np.repeat(np.arange(groups.n_queries), groups.sizes) * len(names) + number
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    again = np.flatnonzero(first[which] != np.arange(key.size))
-    again = again[~(retrieved[again] & retrieved[first[which[again]]])]
-    if again.size:
-        row = int(again[0])
-        before = int(first[which[row]])
-        kinds = ["a candidate" if retrieved[each] else "missed" for each in (row, before)]
-        found = f"document {str(ids[row])!r} of query {groups.name(groups.query_of(row))!r} is {kinds[0]} here and "
-        found += f"{kinds[1]} at {place(before)} ({count_of(again.size, 'such row')})"
-        raise DataError.at(place(row), found, "one row for each document of a query")
+def _repeated_documents(
+    ids: NDArray[Any],
+    groups: QueryGroups,
+    retrieved: NDArray[np.bool_] | None,
+    place: OfRow,
+    *,
+    recurring: bool,
+) -> tuple[Caution, ...]:
+    """Raise where a query has a document (n_rows,) twice; a caution where lists that were shown may have one."""
+    before = row_before(ids, groups.boundaries)
+    again = np.flatnonzero(before >= 0)
+    if not again.size:
+        return ()
+    row, (count, cure) = int(again[0]), repeats_in_words(ids, again, groups)
+    if recurring and retrieved is not None:
+        missed = again[~(retrieved[again] & retrieved[before[again]])]
+        recurring, row = not missed.size, int(missed[0]) if missed.size else row
+    name = f"document {str(ids[row])!r} of query {groups.name(groups.query_of(row))!r}"
+    there = place(int(before[row]))
+    if recurring:
+        text = f"lists show a document more than once ({count}), such as {name} at {there} and {place(row)}"
+        return (Caution("repeated-documents", "warning", text, cure),)
+    found = f"{name} is at {there} already ({count})"
+    if retrieved is not None:
+        kinds = ["a candidate" if retrieved[each] else "missed" for each in (row, int(before[row]))]
+        found = f"{name} is {kinds[0]} here and {kinds[1]} at {there} ({count})"
+    cure = f"{cure}; rows without ids of their own need no `document_id`"
+    raise DataError.at(place(row), found, ONE_ROW_EACH, cure)
 
 
 def _weights(

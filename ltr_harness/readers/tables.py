@@ -214,7 +214,8 @@ class TableReader(FileReader, ValueOptions):
         rows = rows.labelled(self, sum(part.n_beyond for part in parts))
         named = {"query": ", ".join(self.query_columns), "label": label, "document_id": self.document_id}
         columns = {role: name for role, name in named.items() if name is not None}
-        return assembled(rows, source, regroup=self.regroup, columns=columns)
+        recurring = self.relevance is not None  # a log of what was shown
+        return assembled(rows, source, regroup=self.regroup, columns=columns, recurring=recurring)
 
     def _labels_by_rule(
         self, rule: Relevance, tables: Sequence[OpenedTable], rows: Rows, source: str

@@ -169,4 +169,5 @@ def _joined(parts: Sequence[Judgments]) -> Judgments:
         QueryGroups.from_sizes(np.concatenate([part.pool.groups.sizes for part in parts])),
         document_ids=np.concatenate(documents) if len(documents) == len(parts) else None,
         retrieved=None if all(part.missed is None for part in parts) else np.concatenate(candidates),
+        recurring=True,
     )

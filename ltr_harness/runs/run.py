@@ -98,7 +98,8 @@ class Run:
         labels, documents = stored["label"], stored.get("document_id")
         ids, sizes = table["query_id"].to_numpy(), table["rows"].to_numpy(np.int64)
         if MISSED not in self.record.files:
-            return Judgments.checked(labels, QueryGroups.from_sizes(sizes, ids), document_ids=documents)
+            groups = QueryGroups.from_sizes(sizes, ids)
+            return Judgments.checked(labels, groups, document_ids=documents, recurring=True)
         missed = self._table(MISSED)
         place = {query: at for at, query in enumerate(ids.tolist())}
         try:
@@ -117,6 +118,7 @@ class Run:
             QueryGroups.from_sizes(np.bincount(query_of_row, minlength=ids.size), ids),
             document_ids=documents,
             retrieved=order < labels.size,
+            recurring=True,
         )
 
     @property

@@ -139,8 +139,12 @@ def test_one_long_id_does_not_make_all_of_them_long(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(cost, "SMALL", 100_000)
     monkeypatch.setattr(cost, "TIMES", 10)
     long, n = "x" * 900, 200
-    (tmp_path / "a.txt").write_text(f"1 qid:1 1:1 # docid = {long}\n" + "1 qid:1 1:1 # docid = a\n" * (n - 1))
-    (tmp_path / "a.csv").write_text(f"query_id,label,d,f\n1,0,{long},1\n" + "1,0,a,1\n" * (n - 1))
+    (tmp_path / "a.txt").write_text(
+        f"1 qid:1 1:1 # docid = {long}\n" + "".join(f"1 qid:1 1:1 # docid = d{i}\n" for i in range(n - 1))
+    )
+    (tmp_path / "a.csv").write_text(
+        f"query_id,label,d,f\n1,0,{long},1\n" + "".join(f"1,0,d{i},1\n" for i in range(n - 1))
+    )
     (tmp_path / "qrels").write_text(f"1 0 {long} 1\n" + "".join(f"1 0 d{i} 0\n" for i in range(n - 1)))
     needed = 4 * 900 * n
     said = f"take {needed / 1e3:.1f} kB; expected at most 100.0 kB"

@@ -249,8 +249,8 @@ def test_missed_documents_that_nobody_judged_count_nowhere(tmp_path: Path) -> No
         (("mon,0\n8", "sun,0\n8"), r"a\.csv:3: attribute 'day' is sun here and mon in the first row"),
         (
             ("b,0", "a,0"),
-            r"a\.csv:3: document 'a' of query '7' is missed here and a candidate at a\.csv:2 \(1 such row\); expected "
-            "one row for each document of a query",
+            r"a\.csv:3: document 'a' of query '7' is missed here and a candidate at a\.csv:2 \(1 such row in 1 of 3 "
+            r"queries\); expected one row for each document of a query",
         ),
         (
             ("d,0", "c,0"),

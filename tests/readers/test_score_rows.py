@@ -163,6 +163,7 @@ def test_row_is_used_where_documents_repeat_within_a_query(tmp_path: Path) -> No
         [2, 0, 1, 0, 1],
         QueryGroups.from_sizes([3, 2], np.array([7, 9])),
         document_ids=["a", "a", "c", "a", "b"],
+        recurring=True,  # as logs have it
     )
     text = "query_id,row,document_id,score\n9,1,b,0.001\n7,2,c,-1\n7,0,a,0.5\n9,0,a,3\n7,1,a,0.25\n"
     (tmp_path / "score.csv").write_text(text)

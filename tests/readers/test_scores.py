@@ -22,7 +22,9 @@ SCORES = [0.5, 0.25, -1.0, 3.0, 1e-3]
 
 
 def judgments(documents: list[str] | None = None, ids: Any = (7, 9)) -> Judgments:
-    return Judgments.checked(LABELS, QueryGroups.from_sizes([3, 2], np.array(ids)), document_ids=documents)
+    return Judgments.checked(
+        LABELS, QueryGroups.from_sizes([3, 2], np.array(ids)), document_ids=documents, recurring=True
+    )
 
 
 def put(folder: Path, name: str, text: str | bytes) -> Path:

@@ -53,8 +53,8 @@ def datasets(draw: st.DrawFn) -> RankingDataset:
 
     grades = st.integers(0, 4) | st.floats(0, 1e300, allow_subnormal=False)
     retrieved, documents = draw(column(st.booleans()).filter(lambda flags: flags is None or any(flags))), None
-    if draw(st.booleans()):  # a missed document comes once in its query
-        documents = draw(st.lists(ids, min_size=n_rows, max_size=n_rows, unique=retrieved is not None))
+    if draw(st.booleans()):  # a document comes once in its query
+        documents = draw(st.lists(ids, min_size=n_rows, max_size=n_rows, unique=True))
     of_queries = st.lists(st.floats(0.1, 10), min_size=len(sizes), max_size=len(sizes))
     weights = draw(column(st.floats(0.1, 10)) | of_queries.map(lambda each: np.repeat(each, sizes)))
     return from_arrays(
