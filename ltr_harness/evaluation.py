@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness.alignment import refuse_other_queries, refuse_unaligned
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.groups import Judgments, KeepsArrays, QueryGroups, Subtopics, as_column, kept, sealed
@@ -238,7 +239,8 @@ def evaluate(
         Means, per-query values and counts.
 
     Raises:
-        DataError: the arrays do not fit together; the message names the query.
+        DataError: the arrays do not fit together; the message names the query. Series of pandas whose indexes have
+            other labels, or the same in another order, do not; a default index is taken by place.
         MetricError: a metric is unknown or the labels are outside its domain.
 
     Example:
@@ -262,11 +264,23 @@ def evaluate(
         raise MetricError(f"{found}; expected document_ids, one per row, or ties=stable")
     if (query_ids is None) == (group_sizes is None):
         raise DataError("evaluate needs either query_ids (one per row) or group_sizes (one per query)")
+    columns = {
+        "labels": labels,
+        "scores": scores,
+        "query_ids": query_ids,
+        "document_ids": document_ids,
+        "judged": judged,
+        "retrieved": retrieved,
+        "subtopics": subtopics,
+    }
+    refuse_unaligned(columns)
     order: NDArray[np.int64] | None = None
     if query_ids is not None:
         groups, order = QueryGroups.from_ids(query_ids)
+        refuse_other_queries(query_weights, groups.ids)
     else:
         assert group_sizes is not None
+        refuse_unaligned({"group_sizes": group_sizes, "query_weights": query_weights})
         groups = QueryGroups.from_sizes(group_sizes)
 
     def arranged(column: Any, name: str) -> Any:

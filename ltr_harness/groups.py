@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ltr_harness.alignment import refuse_other_queries, refuse_unaligned
 from ltr_harness.errors import DataError
 from ltr_harness.repeats import row_before
 from ltr_harness.wording import count_of
@@ -344,6 +345,7 @@ class QueryGroups(KeepsArrays):
             DataError: a size is zero, negative or not an integer, the sizes add up to more rows than can be
                 counted, or there is no query.
         """
+        refuse_unaligned({"group_sizes": sizes, "query ids": ids})
         counts = _numbers_in(as_column(sizes, "group_sizes"))
         if counts.size == 0:
             raise DataError("group_sizes is empty; expected at least one query")
@@ -663,6 +665,10 @@ class Judgments(KeepsArrays):
             >>> judgments.labels.tolist(), judgments.groups.sizes.tolist(), judgments.missed.labels.tolist()
             ([3.0], [1, 0], [1.0, 2.0])
         """
+        columns = {"labels": labels, "document_ids": document_ids, "judged": judged, "retrieved": retrieved}
+        refuse_unaligned(columns)
+        if not np.array_equal(groups.ids, np.arange(groups.n_queries)):  # which numbers stand for no names
+            refuse_other_queries(query_weights, groups.ids)
         grades = as_column(labels, "labels")
         if grades.size != groups.n_rows:
             raise DataError(

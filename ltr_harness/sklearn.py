@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.alignment import refuse_unaligned
 from ltr_harness.errors import DataError, MissingExtraError, UsageError
 from ltr_harness.evaluation import evaluate, evaluate_bound
 from ltr_harness.groups import Judgments, QueryGroups, as_column
@@ -91,6 +92,7 @@ class Scorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, groups: Any = None) -> float:
         given = qid if qid is not None else groups
+        refuse_unaligned({"X": X, "y": y, "the queries": given})
         queries, scores = (
             _queries(X, given, self.column, _ROUTED),
             scores_by(_method(estimator), estimator, X),
@@ -188,6 +190,7 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]  # untyped base
             y: not looked at.
             groups: (n_rows,) each row's query; None where X has the column.
         """
+        refuse_unaligned({"X": X, "groups": groups})
         queries, order = QueryGroups.from_ids(_queries(X, groups, self.column, "groups=…"))
         if self.n_splits < 2:
             raise UsageError(f"n_splits is {self.n_splits}; expected at least 2")

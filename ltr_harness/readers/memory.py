@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness.alignment import refuse_unaligned
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import (
@@ -89,6 +90,8 @@ def from_arrays(
         "document_ids": document_ids,
         **{f"attribute {name!r}": values for name, values in (attributes or {}).items()},
     }
+    beside = {"query_ids": query_ids, "subtopics": subtopics, "retrieved": retrieved}
+    refuse_unaligned({"features": features, **beside, **columns, "labels": labels})
     checked = {name: as_column(values, name) for name, values in columns.items() if values is not None}
     problems = [
         Problem(source, f"{len(values):,} {name}", f"{n_rows:,}, one for each row of features")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness.alignment import refuse_unaligned
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import (
@@ -207,6 +208,7 @@ def slices_of(
 ) -> Iterator[tuple[slice, Judgments, NDArray[Any], NDArray[np.bool_] | None]]:
     """Neighbouring queries with judgments, scores and flags (n_rows,) of their own, some 100,000 rows at a time."""
     groups = judgments.groups
+    refuse_unaligned({"scores": scores, "retrieved": retrieved})
     column = as_column(scores, "scores")
     if column.size != groups.n_rows:
         check_scores(column, groups)  # which says so
@@ -297,6 +299,7 @@ def checked_scores(
     """Scores (n_rows,) as `check_scores` has them, -inf for documents that were not retrieved, bool (n_rows,)."""
     if retrieved is None:
         return check_scores(scores, groups)
+    refuse_unaligned({"scores": scores, "retrieved": retrieved})
     listed = as_row_flags(retrieved, "retrieved", groups)
     column = as_column(scores, "scores")
     if column.size != groups.n_rows or not all_numbers(column):

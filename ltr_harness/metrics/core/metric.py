@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness.alignment import refuse_unaligned
 from ltr_harness.catalog import load_target
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
@@ -336,6 +337,15 @@ class Metric:
             >>> NDCG(k=2).explain([3, 2, 0], [0.1, 0.3, 0.2]).steps[-1]
             '3.0000 / 8.8928 = 0.3374'
         """
+        columns = {
+            "labels": labels,
+            "scores": scores,
+            "document_ids": document_ids,
+            "judged": judged,
+            "retrieved": retrieved,
+            "subtopics": subtopics,
+        }
+        refuse_unaligned(columns)
         size = as_column(labels, "labels").size
         if size == 0:
             raise DataError("labels is empty; expected the documents of one query")
