@@ -155,10 +155,16 @@ def _mask_of(values: Any) -> Bools | None:
     known = sys.modules.get(
         "numpy.ma"
     )  # loaded where there is such an array; it takes longer than a small evaluation
-    if known is None or not isinstance(values, known.MaskedArray):
+    if known is None:
         return None
-    mask: Bools = known.getmaskarray(values)
-    return mask if mask.any() else None
+    if isinstance(values, known.MaskedArray):
+        mask: Bools = known.getmaskarray(values)
+        return mask if mask.any() else None
+    if isinstance(values, list | tuple) and any(isinstance(row, known.MaskedArray) for row in values):
+        masks = [known.getmaskarray(known.asanyarray(row)) for row in values]
+        if len({each.shape for each in masks}) == 1:  # others are refused as they are
+            return np.array(masks) if np.any(masks) else None
+    return None
 
 
 def refuse_masked(values: Any, name: str) -> None:
@@ -186,6 +192,7 @@ def all_numbers(values: Array) -> bool:
 def unmasked(features: Any, expected: str) -> Array:
     """Features as an array, NaN below a mask of NumPy; a DataError where its rows have different lengths."""
     if (mask := _mask_of(features)) is not None:
+        features = np.asarray(features)
         features = np.array(features, dtype=np.result_type(features.dtype, np.float32))
         features[mask] = np.nan
     try:

@@ -221,6 +221,20 @@ def test_features_below_a_mask_are_missing(kind: type) -> None:
     np.testing.assert_array_equal(found, np.where(mask, np.nan, FEATURES.astype(kind)))
 
 
+def test_features_below_the_masks_of_a_list_are_missing() -> None:
+    masked = [np.ma.masked_array(row, [False, True]) for row in FEATURES]
+    found = rows(masked).features
+    np.testing.assert_array_equal(found, np.column_stack((FEATURES[:, 0], [np.nan] * 3)))
+
+
+def test_masked_values_in_lists_are_refused() -> None:
+    for name in ("weights", "positions", "document_ids"):
+        with pytest.raises(DataError, match=rf"{name}\[1\] is masked \(1 such\)"):
+            rows(**{name: [1, np.ma.masked, 3]})
+    with pytest.raises(DataError, match=r"subtopics\[0, 1\] is masked \(3 such\)"):
+        rows(subtopics=[np.ma.masked_array([1, 0], [False, True])] * 3)
+
+
 def test_masked_values_of_rows_are_refused() -> None:
     for name in ("weights", "positions", "document_ids"):
         masked = np.ma.masked_array([1, 2, 3], [False, True, False])
