@@ -15,7 +15,14 @@ from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import Array, Bools, Floats, Ints, KeepsArrays, Texts, as_column
 from ltr_harness.metrics import parse_metric
 from ltr_harness.own_files import is_own_file
-from ltr_harness.stats.contributions import Codes, Contributions, moments, paired_differences, win_tie_loss
+from ltr_harness.stats.contributions import (
+    TIE,
+    Codes,
+    Contributions,
+    moments,
+    paired_differences,
+    win_tie_loss,
+)
 from ltr_harness.stats.families import (
     Outcome,
     furthest_against,
@@ -203,6 +210,8 @@ def rare_kind_of(
     room, furthest = abs(found.difference), furthest_against(found.difference, d)
     if found.verdict == "equivalent":
         room, furthest = (method.margin or 0.0) - room, float(np.nanmax(np.abs(d)))
+    if np.nanmax(d) - np.nanmin(d) <= TIE and np.isinf(width):
+        furthest = np.inf  # no bound of the metric can widen an interval without width
     return rare_kind(n, room, width, method, family=family, furthest=furthest)
 
 

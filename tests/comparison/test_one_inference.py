@@ -198,6 +198,18 @@ def test_equal_differences_have_the_width_that_absent_queries_leave() -> None:
     assert pair.verdict == "better"
 
 
+def test_equal_differences_of_a_metric_without_bounds_have_a_line() -> None:
+    """Nothing can widen their interval."""
+    old = np.linspace(1, 5, 20)
+    tables = {
+        name: pd.DataFrame({"query_id": range(20), "dcg@10": values})
+        for name, values in (("old", old), ("new", old + 0.2))
+    }
+    found = compare(tables)
+    assert found.paired("new").ci_low == found.paired("new").ci_high
+    assert "The metric has no known bounds" in " ".join(map(str, found.cautions))
+
+
 def test_intervals_end_at_what_is_possible() -> None:
     pair = compare(system("old", np.array([0.0, 1, 0, 1])), system("new", np.array([1.0, 1, 1, 0.1]))).paired(
         "new"
@@ -334,3 +346,104 @@ def test_the_detectable_difference_is_found_in_four_of_five(world: str, n: int) 
         one = outcomes(Contributions.of(d[:, None]), Method(draws=1000), seeds=(), widths=np.inf)
         found += bool(one.p[0] < 0.05 and one.low[0] > 0)
     assert 0.77 - 0.06 <= found / runs <= 0.83 + 0.06  # three standard errors of the simulation
+
+
+@pytest.mark.slow
+def test_a_loss_of_the_margin_rarely_passes() -> None:
+    """Twenty queries, a loss of three standard deviations: passed in 4.8 % of samples, where 2.5 are right."""
+    rng, runs, passed = np.random.default_rng(0), 1000, 0
+    gate, old = parse_gate("mrr < baseline - 0.15"), np.full(20, 0.8)
+    for _ in range(runs):
+        new = np.clip(old - 0.15 + rng.normal(0, 0.05, 20), 0, 1)
+        passed += not gate.failures(compare(system("old", old), system("new", new), draws=1000))
+    assert passed / runs <= 0.025 + 3 * (0.025 * 0.975 / runs) ** 0.5
+
+
+@pytest.mark.slow
+def test_the_traffic_decides() -> None:
+    """Of 600 queries the thirty with most traffic fall and the others rise: each sample was "better"."""
+    rng, rank = np.random.default_rng(0), np.arange(1, 601)
+    weights = 1000.0 / rank
+    change = np.where(rank <= 30, -0.05, 0.02)
+    truth = float(weights @ change / weights.sum())
+    assert truth < 0 < change.mean()
+    missed, runs = 0, 150
+    for _ in range(runs):
+        base = rng.uniform(0.3, 0.7, 600)
+        new = base + change + rng.normal(0, 0.02, 600)
+        found = compare(
+            system("base", base, query_weight=weights), system("new", new, query_weight=weights), draws=1000
+        )
+        pair = found.paired("new")
+        assert pair.verdict != "better"
+        assert pair.difference < 0
+        missed += not pair.ci_low <= truth <= pair.ci_high
+    assert missed / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
+
+
+@pytest.mark.slow
+def test_no_margin_hides_a_proven_loss() -> None:
+    """A loss of half the margin: "gate passed" beside p < .0001, "equivalent" beside letters that are apart."""
+    rng, proven = np.random.default_rng(0), 0
+    gate = parse_gate("mrr < baseline and significant")
+    for _ in range(200):
+        n = int(rng.integers(20, 600))
+        old = rng.uniform(0.2, 0.8, n)
+        models = system("old", old), system("new", old + rng.normal(-0.005, rng.uniform(0.01, 0.05), n))
+        plain, found = compare(*models, draws=200), compare(*models, draws=200, margin=0.01)
+        assert bool(gate.failures(found)) == bool(gate.failures(plain))
+        pair = found.paired("new")
+        assert (pair.verdict in ("better", "worse")) == (pair.p_corrected < 0.05)
+        assert (len({*found.letters().groups.values()}) > 1) == (pair.p_corrected < 0.05)
+        proven += bool(gate.failures(plain))
+    assert 50 < proven < 190
+
+
+@pytest.mark.slow
+def test_no_note_contradicts_a_verdict() -> None:
+    """A third model with a few values: "no difference could have been significant" stood beside "better"."""
+    rng, noted = np.random.default_rng(0), 0
+    for _ in range(200):
+        n, few = int(rng.integers(20, 80)), int(rng.integers(2, 6))
+        old = rng.uniform(0.3, 0.6, n)
+        good = old + rng.uniform(-0.05, 0.2, n)
+        third = np.where(np.arange(n) < few, old + rng.choice([0.0, 0.1]), np.nan)
+        found = compare(
+            system("old", old), system("good", good), system("few", third), draws=1000, margin=0.01
+        )
+        notes = [caution for caution in found.cautions if caution.kind == "few-queries"]
+        assert all(note.place == "few" for note in notes)
+        assert "less than 1 in 1 " not in " ".join(map(str, found.cautions))
+        assert found.paired("few").verdict == "not distinguishable"
+        noted += bool(notes)
+    assert noted == 200
+
+
+@pytest.mark.slow
+def test_samples_without_the_kind_that_loses_cover() -> None:
+    """A tenth of the queries loses .45 and the others gain .05: without one of them the interval had no width."""
+    rng, equal = np.random.default_rng(0), 0
+    for _ in range(400):
+        old = np.linspace(0.5, 0.9, 20)
+        d = np.where(rng.random(20) < 0.1, -0.45, 0.05)
+        pair = compare(system("old", old), system("new", old + d), draws=200).paired("new")
+        if not (d == 0.05).all():
+            continue
+        equal += 1
+        assert pair.ci_low < 0 < pair.ci_high
+        assert pair.detectable > 0.05
+    assert 20 < equal < 90  # .9**20 of them
+
+
+@pytest.mark.slow
+def test_pairs_and_ranks_have_one_direction() -> None:
+    """Values are missing, models differ by rounding: pairs turned by other queries' means, ranks by 2e-18."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n = int(rng.integers(10, 60))
+        a = rng.uniform(0.2, 0.8, n)
+        b, c = (np.where(rng.random(n) < 0.3, np.nan, a + rng.normal(0, 0.1, n)) for _ in range(2))
+        pairs = compare(system("a", a), system("b", b), system("c", c), draws=100).all_pairs()
+        assert all(pair.difference >= 0 for pair in pairs)
+        rounded = compare(system("z", a), system("y", a * 3 / 3), system("x", a + 1 - 1), draws=100)
+        assert rounded.ranking == ("z", "y", "x")
