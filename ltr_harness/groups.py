@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ltr_harness.alignment import refuse_other_queries, refuse_unaligned
-from ltr_harness.errors import DataError
+from ltr_harness.errors import DataError, Problem
 from ltr_harness.repeats import row_before
 from ltr_harness.wording import count_of
 
@@ -177,6 +177,9 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 _NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.character, np.datetime64, np.timedelta64)
+
+
+WORDS_AS_LABELS = "where they are words, number them, worst first"
 
 
 def all_numbers(values: Array) -> bool:
@@ -684,7 +687,8 @@ class Judgments(KeepsArrays):
             )
         numbers = _floats(grades, copy=True)  # a copy: callers use their buffers again
         if numbers is None:
-            raise DataError(f"labels are not numbers (dtype {grades.dtype}); expected finite numbers")
+            found = f"labels are not numbers (dtype {grades.dtype})"
+            raise DataError(Problem("", found, "finite numbers", WORDS_AS_LABELS))
         grades = sealed(numbers)
         bad = np.flatnonzero(~np.isfinite(grades))
         if bad.size:

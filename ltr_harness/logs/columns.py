@@ -200,11 +200,27 @@ def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:
     column = decoded(column)
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
+    if is_text(column.type) and (truths := truths_of(column)) is not None:
+        column = truths
     if not is_numeric(column.type):
         raise DataError.at(f"column {name!r}", f"has the type {column.type}", "numbers")
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+
+
+_TRUTHS = {"false": 0, "true": 1, "0": 0, "1": 1, "0.0": 0, "1.0": 1}
+
+
+def truths_of(column: Any) -> Any | None:
+    """Arrow's text as 1 for true and 0 for false, null for nothing; None where other text is in it, or digits alone."""
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+    at = pc.index_in(words, value_set=pa.array([*_TRUTHS], words.type))
+    is_other = pc.and_(pc.is_null(at), pc.not_equal(words, ""))
+    is_word = pc.less(at, 2)
+    if pc.any(is_other).as_py() or not pc.any(is_word).as_py():
+        return None
+    return pc.take(pa.array([*_TRUTHS.values()], pa.uint8()), at)
 
 
 def decoded(column: Any) -> Any:

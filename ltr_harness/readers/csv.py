@@ -3,11 +3,11 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,13 @@ from pydantic import Field
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.files import bare_name
-from ltr_harness.logs.columns import Columns
+from ltr_harness.logs.columns import Columns, is_numeric, truths_of
 from ltr_harness.logs.separators import refuse_other_separator
 from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited, repeated
 from ltr_harness.readers.table_part import OpenedTable, column_problem
 from ltr_harness.readers.tables import TableReader
+from ltr_harness.readers.words import NotNumeric
 from ltr_harness.wording import FORMULA, count_of, shortened
 
 _FIELD_LIMIT = 1 << 30
@@ -71,18 +72,20 @@ class Delimited(OpenedTable):
         return Problem(str(self.path), found, "a header with the names of the columns", cure)
 
     def numeric_columns(self) -> set[str]:
-        """Columns that hold numbers, or nothing, in the first megabyte."""
+        """Columns that hold numbers, true and false, or nothing, in the first megabyte."""
+        return {name for name, kind in self._first_types.items() if is_numeric(kind)}
+
+    @cached_property
+    def _first_types(self) -> dict[str, Any]:
+        """Column to the Arrow type of its values in the first megabyte."""
         from pyarrow import csv
 
         try:
             schema = csv.open_csv(self._stream(), **self._options()).schema
-            names = list(schema.names)
+            return dict(zip(schema.names, schema.types, strict=True))
         except (pa.ArrowInvalid, UnicodeDecodeError) as problem:
             self._refuse_wrong_rows()
             raise self._unexpected(problem) from None
-        numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
-        columns = zip(names, schema.types, strict=True)
-        return {name for name, kind in columns if any(is_(kind) for is_ in numeric)}
 
     def decimal_commas(self, columns: Sequence[str]) -> list[Problem]:
         """See `OpenedTable`; as far as a column's first rows say."""
@@ -100,23 +103,14 @@ class Delimited(OpenedTable):
         return problems
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
-        """Numbers as float64 (NULL, NaN and nothing are null), texts without the apostrophe that `csv_cell` writes."""
-        from pyarrow import compute, csv
-
-        def parsed(number_type: Any) -> Any:
-            kinds = dict.fromkeys(numbers, number_type) | {name: pa.string() for name in texts}
-            convert = csv.ConvertOptions(column_types=kinds, include_columns=list(kinds))
-            return csv.read_csv(self._stream(), convert_options=convert, **self._options())
+        """Numbers (NULL, NaN and nothing are null), texts without the apostrophe that `csv_cell` writes."""
+        from pyarrow import compute
 
         try:
-            table = parsed(pa.float64())
-        except pa.ArrowInvalid as problem:
+            table = self._parsed(self._number_types(numbers), texts)
+        except pa.ArrowInvalid:
             self._refuse_wrong_rows()
-            try:
-                as_text = parsed(pa.string())
-            except pa.ArrowInvalid as other:
-                raise self._unexpected(other) from None
-            raise DataError(self._bad_cells(as_text, numbers) or self._unexpected(problem).problems) from None
+            table = self._as_numbers(self._as_texts([*numbers, *texts]), numbers)
         if table.num_rows == 0:
             raise DataError.at(self.path, "has a header and no rows", "rows")
         for name in texts:
@@ -135,15 +129,46 @@ class Delimited(OpenedTable):
         nothing = pa.scalar(None, pa.string())
         for at, name in enumerate(numbers):
             table = table.set_column(at, name, compute.if_else(pa.array(rows), table[name], nothing))
-        DataError.refuse(self._bad_cells(table, numbers))
+        return Columns(self._as_numbers(table, numbers))
+
+    def _number_types(self, numbers: Sequence[str]) -> dict[str, Any]:
+        """The types to read columns of numbers with: truth values where they are true and false at first."""
+        is_truth = {name for name, kind in self._first_types.items() if pa.types.is_boolean(kind)}
+        return {name: pa.bool_() if name in is_truth else pa.float64() for name in numbers}
+
+    def _parsed(self, kinds: Mapping[str, Any], texts: Sequence[str]) -> Any:
+        from pyarrow import csv
+
+        kinds = {**kinds, **{name: pa.string() for name in texts}}
+        convert = csv.ConvertOptions(column_types=kinds, include_columns=list(kinds))
+        return csv.read_csv(self._stream(), convert_options=convert, **self._options())
+
+    def _as_texts(self, columns: Sequence[str]) -> Any:
         try:
-            for at, name in enumerate(numbers):
-                empty = compute.is_in(table[name], value_set=pa.array([*_nulls()]))
-                cells = compute.if_else(empty, nothing, compute.ascii_trim(table[name], " \t"))
-                table = table.set_column(at, name, cells.cast(pa.float64()))
+            return self._parsed({}, columns)
         except pa.ArrowInvalid as problem:
             raise self._unexpected(problem) from None
-        return Columns(table)
+
+    def _as_numbers(self, table: Any, numbers: Sequence[str]) -> Any:
+        """A table of texts with some columns as numbers. Raises DataError: each column with text that is none."""
+        from pyarrow import compute
+
+        nothing, found = pa.scalar(None, pa.string()), []
+        for name in numbers:
+            is_empty = compute.is_in(table[name], value_set=pa.array([*_nulls()]))
+            cells = compute.if_else(is_empty, nothing, table[name])
+            values = truths_of(cells)
+            if values is None:
+                found += self._texts_in(cells, name)
+            if values is None and not found:
+                try:
+                    values = compute.ascii_trim(cells, " \t").cast(pa.float64())
+                except pa.ArrowInvalid as problem:
+                    raise self._unexpected(problem) from None
+            if not found:
+                table = table.set_column(table.column_names.index(name), name, values)
+        DataError.refuse(self._not_numeric(found))
+        return table
 
     def place(self, row: int) -> str:
         """``file:line`` of a row; counted anew each time, since only messages ask."""
@@ -213,22 +238,46 @@ class Delimited(OpenedTable):
             ]
             raise DataError(limited(problems, len(wrong)))
 
-    def _bad_cells(self, table: Any, numbers: Sequence[str]) -> list[Problem]:
-        bad: list[tuple[int, int, str, list[str]]] = []
-        for name in numbers:
-            column = table[name].to_pylist()
-            rows = [row for row, value in enumerate(column) if value and not _is_number(value)]
-            if rows:
-                bad.append((rows[0], self.columns.index(name), name, [column[row] for row in rows]))
-        bad.sort()
-        lines = self._lines([row + self.header for row, *_ in bad]) if bad else []
-        return [
-            column_problem(f"{self.path}:{line}", name, values, len(values), "a number")
-            for line, (_, _, name, values) in zip(lines, bad, strict=True)
-        ]
+    def _texts_in(self, cells: Any, name: str) -> "list[_Texts]":
+        """The texts of a column that are no numbers, where it has some."""
+        values = cells.to_pylist()
+        rows = [row for row, value in enumerate(values) if value is not None and not _is_number(value)]
+        n_cells = len(cells) - cells.null_count
+        return [_Texts(name, rows, [values[row] for row in rows], n_cells)] if rows else []
+
+    def _not_numeric(self, found: "Sequence[_Texts]") -> list[Problem]:
+        """One problem for each column with texts, in the order of their lines."""
+        in_order = sorted(found, key=lambda texts: (texts.rows[0], self.columns.index(texts.column)))
+        lines = self._lines([texts.rows[0] + self.header for texts in in_order]) if found else []
+        problems: list[Problem] = []
+        for line, texts in zip(lines, in_order, strict=True):
+            place, n = f"{self.path}:{line}", len(texts.rows)
+            plain = column_problem(place, texts.column, texts.values, n, "a number")
+            first = texts.values[0]
+            problems.append(
+                NotNumeric(
+                    place,
+                    plain.found,
+                    plain.expected,
+                    column=texts.column,
+                    text=first,
+                    n_texts=n,
+                    n_cells=texts.n_cells,
+                )
+            )
+        return problems
 
     def _unexpected(self, problem: Exception) -> DataError:
         return DataError.at(self.path, f"cannot be read as a table: {problem}")
+
+
+class _Texts(NamedTuple):
+    """Texts in a column of numbers, and where they stand."""
+
+    column: str
+    rows: list[int]
+    values: list[str]
+    n_cells: int  # that are not empty
 
 
 class _Passing(io.RawIOBase):

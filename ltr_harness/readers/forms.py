@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import pyarrow as pa
 
-from ltr_harness.errors import DataError, MissingExtraError, UsageError
+from ltr_harness.errors import DataError, MissingExtraError, Problem, UsageError
 from ltr_harness.files import arrow_blocks, bare_name, compression_of
 from ltr_harness.groups import LONGEST_ID, Bools, Floats
 from ltr_harness.logs.columns import table_of
@@ -29,6 +29,7 @@ from ltr_harness.readers.rows import OfRow, RowProblems
 from ltr_harness.readers.table_part import OpenedTable, unfit_ids
 from ltr_harness.readers.trec import Qrels, TrecRun
 from ltr_harness.readers.trec_lines import Names, checked_names
+from ltr_harness.readers.words import NotNumeric, listing_cure
 from ltr_harness.wording import count_of, shortened
 
 Role = Literal["qrels", "run"]
@@ -141,7 +142,10 @@ def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
     by_rank = role == "run" and column_among(LISTINGS["score"], table.columns) is None
     about = column_among(LISTINGS["subtopic"], table.columns) if role == "qrels" else None
     named_ids = [query, document, *([about] if about else [])]
-    cells = table.read([value], named_ids)
+    try:
+        cells = table.read([value], named_ids)
+    except DataError as error:
+        raise DataError(_cured(problem, table) for problem in error.problems) from None
     ids: list[Any] = [cells.texts(column) for column in named_ids]
     for column, texts in zip(named_ids, ids, strict=True):
         if texts is None:
@@ -152,6 +156,14 @@ def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
     subtopics: Any = ids[2] if about and len(ids[2].unique()) > 1 else None
     values = -values if by_rank else values
     return Listing(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
+
+
+def _cured(problem: Problem, table: OpenedTable) -> Problem:
+    """The problem, with what to do about grades that are words."""
+    if not isinstance(problem, NotNumeric) or problem.mostly_numbers:
+        return problem
+    words = table.read([], [problem.column])[problem.column].unique().drop_null().to_pylist()
+    return replace(problem, cure=listing_cure([word for word in words if word]))
 
 
 def _of_columns(

@@ -13,6 +13,7 @@ from ltr_harness.alignment import refuse_unaligned
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import (
+    WORDS_AS_LABELS,
     OneLabel,
     QueryGroups,
     all_numbers,
@@ -320,7 +321,8 @@ def _value_problems(
                 raise TypeError
             numbers = values.astype(np.float64)
         except (TypeError, ValueError):
-            problems.append(Problem(source, f"{name} are not numbers (dtype {values.dtype})", expected))
+            cure = WORDS_AS_LABELS if name == "labels" else ""
+            problems.append(Problem(source, f"{name} are not numbers (dtype {values.dtype})", expected, cure))
             continue
         bad = ~np.isfinite(numbers) | ((numbers < 0) & (name != "labels"))
         if name == "positions":

@@ -13,7 +13,7 @@ from ltr_harness.logs.computable import computable, computable_schema
 from ltr_harness.places import partition_keys, refuse_stored_keys
 from ltr_harness.readers.files import Bound, located, refuse_pipe, unreadable
 from ltr_harness.readers.rows import repeated
-from ltr_harness.readers.table_part import OpenedTable, refuse_types
+from ltr_harness.readers.table_part import OpenedTable, text_problems, type_problems
 from ltr_harness.readers.tables import TableReader
 from ltr_harness.wording import count_of, shortened
 
@@ -96,7 +96,7 @@ class ArrowTable(OpenedTable):
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
         """The columns, with a value for each row in place of one for each run of equal ones, however long it is."""
-        refuse_types(self.path, self.schema, numbers)
+        DataError.refuse(type_problems(self.path, self.schema, numbers))
         if self._table.num_rows == 0:
             raise DataError.at(self.path, "has no rows", "rows")
         table = self._table.select(list(dict.fromkeys([*numbers, *texts])))
@@ -104,7 +104,9 @@ class ArrowTable(OpenedTable):
         widths = [_width_of_values(column) for column in table.columns if _has_runs(column)]
         found, needed = "without runs of equal values, its columns take", table.num_rows * sum(widths)
         Bound.of_file(self.size).refuse(str(self.path), found, needed)
-        return Columns(computable(table))
+        table = computable(table)
+        DataError.refuse(text_problems(self.path, table, numbers))
+        return Columns(table)
 
 
 class ParquetTable(OpenedTable):
@@ -138,7 +140,7 @@ class ParquetTable(OpenedTable):
         self.streams = False
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
-        refuse_types(self.path, self.schema, numbers)
+        DataError.refuse(type_problems(self.path, self.schema, numbers))
         n_rows = self.n_rows
         if not n_rows:
             raise DataError.at(self.path, "has no rows", "rows")
@@ -156,7 +158,9 @@ class ParquetTable(OpenedTable):
         for name, value in self._keys.items():
             if name in (*numbers, *texts):
                 table = table.append_column(name, pa.repeat(value, n_rows))
-        return Columns(computable(table))
+        table = computable(table)
+        DataError.refuse(text_problems(self.path, table, numbers))
+        return Columns(table)
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:

@@ -199,7 +199,10 @@ def grades_in_words(grades: Mapping[str, float]) -> str:
 
 
 def _label(label: str | float) -> str | float:
-    """A label as a number where it is one: 1 and 1.0 are the same, and digits are those of ASCII."""
+    """A label as a number where it is one: 1, 1.0 and true are the same, and digits are those of ASCII."""
+    truth = {"false": 0.0, "true": 1.0}.get(str(label).strip().lower())
+    if truth is not None:
+        return truth
     try:
         return label if isinstance(label, str) and "_" in label else float(str(label).encode())
     except ValueError:

@@ -1,8 +1,7 @@
 """Checked columns of one table file, with every bad value named by its row."""
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,22 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import LONGEST_ID
-from ltr_harness.logs.columns import Columns, coded, is_category, is_numeric, values_of, values_shown
+from ltr_harness.logs.columns import (
+    Columns,
+    coded,
+    decoded,
+    is_category,
+    is_numeric,
+    is_text,
+    truths_of,
+    values_of,
+    values_shown,
+)
 from ltr_harness.logs.times import NO_MOMENT, timestamps
 from ltr_harness.readers.files import Bound
 from ltr_harness.readers.reader import ValueOptions
 from ltr_harness.readers.rows import Rows, blocks_of, limited, query_ids, recoded, within_float32
+from ltr_harness.readers.words import NotNumeric, feature_cure, label_cure
 from ltr_harness.wording import count_of
 
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
@@ -75,21 +85,32 @@ class OpenedTable(ABC):
         return f"{self.path}: row {row + 1}"
 
 
-def refuse_types(path: Path, schema: Any, numbers: Sequence[str]) -> None:
-    """Raise if columns that should hold numbers are of another type."""
-    problems = [
-        Problem(
-            str(path),
-            f"column {name!r} has the type {(kind := schema.field(name).type)}",
-            "numbers",
-            "write it as a number, such as days since a date, or leave it out"
-            if pa.types.is_temporal(kind)
-            else "",
-        )
-        for name in numbers
-        if not is_numeric(schema.field(name).type)
-    ]
-    DataError.refuse(problems)
+def type_problems(path: Path, schema: Any, numbers: Sequence[str]) -> list[Problem]:
+    """The columns that should hold numbers and are neither of numbers nor of text, at which `text_problems` looks."""
+    problems = []
+    for name in numbers:
+        kind = schema.field(name).type
+        if is_numeric(kind) or is_text(kind) or is_category(kind):
+            continue
+        cure = ""
+        if pa.types.is_temporal(kind):
+            cure = "write it as a number, such as days since a date, or leave it out"
+        problems.append(Problem(str(path), f"column {name!r} has the type {kind}", "numbers", cure))
+    return problems
+
+
+def text_problems(path: Path, table: Any, numbers: Sequence[str]) -> list[Problem]:
+    """The columns of an Arrow table that should hold numbers and hold text other than true and false."""
+    problems: list[Problem] = []
+    for name in numbers:
+        column = table[name]
+        if is_numeric(column.type) or truths_of(decoded(column)) is not None:
+            continue
+        found, texts = f"column {name!r} has the type {column.type}", decoded(column).drop_null()
+        first, n = str(texts[0]) if len(texts) else "", len(texts)
+        problem = NotNumeric(str(path), found, "numbers", column=name, text=first, n_texts=n, n_cells=n)
+        problems.append(problem)
+    return problems
 
 
 def unfit_ids(texts: Any) -> NDArray[np.bool_]:
@@ -127,7 +148,7 @@ class TableColumns:
         quantities = [name for name in features if name not in categorical]
         try:
             if table.schema is not None:
-                refuse_types(table.path, table.schema, [*quantities, *numbers])
+                self._refuse_types([*quantities, *numbers])
             elif retrieved is None:
                 numbers, texts = [*quantities, *numbers], [*texts, *categorical]
             # the column of times may have another role as well, where it is read as that role needs it
@@ -140,7 +161,10 @@ class TableColumns:
             if table.schema is None and self.retrieved is not None:
                 of_features = table.read_of(self.retrieved, quantities, list(categorical))
         except DataError as error:
-            raise DataError(self._with_cures(error.problems, label, quantities, categorical)) from None
+            problems = error.problems
+            of_words = {one.column for one in problems if isinstance(one, NotNumeric) and one.is_word}
+            kinds = [*categorical, *(name for name in quantities if name in of_words)]
+            raise DataError(self._cured(one, label, quantities, kinds) for one in problems) from None
         rows = slice(None) if self.retrieved is None else self.retrieved
 
         self.query_ids = self._query_ids(columns, query) if query else None
@@ -180,36 +204,32 @@ class TableColumns:
         graded = [self._grades(columns, name, "a grade >= 0 for the subtopic") for name in subtopics]
         self.subtopics = np.column_stack(graded) if graded else None
 
-    def _with_cures(
-        self,
-        problems: Sequence[Problem],
-        label: str | None,
-        quantities: Sequence[str],
-        categorical: Collection[str],
-    ) -> Iterator[Problem]:
-        """The problems, with the line to write where a column of numbers holds words."""
-        kinds = r"contains '[A-Za-z]|has the type (dictionary<values=)?\w*string"
-        wordy = {
-            problem: name
-            for problem in problems
-            for name in (label, *quantities)
-            if name
-            and not problem.cure
-            and re.match(f"column {re.escape(repr(name))} ({kinds})", problem.found)
-        }
-        features = ", ".join([*categorical, *(name for name in wordy.values() if name != label)])
-        for problem in problems:
-            cure = problem.cure
-            if wordy.get(problem) == label is not None:
-                words = self.table.read([], [label])[label].unique().drop_null().to_pylist()
-                grades = "bad: 0, good: 1"
-                if len(words) > 1 and all(word[:1].isalpha() for word in words):
-                    grades = ", ".join(f"{word}: {grade}" for grade, word in enumerate(words[:5]))
-                    grades += ", …" * (len(words) > 5)
-                cure = f"where labels are words, `grades: {{{grades}}}` says what each stands for"
-            elif problem in wordy and hasattr(self._options, "categorical"):
-                cure = f"`categorical: [{features}]` reads it as categories; or leave it out of `features:`"
-            yield replace(problem, cure=cure)
+    def _refuse_types(self, numbers: Sequence[str]) -> None:
+        """Raise if columns that should hold numbers hold something else, all of them together."""
+        table = self.table
+        problems = type_problems(table.path, table.schema, numbers)
+        of_text = [
+            name for name in numbers if is_category(kind := table.schema.field(name).type) or is_text(kind)
+        ]
+        if of_text:
+            try:
+                table.read(of_text, [])
+            except DataError as error:
+                problems += error.problems
+        DataError.refuse(problems)
+
+    def _cured(
+        self, problem: Problem, label: str | None, quantities: Sequence[str], categorical: Sequence[str]
+    ) -> Problem:
+        """The problem, with the line to write where a column of numbers holds text, by the column's role."""
+        if not isinstance(problem, NotNumeric) or problem.cure:
+            return problem
+        if problem.column == label:
+            words = self.table.read([], [label])[label].unique().drop_null().to_pylist()
+            return replace(problem, cure=label_cure(problem, [word for word in words if word]))
+        if problem.column in quantities and hasattr(self._options, "categorical"):
+            return replace(problem, cure=feature_cure(problem, categorical))
+        return problem
 
     def _labels(self, columns: Columns, name: str) -> NDArray[np.float64]:
         if self._options.grades is None:

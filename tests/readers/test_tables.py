@@ -264,8 +264,8 @@ BROKEN: dict[str, tuple[str, str]] = {
     "decimal comma": (HEAD + '1,0,1,"0,5"\n', ":2: column 'y' contains '0,5'; expected a number"),
     "label text": (
         HEAD + "1,good,1,1\n",
-        ":2: column 'label' contains 'good'; expected a number; where labels are words, `grades: {bad: 0, good: 1}` "
-        "says what each stands for",
+        ":2: column 'label' contains 'good'; expected a number; put its words in order, worst first, and number them "
+        "from 0 with `grades:`: good",
     ),
     "label empty": (HEAD + "1,,1,1\n", ":2: column 'label' is empty; expected a finite label"),
     "label nan": (HEAD + "1,0,1,1\n1,nan,1,1\n", ":3: column 'label' is empty; expected a finite label"),

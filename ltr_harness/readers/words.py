@@ -1,0 +1,118 @@
+"""Words where numbers should be: what is found, and the line that cures it."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ltr_harness.errors import Problem
+from ltr_harness.wording import shortened
+
+# Words of scales whose order everybody knows, worst first.
+_SCALES = (
+    ("bad", "fair", "good", "excellent", "perfect"),
+    ("poor", "fair", "good", "very good", "excellent"),
+    ("very bad", "bad", "neutral", "good", "very good"),
+    ("irrelevant", "partially relevant", "relevant", "highly relevant", "perfectly relevant"),
+    ("not relevant", "somewhat relevant", "relevant", "highly relevant", "perfectly relevant"),
+    ("nonrelevant", "relevant"),
+    ("irrelevant", "partial", "exact"),
+    ("irrelevant", "complement", "substitute", "exact"),  # of Amazon's ESCI
+    ("none", "low", "medium", "high"),
+    ("no", "maybe", "yes"),
+)
+_AS_OTHERS = (
+    "true",
+    "false",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "y",
+    "n",
+    "null",
+)  # what YAML reads as something else
+_LISTED = 10
+_SIGN = r"[$€£¥₹%]|[A-Za-z]{1,3}"
+# 12.50, 1,234.50, -3, $ 12, 12.50 EUR, 12 %
+_LIKE_NUMBER = re.compile(rf"\s*(?:{_SIGN})?\s*[-+]?\d+(?:,\d{{3}})*(?:[.,]\d+)?\s*(?:{_SIGN})?\s*")
+_NUMBERS_ALONE = "write numbers alone, with a decimal point"
+
+
+@dataclass(frozen=True)
+class NotNumeric(Problem):
+    """Text in a column of numbers: the first, and how many of the cells that are not empty have some."""
+
+    column: str = ""
+    text: str = ""
+    n_texts: int = 0
+    n_cells: int = 0
+
+    @property
+    def mostly_numbers(self) -> bool:
+        """Whether more than half of the cells are numbers."""
+        return 2 * self.n_texts < self.n_cells
+
+    @property
+    def is_word(self) -> bool:
+        """Whether the column holds words rather than numbers with something beside them."""
+        return not (self.mostly_numbers or _LIKE_NUMBER.fullmatch(self.text)) and self.text[:1].isalpha()
+
+
+def label_cure(problem: NotNumeric, words: Sequence[str]) -> str:
+    """Return what to do about labels, of which these are the distinct texts."""
+    if problem.mostly_numbers or _LIKE_NUMBER.fullmatch(problem.text):
+        return f"{_NUMBERS_ALONE}, or leave such rows out"
+    return grades_cure(words)
+
+
+def feature_cure(problem: NotNumeric, categorical: Sequence[str]) -> str:
+    """Return what to do about a feature; `categorical` are the columns that can be read as categories."""
+    if problem.is_word:
+        line = f"`categorical: [{', '.join(categorical)}]`"
+        return f"{line} reads it as categories; or leave it out of `features:`"
+    return f"{_NUMBERS_ALONE}, and nothing where a value is missing; or leave it out of `features:`"
+
+
+def in_order(words: Sequence[str]) -> list[str] | None:
+    """Return the words of a known scale, worst first; None where no scale has them all."""
+    plain = {_plain(word): word for word in words}
+    if not 1 < len(plain) == len(words):
+        return None
+    for scale in _SCALES:
+        if plain.keys() <= {*scale}:
+            return [plain[word] for word in scale if word in plain]
+    return None
+
+
+def grades_cure(words: Sequence[str]) -> str:
+    """Return the cure for labels that are words: their grades where their order is known."""
+    ordered = in_order(words)
+    if ordered is None:
+        return f"put its words in order, worst first, and number them from 0 with `grades:`: {_listed(words)}"
+    grades = ", ".join(f"{_quoted(word)}: {grade}" for grade, word in enumerate(ordered))
+    return f"where labels are words, `grades: {{{grades}}}` says what each stands for"
+
+
+def listing_cure(words: Sequence[str]) -> str:
+    """Return the cure for grades in judgments that are words, where no option says what they stand for."""
+    ordered = in_order(words)
+    if ordered is None:
+        return f"number its words in the table, worst first: {_listed(words)}"
+    return f"number its words in the table: {', '.join(f'{word} {at}' for at, word in enumerate(ordered))}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return shortened(list(map(_quoted, sorted(words))), _LISTED)
+
+
+def _plain(word: str) -> str:
+    return word.strip().lower().replace("_", " ").replace("-", " ")
+
+
+def _quoted(word: str) -> str:
+    """Return a word as a key of YAML."""
+    is_plain = (
+        word.replace(" ", "_").isidentifier() and word == word.strip() and word.lower() not in _AS_OTHERS
+    )
+    return word if is_plain else json.dumps(word, ensure_ascii=False)
