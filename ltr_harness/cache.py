@@ -65,7 +65,7 @@ _MAPPED = ("features", "document_ids")
 _PAIRS = ("rows", "numbers", "grades")  # of subtopics
 _MISSED = ("queries", "labels", "document_ids")
 _SEVERAL = ("queries", "documents", "grades")
-_FACTS = ("feature_names", "source", "sparse")
+_FACTS = ("feature_names", "source", "sparse", "features_named")
 _JUDGED = ("query_weights", "document_ids", "judged")  # of judgments, where they have them
 _OF_ROWS = ("positions", "file_rows", "row_weights", "half_lives")  # of the rows, where they have them
 _ABANDONED_S = 24 * 3600
@@ -201,6 +201,7 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         feature_names=tuple(facts["feature_names"]),
         source=facts["source"],
         sparse=facts["sparse"],
+        features_named=facts["features_named"],
         cautions=tuple(Caution(**caution) for caution in facts["cautions"]),
         columns=facts["columns"],
         categories={name: tuple(texts) for name, texts in facts["categories"].items()},

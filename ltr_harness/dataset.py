@@ -37,6 +37,7 @@ class RankingDataset(KeepsArrays):
             their mean; else None.
         half_lives: float64 (n_rows,), when each row was, counted in half-lives of its weight in training, from any
             point in time on; None where weights do not depend on age.
+        features_named: whether the features were named one by one (`features:`), and so are all meant.
     """
 
     features: NDArray[np.float32]
@@ -53,6 +54,7 @@ class RankingDataset(KeepsArrays):
     raw_judgments: RawJudgments | None = None
     row_weights: NDArray[np.float64] | None = None
     half_lives: NDArray[np.float64] | None = None
+    features_named: bool = False
 
     def __repr__(self) -> str:
         size = f"{count_of(self.n_queries, 'query')}, {count_of(self.n_rows, 'row')}"

@@ -22,6 +22,7 @@ from ltr_harness.files import sources_digest
 from ltr_harness.inspection import data_card, lint
 from ltr_harness.inspection.agreement import agreement
 from ltr_harness.inspection.candidates import candidate_recall
+from ltr_harness.readers import column_names
 from ltr_harness.readers import judgments as truths
 from ltr_harness.readers.rows import check_alignment, occurring, with_categories, with_columns
 from ltr_harness.runs.folder import encoded
@@ -126,9 +127,12 @@ class FoldReader:
         """What the data lints say of a fold, the worst first; found once, and kept by its content."""
         fold = self.read(name)
         fingerprints = [(split, facts.fingerprint) for split, facts in fold.facts.items()]
-        lints = sources_digest(*sorted(Path(inspection.__file__).parent.glob("*.py")))
+        lints = sources_digest(
+            *sorted(Path(inspection.__file__).parent.glob("*.py")), Path(column_names.__file__)
+        )
+        columns = [fold.train.features_named, *sorted(fold.train.columns.items())]
         kept = self._cache.remembered(
-            ["cautions", lints, *fingerprints],
+            ["cautions", lints, columns, *fingerprints],
             lambda: list(map(asdict, lint(data_card(fold.splits)))),
         )
         return tuple(Caution(**caution) for caution in kept)

@@ -15,68 +15,23 @@ from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.groups import QueryGroups
 from ltr_harness.inspection.agreement import Agreement, agreement
 from ltr_harness.inspection.candidates import CandidateRecall, candidate_recall
+from ltr_harness.inspection.column_facts import (
+    all_different,
+    are_ids,
+    are_ranks,
+    are_times,
+    are_whole,
+    auc,
+    highest_per_row,
+    n_only_relevant,
+    tells_relevant,
+)
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.ndcg import NDCG
 from ltr_harness.splits import shuffled
 from ltr_harness.wording import json_value
 
-CHANCE = 1e-9  # less likely than this, it is no accident that a feature is there in relevant rows alone
-# in fewer rows an honest sparse feature, such as an exact match, may be there in relevant ones alone
-FEWEST_ROWS = 20
-# of relevant rows, and of others without it: from there on a feature tells them apart by being there
-MOST = 0.9
 SAMPLED_QUERIES = 1000  # drawn with a fixed seed, and said to be: a feature's NDCG is computed on these
-
-
-def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
-    """Area under the ROC curve of (n_rows,) values for relevant rows, in the better direction; NaN with one class."""
-    yes, no = np.sort(values[relevant]), np.sort(values[~relevant])
-    if not yes.size or not no.size:
-        return float("nan")
-    below, up_to = (int(np.searchsorted(no, yes, side).sum()) for side in ("left", "right"))
-    up = (below + up_to) / (2 * yes.size * no.size)
-    return float(max(up, 1 - up))
-
-
-def tells_relevant(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> bool:
-    """Whether (n_rows,) values are there, neither 0 nor missing, in nearly all relevant rows and in few others."""
-    there = (values != 0) & ~np.isnan(values)
-    if not FEWEST_ROWS <= np.count_nonzero(relevant) < relevant.size:
-        return False
-    return bool(there[relevant].mean() >= MOST and there[~relevant].mean() <= 1 - MOST)
-
-
-def are_ids(values: NDArray[np.float64], boundaries: NDArray[np.int64]) -> bool:
-    """Whether (n_rows,) whole numbers differ in nearly all rows of a query, recur in others, and count no places."""
-    if not np.array_equal(values, np.floor(values)):
-        return False
-    sizes, starts = np.diff(boundaries), boundaries[:-1]
-    query = np.repeat(np.arange(sizes.size), sizes)
-    order = np.lexsort((values, query))
-    new = (np.diff(values[order]) != 0) | (np.diff(query[order]) != 0)
-    reach = np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts) + 1
-    several = sizes > 1
-    return bool(
-        several.any()
-        and 1 + np.count_nonzero(new) >= 0.99 * values.size
-        and values.size >= 2 * np.unique(values).size
-        and np.median(reach[several] / sizes[several]) > 2
-    )
-
-
-def n_only_relevant(
-    values: NDArray[np.float64], relevant: NDArray[np.bool_], log_share: NDArray[np.float64]
-) -> int:
-    """Rows in which a feature is neither 0 nor missing, if only relevant ones are, and not by chance; else 0.
-
-    With a share s of each query's rows relevant, k rows of it are all relevant by chance with at most s ** k. Shapes:
-    `values` (n_rows,), `relevant` (n_rows,), `log_share` (n_rows,).
-    """
-    there = (values != 0) & ~np.isnan(values)
-    n = int(np.count_nonzero(there))
-    if n < FEWEST_ROWS or not relevant[there].all() or log_share[there].sum() > np.log(CHANCE):
-        return 0
-    return n
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +176,13 @@ class FeatureFacts:
     # in the sampled rows it is neither 0 nor missing where a label is above 0, and seldom elsewhere
     tells_relevant: bool
     varies_in_queries: bool  # a query has two values of it
-    like_ids: bool  # in the sampled rows it looks like the number of a document
+    # of the sampled rows; categories are none of these
+    whole: bool  # whole numbers
+    like_ids: bool  # as the number of a document that is in several queries
+    like_row_numbers: bool  # as numbers of rows, or of documents of one query each
+    like_ranks: bool  # from 1 or 0 on, the rows of most queries
+    like_times: bool  # dates such as 20230101, or seconds since 1970
+    highest_per_row: float  # median over queries: the highest value over the number of rows
     constant: bool  # one value in all rows
     duplicate_of: str  # another feature with the same values, or ""
 
@@ -365,6 +326,9 @@ def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], fl
         ranked = np.where(missing, -np.inf, values)
         up, down = mean(ranked), mean(np.where(missing, -np.inf, -values))
         numbers = name not in sample.categories
+        whole = numbers and are_whole(values)
+        low, high = groups.min(ranked), groups.max(ranked)
+        varies = bool((high > low).any())
         facts.append(
             (
                 float(max(up, down)),
@@ -372,8 +336,13 @@ def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], fl
                 auc(ranked, relevant),
                 n_only_relevant(values, relevant, log_share) if numbers else 0,
                 numbers and tells_relevant(values, relevant),
-                bool((groups.max(ranked) > groups.min(ranked)).any()),
-                numbers and are_ids(values, groups.boundaries),
+                varies,
+                whole,
+                whole and varies and are_ids(values, groups.boundaries),
+                whole and varies and all_different(values),
+                whole and varies and are_ranks(values, low, high, groups.boundaries),
+                whole and are_times(values),
+                highest_per_row(high, groups.sizes),
             )
         )
     return facts, mean(np.zeros(sample.n_rows))

@@ -11,7 +11,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.inspection.card import DataCard, FeatureFacts, SplitCard
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.headroom import headroom
-from ltr_harness.readers.column_names import features_line, is_outcome, is_place
+from ltr_harness.readers.column_names import features_line, has_place_word, is_outcome, is_place, may_be_id
 from ltr_harness.wording import count_of, plural, shortened
 
 REPEATED = "query-in-two-folds"
@@ -31,6 +31,7 @@ LINTS = (
 LEAK = 0.98  # a single feature above this NDCG@10 knows the labels; the best in public sets reach 0.8
 OUTCOME = 0.98  # a single feature above this AUC is told apart from the label by little
 ORDERED = 0.6  # from this AUC on, whole numbers have an order that means something
+FARTHEST = 20  # times the rows of a query: numbers beyond are no places in its list, whatever their name
 FEW_QUERIES = 10  # with fewer queries a feature can rank them all rightly by luck
 STEEP_GRADE = 7  # from this grade on, 2^g - 1 lets one row outweigh a hundred others
 SORTED_SHARE = 0.9
@@ -113,31 +114,22 @@ def _overlaps(card: DataCard) -> Iterator[Caution]:
 
 def _columns(card: DataCard, sound: str) -> Iterator[Caution]:
     first = card.splits[0]
-    acts = [name for name in first.feature_names if is_outcome(name)]
-    cure = f"leave out columns unknown before the query: {sound}"
-    said = "like an outcome" if len(acts) == 1 else "like outcomes"
-    yield from _about(acts, "outcome-feature", "warning", first.name, "looks", said, cure)
-    places = [name for name in first.feature_names if is_place(name)]
-    if places:
-        cure = (
-            f"a place is known only when the list is made: name the one that was shown, `position: {places[0]}`, or "
-            f"leave it out: {sound}"
-        )
-        said = "named as a place in a list"
-        yield from _about(places, "position-feature", "warning", first.name, "is", said, cure)
+    leave_out = f"if that is not meant, {sound}"
+    if first.dataset.columns:
+        leave_out = f"leave it out ({sound}), or name it there as well if it is meant"
     # what training rows say of the meaning of their columns
     rest = [one for one in first.features if first.n_queries >= FEW_QUERIES and not _leaks(first, one)]
     told = [one.name for one in rest if one.n_only_relevant or one.auc > OUTCOME]
     there = [one.name for one in rest if one.tells_relevant and one.name not in told]
     said = "other than 0 in nearly all relevant documents and in few others"
     yield from _about(there, "outcome-feature", "warning", first.name, "is", said, _LATER + sound)
-    ids = [one.name for one in rest if _is_id(one)]
-    said = (
-        "like numbers of documents: whole, different in each row of a query, the same in other queries, and their "
-        "order is uninformative"
-    )
-    cure = f"a model memorises documents by them; leave them out: {sound}"
-    yield from _about(ids, "id-feature", "warning", first.name, "looks", said, cure)
+    if not first.dataset.features_named:
+        acts = [name for name in first.feature_names if is_outcome(name)]
+        cure = f"leave out columns unknown before the query: {sound}"
+        said = "like an outcome" if len(acts) == 1 else "like outcomes"
+        yield from _about(acts, "outcome-feature", "warning", first.name, "looks", said, cure)
+        yield from _places(first, leave_out)
+        yield from _ids(first, leave_out)
     label = first.dataset.columns.get("label", "")
     lowest = first.dataset.groups.min(first.dataset.labels)
     if is_place(label) and max(first.grades) > 1 and np.mean(lowest == 1) > 0.5:
@@ -162,6 +154,77 @@ def _columns(card: DataCard, sound: str) -> Iterator[Caution]:
             text = f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
             cure = "check whether both were made by the same code, with the same units"
             yield Caution("other-range", "warning", text, cure, place)
+
+
+def _places(split: SplitCard, leave_out: str) -> Iterator[Caution]:
+    """Features that look like the place in a list, by their values or their names."""
+    by_fact = [one.name for one in split.features if one.like_ranks and split.n_queries >= FEW_QUERIES]
+    by_name = [one.name for one in split.features if _is_named_place(one) and one.name not in by_fact]
+    names = [*by_fact, *by_name]
+    if not names:
+        return
+    shown = ""
+    if split.dataset.columns and split.dataset.positions is None:
+        shown = f" (then `position: {names[0]}`)"
+    leaks = f"it leaks where it is the list that users saw{shown}"
+    cure = f"{leaks}, and is right where it is a first stage's rank: {leave_out}"
+    reasons = [
+        (by_fact, "counts", "the rows of most queries from 1 or 0 on, as ranks do"),
+        (by_name, "is", "named as a place in a list"),
+    ]
+    yield from _together("position-feature", split.name, reasons, cure)
+
+
+def _is_named_place(feature: FeatureFacts) -> bool:
+    if is_place(feature.name):
+        return True
+    several = feature.whole and feature.low >= 0 and feature.high - feature.low > 1
+    return several and feature.highest_per_row <= FARTHEST and has_place_word(feature.name)
+
+
+def _ids(split: SplitCard, leave_out: str) -> Iterator[Caution]:
+    """Features that look like numbers of documents, rows, users or days, by their values or their names."""
+    rest = [one for one in split.features if not (one.like_ranks or _is_named_place(one))]
+    known = [one for one in rest if split.n_queries >= FEW_QUERIES and not _leaks(split, one)]
+    of_documents = [one.name for one in known if _is_id(one)]
+    of_rows = [one.name for one in known if _is_row_number(one)]
+    times = [one.name for one in known if one.like_times]
+    by_fact = {*of_documents, *of_rows, *times}
+    by_name = [one.name for one in rest if _is_named_id(one) and one.name not in by_fact]
+    reasons = [
+        (
+            of_documents,
+            "looks",
+            "like numbers of documents: whole, different in each row of a query, the same in other queries, and "
+            "their order is uninformative",
+        ),
+        (
+            [name for name in of_rows if name not in (*of_documents, *times)],
+            "looks",
+            "like numbers of rows or documents: whole and nearly all different, and their order is uninformative",
+        ),
+        (times, "looks", "like dates or times"),
+        (by_name, "is", "named as the number of a user, a document, a row or a day"),
+    ]
+    cure = f"a model memorises what such a number stands for, and new queries have others: {leave_out}"
+    yield from _together("id-feature", split.name, reasons, cure)
+
+
+def _is_named_id(feature: FeatureFacts) -> bool:
+    return feature.whole and feature.high - feature.low > 1 and may_be_id(feature.name)
+
+
+def _together(
+    kind: str, place: str, reasons: list[tuple[list[str], str, str]], cure: str
+) -> Iterator[Caution]:
+    """One warning for all features of a kind, each with the reason: its names, a verb and what is said."""
+    texts = [
+        one.text
+        for names, verb, said in reasons
+        for one in _about(names, kind, "warning", "", verb, said, "")
+    ]
+    if texts:
+        yield Caution(kind, "warning", "; ".join(texts), cure, place)
 
 
 def _labels(split: SplitCard) -> Iterator[Caution]:
@@ -257,12 +320,19 @@ def _sound(card: DataCard) -> str:
         return "write the files without it"
 
     def suspect(split: SplitCard, one: FeatureFacts) -> bool:
-        tells = one.n_only_relevant or one.tells_relevant or one.auc > OUTCOME or _is_id(one)
-        return split.n_queries >= FEW_QUERIES and bool(tells or _leaks(split, one))
+        tells = one.n_only_relevant or one.tells_relevant or one.auc > OUTCOME
+        stands_for = not first.dataset.features_named and (
+            _is_id(one) or _is_row_number(one) or one.like_times or one.like_ranks
+        )
+        return split.n_queries >= FEW_QUERIES and bool(tells or stands_for or _leaks(split, one))
+
+    def suspect_name(one: FeatureFacts) -> bool:
+        return is_outcome(one.name) or _is_named_place(one) or _is_named_id(one)
 
     suspects = {one.name for split in card.splits for one in split.features if suspect(split, one)}
-    named = (name for name in first.feature_names if not (is_outcome(name) or is_place(name)))
-    return features_line([name for name in named if name not in suspects])
+    if not first.dataset.features_named:
+        suspects |= {one.name for one in first.features if suspect_name(one)}
+    return features_line([name for name in first.feature_names if name not in suspects])
 
 
 def _leaks(split: SplitCard, feature: FeatureFacts) -> bool:
@@ -271,6 +341,10 @@ def _leaks(split: SplitCard, feature: FeatureFacts) -> bool:
 
 def _is_id(feature: FeatureFacts) -> bool:
     return feature.like_ids and feature.auc < ORDERED
+
+
+def _is_row_number(feature: FeatureFacts) -> bool:
+    return feature.like_row_numbers and feature.auc < ORDERED
 
 
 def _names(names: list[str]) -> str:

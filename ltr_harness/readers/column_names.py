@@ -51,6 +51,36 @@ def is_place(name: str) -> bool:
     return _among(name, _PLACES)
 
 
+# A word of the name: rank_shown, srp_position, slot_index. The rank of a page is no place in a list.
+_PLACE_WORDS = {"position", "pos", "rank", "ranking", "slot", "place", "placement", "ordinal"}
+_NO_PLACES = ("page_rank",)
+
+
+def has_place_word(name: str) -> bool:
+    """Whether a word of a column's name is that of a place in a list."""
+    return not _among(name, _NO_PLACES) and not _PLACE_WORDS.isdisjoint(_plain(name).split("_"))
+
+
+# Of whom or what a number is, alone or before a word for numbers: customer, customer_no, row_number.
+_NUMBERED = {
+    "customer", "client", "account", "member", "buyer", "shopper", "visitor", "user", "seller", "merchant", "vendor",
+    "listing", "item", "product", "article", "document", "doc", "offer", "hotel", "query", "session", "search",
+    "request", "row", "line", "record",
+}  # fmt: skip
+_NUMBERED_ALONE = ("customer", "client", "account", "shopper", "listing", "row", "rownum", "index", "idx")
+_NUMBER_WORDS = {"number", "no", "nr", "key", "code", "index", "idx", "hash"}
+_DATES = ("date", "week", "calendar_week", "iso_week", "week_number")
+_DATE_ENDINGS = ("_date", "_datetime")
+
+
+def may_be_id(name: str) -> bool:
+    """Whether whole numbers of this name may be those of a customer, a listing, a row or a day."""
+    if is_id(name) or _among(name, (*_NUMBERED_ALONE, *_DATES)) or _plain(name).endswith(_DATE_ENDINGS):
+        return True
+    *before, last = _plain(name).split("_")
+    return last in _NUMBER_WORDS and bool(before) and before[-1] in _NUMBERED
+
+
 # What a user does with a result, known only after it was shown. Rates and counts of the past say so: n_orders_30d.
 _EVENTS = {
     1: ("click", "clicked"),

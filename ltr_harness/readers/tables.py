@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
@@ -215,7 +216,8 @@ class TableReader(FileReader, ValueOptions):
         named = {"query": ", ".join(self.query_columns), "label": label, "document_id": self.document_id}
         columns = {role: name for role, name in named.items() if name is not None}
         recurring = self.relevance is not None  # a log of what was shown
-        return assembled(rows, source, regroup=self.regroup, columns=columns, recurring=recurring)
+        dataset = assembled(rows, source, regroup=self.regroup, columns=columns, recurring=recurring)
+        return replace(dataset, features_named=self.features is not None)
 
     def _labels_by_rule(
         self, rule: Relevance, tables: Sequence[OpenedTable], rows: Rows, source: str
