@@ -361,7 +361,7 @@ def unit_cautions(comparison: Comparison) -> list[Caution]:
     if sizes[0] != sizes[-1]:
         largest = f"{sizes[0]:,} to {largest}, median {np.median(sizes):g}"
     values = compared(comparison.systems, comparison.baseline, comparison.primary)
-    alike, left_open = neighbours(comparison.systems, unit, values, codes)
+    alike, left_open = neighbours(comparison.systems, unit, values, comparison.sampling)
     said = f"{alike}tests and intervals go by {unit}: {sizes.size:,} of {largest}"
     means = comparison.sampling.contributions(values)
     by_query = Sampling(None, comparison.weights).contributions(values)

@@ -154,7 +154,9 @@ def compare_systems(
     comparable.require_finite(systems, metrics)
     if method.test == "bounded":
         comparable.require_bounds(systems, metrics)
-    ordered, unit = in_periods(comparable.aligned(systems), method.unit, baseline, primary)
+    ordered = comparable.aligned(systems)
+    weights = comparable.weights_of_queries(ordered, method.weights)
+    ordered, unit = in_periods(ordered, method.unit, baseline, primary, weights)
     method = replace(method, unit=unit)
     reference = ordered[names.index(baseline)]
     told = [system for system in ordered if "n_relevant" in system.query_attributes]
@@ -167,7 +169,6 @@ def compare_systems(
     families = [[Contrast(one, reference, metric) for metric in part for one in others] for part in grouped]
     without = told[0].query_attributes["n_relevant"] == 0 if told else undefined[primary]
     units = None if method.unit is None else comparable.unit_codes(ordered, method.unit)
-    weights = comparable.weights_of_queries(ordered, method.weights)
     sampling = Sampling(units, weights)
     if weights is None:
         method = replace(method, weights=UNWEIGHTED)

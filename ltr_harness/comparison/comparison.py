@@ -288,7 +288,8 @@ class Comparison(KeepsArrays):
         if not pairs:
             return Headline("nothing to compare", f"Nothing to compare: no query has {metric} for two models")
         if better := pairs.get("better"):
-            also = "" if leader in (better.model, baseline) else f"; {leader} has the best mean"
+            lead = "leads" if self.pairs_on_other_queries(metric) else "has the best mean"
+            also = "" if leader in (better.model, baseline) else f"; {leader} {lead}"
             text = f"{better.model} is better than {baseline} by {self._lead_of(better)}{also}"
             return Headline("better", text)
         if pair := pairs.get("not distinguishable"):
@@ -298,7 +299,7 @@ class Comparison(KeepsArrays):
             lead = f"{first} leads {second} by {self._lead_of(pair)}"
             if pair.difference == 0:
                 ends = self._ends(pair.ci_low, pair.ci_high, "+")
-                lead = f"{pair.model} and {pair.other} have equal means{ends}"
+                lead = f"{pair.model} equals {pair.other} on average{ends}"
             shown = f"; {pair.detectable:.4f} could have been shown" if math.isfinite(pair.detectable) else ""
             return Headline("no clear winner", f"No clear winner: {lead}{shown}")
         if pair := pairs.get("equivalent"):
@@ -315,7 +316,7 @@ class Comparison(KeepsArrays):
         """The size of a difference, with its interval in the direction of the difference."""
         low, high = (pair.ci_low, pair.ci_high) if pair.difference > 0 else (-pair.ci_high, -pair.ci_low)
         size = abs(pair.difference)
-        shown = f"{size:.4f}" if size >= 0.00005 else "less than 0.0001"
+        shown = f"{size:.4f}" if size >= 0.00005 else "<0.0001"
         return shown + self._ends(low, high, "+")
 
     def _ends(self, low: float, high: float, sign: str) -> str:
@@ -350,13 +351,14 @@ class Comparison(KeepsArrays):
     @cached_property
     def fold_signs(self) -> tuple[FoldSigns, ...]:
         """In how many folds in time each model's difference has the sign of the whole, best model first."""
-        return fold_signs([*map(self.system, self.ranking)], self.system(self.baseline), self.primary)
+        ordered = [*map(self.system, self.ranking)]
+        return fold_signs(ordered, self.system(self.baseline), self.primary, self.sampling)
 
     @cached_property
     def over_time(self) -> tuple[PeriodResult, ...]:
         """The primary metric and the difference by period and by fold in time, where the queries have a `day`."""
         ordered = [*map(self.system, self.ranking)]
-        return period_results(ordered, self.system(self.baseline), self.primary, self.method, self.units)
+        return period_results(ordered, self.system(self.baseline), self.primary, self.method, self.sampling)
 
     @property
     def table(self) -> "pd.DataFrame":
@@ -453,14 +455,14 @@ def _verdict_sentence(comparison: Comparison) -> str:
         return f"{leader}: {metric} {top.mean:.4f} ({interval}){_over(comparison, top.n)} There is no other model."
     if not any(comparison.paired(model).n for model in comparison.models if model != baseline):
         return f"Nothing to compare: no query has a value of {metric} for both {baseline} and another model."
-    best = "highest" if comparison.higher_is_better[metric] else "lowest"
+    lead = _lead(comparison)
     if leader == baseline:
         rival = comparison.ranking[1]
         pair = comparison.paired(rival)
         words = {"worse": "is worse", "better": "is better", "equivalent": "is equivalent"}
         word = words.get(pair.verdict, "is not distinguishable from it") + _within(comparison, pair)
         return (
-            f"The baseline {baseline} has the {best} mean {metric}, {pair.other_mean:.4f}; the closest, {rival}, "
+            f"The baseline {baseline} {lead}, {pair.other_mean:.4f}; the closest, {rival}, "
             f"{word}: {_size(comparison, pair)}"
         )
     pair = comparison.paired(leader)
@@ -472,11 +474,20 @@ def _verdict_sentence(comparison: Comparison) -> str:
         tail = f" {_listed(also)} {plural('is', len(also))} better as well." if also else ""
     else:
         word = "equivalent to" if pair.verdict == "equivalent" else "not distinguishable from"
-        head = f"{leader} has the {best} mean {metric}, {means}, but is {word} {baseline}"
+        head = f"{leader} {lead}, {means}, but is {word} {baseline}"
         if pair.verdict == "not distinguishable":
             head += f" (n = {pair.n:,})"
         tail = f" Better than {baseline}: {_listed(also)}." if also else ""
     return f"{head}: {_size(comparison, pair)}{tail}"
+
+
+def _lead(comparison: Comparison) -> str:
+    """Of the first model, that its mean is the best; not where models have means of other queries than differences."""
+    metric = comparison.primary
+    if comparison.pairs_on_other_queries(metric):
+        return f"leads at {metric}"
+    best = "highest" if comparison.higher_is_better[metric] else "lowest"
+    return f"has the {best} mean {metric}"
 
 
 def _size(comparison: Comparison, pair: Paired) -> str:

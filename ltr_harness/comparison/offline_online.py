@@ -22,7 +22,7 @@ from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.places import here
-from ltr_harness.stats.contributions import Contributions, Floats
+from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.errors_in_variables import Interval, TrueEffects, correlation_differences, variation_p
 from ltr_harness.stored import Form, NewerVersionError, Versioned, read_stored
 from ltr_harness.wording import count_of, shortened
@@ -418,7 +418,7 @@ def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str
     differences = {}
     for metric in found.metrics:
         sign = 1 if found.higher_is_better[metric] else -1
-        sample = Contributions.of(found.query_differences("candidate", metric)[:, None], found.units)
+        sample = found.sampling.contributions(found.query_differences("candidate", metric)[:, None])
         differences[metric] = (sign * float(sample.mean[0]), float(sample.error[0]))
     return differences
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.pairs import SMALLEST, Paired, SystemResult, value_bounds
+from ltr_harness.comparison.pairs import SMALLEST, Paired, Sampling, SystemResult, value_bounds
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.logs.times import local_days, moments_of
 from ltr_harness.stats.contributions import TIE, Codes, Contributions, Floats, paired_differences
@@ -71,7 +71,7 @@ def _folds(systems: Sequence[SystemResult], days: Days) -> NDArray[np.str_] | No
 
 
 def period_results(
-    systems: Sequence[SystemResult], baseline: SystemResult, metric: str, method: Method, units: Codes | None
+    systems: Sequence[SystemResult], baseline: SystemResult, metric: str, method: Method, sampling: Sampling
 ) -> tuple[PeriodResult, ...]:
     """Every model in every period, if there are a few, then in every fold in time; oldest first."""
     days, rows = days_of_queries(systems), []
@@ -82,6 +82,8 @@ def period_results(
     own, base = np.column_stack([one.per_query(metric) for one in systems]), baseline.per_query(metric)
     differences = paired_differences(own, base[:, None])
     columns = np.hstack([np.where(np.isnan(differences), np.nan, own), differences])
+    weights = sampling.of_queries(len(columns))
+    columns[weights == 0] = np.nan
     period = period_for(days)  # of which there are about forty at most
     course: tuple[str, NDArray[np.str_]] = period, periods_of(days, period)
     if period == "month":
@@ -91,10 +93,13 @@ def period_results(
     for unit, names in (course, (FOLD, _folds(systems, days))):
         if names is None or (unit != FOLD and np.unique(names).size < _FEW):
             continue
-        codes = None if unit != FOLD and method.unit and period_in(method.unit) else units
+        within = sampling
+        if unit != FOLD and method.unit and period_in(method.unit):
+            within = sampling._replace(units=None)
         for name in np.unique(names).tolist():
             inside = np.flatnonzero(names == name)
-            sample = Contributions.of(columns[inside], None if codes is None else codes[inside])
+            sample = within.take(inside).contributions(columns[inside])
+            counts = np.count_nonzero(~np.isnan(columns[inside]), axis=0)
             ends = np.array(mean_intervals(sample, method, bounds))
             if unit != FOLD:
                 ends[:, sample.units < SMALLEST] = math.nan
@@ -103,7 +108,7 @@ def period_results(
             for at, one in enumerate(systems):
                 apart = [math.nan] * 3 if one is baseline else found[at + len(systems)]
                 span = (str(dates.min()), str(dates.max()))
-                rows.append(PeriodResult(unit, name, *span, one.name, int(sample.n[at]), *found[at], *apart))
+                rows.append(PeriodResult(unit, name, *span, one.name, int(counts[at]), *found[at], *apart))
     return tuple(rows)
 
 
@@ -112,7 +117,12 @@ def sign(difference: float) -> int:
     return 0 if abs(difference) <= TIE else 1 if difference > 0 else -1
 
 
-def fold_signs(systems: Sequence[SystemResult], baseline: SystemResult, metric: str) -> tuple[FoldSigns, ...]:
+def fold_signs(
+    systems: Sequence[SystemResult],
+    baseline: SystemResult,
+    metric: str,
+    sampling: Sampling = Sampling(),  # noqa: B008  # immutable
+) -> tuple[FoldSigns, ...]:
     """Of every model whose whole difference is not 0; nothing without folds in time."""
     days, found = days_of_queries(systems), []
     folds = None if days is None else _folds(systems, days)
@@ -120,11 +130,11 @@ def fold_signs(systems: Sequence[SystemResult], baseline: SystemResult, metric: 
         return ()
     for one in systems:
         d = paired_differences(one.per_query(metric), baseline.per_query(metric))
-        known = ~np.isnan(d)
-        means = [float(d[known & (folds == name)].mean()) for name in np.unique(folds[known])]
-        whole = sign(float(d[known].mean())) if means else 0
-        if whole:
-            found.append(FoldSigns(one.name, sum(sign(mean) == whole for mean in means), len(means)))
+        of_folds = [np.where(folds == name, d, np.nan) for name in np.unique(folds)]
+        whole, *means = sampling.means(np.column_stack([d, *of_folds])).tolist()
+        signs = [sign(mean) for mean in means if not math.isnan(mean)]
+        if signs and sign(whole):
+            found.append(FoldSigns(one.name, signs.count(sign(whole)), len(signs)))
     return tuple(found)
 
 
@@ -154,7 +164,11 @@ def signs_cautions(signs: Sequence[FoldSigns], pairs: Sequence[Paired]) -> list[
 
 
 def in_periods(
-    systems: Sequence[SystemResult], unit: str | None, baseline: str, metric: str
+    systems: Sequence[SystemResult],
+    unit: str | None,
+    baseline: str,
+    metric: str,
+    weights: Floats | None = None,  # (n_queries,)
 ) -> tuple[list[SystemResult], str | None]:
     """With the unit made of each query's day where it is a period; and its name, such as ``week`` or ``2 weeks``."""
     ordered, days = list(systems), days_of_queries(systems)
@@ -165,7 +179,8 @@ def in_periods(
         return ordered, unit
     period, number = made
     # neighbours that are alike at the metric are joined, unless the unit says how many
-    number = number or how_many(compared(ordered, baseline, metric), _codes(periods_of(days, period)))
+    values = compared(ordered, baseline, metric)
+    number = number or how_many(values, _codes(periods_of(days, period)), weights)
     name = period if number == 1 else count_of(number, period)
     if name == DAY:
         return ordered, name
@@ -190,14 +205,15 @@ def neighbours(
     systems: Sequence[SystemResult],
     unit: str,
     values: Floats,  # (n_queries, m), what is compared
-    units: Codes,  # (n_queries,)
+    sampling: Sampling,  # with units
 ) -> tuple[str, Caution | None]:
     """How alike neighbouring periods are where some were joined, "" else; and a caution of what that leaves open."""
     made, days = period_in(unit), days_of_queries(systems)
     if made is None or days is None:
         return "", None
     period, number = made
-    every, left = Contributions.of(values, _codes(periods_of(days, period))), Contributions.of(values, units)
+    every = sampling._replace(units=_codes(periods_of(days, period))).contributions(values)
+    left = sampling.contributions(values)
     r = autocorrelation(every)
     said = f"neighbouring {plural(period, 2)} have an autocorrelation of {r:.2f}: "
     return said * (number is not None and r > 0), left_open(every, left, period, unit)
@@ -253,15 +269,15 @@ def blocks(periods: Codes, number: int) -> Codes:
     return np.asarray(np.minimum(periods // number, max(n // number, 1) - 1))
 
 
-def how_many(values: Floats, periods: Codes) -> int:
-    """How many neighbouring periods, (n,) from 0 on, of (n, m) values make a unit.
+def how_many(values: Floats, periods: Codes, weights: Floats | None = None) -> int:
+    """How many neighbouring periods, (n,) from 0 on, of (n, m) values with (n,) weights make a unit.
 
     Neighbours that are alike are joined pairwise, on until no correlation is left: few units show little of it.
     """
-    number, sample = 1, Contributions.of(values, periods)
+    number, sample = 1, Contributions.of(values, periods, weights)
     if not alike(sample):
         return number
     while len(sample.sums) >= _DECISIVE and autocorrelation(sample) > 0:
         number *= 2
-        sample = Contributions.of(values, blocks(periods, number))
+        sample = Contributions.of(values, blocks(periods, number), weights)
     return number

@@ -273,6 +273,12 @@ class Sampling(NamedTuple):
     units: Codes | None = None  # (n_queries,); None where every query is its own
     weights: Floats | None = None  # (n_queries,); None where every query counts once
 
+    def take(self, queries: Ints) -> "Sampling":
+        """The given (n_kept,) queries alone."""
+        units = None if self.units is None else self.units[queries]
+        weights = None if self.weights is None else self.weights[queries]
+        return Sampling(units, weights)
+
     def contributions(self, values: Floats, weights: Floats | None = None) -> Contributions:
         """What units add to the means of (n_queries, m) values, with further (n_queries,) weights."""
         both = self.weights if weights is None else weights * self.of_queries(weights.size)

@@ -729,7 +729,7 @@ class TestUndefinedOnDifferentQueries:
         assert pair.model_mean - pair.other_mean == pytest.approx(pair.difference, abs=1e-12)
         assert pair.other_mean == pytest.approx(frames["base"]["ndcg@10"][:60].mean(), abs=1e-12)
         assert two.verdict.startswith(
-            f"The baseline base has the highest mean ndcg@10, {pair.other_mean:.4f}; the closest, picky, is worse: "
+            f"The baseline base leads at ndcg@10, {pair.other_mean:.4f}; the closest, picky, is worse: "
             f"{pair.difference:+.4f}"
         )
         assert two.ranking == ("base", "picky")

@@ -55,7 +55,7 @@ def test_no_clear_winner_names_who_leads() -> None:
     ends = f"(95 % CI {-pair.ci_high:+.4f} to {-pair.ci_low:+.4f})"
     assert behind.headline.text.startswith(f"No clear winner: a leads b by 0.0010 {ends}")
     same = compared({"a": BASE, "b": BASE})
-    text = "No clear winner: b and a have equal means (95 % CI -0.0722 to +0.0722)"
+    text = "No clear winner: b equals a on average (95 % CI -0.0722 to +0.0722)"
     assert same.headline.text.startswith(text)
 
 

@@ -13,6 +13,7 @@ from scipy.stats import t
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.gates import parse_gate
+from ltr_harness.comparison.offline_online import _of_runs
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.comparison.tables import to_parquet
@@ -110,6 +111,17 @@ def test_a_saved_comparison_keeps_its_weights(tmp_path: Path) -> None:
         plain.paired("new").difference == weighted(OLD, NEW, WEIGHTS, weights="none").paired("new").difference
     )
     assert compare(first).method == first.method
+
+
+def test_agreement_takes_the_weighted_difference(tmp_path: Path) -> None:
+    for name, values in (("old", OLD), ("new", NEW)):
+        (tmp_path / name).mkdir()
+        saved = compare(system(name, np.array(values), query_weight=np.array(WEIGHTS)))
+        (tmp_path / name / "comparison.parquet").write_bytes(to_parquet(saved))
+    found = weighted(OLD, NEW, WEIGHTS)
+    sample = found.sampling.contributions(found.query_differences("new")[:, None])
+    expected = (found.paired("new").difference, float(sample.error[0]))
+    assert _of_runs(tmp_path / "old", tmp_path / "new", [])["mrr"] == pytest.approx(expected)
 
 
 def test_the_design_effect_is_that_of_units_alone() -> None:

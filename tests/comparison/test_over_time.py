@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.over_time import days_of_queries, signs_sentence
+from ltr_harness.comparison.over_time import days_of_queries, how_many, signs_sentence
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.report import ReportData, build_report, write_report
 from ltr_harness.report.blocks import Paragraph, Table, plain
@@ -283,3 +283,35 @@ def test_days_are_no_slices(changing: ReportData) -> None:
         system(name, np.linspace(low, 0.9, 20).tolist(), weekdays) for name, low in (("a", 0.1), ("b", 0.2))
     ]
     assert {part.label for part in report_of(compare(*models)).slices} == {"Mon", "Tue"}
+
+
+def test_periods_folds_and_the_signs_are_weighted() -> None:
+    """The mean of a weighted comparison is -0.06; its folds stood beside it as if each query counted once."""
+    gains, traffic = np.repeat([0.3, 0.2, -0.1], 20), np.repeat([1.0, 1.0, 10.0], 20)
+    days = np.concatenate([np.datetime64(fold) + np.arange(20) // 2 for fold in FOLDS]).astype(str)
+    traffic[::2] = 0.0
+    gains[::2] = -0.9  # of queries that do not count
+    models = [system(name, v.tolist(), days) for name, v in (("base", gains * 0 + 0.5), ("new", gains + 0.5))]
+    weighted = [
+        dataclasses.replace(one, query_attributes={**one.query_attributes, "query_weight": traffic})
+        for one in models
+    ]
+    found = compare(*weighted, draws=300)
+    assert found.paired("new").difference == pytest.approx((0.3 + 0.2 - 10 * 0.1) / 12)
+    assert str(found.fold_signs[0]) == "1 of 3", "as the weighted whole, which is below 0"
+    rows = {row.period: row for row in found.over_time if row.model == "new" and row.unit == "fold"}
+    assert [row.difference for row in rows.values()] == pytest.approx([0.3, 0.2, -0.1])
+    assert [row.n for row in rows.values()] == [10, 10, 10]
+    (section,) = [one for one in build_report(report_of(found)).sections if one.name == "over_time"]
+    said = [plain(block.text) for block in section.blocks if isinstance(block, Paragraph)]
+    assert said[0].startswith("A point is the weighted mean of a week")
+
+
+def test_neighbours_are_joined_by_what_they_add_to_the_weighted_mean() -> None:
+    """Half of the days alternate and have all the weight; the others rise, and are not alike for nothing."""
+    rng = np.random.default_rng(0)
+    rise = np.repeat(np.sin(np.arange(64) / 8), 2)
+    values = np.where(np.arange(128) % 2 == 0, rise, rng.choice([-1.0, 1.0], 128) * 0.1)
+    weights = np.where(np.arange(128) % 2 == 0, 0.0, 1.0)
+    assert how_many(values[:, None], np.arange(128) // 2) > 1
+    assert how_many(values[:, None], np.arange(128) // 2, weights) == 1

@@ -25,8 +25,9 @@ def section(data: ReportData) -> list[Block]:
     unit, by = periods[0].unit, data.comparison.method.unit
     over = "queries" if by is None or period_in(by) else f"units of {by}"
     about = (
-        f"A point is the mean of a {unit}, and the band its {data.confidence_label} interval over {over}, each by "
-        f"itself and from {SMALLEST} {over} on. The spread of the {unit}s shows how much the next one can differ."
+        f"A point is the {data.weighted}mean of a {unit}, and the band its {data.confidence_label} interval over "
+        f"{over}, each by itself and from {SMALLEST} {over} on. The spread of the {unit}s shows how much the next one "
+        "can differ."
         + " Bands and intervals of folds are of these trained models; the verdict allows for other seeds."
         * data.over_seeds
     )
@@ -81,7 +82,7 @@ def _chart(
     points = {name: own for name, own in points.items() if own}
     rows = charts.placed([row for own in points.values() for row in own], list(points))
     unit, form = periods[0].unit, "+.4f" if differences else ".4f"
-    title = f"{data.primary} by {unit}"
+    title = f"{data.weighted}{data.primary} by {unit}"
     axis: dict[str, Any] = {"minExtent": 44, "tickCount": 5, **({"format": "+.3~f"} if differences else {})}
     y = charts.quantitative("value", title=None, scale={"zero": False}, axis=axis)
     colour = charts.model_colour(data, list(points))
@@ -103,7 +104,7 @@ def _chart(
         charts.layer(charts.dots(16), **shared, opacity=charts.fade(), tooltip=about),
     ]
     if differences:
-        title = f"Difference in {data.primary} to {data.baseline} by {unit}"
+        title = f"Difference in {data.weighted}{data.primary} to {data.baseline} by {unit}"
         layers.insert(0, charts.layer(charts.DASHED, y={"datum": 0}))
     spec = charts.wide(rows, 150 if differences else 190, autosize=charts.FIT, layer=layers)
     if differences and len(points) > 1:
@@ -131,7 +132,7 @@ def _table(data: ReportData, folds: list[PeriodResult]) -> Table:
     picked = "each by itself: a fold picked after looking proves less"
     return Table.of(
         "folds",
-        f"The test parts of the folds in time at {data.primary}, against {data.baseline}.",
+        f"The test parts of the folds in time at {data.weighted}{data.primary}, against {data.baseline}.",
         [row for name in data.rivals for row in folds if row.model == name],
         {
             Column("Model"): lambda row: data.model_name(row.model),
