@@ -46,6 +46,26 @@ def is_id(name: str) -> bool:
     return _key(name) in _ids() or _plain(name).endswith(_ID_ENDINGS)
 
 
+# What pandas calls the index of a frame: as Parquet, as CSV, and where such a file is read.
+_INDEX = re.compile(r"(__index_level_\d+__|Unnamed: \d+)?")
+_ROW_COUNT = re.compile(r"index|level_\d+")
+
+
+def is_index(name: str) -> bool:
+    """Whether a column is called as the index of a frame, or not at all."""
+    return _INDEX.fullmatch(name) is not None
+
+
+def may_count_rows(name: str) -> bool:
+    """Whether a column is called as an index that became a column: its values say whether it counts rows."""
+    return _ROW_COUNT.fullmatch(name) is not None
+
+
+def columns_named(names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The names of columns for messages; those without one by their place among all columns."""
+    return [name or f"column {columns.index(name) + 1} (without a name)" for name in names]
+
+
 def is_place(name: str) -> bool:
     """Whether a column is named as the place in a list, where 1 is the best."""
     return _among(name, _PLACES)

@@ -56,7 +56,11 @@ class Delimited(OpenedTable):
         if twice := repeated(self.columns):
             if missing := self.missing_header():
                 raise DataError(missing)
-            raise DataError.at(f"{path}:{first[0]}", f"the header names {', '.join(map(repr, twice))} twice")
+            found = f"the header names {', '.join(map(repr, twice))} twice"
+            if "" in twice:
+                places = [str(at) for at, name in enumerate(self.columns, start=1) if not name]
+                found = f"columns {shortened(places, SHOWN)} have no name"
+            raise DataError.at(f"{path}:{first[0]}", found, "a name of its own for each column")
 
     def missing_header(self) -> Problem | None:
         """That at least half of the first row is numbers, which do not merely count columns."""

@@ -21,7 +21,7 @@ from ltr_harness.groups import LONGEST_ID, Bools, Floats
 from ltr_harness.logs.columns import table_of
 from ltr_harness.logs.separators import SEPARATORS, separator_in
 from ltr_harness.readers import trec
-from ltr_harness.readers.column_names import LISTINGS, ROLES, column_among
+from ltr_harness.readers.column_names import LISTINGS, ROLES, column_among, columns_named
 from ltr_harness.readers.csv import Delimited
 from ltr_harness.readers.files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
 from ltr_harness.readers.parquet import ArrowTable, Parquet
@@ -130,7 +130,7 @@ def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = 
     lacking = [what for what, column in named.items() if column is None]
     if lacking:
         expected = "; ".join(f"{what}: {', '.join(LISTINGS[what][:6])} …" for what in lacking)
-        columns = shortened([repr(name) for name in table.columns], 8)
+        columns = shortened([repr(name) for name in columns_named(table.columns, table.columns)], 8)
         found = f"no column is the {' or the '.join(lacking)} (columns: {columns})"
         raise DataError.at(table.path, found, f"such as {expected}", "rename the column")
     return {what: str(column) for what, column in named.items()}

@@ -82,7 +82,14 @@ class Parquet(TableReader):
             raise DataError.at(path, f"the Arrow file is damaged: {problem}") from None
 
 
-class ArrowTable(OpenedTable):
+class _ArrowSchema(OpenedTable):
+    """Opened table with an Arrow schema, in which pandas may have stored what its index was."""
+
+    def index_columns(self) -> set[str]:
+        return super().index_columns() | (_stored_index(self.schema) & {*self.columns})
+
+
+class ArrowTable(_ArrowSchema):
     """Arrow table in memory, or of a mapped file."""
 
     def __init__(self, table: Any, path: Path, size: int | None = None) -> None:
@@ -109,7 +116,7 @@ class ArrowTable(OpenedTable):
         return Columns(table)
 
 
-class ParquetTable(OpenedTable):
+class ParquetTable(_ArrowSchema):
     """One Parquet file, opened."""
 
     def __init__(self, path: Path) -> None:
@@ -161,6 +168,13 @@ class ParquetTable(OpenedTable):
         table = computable(table)
         DataError.refuse(text_problems(self.path, table, numbers))
         return Columns(table)
+
+
+def _stored_index(schema: Any) -> set[str]:
+    """The columns that pandas stored as the index of its frame; none where the metadata is damaged."""
+    with suppress(ValueError, AttributeError, TypeError):
+        return {name for name in schema.pandas_metadata["index_columns"] if isinstance(name, str)}
+    return set()
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from ltr_harness.logs.columns import (
     values_shown,
 )
 from ltr_harness.logs.times import NO_MOMENT, timestamps
+from ltr_harness.readers.column_names import is_index, may_count_rows
 from ltr_harness.readers.files import Bound
 from ltr_harness.readers.reader import ValueOptions
 from ltr_harness.readers.rows import Rows, blocks_of, limited, query_ids, recoded, within_float32
@@ -64,6 +65,13 @@ class OpenedTable(ABC):
         """Columns whose type says that they are categories: none in text files."""
         return {field.name for field in self.schema or () if is_category(field.type)}
 
+    def index_columns(self) -> set[str]:
+        """Columns with the index of a frame of pandas, which says where a row stood and nothing about it."""
+        counts = [name for name in self.numeric_columns() if may_count_rows(name)]
+        return {name for name in self.columns if is_index(name)} | {
+            name for name in counts if _are_different(self.read([name], []).numbers(name))
+        }
+
     def missing_header(self) -> Problem | None:
         """That the first row looks like values, not names; None where it does not."""
         return None
@@ -83,6 +91,11 @@ class OpenedTable(ABC):
     def place(self, row: int) -> str:
         """Where a row stands, for messages: the file, and the row counted from 1."""
         return f"{self.path}: row {row + 1}"
+
+
+def _are_different(values: NDArray[np.float64]) -> bool:
+    """Whether values are whole and each is there once, as row numbers are."""
+    return bool((values == np.floor(values)).all() and np.unique(values).size == values.size)
 
 
 def type_problems(path: Path, schema: Any, numbers: Sequence[str]) -> list[Problem]:

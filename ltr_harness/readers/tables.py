@@ -13,7 +13,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem, all_of
 from ltr_harness.logs.settings import ListColumns
-from ltr_harness.readers.column_names import ROLES, column_for, is_id, is_outcome
+from ltr_harness.readers.column_names import ROLES, column_for, columns_named, is_id, is_outcome
 from ltr_harness.readers.files import Bound, located
 from ltr_harness.readers.reader import FileReader, ValueOptions
 from ltr_harness.readers.rows import Rows, assembled, limited, repeated
@@ -317,7 +317,11 @@ class TableReader(FileReader, ValueOptions):
         """What to do about a column that is not there: say which has its role, where a name tells."""
         role = next((role for role in ROLES if getattr(self, role) == name), None)
         column = column_for(role, table.columns) if role is not None else None
-        cure = f"did you mean `{role}: {column}`?" if column else did_you_mean(name, table.columns)
+        cure = (
+            f"did you mean `{role}: {column}`?"
+            if column
+            else did_you_mean(name, columns_named(table.columns, table.columns))
+        )
         single = "" if len(table.columns) > 1 else "; is the separator right?"
         return Problem(str(table.path), f"has no column {name!r}", cure=cure + single)
 
@@ -328,23 +332,7 @@ class TableReader(FileReader, ValueOptions):
         problems = []
         features = tuple(self._named_features())
         if self.features is None:
-            first = tables[0]
-            fit = first.numeric_columns() | first.category_columns() | set(self.categorical)
-            rest = [name for name in first.columns if name not in {*roles, *self.no_features()}]
-            unnamed = [name for name in rest if name in fit and name not in self.categorical]
-            ids = [name for name in unnamed if is_id(name)]
-            outcomes = [name for name in unnamed if is_outcome(name)]
-            absent = [name for name in self.categorical if name not in first.columns]
-            features = (*(name for name in rest if name in fit and name not in (*ids, *outcomes)), *absent)
-            left_out = [name for name in rest if name not in fit]
-            if left_out:
-                text = f"ignored non-numeric columns of {first.path.name}: {', '.join(left_out)}"
-                cautions.append(Caution("ignored-columns", "note", text))
-            for what, names in (("ids and times", ids), ("outcomes", outcomes)):
-                if names:
-                    text = f"ignored {what} of {first.path.name}: {', '.join(names)}"
-                    cure = "`features:` with their names would learn from them"
-                    cautions.append(Caution("ignored-columns", "note", text, cure))
+            features, left_out = self._default_features(tables[0], cautions)
             for table in tables:
                 problems += table.decimal_commas([name for name in left_out if name in table.columns])
         of_rule = [self._day] if self._day and self._day not in roles else []
@@ -361,3 +349,32 @@ class TableReader(FileReader, ValueOptions):
             ]
         DataError.refuse(limited(problems, noun="missing column"))
         return features, cautions
+
+    def _default_features(
+        self, table: OpenedTable, cautions: list[Caution]
+    ) -> tuple[tuple[str, ...], list[str]]:
+        """The features where none are named, and the columns that hold no numbers; cautions about what is ignored."""
+        numeric = table.numeric_columns() | table.category_columns()
+        taken = {*self.roles(), *self.no_features()}
+        rest = [name for name in table.columns if name not in taken]
+        free = [name for name in rest if name in numeric and name not in self.categorical]
+        indexes = table.index_columns()
+        ignored = {
+            "the index": [name for name in free if name in indexes],
+            "ids and times": [name for name in free if is_id(name) and name not in indexes],
+            "outcomes": [name for name in free if is_outcome(name) and name not in indexes],
+        }
+        left_out = [name for name in rest if name not in numeric and name not in self.categorical]
+        if left_out:
+            listed = ", ".join(columns_named(left_out, table.columns))
+            text = f"ignored non-numeric columns of {table.path.name}: {listed}"
+            cautions.append(Caution("ignored-columns", "note", text))
+        for kind, names in ignored.items():
+            if names:
+                listed = ", ".join(columns_named(names, table.columns))
+                text = f"ignored {kind} of {table.path.name}: {listed}"
+                cure = "`features:` with their names would learn from them"
+                cautions.append(Caution("ignored-columns", "note", text, cure))
+        kept = {*free, *self.categorical}.difference(*ignored.values())
+        absent = [name for name in self.categorical if name not in table.columns]
+        return (*(name for name in rest if name in kept), *absent), left_out

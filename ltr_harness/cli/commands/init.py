@@ -142,7 +142,13 @@ def guessed_columns(
     columns: Sequence[str], numeric: Collection[str], given: dict[str, Any], place: str
 ) -> tuple[dict[str, Any], list[str]]:
     """Which column of a table is the query, the label, the document and the position: options, and what to say."""
-    from ltr_harness.readers.column_names import ROLES, column_for, event_weight, is_outcome
+    from ltr_harness.readers.column_names import (
+        ROLES,
+        column_for,
+        columns_named,
+        event_weight,
+        is_outcome,
+    )
 
     options = dict(given)
     said, problems = [], []
@@ -164,7 +170,7 @@ def guessed_columns(
             options[role] = column
             said.append(f"{role}: column {column!r}")
         elif role in ("query", "label"):
-            shown = ", ".join(columns[:20]) + (" …" if len(columns) > 20 else "")
+            shown = ", ".join(columns_named(columns[:20], columns)) + (" …" if len(columns) > 20 else "")
             found = f"no column looks like the {role} ({shown})"
             key = ", or a key of several: --column 'query=[A, B]'" if role == "query" else ""
             problems.append(Problem(place, found, cure=f"name it: --column {role}=COLUMN{key}"))
@@ -181,6 +187,7 @@ def guessed_categories(reader: "TableReader", path: Path) -> tuple[str, ...]:
         return ()
     table = reader.opened(path)
     known = {*reader.roles(), *reader.no_features(), *table.numeric_columns(), *table.category_columns()}
+    known |= table.index_columns()
     names = [name for name in table.columns if name not in known and not is_id(name) and not is_outcome(name)]
     if table.schema is not None:  # others, such as embeddings, are no texts
         names = [name for name in names if is_text(table.schema.field(name).type)]
