@@ -345,6 +345,7 @@ def section(result: MonitorResult) -> list[Block]:
     arms = result.arms
     assert arms is not None
     family = f"{arms.family[:1].upper()}{arms.family[1:]}"
+    confidence = result.config["compare"]["confidence"]
     differences = table_of(
         "arms",
         f"Every arm of {arms.column} against {arms.control}: means over queries.",
@@ -353,7 +354,7 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Measure", "code"), "measure"),
         (Column(arms.control, "metric"), "control"),
         (Column("Mean", "metric"), "mean"),
-        (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
+        (Column(f"Difference [{100 * confidence:g} % interval]", "difference"), "difference"),
         (Column("Relative", "relative"), "relative"),
         (Column("p", "p", hint="One test, uncorrected."), lambda d: d.difference.p),
         (Column("p corrected", "p", hint=arms.family), "p_corrected"),

@@ -101,7 +101,7 @@ def paired_by_key(periods: Periods) -> Estimate | None:
     d = d[~np.isnan(d)]
     if d.size < 2:
         return None
-    return mean_estimate(Sample(d), periods.config.compare.confidence, periods.alternative)
+    return mean_estimate(Sample(d), periods.config.confidence, periods.alternative)
 
 
 def decompositions(columns: Sequence[ComparedColumn], periods: Periods) -> list[SegmentDecomposition]:

@@ -98,6 +98,7 @@ class Compare(Part, use_attribute_docstrings=True):
         "the mean of all windows is watched as well.",
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    """Of intervals, at each end where the test is one-sided; at most 1 - alpha, so that no alert's interval holds 0."""
     adjust: Names = Field(
         default=(),
         description="Covariates: segments, features and the pair_key. Their relation to the metric in the baseline is "
@@ -232,6 +233,12 @@ class MonitorConfig(Part, use_attribute_docstrings=True):
     @property
     def primary(self) -> Metric:
         return self.resolved_metrics[0]
+
+    @property
+    def confidence(self) -> float:
+        """Of all intervals: no higher than the tests', whose alerts' intervals would hold 0."""
+        alpha = max(self.compare.alpha, self.slices.alpha, self.labels.alpha)
+        return min(self.compare.confidence, 1 - alpha)
 
     @property
     def depth(self) -> int:

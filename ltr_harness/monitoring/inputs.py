@@ -128,7 +128,7 @@ def _divided(
         gone = f"is missing in {now.mean():.1%} of its rows, {before.mean():.1%} before"
     apart = np.zeros(n_cells, dtype=bool)
     apart[-1] = bool(gone)  # where too many are missing, the cell says nothing of the queries
-    ours, theirs, confidence = periods.sample_now(), periods.reference, periods.config.compare.confidence
+    ours, theirs, confidence = periods.sample_now(), periods.reference, periods.config.confidence
     parts = decompose(ours, cells[0], theirs, cells[1], confidence, apart)
     return parts, (float(before.mean()), float(now.mean())), gone or odd
 

@@ -150,7 +150,7 @@ def section(result: MonitorResult) -> list[Block]:
             (Column("Window"), "window"),
             (Column("Before", "metric"), "before"),
             (Column("Now", "metric"), "now"),
-            (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
+            (Column(f"Difference [{result.one_sided_name}]", "difference"), "difference"),
             (Column("p corrected", "p"), "p_corrected"),
             (Column("Verdict"), lambda t: Badge("alert", "bad") if t.alert else Badge("no alert", "good")),
         )
@@ -234,7 +234,7 @@ def _ips(periods: Periods) -> dict[str, Any]:
                 own, spread = np.bincount(last, gains, len(errors))[1:], np.expm1(np.square(errors))
                 variance += float(own**2 @ spread[1:] + own.sum() ** 2 * spread[0])
     measured = WindowVariance(variance, variance, float("inf"), 0)
-    change = widened(change, measured, float(variance > 0), "drop", periods.config.compare.confidence)
+    change = widened(change, measured, float(variance > 0), "drop", periods.config.confidence)
     return {
         "ips": change,
         "ips_before": float(before.mean()),
@@ -262,7 +262,7 @@ def _normalised(periods: Periods) -> Estimate:
         ratio = float(top.mean()) / mean if mean else float("nan")
         ratios.append(ratio)
         influences.append(Influence.of((top - ratio * bottom) / mean if mean else top * np.nan, clusters))
-    confidence, n = periods.config.compare.confidence, len(periods.now) + len(periods.before)
+    confidence, n = periods.config.confidence, len(periods.now) + len(periods.before)
     change = ratios[0] - ratios[1]
     return between(change, *influences, alternative="drop", confidence=confidence, n=n)
 

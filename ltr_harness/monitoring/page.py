@@ -160,8 +160,13 @@ def _difference(change: Estimate, result: MonitorResult) -> str:
     elif change.direction == "fell":
         low, high = -high, -low
     value = abs(change.value) if change.direction else change.value
-    ends = f" ({100 * result.confidence:g} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
+    ends = f" ({result.test_name.replace('interval', 'CI')} {low:{sign}z.4f} to {high:{sign}z.4f})"
     return f"{by} {value:{sign}z.4f}{ends if math.isfinite(low + high) else ''}"
+
+
+_OF_THE_TEST = (
+    "The test's own: of a one-sided test each end is a bound, and an alert's interval leaves out 0."
+)
 
 
 def metrics_section(result: MonitorResult) -> list[Block]:
@@ -182,7 +187,7 @@ def metrics_section(result: MonitorResult) -> list[Block]:
     quiet = Badge("too small to matter", "neutral") if first.below_min_drop else Badge("no alert", "good")
     word = result.raised if first.alert else quiet
     axis = blocks.axis_of(end for c in result.changes for end in (c.difference.low, c.difference.high))
-    difference = Column(f"Difference [{result.interval_name}]", "difference", axis=axis)
+    difference = Column(f"Difference [{result.test_name}]", "difference", hint=_OF_THE_TEST, axis=axis)
     uncorrected = "One test, uncorrected; of the primary metric's, the corrected one decides."
     table = table_of(
         "changes",
@@ -207,7 +212,10 @@ def metrics_section(result: MonitorResult) -> list[Block]:
     return [Heading("Metrics", finding=finding, matters=first.alert), table]
 
 
-_INTERVAL = "t over clusters (users) where there are any, over queries otherwise; never over rows."
+_INTERVAL = (
+    "t over clusters (users) where there are any, over queries otherwise; never over rows. Beside a one-sided test, "
+    "each end is a bound of its own."
+)
 _SEASONS = {
     "weekday": "Compared with the same weekday of the baseline.",
     "hour": "Compared with the same hour of the baseline's days.",

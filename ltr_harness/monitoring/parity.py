@@ -217,7 +217,7 @@ def _window(label: str, at: Ints, table: pd.DataFrame, config: MonitorConfig) ->
         n, value = rows[known], float(differ[known].sum() / rows[known].sum())
         pulled = value + (differ[known] - value * n) / n.mean()
         beyond = Sample(pulled - config.parity.max_share, clusters)
-        found = mean_estimate(beyond, config.compare.confidence, "rise")
+        found = mean_estimate(beyond, config.confidence, "rise")
         reach = found.high - found.value
         low, high = np.clip([value - reach, value + reach], 0.0, 1.0).tolist()
         share = replace(found, value=value, low=low, high=high)
@@ -303,7 +303,7 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Verdict"), "state"),
         (Column("Rows", "count"), "n_rows"),
         (Column("Differ", "percent", hint="Of the rows."), lambda part: part.share.value),
-        (Column(result.interval_name), lambda part: part.share_interval),
+        (Column(result.one_sided_name), lambda part: part.share_interval),
         (Column("p corrected", "p", hint=p), "p_corrected"),
         (Column("Largest", hint="Difference of scores."), lambda part: f"{part.largest_difference:.3g}"),
         (Column("Median", hint=median), lambda part: f"{part.median_difference:.3g}"),

@@ -267,7 +267,7 @@ class Periods:
         alternative is that it gets worse; `days` are `days_differ` of values that are compared several times.
         """
         side = self.alternative if alternative is None else alternative
-        confidence = self.config.compare.confidence
+        confidence = self.config.confidence
         ours, theirs = self.values if values is None else values
         pairs = self.common
         if pairs is not None and rows is not None:  # none where most of the queries are new
@@ -358,4 +358,4 @@ def own_clusters(category: pd.Categorical, offset: int = 0) -> Ints:
 
 def mean_of(sample: Sample, config: MonitorConfig) -> Estimate:
     """The mean with its interval; no test asks whether it is 0."""
-    return replace(mean_estimate(sample, config.compare.confidence), p=float("nan"))
+    return replace(mean_estimate(sample, config.confidence), p=float("nan"))

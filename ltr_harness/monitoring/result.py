@@ -504,6 +504,16 @@ class MonitorResult(Found):
         return f"{100 * self.confidence:g} % interval"
 
     @property
+    def one_sided_name(self) -> str:
+        """Of the interval of one-sided tests, whose ends are bounds at `confidence` each."""
+        return f"{100 * (2 * self.confidence - 1):g} % interval"
+
+    @property
+    def test_name(self) -> str:
+        """Of the interval of the primary metric's tests."""
+        return self.interval_name if self.alternative == "change" else self.one_sided_name
+
+    @property
     def raised(self) -> Badge:
         """Of a difference that is significant and large: an alert, unless something else explains it."""
         demoted = not any(alert.kind == "change" for alert in self.alerts)

@@ -81,7 +81,7 @@ class _Candidates:
     ) -> None:
         """`effect` is how much wider clusters make the variance of a mean."""
         sign, config = periods.sign, periods.config
-        self._sign, self._least, self._confidence = sign, config.slices.min_queries, config.compare.confidence
+        self._sign, self._least, self._confidence = sign, config.slices.min_queries, config.confidence
         self._columns, self._now, self._before = columns, now, before
         self._paired, self._with_before = periods.common is not None, len(periods.before) > 0
         ours, theirs = periods.values[0][now], periods.values[1][before]
@@ -138,7 +138,7 @@ class _Candidates:
         i, j, cell = self.keys[at]
         first, second = (self._columns[of].predicates for of in (i, j))
         predicate = first[cell] if j < 0 else f"{first[cell // len(second)]} & {second[cell % len(second)]}"
-        reach = float(stdtrit(self.freedom[at], (1 + self._confidence) / 2) * self.error[at])
+        reach = float(stdtrit(self.freedom[at], self._confidence) * self.error[at])  # of the one-sided test
         sign, n = self._sign, int(self.inside[0, 0, at])
         value, known = float(sign * self.excess[at]), 1.0 if self._with_before else float("nan")
         now, before = (sign * (self._mean_in[side, at] + self._centres[side]) for side in (0, 1))
@@ -271,7 +271,7 @@ def section(result: MonitorResult) -> list[Block]:
     finding = f"{alerts} of {result.n_slice_candidates:,} with an alert"
     hint = "Change beyond the rest's." if against else "Mean against the rest's."
     axis = axis_of(end for s in result.slices for end in (s.excess.low, s.excess.high))
-    excess = Column(f"Excess [{result.interval_name}]", "difference", hint=hint, axis=axis)
+    excess = Column(f"Excess [{result.one_sided_name}]", "difference", hint=hint, axis=axis)
     other_half = "The excess on the queries that did not choose it."
     note = (
         f"Chosen by evidence among {count_of(result.n_slice_candidates, 'candidate')}, each found after setting "

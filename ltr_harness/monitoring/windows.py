@@ -55,7 +55,7 @@ def with_running(
             periods.baseline_error,
             tightest=TIGHTEST,
             alpha=OF_ALPHA * compare.alpha,
-            confidence=compare.confidence,
+            confidence=periods.config.confidence,
             alternative=periods.alternative,
         )
         corrected = min(1.0, corrected / OF_ALPHA)
@@ -126,7 +126,7 @@ def _bounded(values: Floats, config: MonitorConfig) -> tuple[float, float] | Non
     if off >= _SATURATED or not 0 < values.size <= _BETTING_AT_MOST or (low, high) != (0.0, 1.0):
         return None
     sample, bounds = Contributions.of(values[:, None]), (np.array([low]), np.array([high]))
-    _, _, below, above = bounded_means(sample, *bounds, 1 - config.compare.confidence, 0)
+    _, _, below, above = bounded_means(sample, *bounds, 1 - config.confidence, 0)
     return float(below[0]), float(above[0])
 
 
@@ -224,7 +224,7 @@ def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estim
         influence = dataclasses.replace(influence, variance=float(own_error**2))
     total = int(n.sum())
     together = Influence(np.zeros(0), None, float((weights**2) @ errors), float(max(total - 1, 1)), total)
-    confidence, side = periods.config.compare.confidence, periods.alternative
+    confidence, side = periods.config.confidence, periods.alternative
     value, everything = float(weights @ means) - reference, total + len(periods.before)
     estimate = between(value, together, influence, alternative=side, confidence=confidence, n=everything)
     for known in periods.primary_days:
@@ -326,7 +326,7 @@ def section(result: MonitorResult) -> list[Block]:
             Column("Bounded interval"),
             lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded_interval) if w.bounded_interval else "",
         ),
-        (Column("Difference", "difference"), "change"),
+        (Column(f"Difference [{result.test_name}]", "difference"), "change"),
         (Column("p corrected", "p", hint=result.family), "p_corrected"),
         (Column("Trailing", "difference", hint="This window and those before it, together."), "trailing"),
         (Column("p corrected ", "p"), "trailing_p_corrected"),

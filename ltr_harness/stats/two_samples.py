@@ -51,7 +51,7 @@ class Estimate:
     """A number with its uncertainty; what is not known, or not asked, is NaN."""
 
     value: float
-    low: float = float("nan")  # the interval's ends
+    low: float = float("nan")  # the interval's ends, of the test that p is of
     high: float = float("nan")
     p: float = float("nan")  # against 0, for the alternative asked for
     error: float = float("nan")  # standard error
@@ -190,14 +190,19 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
 def estimate_of(
     value: float, variance: float, freedom: float, alternative: Alternative, confidence: float, n: int
 ) -> Estimate:
-    """The estimate with the t interval and test of its variance; none of a single unit, whose variance is NaN."""
+    """The estimate with the t interval and test of its variance; none of a single unit, whose variance is NaN.
+
+    The interval is the test's. Of a one-sided test each end is a bound of its own at `confidence`, so that an
+    interval at 0.95 holds 0 where p is above 0.05, and nowhere else on that side.
+    """
     if np.isnan(value) or np.isnan(variance):  # of a single unit
         return Estimate(value, n=n)
     error = float(np.sqrt(variance))
     if error <= 1e-15 * abs(value):  # constants: what differs, differs for certain
         sided = {"drop": value < 0, "rise": value > 0, "change": value != 0}[alternative]
         return Estimate(value, value, value, SMALLEST_P if sided else 1.0, 0.0, n, freedom)
-    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    tails = 2 if alternative == "change" else 1
+    reach = float(stdtrit(freedom, 1 - (1 - confidence) / tails)) * error
     p = float(one_sided(np.array(value / error), np.array(freedom), alternative))
     return Estimate(value, value - reach, value + reach, p, error, n, freedom)
 

@@ -145,7 +145,7 @@ def test_without_a_baseline_the_worst_slice_has_no_before(query_table: Queries, 
     )
     assert [c.label for c in table.columns][:5] == [
         "Slice",
-        "Excess [95 % interval]",
+        "Excess [90 % interval]",
         "Queries",
         "Share",
         "Now",

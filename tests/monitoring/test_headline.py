@@ -34,15 +34,15 @@ def moved(result: MonitorResult, by: float, **more: Any) -> MonitorResult:
 @pytest.mark.parametrize(
     ("by", "more", "text"),
     [
-        (0.0001, {}, "ndcg@10 did not measurably change: +0.0001 (95 % CI -0.0019 to +0.0021)"),
-        (-0.00001, {}, "ndcg@10 did not measurably change: +0.0000 (95 % CI -0.0020 to +0.0020)"),
-        (-0.01, {"alert": True}, "ndcg@10 fell by 0.0100 (95 % CI 0.0080 to 0.0120)"),
-        (-0.01, {}, "ndcg@10 fell by 0.0100 (95 % CI 0.0080 to 0.0120), not significant after correction"),
-        (0.01, {}, "ndcg@10 rose by 0.0100 (95 % CI 0.0080 to 0.0120)"),
+        (0.0001, {}, "ndcg@10 did not measurably change: +0.0001 (90 % CI -0.0019 to +0.0021)"),
+        (-0.00001, {}, "ndcg@10 did not measurably change: +0.0000 (90 % CI -0.0020 to +0.0020)"),
+        (-0.01, {"alert": True}, "ndcg@10 fell by 0.0100 (90 % CI 0.0080 to 0.0120)"),
+        (-0.01, {}, "ndcg@10 fell by 0.0100 (90 % CI 0.0080 to 0.0120), not significant after correction"),
+        (0.01, {}, "ndcg@10 rose by 0.0100 (90 % CI 0.0080 to 0.0120)"),
         (
             -0.003,
             {"below_min_drop": True},
-            "ndcg@10 fell by 0.0030 (95 % CI 0.0010 to 0.0050), less than min_drop 0.005",
+            "ndcg@10 fell by 0.0030 (90 % CI 0.0010 to 0.0050), less than min_drop 0.005",
         ),
     ],
 )

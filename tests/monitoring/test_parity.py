@@ -392,12 +392,19 @@ def test_users_count_together() -> None:
     assert users.whole.share.error > 1.3 * queries.whole.share.error
 
 
+TAILS = {"compare": {"alpha": 0.025, "confidence": 0.975}, "slices": {"alpha": 0.025}}
+"""2.5 % beyond each end of an interval: the test is one-sided."""
+
+
 @pytest.mark.slow
 def test_shares_at_the_bound_alert_no_more_often_than_alpha(query_table: Any) -> None:
     """5 % of the rows differ, by whole queries of unequal length, in 5 windows of 200 queries: 400 such logs."""
     random = np.random.default_rng(5)
     parity = {**SETTINGS["parity"], "score": "s", "max_share": 0.05}
     config = load_monitor_config({"columns": {"rank": "rank"}, "metrics": ["ndcg@10"], "parity": parity})
+    two_sided = load_monitor_config(
+        {"columns": {"rank": "rank"}, "metrics": ["ndcg@10"], "parity": parity, **TAILS}
+    )
     windows = cut(DAY * (np.arange(1000) // 200), 1000, config)
     alerts, covered = 0, 0
     for _ in range(400):
@@ -415,6 +422,8 @@ def test_shares_at_the_bound_alert_no_more_often_than_alpha(query_table: Any) ->
         found = served_scores(table, windows, config.parity, config, 1.0)
         assert found is not None
         alerts += bool(found.alerts)
+        found = served_scores(table, windows, config.parity, two_sided, 1.0)
+        assert found is not None
         covered += found.whole.share.low <= 0.05 <= found.whole.share.high
     assert alerts / 400 <= 0.08
     assert 0.92 <= covered / 400 <= 0.98

@@ -212,6 +212,9 @@ def ips_change(folder: Path, random: np.random.Generator, design: str, lists: in
         "relevance": {"events": {"click": 1}},
         "metrics": ["dcg@10"],
         "propensity": {"estimate": {"design": design, **places}},
+        # 2.5 % beyond each end: the test is one-sided
+        "compare": {"alpha": 0.025, "confidence": 0.975},
+        "slices": {"alpha": 0.025},
     }
     now, before = (clicked_lists(random, 1500, np.arange(1.0, RANKS + 1), side) for side in "nb")
     seen = monitor(config, log=now, baseline=before).presentation

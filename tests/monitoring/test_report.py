@@ -51,7 +51,7 @@ def test_the_quickstart_shows_a_real_alert(ltr: Cli, tmp_path: Path) -> None:
     lines = out.splitlines()
     assert all(re.match(r"ALERT (change|slice) ndcg@10 ", line) for line in lines)
     assert "country=D" in lines[-1]
-    assert err.startswith("9 alerts: ndcg@10 fell by 0.0184 (95 % CI ")
+    assert err.startswith("9 alerts: ndcg@10 fell by 0.0184 (90 % CI ")
     assert "It is worst in country=D" in err
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {
