@@ -170,10 +170,11 @@ class Evaluation:
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
-        """What to keep in mind: an exponential gain that little but the top grade counts in."""
-        from ltr_harness.metrics.core.cautions import steep_gain
+        """What to keep in mind: a gain that little but the top grade counts in, labels below a threshold."""
+        from ltr_harness.metrics.core.cautions import below_threshold, steep_gain
 
-        return tuple(steep_gain([each.metric for each in self._values.values()], self.judgments))
+        metrics = [each.metric for each in self._values.values()]
+        return (*steep_gain(metrics, self.judgments), *below_threshold(metrics, self.judgments))
 
     def frame(self) -> pd.DataFrame:
         """One row per query, one column per metric, indexed by query id."""

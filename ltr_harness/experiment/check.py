@@ -1,6 +1,8 @@
 """Checks before training: problems of data, metrics and models, cautions of the data lints, memory."""
 
 import os
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -17,7 +19,13 @@ from ltr_harness.errors import Caution, DataError, HarnessError, Problem, Severi
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.job import Job
 from ltr_harness.inspection import LINTS
-from ltr_harness.inspection.lints import REPEATED, little_to_gain, one_a_cause
+from ltr_harness.inspection.lints import (
+    NEARLY_ALL,
+    REPEATED,
+    little_to_gain,
+    nearly_all_relevant,
+    one_a_cause,
+)
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.rankers.ranker import TrainingFacts
@@ -43,9 +51,13 @@ def data_cautions(
     cautions = {}
     for name in reader.names():
         found = [*reader.cautions(name)]
-        test = reader.read(name).splits.get("test")
-        if primary is not None and test is not None:
-            found += little_to_gain("test", test.judgments, primary)
+        splits = reader.read(name).splits
+        if primary is not None:  # of which more is known than of the data alone
+            found = [one for one in found if one.kind != NEARLY_ALL]
+            for split, part in splits.items():
+                found += nearly_all_relevant(split, part.judgments, primary)
+            if "test" in splits:
+                found += little_to_gain("test", splits["test"].judgments, primary)
         where = "" if name == "all" else f"{name} "
         cautions[name] = tuple(
             replace(one, place=f"{where}{one.place}", severity=_accepted(one, accept))
@@ -108,7 +120,7 @@ def check(job: Job, accept: Collection[str] = ()) -> Job:
 
 def _metric_problems(job: Job) -> list[Problem]:
     """Labels outside a metric's domain; or a metric that decides and has no value for any query."""
-    problems: list[Problem] = []
+    refused: list[list[Problem]] = []
     for fold in job.folds:
         for split in ("valid", "test"):
             part = fold.splits.get(split)
@@ -118,9 +130,9 @@ def _metric_problems(job: Job) -> list[Problem]:
             try:
                 bind(wanted, part.judgments)
             except HarnessError as problem:
-                problems.append(Problem(part.source, str(problem)))
-    if problems:
-        return problems
+                refused.append([Problem(part.source, str(problem))])
+    if refused:
+        return _each_cause(refused)
     tests = [fold.test for fold in job.folds if _is_undefined(job.primary, fold.test)]
     undefined = [(job.primary, part) for part in tests] if len(tests) == len(job.folds) else []
     if job.stopping is not None:
@@ -134,6 +146,33 @@ def _metric_problems(job: Job) -> list[Problem]:
         Problem(part.source, f"{metric} is undefined for every query", expected, "look at the labels")
         for metric, part in undefined
     ]
+
+
+# What differs between parts of one set where the cause is one.
+_PARTICULARS = re.compile(r"'[^']*'|-?\d[\d,.]*(?:e[-+]?\d+)?| such rows?\b")
+
+
+def _each_cause(parts: Iterable[Sequence[Problem]]) -> list[Problem]:
+    """The problems of folds and splits in turn; of those with the place and cause of an earlier part's, the number."""
+    first: dict[tuple[str, ...], Problem] = {}
+    alike: Counter[tuple[str, ...]] = Counter()
+    problems: list[tuple[tuple[str, ...], Problem]] = []
+    for part in parts:
+        earlier = set(first)
+        for one in part:
+            cause = (one.place, one.expected, one.cure, _PARTICULARS.sub("#", one.found))
+            if cause in earlier:
+                alike[cause] += 1
+                continue
+            first.setdefault(cause, one)
+            problems.append((cause, one))
+    return [_with_number(one, alike.pop(cause, 0)) for cause, one in problems]
+
+
+def _with_number(problem: Problem, n_alike: int) -> Problem:
+    if not n_alike:
+        return problem
+    return replace(problem, found=f"{problem.found} (and {count_of(n_alike, 'other part')} alike)")
 
 
 def _is_undefined(metric: Metric, part: RankingDataset) -> bool:
@@ -190,11 +229,14 @@ def _weight_problems(job: Job) -> Iterator[Problem]:
 
 def _model_problems(job: Job) -> list[Problem]:
     """What a library would reject, ignore or misread, found before the first tree."""
-    problems: list[Problem] = []
+    found: list[Problem] = []
     facts = {fold.name: TrainingFacts.of(fold.train, job.stopping is not None) for fold in job.folds}
     for name, config in job.experiment.models.items():
         space = job.experiment.tune.space(name) if job.experiment.tune else {}
+        of_folds: list[list[Problem]] = []
         for fold in job.folds:
+            problems: list[Problem] = []
+            of_folds.append(problems)
             wrong = config.ranker.check(facts[fold.name]) or config.ranker.check_scoring(fold.test)
             problems += _placed(f"models.{name}", wrong)
             if config.ranker.needs_valid and fold.valid is not None:
@@ -207,7 +249,8 @@ def _model_problems(job: Job) -> list[Problem]:
             for probe in () if wrong else probes(space):
                 refused = model_at(config, probe).ranker.check(facts[fold.name])
                 problems += _placed(f"tune.models.{name}", refused)
-    return problems
+        found += _each_cause(of_folds)
+    return found
 
 
 def _placed(where: str, problems: Sequence[Problem]) -> list[Problem]:

@@ -18,6 +18,7 @@ from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.folds import Fold, reading_of
 from ltr_harness.experiment.job import Job, Task, revised_definition
 from ltr_harness.files import unfinished
+from ltr_harness.inspection.lints import beside_lints
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric, with_learned
 from ltr_harness.rankers.adapters import TreeModel
@@ -297,7 +298,7 @@ def _written(
         "rounds_trained": fitted.rounds_trained,
         "cautions": [
             *job.cautions.get(fold.name, ()),
-            *fold.splits.get("test", fold.train).cautions,
+            *beside_lints(fold.splits.get("test", fold.train).cautions),
             *fitted.cautions,
         ],
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,

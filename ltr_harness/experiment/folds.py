@@ -19,7 +19,7 @@ from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, Time
 from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_truth
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.files import sources_digest
-from ltr_harness.inspection import data_card, lint
+from ltr_harness.inspection import LINTS, data_card, lint
 from ltr_harness.inspection.agreement import agreement
 from ltr_harness.inspection.candidates import candidate_recall
 from ltr_harness.readers import column_names
@@ -131,8 +131,9 @@ class FoldReader:
             *sorted(Path(inspection.__file__).parent.glob("*.py")), Path(column_names.__file__)
         )
         columns = [fold.train.features_named, *sorted(fold.train.columns.items())]
+        of_reading = [str(one) for part in fold.splits.values() for one in part.cautions if one.kind in LINTS]
         kept = self._cache.remembered(
-            ["cautions", lints, columns, *fingerprints],
+            ["cautions", lints, columns, of_reading, *fingerprints],
             lambda: list(map(asdict, lint(data_card(fold.splits)))),
         )
         return tuple(Caution(**caution) for caution in kept)

@@ -207,6 +207,10 @@ class SplitCard:
     n_several_rows: int  # queries of two different rows and more; rows without any value but 0 left out
     n_alike: int  # of those, queries at least half of whose rows other queries of the split have too
     n_forced_ties: int  # rows with the same features as another row of the same query, but another label
+    # rows that repeat an earlier row of their query, label included; and those of them with a label above 0. Rows
+    # without any value but 0 left out
+    n_equal_rows: int
+    n_equal_relevant: int
     random_ndcg: float  # NDCG@10 that random order gives, by the candidates' ideal list, as the features'
     # of all queries and of slices; empty where nobody said what was missed, or no document has several judgments
     candidates: tuple[CandidateRecall, ...]
@@ -262,6 +266,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     judgments = replace(dataset.judgments, missed=None)
     sample = replace(dataset, judgments=judgments).take(chosen.astype(np.int64))
     sampled, random = _sampled_features(sample)
+    ties, equal = _equal_rows(content, labels, query) if names else (0, np.zeros(labels.size, dtype=bool))
     firsts = enumerate(content.duplicate_of.tolist())
     facts = zip(
         names,
@@ -286,7 +291,9 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         n_repeated_rows=content.n_repeated_rows if names else 0,
         n_several_rows=n_several_rows,
         n_alike=n_alike,
-        n_forced_ties=_n_forced_ties(content.rows, labels, query) if names else 0,
+        n_forced_ties=ties,
+        n_equal_rows=int(np.count_nonzero(equal)),
+        n_equal_relevant=int(np.count_nonzero(equal & (labels > 0))),
         random_ndcg=random,
         candidates=candidate_recall(dataset),
         agreement=agreement(dataset),
@@ -348,12 +355,22 @@ def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], fl
     return facts, mean(np.zeros(sample.n_rows))
 
 
-def _n_forced_ties(hashes: NDArray[np.uint64], labels: NDArray[np.float64], query: NDArray[np.int64]) -> int:
-    order = np.lexsort((hashes, query))
-    new = np.diff(query[order], prepend=-1) | (np.diff(hashes[order], prepend=hashes[:1]) != 0)
+def _equal_rows(
+    content: Content, labels: NDArray[np.float64], query: NDArray[np.int64]
+) -> tuple[int, NDArray[np.bool_]]:
+    """Rows with the features of another row of their query but another label, counted; rows that repeat one before.
+
+    Shapes: `labels`, `query` and the result (n_rows,).
+    """
+    order = np.lexsort((labels, content.rows, query))
+    hashes, sorted_labels = content.rows[order], labels[order]
+    new = (np.diff(query[order], prepend=-1) != 0) | (np.diff(hashes, prepend=hashes[:1]) != 0)
     starts = np.flatnonzero(new)
-    differ = np.maximum.reduceat(labels[order], starts) > np.minimum.reduceat(labels[order], starts)
-    return int(np.diff(starts, append=order.size)[differ].sum())
+    ends = np.append(starts[1:], order.size)
+    differ = sorted_labels[ends - 1] > sorted_labels[starts]
+    equal = np.empty(order.size, dtype=np.bool_)
+    equal[order] = ~(new | (np.diff(sorted_labels, prepend=np.nan) != 0))
+    return int((ends - starts)[differ].sum()), equal & ~content.blank
 
 
 @dataclass(frozen=True)

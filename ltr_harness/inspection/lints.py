@@ -11,7 +11,16 @@ from ltr_harness.groups import Judgments
 from ltr_harness.inspection.card import DataCard, FeatureFacts, SplitCard
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.headroom import headroom
-from ltr_harness.readers.column_names import features_line, has_place_word, is_outcome, is_place, may_be_id
+from ltr_harness.metrics.core.metric import BinaryMetric
+from ltr_harness.readers.column_names import (
+    event_weight,
+    features_line,
+    has_place_word,
+    is_outcome,
+    is_place,
+    may_be_id,
+)
+from ltr_harness.relevance.rule import EVENT_COUNTS, MOST_ROWS, event_counts
 from ltr_harness.wording import count_of, plural, shortened
 
 REPEATED = "query-in-two-folds"
@@ -20,11 +29,15 @@ REPEATED = "query-in-two-folds"
 LITTLE_TO_GAIN = "little-to-gain"
 """The lint of an experiment's primary metric, which a comparison computes of all its test queries."""
 
+NEARLY_ALL = "nearly-all-relevant"
+"""The lint that goes by the primary metric where there is one."""
+
 LINTS = (
     "query-in-two-splits", REPEATED, LITTLE_TO_GAIN, "identical-rows", "different-features", "other-range",
     "nothing-relevant", "steep-gain", "one-grade", "sorted-labels", "without-relevant-documents",
     "leaking-feature", "outcome-feature", "id-feature", "position-feature", "inverted-label",
     "constant-features", "duplicate-features", "missing-values", "forced-ties", "single-document-queries",
+    "equal-rows", EVENT_COUNTS, NEARLY_ALL, "negative-labels",
 )  # fmt: skip
 """The names of all lints."""
 
@@ -35,6 +48,12 @@ FARTHEST = 20  # times the rows of a query: numbers beyond are no places in its 
 FEW_QUERIES = 10  # with fewer queries a feature can rank them all rightly by luck
 STEEP_GRADE = 7  # from this grade on, 2^g - 1 lets one row outweigh a hundred others
 SORTED_SHARE = 0.9
+RELEVANT_SHARE = 0.9  # from this share of relevant documents on, relevant or not tells few apart
+EQUAL_SHARE = 0.05  # from this share of rows on, equal ones are no accident
+FEWEST_EQUAL, TIMES_EQUAL = (
+    10,
+    5,
+)  # fewer are, unless documents of one kind are repeated so many times as often
 SEEN_SHARE = 0.01  # from this share of rows on, rows that two splits share are no accident
 # Queries that a split shares with another are copies where they are so many times the share within the other.
 FEWEST_ALIKE, TIMES_ALIKE = 5, 10
@@ -45,10 +64,16 @@ _LATER = "check whether it is known only after the fact, and leave it out: "
 def lint(card: DataCard) -> list[Caution]:
     """Everything found, the worst first."""
     sound = _sound(card)
-    cautions = [*_overlaps(card), *_columns(card, sound)]
+    cautions = [*_overlaps(card), *_columns(card, sound), *_negative_labels(card)]
     for split in card.splits:
+        cautions += [replace(one, place=split.name) for one in split.dataset.cautions if one.kind in LINTS]
         cautions += [*_labels(split), *_features(split, sound), *_rows(split)]
     return worst_first(cautions)
+
+
+def beside_lints(cautions: Iterable[Caution]) -> list[Caution]:
+    """Cautions of reading that are no lints, which `lint` has."""
+    return [one for one in cautions if one.kind not in LINTS]
 
 
 def little_to_gain(name: str, judgments: Judgments, metric: Metric) -> list[Caution]:
@@ -59,6 +84,21 @@ def little_to_gain(name: str, judgments: Judgments, metric: Metric) -> list[Caut
     return [Caution(LITTLE_TO_GAIN, "warning", said, cure, name)] if said else []
 
 
+def nearly_all_relevant(name: str, judgments: Judgments, metric: Metric | None = None) -> list[Caution]:
+    """A caution where nearly all documents of a split are relevant, by a metric's threshold or with a label above 0."""
+    labels = judgments.labels
+    relevant, above = labels > 0, "above 0"
+    if isinstance(metric, BinaryMetric):
+        relevant, above = labels >= metric.relevant, f"of {metric.relevant:g} or more"
+    share = float(relevant.mean())
+    if share < RELEVANT_SHARE or labels.min() < 0 or labels.min() == labels.max():
+        return []
+    of_metric = "a metric of relevant or not" if metric is None else str(metric)
+    text = f"{share:.0%} of the documents have a label {above}, which leaves {of_metric} little to tell apart"
+    cure = "map the labels so that most are 0 (`grades:`), or say where relevance begins, as in `mrr(relevant=3)`"
+    return [Caution(NEARLY_ALL, "warning", text, cure, name)]
+
+
 # Numbers that differ between folds and splits where the cause is one; those of columns' names stay.
 _MEASURED = re.compile(
     r"\d+\.\d{4}|\d[\d.,]*\s?%|\d[\d,]*(?= (?:of|rows?|quer(?:y|ies))\b)|(?<= of )\d[\d,]*\b"
@@ -67,16 +107,25 @@ _MEASURED = re.compile(
 
 def one_a_cause(cautions: Iterable[Caution]) -> list[Caution]:
     """The cautions, each once: its place names the other folds and splits of the same."""
-    together: dict[tuple[object, ...], list[Caution]] = {}
-    for one in cautions:
-        cause = (one.kind, one.severity, one.cure, _MEASURED.sub("#", one.text))
-        together.setdefault(cause, []).append(one)
     listed = []
-    for first, *others in together.values():
+    for first, *others in _by_cause(cautions):
         more = f" and {len(others) - 2:,} more" if len(others) > 2 else ""
         alike = ", ".join(one.place for one in others[:2]) + more
         listed.append(replace(first, place=f"{first.place} (alike: {alike})") if others else first)
     return listed
+
+
+def first_a_cause(cautions: Iterable[Caution]) -> list[Caution]:
+    """The first of the cautions that differ in numbers alone, where places name no parts of the data."""
+    return [first for first, *_ in _by_cause(cautions)]
+
+
+def _by_cause(cautions: Iterable[Caution]) -> list[list[Caution]]:
+    together: dict[tuple[object, ...], list[Caution]] = {}
+    for one in cautions:
+        cause = (one.kind, one.severity, one.cure, _MEASURED.sub("#", one.text))
+        together.setdefault(cause, []).append(one)
+    return list(together.values())
 
 
 def _overlaps(card: DataCard) -> Iterator[Caution]:
@@ -227,7 +276,34 @@ def _together(
         yield Caution(kind, "warning", "; ".join(texts), cure, place)
 
 
+def _negative_labels(card: DataCard) -> Iterator[Caution]:
+    """One note for all splits."""
+    splits = [split for split in card.splits if split.dataset.judgments.lowest < 0]
+    if not splits:
+        return
+    lowest = min(split.dataset.judgments.lowest for split in splits)
+    n_below = sum(n for split in splits for label, n in split.grades.items() if label < 0)
+    rows = f"{n_below:,} of {count_of(sum(split.n_rows for split in splits), 'row')}"
+    text = f"labels go down to {lowest:g} ({rows} are below 0), and ndcg and other metrics want grades"
+    column = splits[0].dataset.columns.get("label", "COLUMN")
+    rule = f"`relevance: {{mode: quantiles, column: {column}, bins: 5}}`"
+    cure = (
+        f"{rule} makes grades of returns in a table, `unjudged: -1` takes -1 for what nobody judged; spearman and "
+        "mean_label take any label"
+    )
+    yield Caution("negative-labels", "note", text, cure, ", ".join(split.name for split in splits))
+
+
 def _labels(split: SplitCard) -> Iterator[Caution]:
+    label = split.dataset.columns.get("label", "")
+    share = sum(n for grade, n in split.grades.items() if grade > 1) / split.n_rows
+    if share > MOST_ROWS and event_weight(label) is not None:
+        yield from (replace(one, place=split.name) for one in event_counts({label: share}))
+    yield from nearly_all_relevant(split.name, split.dataset.judgments)
+    yield from _grades(split)
+
+
+def _grades(split: SplitCard) -> Iterator[Caution]:
     judgments = split.dataset.judgments
     truth, documents = judgments.pool.labels, "documents" if judgments.missed is None else "candidates"
     highest = float(truth.max())
@@ -295,12 +371,44 @@ def _rows(split: SplitCard) -> Iterator[Caution]:
         severity: Severity = "warning" if split.n_forced_ties > 0.1 * split.n_rows else "note"
         cure = "no model of these features can tell them apart"
         yield Caution("forced-ties", severity, text, cure, split.name)
-    if split.n_single > 0.1 * split.n_queries:
+    yield from _equal_rows(split)
+    if split.n_single == split.n_queries:
+        column = split.dataset.columns.get("query", "")
+        text = "all queries have a single document"
+        cure = f"is {f'`query: {column}`' if column else 'that'} the right column? the rows of a list share its value"
+        yield Caution("single-document-queries", "error", text, cure, split.name)
+    elif split.n_single > 0.1 * split.n_queries:
         text = f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document"
         cure = "they are always ranked perfectly and lift every mean"
         if split.dataset.judgments.missed is not None:
             cure = "no order of theirs is better than another"
         yield Caution("single-document-queries", "note", text, cure, split.name)
+
+
+def _equal_rows(split: SplitCard) -> Iterator[Caution]:
+    """Rows of a query with equal features and labels, where no ids say that their documents differ."""
+    if split.dataset.judgments.document_ids is not None or not split.n_equal_rows:
+        return
+    share = split.n_equal_rows / split.n_rows
+    n_relevant = int(np.count_nonzero(split.dataset.labels > 0))
+    n_others, equal_others = split.n_rows - n_relevant, split.n_equal_rows - split.n_equal_relevant
+    of_relevant, of_others = (split.n_equal_relevant, n_relevant), (equal_others, n_others)
+    with_label = _more_often(of_relevant, of_others) or _more_often(of_others, of_relevant)
+    if share < EQUAL_SHARE and not with_label:
+        return
+    verb = "repeats" if split.n_equal_rows == 1 else "repeat"
+    text = f"{count_of(split.n_equal_rows, 'row')} ({share:.1%}) {verb} another row of "
+    text += f"their query, label included: {split.n_equal_relevant:,} of {count_of(n_relevant, 'relevant document')} "
+    text += f"and {equal_others:,} of {n_others:,} others"
+    cure = "a join can do that, and repeated documents count several times: name the column of documents "
+    cure += "(`document_id`), which must differ within a query"
+    yield Caution("equal-rows", "warning", text, cure, split.name)
+
+
+def _more_often(these: tuple[int, int], others: tuple[int, int]) -> bool:
+    """Whether of one kind of documents far more are repeated than of the other: (repeated, all) of each."""
+    (n, of), (n_others, of_others) = these, others
+    return n >= FEWEST_EQUAL and n * of_others >= TIMES_EQUAL * (n_others + 1) * of
 
 
 def _about(

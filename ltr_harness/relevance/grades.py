@@ -21,7 +21,7 @@ from ltr_harness.logs.settings import ListColumns, seconds
 from ltr_harness.logs.times import timestamps
 from ltr_harness.relevance.events import JoinedEvents, counts_column, counts_of_lists, refuse_unknown_events
 from ltr_harness.relevance.propensities import effective_weight, estimated, estimated_labels
-from ltr_harness.relevance.rule import Dwell, Propensity, Relevance
+from ltr_harness.relevance.rule import MOST_ROWS, Dwell, Propensity, Relevance, event_counts
 from ltr_harness.wording import count_of
 
 
@@ -261,6 +261,7 @@ def labels_of(
     events = JoinedEvents.read(rule, columns, _TIMEZONE, log, contract)
     parts: list[tuple[Floats, NDArray[np.bool_]]] = []
     happened: dict[str, int] = {}
+    repeated: dict[str, int] = {}  # rows with two events and more
     first = 0
     by_list = [name for name in (columns.query_id, columns.rank) if name] if rule.by_list else []
     if rule.chosen == "quantiles":
@@ -278,6 +279,7 @@ def labels_of(
             continue  # the contract has the errors
         for event, count in counts.items():
             happened[event] = happened.get(event, 0) + int(count.sum(dtype=np.int64))
+            repeated[event] = repeated.get(event, 0) + int(np.count_nonzero(count > 1))
         if rule.unlabelled == "ignore":
             seen: NDArray[np.bool_] | None = ~np.isnan(rows.numbers(rule.label))
         else:
@@ -288,6 +290,9 @@ def labels_of(
     contract.raise_errors()
     grades, judged = (np.concatenate(column) for column in zip(*parts, strict=True))
     cautions = [Caution("labels-by-rule", "note", f"labels by `relevance`: {describe(rule)}")]
+    if rule.from_events and rule.count == "any":
+        shares = {name: n / grades.size for name, n in repeated.items() if name not in rule.negative}
+        cautions += event_counts({name: share for name, share in shares.items() if share > MOST_ROWS})
     if rule.propensity is not None:
         grades, effective = made.estimates(rule.propensity, grades, features)
         cautions.append(effective)

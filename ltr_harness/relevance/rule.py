@@ -2,12 +2,13 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import Caution
 from ltr_harness.logs.settings import Duration, ListColumns, Name, Names, Part, seconds
 
 
@@ -364,3 +365,23 @@ def lacking(rule: Relevance, columns: ListColumns) -> Iterator[str]:
         yield f"relevance.mode {rule.chosen} without position; expected the column with the rank shown"
     if seconds(rule.maturity) and columns.timestamp is None:
         yield "relevance.maturity without timestamp; expected the column with the time"
+
+
+EVENT_COUNTS = "event-counts"
+MOST_ROWS = 0.5
+"""With more than one event in a larger share of rows, a column has the counts of many users."""
+
+
+def event_counts(shares: Mapping[str, float]) -> Iterator[Caution]:
+    """A caution about columns of events, with the share of rows in which each is above 1."""
+    if not shares:
+        return
+    listed = ", ".join(f"{name} in {share:.0%} of the rows" for name, share in shares.items())
+    rate, first = "`relevance: {mode: quantiles, column: RATE, bins: 5}`", next(iter(shares))
+    yield Caution(
+        EVENT_COUNTS,
+        "warning",
+        f"above 1: {listed}: counts of many users, of which being above 0 says little",
+        f"make grades of a rate, such as clicks per impression, {rate}; or of counts, by `count: log1p` or by steps: "
+        f"`ladder: [{{when: {first} >= 10, grade: 1}}]`",
+    )

@@ -13,7 +13,7 @@ from ltr_harness.files import write_whole
 from ltr_harness.inspection import DataCard, FeatureFacts, SplitCard
 from ltr_harness.inspection.agreement import agreement_lines
 from ltr_harness.inspection.candidates import recall_lines
-from ltr_harness.inspection.lints import one_a_cause
+from ltr_harness.inspection.lints import beside_lints, one_a_cause
 from ltr_harness.report import blocks, charts, html, markdown
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.report.sections.data import agreement_blocks, recall_tables
@@ -214,7 +214,7 @@ def card_text(card: DataCard, cautions: Sequence[Caution]) -> str:
             )
         truth = (*recall_lines(split.candidates), *agreement_lines(split.agreement))
         lines += [f"{split.name}: {line}" for line in truth]
-        lines += [f"{split.name}: {one.severity}: {one}" for one in split.dataset.cautions]
+        lines += [f"{split.name}: {one.severity}: {one}" for one in beside_lints(split.dataset.cautions)]
     lines += ["", *(f"{one.severity}: {one}" for one in cautions)] if cautions else []
     return "\n".join(lines) + "\n"
 
@@ -245,7 +245,7 @@ def _splits(card: DataCard) -> Table:
         footnotes=tuple(
             f"{split.name}: {text}"
             for split in card.splits
-            for text in (split.dataset.source, *map(str, split.dataset.cautions))
+            for text in (split.dataset.source, *map(str, beside_lints(split.dataset.cautions)))
             if text
         ),
     )

@@ -34,7 +34,7 @@ def command(
     from ltr_harness.experiment.experiment import prepare, read
     from ltr_harness.inspection.agreement import agreement_lines
     from ltr_harness.inspection.candidates import recall_lines
-    from ltr_harness.inspection.lints import one_a_cause
+    from ltr_harness.inspection.lints import beside_lints, first_a_cause, one_a_cause
     from ltr_harness.metrics.core.cautions import cautions
     from ltr_harness.rankers.objectives import stopping_cautions
 
@@ -52,7 +52,7 @@ def command(
                 say(f"{place}: {line}")
     for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
         say(features)
-    of_reading = dict.fromkeys(one for fold in job.folds for one in fold.train.cautions)
+    of_reading = dict.fromkeys(one for fold in job.folds for one in beside_lints(fold.train.cautions))
     for one in of_reading:
         say(f"{one.severity}: {one}")
     memory = memory_estimate(job)
@@ -62,7 +62,7 @@ def command(
     if job.stopping is not None:
         longest = max(int(fold.valid.groups.sizes.max()) for fold in job.folds if fold.valid is not None)
         others += stopping_cautions(job.stopping.metric, job.primary, longest)
-    others = list(dict.fromkeys(others))  # folds have much in common
+    others = first_a_cause(others)  # folds have much in common
     for one in others:
         say(f"caution: {one}")
     for study in job.open_studies:

@@ -23,8 +23,11 @@ FEW_QUERIES = 2_000  # training queries up to which the preset `small` is writte
 MOST_GUESSED = 50  # different texts of a column up to which it is guessed to be a category
 LARGEST_EXPONENTIAL = 31  # above this grade 2^label - 1 is no longer a gain anybody means
 
-_SAID = ("leaking-feature", "outcome-feature", "id-feature", "position-feature", "inverted-label")
-"""The lints of which features and labels were guessed."""
+_SAID = (
+    "leaking-feature", "outcome-feature", "id-feature", "position-feature", "inverted-label", "negative-labels",
+    "nearly-all-relevant", "single-document-queries", "equal-rows",
+)  # fmt: skip
+"""The lints of which columns were guessed."""
 
 _MADE_UP = [
     "  reader: synthetic                # made up: grades 0 to 4, 5 to 200 rows per query; see `list readers`",

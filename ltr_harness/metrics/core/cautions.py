@@ -24,6 +24,7 @@ def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
         *steep_gain(metrics, judgments),
         *_large_cutoff(metrics, judgments),
         *_saturation(metrics, judgments),
+        *below_threshold(metrics, judgments),
         *_collapsed_grades(metrics, judgments),
         *_residual(metrics, judgments),
         *_unjudged(judgments),
@@ -102,6 +103,35 @@ def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Cau
                 "starts with a relevant document",
                 "raise relevant",
             )
+
+
+def below_threshold(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
+    """What labels between 0 and 1 are worth to metrics of binary relevance: nothing, below their threshold."""
+    binary = [
+        m
+        for m in metrics
+        if isinstance(m, BinaryMetric) and not (m.diagnostic or m.graded or m.uses_subtopics)
+    ]
+    if not binary:
+        return
+    grades = judgments.distinct_labels
+    if not ((grades > 0) & (grades < 1)).any() or grades[0] < 0:
+        return
+    for relevant in sorted({metric.relevant for metric in binary}):
+        labels = judgments.labels
+        below = (labels > 0) & (labels < relevant)
+        n_below = int(np.count_nonzero(below))
+        if not n_below:
+            continue
+        highest, first = plain_number(labels[below].max()), binary[0].name
+        yield _about(
+            "labels-below-threshold",
+            "note",
+            [metric for metric in binary if metric.relevant == relevant],
+            f"a document is relevant from the label {plain_number(relevant)} on: {n_below:,} of "
+            f"{count_of(labels.size, 'label')} lie above 0 and below that, up to {highest}, and count as not relevant",
+            f"another threshold is set as in `{first}(relevant=0.5)`",
+        )
 
 
 def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
