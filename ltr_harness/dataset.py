@@ -271,3 +271,19 @@ def fingerprint_dataset(dataset: RankingDataset) -> str:
 
 def _as_text(ids: NDArray[Any]) -> NDArray[Any]:
     return ids if ids.dtype.kind == "U" else np.array([str(value) for value in ids.tolist()], dtype=object)
+
+
+def values_by_query(dataset: RankingDataset, name: str) -> NDArray[Any] | None:
+    """Return the values (n_queries,) of an attribute, or of a column that is the query or a part of it.
+
+    None where neither has the name.
+    """
+    if name in dataset.query_attributes:
+        return dataset.query_attributes[name]
+    key = dataset.columns.get("query", "").split(", ")
+    if name not in key:
+        return None
+    if len(key) == 1:
+        return dataset.groups.ids
+    parts = [str(query).split("/", len(key) - 1)[key.index(name)] for query in dataset.groups.ids.tolist()]
+    return np.array(parts)

@@ -127,21 +127,22 @@ def divided(
 
 
 def divided_by_time(
-    groups: QueryGroups, shares: Mapping[str, float], times: Array, name: str = "time"
+    groups: QueryGroups, shares: Mapping[str, float], times: Array, name: str = "time", source: str = ""
 ) -> dict[str, Ints]:
     """Queries, int64, sorted, of parts by time: the oldest are ``train``, and the parts of `shares` follow.
 
-    Times are (n_queries,), numbers, times or ISO 8601 text, which messages call `name`. Queries of one time are never
-    on two sides.
+    Times are (n_queries,), numbers, times or ISO 8601 text, which messages call `name`, with the `source` of the data.
+    Queries of one time are never on two sides.
     """
     _check_shares(shares)
     if times.dtype.kind not in "biuf":
         from ltr_harness.logs.times import moments_of
 
-        times = moments_of(times, name, "UTC", groups.name)
+        times = moments_of(times, name, "UTC", groups.name, source)
     elif (absent := ~np.isfinite(times)).any():
         found = f"query {groups.name(int(np.argmax(absent)))!r} has no {name} ({int(absent.sum()):,} such)"
-        raise DataError.at(f"attribute {name!r}", found, "a time for each query")
+        place = f"{source}: attribute {name!r}" if source else f"attribute {name!r}"
+        raise DataError.at(place, found, "a time for each query")
     order = np.argsort(times, kind="stable")
     n = groups.n_queries
     # Targets count from the oldest here: train comes first.

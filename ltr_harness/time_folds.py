@@ -185,11 +185,11 @@ class TimeFold:
         return ", ".join(f"{name} {part}" for name, part in self.parts.items())
 
 
-def days_of(times: Array, name: str, time_zone: str, groups: QueryGroups) -> Days:
+def days_of(times: Array, name: str, time_zone: str, groups: QueryGroups, source: str = "") -> Days:
     """The day of each query on the calendar of a time zone, from times, dates or ISO 8601 text (n_queries,)."""
     from ltr_harness.logs.times import local_days, moments_of
 
-    return local_days(moments_of(times, name, time_zone, groups.name), time_zone)
+    return local_days(moments_of(times, name, time_zone, groups.name, source), time_zone)
 
 
 def period_in(unit: str) -> tuple[Period, int | None] | None:

@@ -16,7 +16,13 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparable import unit_texts
 from ltr_harness.config import data_mapping
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
-from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_truth
+from ltr_harness.dataset import (
+    RankingDataset,
+    fingerprint_arrays,
+    fingerprint_dataset,
+    fingerprint_truth,
+    values_by_query,
+)
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.files import sources_digest
 from ltr_harness.inspection import LINTS, data_card, lint
@@ -92,7 +98,7 @@ class FoldReader:
         dataset = self._file_set(self._data.files).dataset
         times = _attribute(dataset, config.by_time)
         assert times is not None
-        return days_of(times, config.by_time, config.time_zone, dataset.groups)
+        return days_of(times, config.by_time, config.time_zone, dataset.groups, dataset.source)
 
     def boundaries(self) -> list[str]:
         """A line for each fold in time: from when to when its parts are."""
@@ -292,7 +298,7 @@ def _held_out(dataset: RankingDataset, held: Mapping[str, Holdout]) -> dict[str,
     how = next(iter(held.values()))  # they differ in their shares alone
     times = _attribute(dataset, how.by_time)
     if times is not None:
-        return divided_by_time(dataset.groups, shares, times, str(how.by_time))
+        return divided_by_time(dataset.groups, shares, times, str(how.by_time), dataset.source)
     if how.together is None and how.stratify is None and set(held) == {"valid"}:
         kept, valid = holdout(dataset.groups, how.holdout, how.seed)
         return {"train": kept, "valid": valid}
@@ -304,12 +310,12 @@ def _attribute(dataset: RankingDataset, name: str | None, *, missing: bool = Fal
     """The attribute of every query; of queries without candidates it may be `missing`, or is refused."""
     if name is None:
         return None
-    if name not in dataset.query_attributes:
+    values = values_by_query(dataset, name)
+    if values is None:
         known = dataset.query_attributes
         named = "name it under `attributes:` if the files have the column"
         cure = did_you_mean(name, known) if known else named
         raise DataError(Problem(dataset.source, f"has no query attribute {name!r}", cure=cure))
-    values = dataset.query_attributes[name]
     absent = (unit_texts(values) == "") & ~dataset.groups.has_rows
     if absent.any() and not missing:
         n = int(absent.sum())

@@ -75,23 +75,37 @@ def timestamps(
     return moments
 
 
-def moments_of(times: NDArray[Any], name: str, timezone: str, query: Place) -> Moments:
-    """The moments of queries' attribute (n_queries,): times, or ISO 8601 text. DataError: a query without one."""
+def moments_of(times: NDArray[Any], name: str, timezone: str, query: Place, source: str = "") -> Moments:
+    """The moments of queries' attribute (n_queries,): times, or ISO 8601 text. DataError: a query without one.
+
+    `source` is the data that messages name.
+    """
+    place = f"{source}: attribute {name!r}" if source else f"attribute {name!r}"
     if times.dtype.kind == "M" and np.datetime_data(times.dtype)[0] not in ("D", *_NANOSECONDS):
         times = times.astype("datetime64[s]")
     try:
         column = pa.array(times.tolist() if times.dtype.kind == "O" else times)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise DataError.at(
-            f"attribute {name!r}", "holds values that are not times alone", _ISO_8601
-        ) from None
+        raise DataError.at(place, "holds values that are not times alone", _ISO_8601) from None
+    if _are_dates(times):  # text of a table, whose numbers became numbers
+        column = column.cast(pa.large_string())
     missing = np.asarray(column.is_null())
     if is_text(column.type):
         missing |= np.asarray(pc.equal(column, "").fill_null(True))
     if missing.any():
         found = f"query {query(int(np.argmax(missing)))!r} has no {name} ({int(missing.sum()):,} such)"
-        raise DataError.at(f"attribute {name!r}", found, "a time for each query")
-    return timestamps(column, name, timezone, lambda row: f"query {query(row)!r}")
+        raise DataError.at(place, found, "a time for each query")
+    before = f"{source}: " if source else ""
+    return timestamps(column, name, timezone, lambda row: f"{before}query {query(row)!r}")
+
+
+def _are_dates(values: NDArray[Any]) -> bool:
+    """Whether whole numbers (n,) are days as 20240131 writes them, which no seconds or milliseconds of a year are."""
+    if values.dtype.kind not in "iu" or not values.size:
+        return False
+    day, month = values % 100, values // 100 % 100
+    is_day = (day >= 1) & (day <= 31) & (month >= 1) & (month <= 12)
+    return bool((is_day & (values >= 1900_01_01) & (values <= 2099_12_31)).all())
 
 
 def _of_times(column: Any) -> Moments:

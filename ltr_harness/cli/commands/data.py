@@ -194,12 +194,14 @@ def data_split(
         raise UsageError("--folds with --valid or --test; expected one of them")
     name = reader_name or data_source.guessed_reader(files[0])
     said = reader_options
-    for column in given.values():
-        if name not in ("csv", "parquet"):
-            raise UsageError(f"column {column!r}: {name} files have no columns; expected csv or parquet")
-        if not any(option.startswith("attributes=") for option in said):
-            said = (*said, f"attributes=[{column}]")
     reader = data_source.with_columns(data_source.made_reader(name, said), files[0])
+    for column in given.values():
+        if not isinstance(reader, TableReader) or name not in ("csv", "parquet"):
+            raise UsageError(f"column {column!r}: {name} files have no columns; expected csv or parquet")
+        is_there = column in (*reader.query_columns, *reader.attributes)
+        if not is_there and not any(option.startswith("attributes=") for option in said):
+            said = (*said, f"attributes=[{column}]")
+            reader = reader.model_copy(update={"attributes": (column,)})
     dataset = DataCache().read(reader, list(map(str, files)), Path()).dataset
     form = name if name == "lightgbm" and suffix is None else None
     if suffix is None:  # .txt.gz of rows.v2.txt.gz
@@ -233,15 +235,18 @@ def _divided(
     dataset: RankingDataset, shares: dict[str, float], n_folds: int | None, by: dict[str, str], seed: int
 ) -> dict[str, Parts]:
     """Folder to part to queries."""
+    from ltr_harness.dataset import values_by_query
     from ltr_harness.splits import divided, divided_by_time, folds
 
-    groups, columns = dataset.groups, dataset.query_attributes
-    for column in by.values():
-        if column not in columns:
-            raise DataError(f"{column!r} is not an attribute; {did_you_mean(column, columns)}")
-    keys = {what: columns[column] for what, column in by.items()}
+    groups, keys = dataset.groups, {}
+    for what, column in by.items():
+        values = values_by_query(dataset, column)
+        if values is None:
+            near = did_you_mean(column, dataset.query_attributes)
+            raise DataError(f"{column!r} is not an attribute; {near}")
+        keys[what] = values
     if "time" in keys:
-        return {"": divided_by_time(groups, shares, keys["time"], by["time"])}
+        return {"": divided_by_time(groups, shares, keys["time"], by["time"], dataset.source)}
     if n_folds is None:
         return {"": divided(groups, shares, seed, **keys)}
     parts, each = ("train", "valid", "test"), enumerate(folds(groups, n_folds, seed, **keys), start=1)
