@@ -20,13 +20,12 @@ from ltr_harness.logs.columns import Columns, is_numeric, truths_of
 from ltr_harness.logs.separators import refuse_other_separator
 from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited, repeated
-from ltr_harness.readers.table_part import OpenedTable, column_problem
+from ltr_harness.readers.table_part import FIRST_ROWS, OpenedTable, column_problem
 from ltr_harness.readers.tables import TableReader
 from ltr_harness.readers.words import NotNumeric
 from ltr_harness.wording import FORMULA, count_of, shortened
 
 _FIELD_LIMIT = 1 << 30
-_PEEKED = 1000
 _NAME_IT = 'name it: `separator: "{0}"` under `data:`, `--column \'separator="{0}"\'` for commands'
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+(\.[0-9]{3})*,[0-9]+\s*")
 
@@ -91,14 +90,25 @@ class Delimited(OpenedTable):
             self._refuse_wrong_rows()
             raise self._unexpected(problem) from None
 
+    def first_texts(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """See `OpenedTable`; everything is text here."""
+        records = [fields for _, fields, _ in self._first_records]
+        at = {name: self.columns.index(name) for name in names}
+        return {name: [fields[i] for fields in records if len(fields) > i] for name, i in at.items()}
+
+    @cached_property
+    def _first_records(self) -> list[tuple[int, list[str], str]]:
+        return list(islice(self._records(), self.header, self.header + FIRST_ROWS))
+
     def decimal_commas(self, columns: Sequence[str]) -> list[Problem]:
         """See `OpenedTable`; as far as a column's first rows say."""
-        first = list(islice(self._records(), self.header, self.header + _PEEKED))
         problems = []
         for name in columns:
             at = self.columns.index(name)
             cells = [
-                (line, fields[at]) for line, fields, _ in first if len(fields) > at and fields[at].strip()
+                (line, fields[at])
+                for line, fields, _ in self._first_records
+                if len(fields) > at and fields[at].strip()
             ]
             if cells and all(_DECIMAL_COMMA.fullmatch(cell) for _, cell in cells):
                 place, found = f"{self.path}:{cells[0][0]}", f"column {name!r} contains {cells[0][1]!r}"

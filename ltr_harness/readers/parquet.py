@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,17 @@ class ParquetTable(_ArrowSchema):
         self.schema = self.schema.append(pa.field(name, value.type))
         self.columns = list(self.schema.names)
         self.streams = False
+
+    def first_rows(self, names: Sequence[str], n_rows: int) -> Any:
+        if any(name in self._keys for name in names):
+            return super().first_rows(names, n_rows)
+        try:
+            batches = [*islice(self._file.iter_batches(batch_size=n_rows, columns=list(names)), 1)]
+            if not batches:
+                return super().first_rows(names, n_rows)
+            return pa.Table.from_batches(batches)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+            raise DataError.at(self.path, f"the Parquet file is damaged: {problem}") from None
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
         DataError.refuse(type_problems(self.path, self.schema, numbers))

@@ -39,6 +39,8 @@ _FLAG = "0 or 1 (or false and true): whether the document was a candidate"
 _FLAGS = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
 _QUOTED = 60  # characters of a value that messages quote
 _QUERY_ID = "a query id"
+FIRST_ROWS = 1000
+"""Rows that are looked at before a table is read."""
 _LOOKED_AT = 1000  # bad cells of a column, for examples of their values
 
 
@@ -64,6 +66,19 @@ class OpenedTable(ABC):
     def category_columns(self) -> set[str]:
         """Columns whose type says that they are categories: none in text files."""
         return {field.name for field in self.schema or () if is_category(field.type)}
+
+    def first_texts(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """The cells of those of these columns that are text, in the first rows; empty where nothing is."""
+        kinds = {name: self.schema.field(name).type for name in names}
+        texts = [name for name, kind in kinds.items() if is_text(kind)]
+        if not texts:
+            return {}
+        first = self.first_rows(texts, FIRST_ROWS)
+        return {name: first[name].cast(pa.string()).fill_null("").to_pylist() for name in texts}
+
+    def first_rows(self, names: Sequence[str], n_rows: int) -> Any:
+        """The first rows of some columns, as an Arrow table."""
+        return self.read([], names).table.slice(0, n_rows)
 
     def index_columns(self) -> set[str]:
         """Columns with the index of a frame of pandas, which says where a row stood and nothing about it."""

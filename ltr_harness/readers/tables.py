@@ -15,6 +15,7 @@ from ltr_harness.errors import Caution, DataError, Problem, all_of
 from ltr_harness.logs.settings import ListColumns
 from ltr_harness.readers.column_names import ROLES, column_for, columns_named, is_id, is_outcome
 from ltr_harness.readers.files import Bound, located
+from ltr_harness.readers.nearly_numeric import nearly_numeric
 from ltr_harness.readers.reader import FileReader, ValueOptions
 from ltr_harness.readers.rows import Rows, assembled, limited, repeated
 from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
@@ -368,7 +369,7 @@ class TableReader(FileReader, ValueOptions):
         if left_out:
             listed = ", ".join(columns_named(left_out, table.columns))
             text = f"ignored non-numeric columns of {table.path.name}: {listed}"
-            cautions.append(Caution("ignored-columns", "note", text))
+            cautions += [*nearly_numeric(table, left_out), Caution("ignored-columns", "note", text)]
         for kind, names in ignored.items():
             if names:
                 listed = ", ".join(columns_named(names, table.columns))

@@ -33,10 +33,15 @@ _AS_OTHERS = (
     "null",
 )  # what YAML reads as something else
 _LISTED = 10
-_SIGN = r"[$€£¥₹%]|[A-Za-z]{1,3}"
+_SIGN = r"[$€£¥₹%]|EUR|USD|GBP|CHF|JPY|INR"
 # 12.50, 1,234.50, -3, $ 12, 12.50 EUR, 12 %
-_LIKE_NUMBER = re.compile(rf"\s*(?:{_SIGN})?\s*[-+]?\d+(?:,\d{{3}})*(?:[.,]\d+)?\s*(?:{_SIGN})?\s*")
-_NUMBERS_ALONE = "write numbers alone, with a decimal point"
+LIKE_NUMBER = rf"\s*(?:{_SIGN})?\s*[-+]?\d+(?:,\d{{3}})*(?:[.,]\d+)?\s*(?:{_SIGN})?\s*"
+NUMBERS_ALONE = "write numbers alone, with a decimal point"
+
+
+def is_like_number(text: str) -> bool:
+    """Whether a text is a number, perhaps with thousands, a currency or a percent sign."""
+    return re.fullmatch(LIKE_NUMBER, text) is not None
 
 
 @dataclass(frozen=True)
@@ -56,13 +61,13 @@ class NotNumeric(Problem):
     @property
     def is_word(self) -> bool:
         """Whether the column holds words rather than numbers with something beside them."""
-        return not (self.mostly_numbers or _LIKE_NUMBER.fullmatch(self.text)) and self.text[:1].isalpha()
+        return not (self.mostly_numbers or is_like_number(self.text)) and self.text[:1].isalpha()
 
 
 def label_cure(problem: NotNumeric, words: Sequence[str]) -> str:
     """Return what to do about labels, of which these are the distinct texts."""
-    if problem.mostly_numbers or _LIKE_NUMBER.fullmatch(problem.text):
-        return f"{_NUMBERS_ALONE}, or leave such rows out"
+    if problem.mostly_numbers or is_like_number(problem.text):
+        return f"{NUMBERS_ALONE}, or leave such rows out"
     return grades_cure(words)
 
 
@@ -71,7 +76,7 @@ def feature_cure(problem: NotNumeric, categorical: Sequence[str]) -> str:
     if problem.is_word:
         line = f"`categorical: [{', '.join(categorical)}]`"
         return f"{line} reads it as categories; or leave it out of `features:`"
-    return f"{_NUMBERS_ALONE}, and nothing where a value is missing; or leave it out of `features:`"
+    return f"{NUMBERS_ALONE}, and nothing where a value is missing; or leave it out of `features:`"
 
 
 def in_order(words: Sequence[str]) -> list[str] | None:

@@ -267,11 +267,13 @@ def test_data_facts_name_empty_queries_per_split(data: ReportData) -> None:
 
 def test_data_names_the_features_and_the_ignored_columns(data: ReportData) -> None:
     cautions = [Caution("ignored-columns", "note", "ignored ids: ts"), Caution("other", "note", "other")]
+    cautions.append(Caution("text-in-numbers", "warning", "1 of 2 cells of price"))
     known = {"features": ["bm25", "price"], "cautions": cautions}
     runs = [dataclasses.replace(run, record=run.record.model_copy(update=known)) for run in data.runs]
     said = words(section(dataclasses.replace(data, runs=runs), "data"))
     assert "2 features: bm25, price." in said
     assert "ignored ids: ts." in said
+    assert "1 of 2 cells of price." in said
     assert "other." not in said
 
 

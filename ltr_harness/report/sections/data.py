@@ -27,6 +27,9 @@ class _Split(NamedTuple):
         return number / self.facts.n_queries if self.facts.n_queries else None
 
 
+_COLUMNS = ("ignored-columns", "text-in-numbers")  # cautions about columns that are no features
+
+
 def section(data: ReportData) -> list[Block]:
     splits = _splits(data)
     if not splits:
@@ -61,7 +64,7 @@ def section(data: ReportData) -> list[Block]:
     derived = "Labels come from user events, alike in all splits"
     said += [f"{derived}: {describe(Relevance.model_validate(rule))}" for rule in rules]
     said += [named("feature", record.features) for record in data.records if record.features]
-    said += [str(one) for record in data.records for one in record.cautions if one.kind == "ignored-columns"]
+    said += [str(one) for record in data.records for one in record.cautions if one.kind in _COLUMNS]
     blocks += [Paragraph(f"{text}.", "note") for text in dict.fromkeys(said)]
     if len({(one.fold, one.name) for one in splits}) < len(splits):
         several = "Some splits appear more than once: models were trained on different versions of them."
