@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ltr_harness.errors import Caution
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.logs.columns import decoded
 from ltr_harness.readers.column_names import is_id, is_index, is_outcome
 from ltr_harness.readers.table_part import OpenedTable
@@ -35,9 +35,12 @@ class _Mixed(NamedTuple):
 def nearly_numeric(table: OpenedTable, names: Sequence[str]) -> list[Caution]:
     """Return a caution that names the columns of text among these whose cells are mostly numbers."""
     names = [name for name in names if not (is_id(name) or is_outcome(name) or is_index(name))]
-    first = table.first_texts(names)
-    likely = [name for name in names if name in first and _are_mostly_numbers(first[name])]
-    found = [mixed for name in likely if (mixed := _mixed(table, name)) is not None]
+    try:
+        likely = [name for name, cells in table.first_texts(names).items() if _are_mostly_numbers(cells)]
+        columns = [_mixed(table, name) for name in likely]
+    except DataError:  # a damaged column that nobody reads is no error
+        return []
+    found = [mixed for mixed in columns if mixed is not None]
     if not found:
         return []
     said = "; ".join(_sentence(mixed, table.path.name) for mixed in found[:_IN_FULL])

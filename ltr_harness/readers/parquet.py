@@ -154,9 +154,11 @@ class ParquetTable(_ArrowSchema):
             batches = [*islice(self._file.iter_batches(batch_size=n_rows, columns=list(names)), 1)]
             if not batches:
                 return super().first_rows(names, n_rows)
-            return pa.Table.from_batches(batches)
+            table = pa.Table.from_batches(batches)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
             raise DataError.at(self.path, f"the Parquet file is damaged: {problem}") from None
+        _refuse_invalid(self.path, table, names)
+        return table
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
         DataError.refuse(type_problems(self.path, self.schema, numbers))

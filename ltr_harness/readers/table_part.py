@@ -82,10 +82,16 @@ class OpenedTable(ABC):
 
     def index_columns(self) -> set[str]:
         """Columns with the index of a frame of pandas, which says where a row stood and nothing about it."""
-        counts = [name for name in self.numeric_columns() if may_count_rows(name)]
-        return {name for name in self.columns if is_index(name)} | {
-            name for name in counts if _are_different(self.read([name], []).numbers(name))
-        }
+        counts = [name for name in self.numeric_columns() if may_count_rows(name) and self._counts_rows(name)]
+        return {name for name in self.columns if is_index(name)} | {*counts}
+
+    def _counts_rows(self, name: str) -> bool:
+        """Whether a column has whole numbers, each once."""
+        try:
+            values = self.read([name], []).numbers(name)
+        except DataError:  # which is said with the rest of the file
+            return False
+        return bool((values == np.floor(values)).all() and np.unique(values).size == values.size)
 
     def missing_header(self) -> Problem | None:
         """That the first row looks like values, not names; None where it does not."""
@@ -106,11 +112,6 @@ class OpenedTable(ABC):
     def place(self, row: int) -> str:
         """Where a row stands, for messages: the file, and the row counted from 1."""
         return f"{self.path}: row {row + 1}"
-
-
-def _are_different(values: NDArray[np.float64]) -> bool:
-    """Whether values are whole and each is there once, as row numbers are."""
-    return bool((values == np.floor(values)).all() and np.unique(values).size == values.size)
 
 
 def type_problems(path: Path, schema: Any, numbers: Sequence[str]) -> list[Problem]:

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ltr_harness.data import from_frame
@@ -98,3 +100,17 @@ def test_missing_values_are_no_words(tmp_path: Path) -> None:
     )
     (warning,) = warnings_of(Csv().read(["rows.csv"], tmp_path))
     assert warning.text.startswith("2 of 3 cells of price in rows.csv are numbers, '?' in line 4 is not")
+
+
+@pytest.mark.parametrize("after", [10, 1500])
+def test_bytes_that_are_no_text_in_a_column_that_nobody_reads(tmp_path: Path, after: int) -> None:
+    cells = [price.encode() for price in PRICES]
+    cells[after] = b"\xff"
+    invalid = pa.Array.from_buffers(pa.string(), 2000, pa.array(cells, pa.binary()).buffers())
+    table = pa.Table.from_pandas(ROWS, preserve_index=False).append_column("price", invalid)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    assert Parquet().read(["rows.parquet"], tmp_path).feature_names == ("x",)
+    assert from_frame(table).feature_names == ("x",)
+    lines = [b"query_id,label,x,price", *(b"1,%d,2,%s" % (at % 2, cell) for at, cell in enumerate(cells))]
+    (tmp_path / "rows.csv").write_bytes(b"\n".join(lines))
+    assert Csv().read(["rows.csv"], tmp_path).feature_names == ("x",)
