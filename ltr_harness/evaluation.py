@@ -18,6 +18,8 @@ from ltr_harness.groups import Judgments, KeepsArrays, QueryGroups, Subtopics, a
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import as_list, with_tool
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom, headroom
+from ltr_harness.metrics.core.judged_share import FEW_JUDGED, few_judged, judged_shares, mean_share
+from ltr_harness.metrics.core.judged_share import in_words as judged_in_words
 from ltr_harness.wording import count_of, html_table, plural
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class MetricValues(KeepsArrays):
         mean: mean over the defined queries, weighted where queries have weights; NaN if there is none.
         n_queries: all queries.
         n_undefined: those left out of the mean because they have no relevant document.
+        judged: mean share of judged documents among the first K; None where nobody said which are judged.
     """
 
     metric: Metric
@@ -41,13 +44,16 @@ class MetricValues(KeepsArrays):
     mean: float
     n_queries: int
     n_undefined: int
+    judged: float | None = None
 
     def __str__(self) -> str:
         defined = self.n_queries - self.n_undefined
         text = f"{self.metric} {self.mean:z.4f} over {defined:,} of {count_of(self.n_queries, 'query')}"
-        if not self.n_undefined:
-            return text
-        return f"{text}; {self.n_undefined:,} {plural('has', self.n_undefined)} no relevant document"
+        if self.n_undefined:
+            text += f"; {self.n_undefined:,} {plural('has', self.n_undefined)} no relevant document"
+        if self.judged is not None and self.judged < 1:
+            text += f"; {judged_in_words(self.metric.k, {'': self.judged})}"
+        return text
 
 
 class Evaluation:
@@ -60,15 +66,24 @@ class Evaluation:
         asked: Sequence[Metric],
         judgments_fingerprint: str | None = None,
         retrieved: ArrayLike | None = None,
+        judged: Mapping[str, NDArray[np.float64]] | None = None,
     ) -> None:
         means = binding.means_of(per_query)
         self.judgments = binding.judgments
+        self.judged_shares = dict(judged or {})
+        weights = binding.judgments.query_weights
+        mean_shares = {name: mean_share(shares, weights) for name, shares in self.judged_shares.items()}
         self._judgments_fingerprint = judgments_fingerprint
         self._retrieved = None if retrieved is None else kept(np.asarray(retrieved))
         sealed(per_query)
         self._values = {
             name: MetricValues(
-                metric, values, float(mean), values.size, int(np.count_nonzero(np.isnan(values)))
+                metric,
+                values,
+                float(mean),
+                values.size,
+                int(np.count_nonzero(np.isnan(values))),
+                mean_shares.get(name),
             )
             for name, metric, values, mean in zip(
                 binding.names, binding.metrics, per_query, means, strict=True
@@ -170,11 +185,15 @@ class Evaluation:
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
-        """What to keep in mind: a gain that little but the top grade counts in, labels below a threshold."""
+        """What to keep in mind: a gain that little but the top grade counts in, labels below thresholds, few judged."""
         from ltr_harness.metrics.core.cautions import below_threshold, steep_gain
 
         metrics = [each.metric for each in self._values.values()]
-        return (*steep_gain(metrics, self.judgments), *below_threshold(metrics, self.judgments))
+        found = [*steep_gain(metrics, self.judgments), *below_threshold(metrics, self.judgments)]
+        for name, values in self._values.items():
+            if values.judged is not None and not any(one.kind == FEW_JUDGED for one in found):
+                found += few_judged(name, values.metric.k, {"": values.judged})
+        return tuple(found)
 
     def frame(self) -> pd.DataFrame:
         """One row per query, one column per metric, indexed by query id."""
@@ -319,4 +338,5 @@ def evaluate_bound(
 ) -> Evaluation:
     """`evaluate` for bound metrics; `asked` has them as the caller named them, in the binding's order."""
     per_query = binding.per_query(scores, retrieved)
-    return Evaluation(binding, per_query, asked or binding.metrics, judgments_fingerprint, retrieved)
+    judged = judged_shares(binding.metrics, binding.judgments, scores, retrieved)
+    return Evaluation(binding, per_query, asked or binding.metrics, judgments_fingerprint, retrieved, judged)

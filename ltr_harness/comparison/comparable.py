@@ -20,7 +20,7 @@ from ltr_harness.comparison.pairs import WEIGHT, Paired, Sampling, SystemResult,
 from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, Severity, UsageError
 from ltr_harness.groups import Array, Floats, Texts, as_column
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.metrics.core.headroom import Headroom
+from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.runs.record import Record
 from ltr_harness.stats.contributions import Codes, effective_number
 from ltr_harness.stats.families import rare_kind
@@ -332,7 +332,7 @@ def _agreed(
     having = [system for system in systems if attribute in system.query_attributes]
     if not having:
         names = {name for system in systems for name in system.query_attributes}
-        known = sorted(name for name in names if not Headroom.is_column(name))
+        known = sorted(name for name in names if not is_computed_column(name))
         cure = did_you_mean(attribute, known) if known else cure
         raise UsageError.at(place, f"no query has an attribute {attribute!r}", cure=cure)
     first = having[0]
@@ -447,7 +447,7 @@ def one_training(comparison: Comparison) -> list[Caution]:
 def cautions(comparison: Comparison) -> list[Caution]:
     """Return what makes the numbers less sure than they look, at the primary metric."""
     metric = comparison.primary
-    found = little_to_gain(comparison.systems, metric)
+    found = [*comparison.few_judged, *little_to_gain(comparison.systems, metric)]
     found += weight_cautions(comparison) + unit_cautions(comparison)
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
     once = [  # whose spread over seeds had to be taken from another model

@@ -32,6 +32,8 @@ from ltr_harness.comparison.pairs import (
 )
 from ltr_harness.errors import Caution, UsageError, labelled
 from ltr_harness.groups import KeepsArrays
+from ltr_harness.metrics.core import judged_share
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.stats.contributions import TIE, Codes, effective_number, paired_differences
 from ltr_harness.stats.method import Method, Test
 from ltr_harness.wording import count_of, html_table, p_equals, p_text, plural
@@ -273,8 +275,16 @@ class Comparison(KeepsArrays):
     def headline(self) -> Headline:
         """The answer in at most twenty words, with its outcome: better, worse, equivalent, no clear winner.
 
-        The first of: a model is better; one is not distinguishable; one is equivalent; all are worse.
+        The first of: a model is better; one is not distinguishable; one is equivalent; all are worse. Where few
+        documents are judged, it says so.
         """
+        found = self._headline
+        return (
+            Headline(found.outcome, f"{found.text}; few documents are judged") if self.few_judged else found
+        )
+
+    @property
+    def _headline(self) -> Headline:
         metric, baseline, leader = self.primary, self.baseline, self.ranking[0]
         top = self.summary(leader)
         if not top.n:
@@ -347,6 +357,25 @@ class Comparison(KeepsArrays):
         """
         ordered = [self.system(model) for model in self.ranking]
         return model_headroom(ordered, self.primary, self.method, self.sampling)
+
+    @cached_property
+    def judged(self) -> Mapping[str, float]:
+        """Model to the mean share of judged documents among those that the primary metric looks at, best model first.
+
+        Of models for which it is known, and empty where all these documents are judged.
+        """
+        found = {}
+        for model in self.ranking:
+            shares = judged_share.of_columns(self.primary, self.system(model).query_attributes)
+            if shares is not None:
+                found[model] = judged_share.mean_share(shares, self.weights)
+        return found if min(found.values(), default=1) < 1 else {}
+
+    @cached_property
+    def few_judged(self) -> tuple[Caution, ...]:
+        """The caution that little is judged, or much more of one model's documents than of another's, if so."""
+        k = MetricName.of(self.primary).k if self.judged else None
+        return tuple(judged_share.few_judged(self.primary, k, self.judged))
 
     @cached_property
     def fold_signs(self) -> tuple[FoldSigns, ...]:

@@ -13,7 +13,7 @@ from ltr_harness.comparison.comparable import budget_cautions
 from ltr_harness.comparison.pairs import SystemResult, text_ids
 from ltr_harness.errors import Caution, NotComparableError, Problem, all_of
 from ltr_harness.inspection.lints import REPEATED
-from ltr_harness.metrics.core.headroom import Headroom
+from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.runs import Run
 from ltr_harness.runs.record import Record
 from ltr_harness.runs.revisions import cautions_of
@@ -125,7 +125,7 @@ def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str
         if record.status == "complete" and record.fold not in sets[record.experiment]:
             frame = run.per_query
             facts = {
-                name: frame[name].to_numpy() for name in _facts(run, frame) if not Headroom.is_column(name)
+                name: frame[name].to_numpy() for name in _facts(run, frame) if not is_computed_column(name)
             }
             digest = record.data["test"].judgments_fingerprint if "test" in record.data else ""
             repeated = any(caution.kind == REPEATED for caution in record.cautions)

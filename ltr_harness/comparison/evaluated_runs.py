@@ -11,6 +11,7 @@ from ltr_harness.errors import Caution, UsageError, all_of
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.files import bare_name
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.grammar import as_list, other_name, whose
 from ltr_harness.wording import html_table, plain_number, text_table
@@ -58,8 +59,20 @@ class EvaluatedRuns(dict[str, Evaluation]):
         return ["run", *self.metrics, "queries"], rows
 
     @property
+    def _judged(self) -> list[str]:
+        """Every run's share of judged documents, a line for each number of documents that metrics look at."""
+        lines = {}
+        for name in self.metrics:
+            shares = {run: one[name].judged for run, one in self.items()}
+            known = {run: share for run, share in shares.items() if share is not None}
+            if min(known.values(), default=1) < 1:
+                k = self[next(iter(self))][name].metric.k
+                lines[k] = judged_share.in_words(k, known)
+        return [*lines.values()]
+
+    @property
     def _said(self) -> list[str]:
-        return [*self.recognised, *(f"note: {caution}" for caution in self.cautions)]
+        return [*self._judged, *self.recognised, *(f"note: {caution}" for caution in self.cautions)]
 
     def __repr__(self) -> str:
         return "\n".join([*text_table(*self._table(), left=[0]), *self._said])
@@ -106,6 +119,7 @@ def evaluate_runs(
         >>> evaluate_runs(qrels, {"bm25": bm25}, ["mrr@10", "recall@10"])
         run   mrr@10  recall@10  queries
         bm25  0.7500     0.7500        2
+        judged of the first 10: bm25 75 %
         qrels: dict {query: {document: grade}}: 2 queries, 4 judgments
         bm25: rows of (query, document, score): 2 queries, 4 rows
     """
@@ -149,5 +163,9 @@ def evaluate_runs(
         evaluations[name] = evaluate_bound(
             BoundOnce(scaled, joined.judgments), joined.scores, asked, joined.retrieved, fingerprint
         )
-    cautions += next(iter(evaluations.values())).cautions
+    first = next(iter(evaluations.values()))
+    cautions += [caution for caution in first.cautions if caution.kind != judged_share.FEW_JUDGED]
+    shares = {name: one[one.metrics[0]].judged for name, one in evaluations.items()}
+    known = {name: share for name, share in shares.items() if share is not None}
+    cautions += judged_share.few_judged(first.metrics[0], first[first.metrics[0]].metric.k, known)
     return EvaluatedRuns(evaluations, recognised(judged, rankings), cautions)

@@ -57,11 +57,12 @@ class Gate:
         return [line for line in lines if line]
 
     def cautions(self, comparison: Comparison) -> list[Caution]:
-        """Return one for each model that passes although a rare kind of query could make it fail."""
+        """Return that few documents are judged, and the models that a rare kind of query could make fail."""
+        few_judged = [*comparison.few_judged]
         if self.limit is not None or self.significant or self.failures(comparison):
-            return []  # what passes unless something is shown shows nothing that could be turned
+            return few_judged  # what passes unless something is shown shows nothing that could be turned
         name = resolve_metric(self.metric, comparison.systems)
-        cautions = []
+        cautions = few_judged
         for model in self._models(comparison):
             pair = comparison.paired(model, name)
             text = absence_text(comparison, pair, len(comparison.models) - 1, margin=self.margin or 0.0)

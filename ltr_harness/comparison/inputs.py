@@ -16,6 +16,7 @@ from ltr_harness.errors import Caution, DataError, MetricError, UsageError
 from ltr_harness.evaluation import Evaluation
 from ltr_harness.logs.columns import collected
 from ltr_harness.metrics.core.grammar import MetricName, parse_metric
+from ltr_harness.metrics.core.judged_share import FEW_JUDGED
 from ltr_harness.places import here
 from ltr_harness.runs import Run, find_runs
 
@@ -65,7 +66,8 @@ def gather(
                 add(item, name if given else label, given)
         elif isinstance(value, EvaluatedRuns):
             gathered.cautions += [Caution("recognised-form", "note", line) for line in value.recognised]
-            gathered.cautions += value.cautions
+            # of the metric that decides here the comparison says it
+            gathered.cautions += [one for one in value.cautions if one.kind != FEW_JUDGED]
             rankings = [SystemResult.of(name, [one], None, primary) for name, one in value.items()]
             position.append(("", lambda: rankings))
         elif isinstance(value, Mapping):

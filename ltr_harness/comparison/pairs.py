@@ -14,6 +14,7 @@ from ltr_harness.errors import MetricError
 from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import Array, Bools, Floats, Ints, KeepsArrays, Texts, as_column
 from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.core import judged_share
 from ltr_harness.own_files import is_own_file
 from ltr_harness.stats.contributions import (
     TIE,
@@ -94,6 +95,9 @@ class SystemResult(Origin, KeepsArrays):
             metric = str(first[primary or first.metrics[0]].metric)
             found = first.headroom(metric)
             headroom = {} if found is None else found.columns(metric)
+            if metric in first.judged_shares:
+                shares = np.mean([one.judged_shares[metric] for one in evaluations], axis=0)
+                headroom |= judged_share.columns(metric, shares)
         judgments = first.judgments
         weights = {} if judgments.query_weights is None else {WEIGHT: judgments.query_weights}
         values = ([one[metric].per_query for one in evaluations] for metric in first.metrics)

@@ -13,7 +13,7 @@ from ltr_harness.comparison.over_time import days_of_queries
 from ltr_harness.comparison.pairs import SMALLEST as SMALLEST
 from ltr_harness.comparison.pairs import Contrast, Estimated, Paired, Verdict, contrast, rare_kind_of
 from ltr_harness.inspection.slices import QuerySlice, query_slices
-from ltr_harness.metrics.core.headroom import Headroom
+from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.time_folds import DAY
 
 
@@ -77,7 +77,7 @@ def _parts(comparison: Comparison) -> list[QuerySlice]:
     facts = {
         name: values
         for name, values in baseline.query_attributes.items()
-        if name not in (unit, dated, other_candidates) and not Headroom.is_column(name)
+        if name not in (unit, dated, other_candidates) and not is_computed_column(name)
     }
     return list(query_slices(facts))
 

@@ -20,6 +20,7 @@ from ltr_harness.experiment.job import Job, Task, revised_definition
 from ltr_harness.files import unfinished
 from ltr_harness.inspection.lints import beside_lints
 from ltr_harness.metrics import Metric, bind
+from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric, with_learned
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Part, Training, Workers
@@ -55,6 +56,9 @@ def per_query_columns(
     headroom = evaluation.headroom(primary)
     if headroom is not None:
         columns |= headroom.columns(str(evaluation[primary or evaluation.metrics[0]].metric))
+    name = str(evaluation[primary or evaluation.metrics[0]].metric)
+    if name in evaluation.judged_shares:
+        columns |= judged_share.columns(name, evaluation.judged_shares[name])
     # NaN stays NaN, as in every array: "undefined" is a value here, not a missing one
     return columns | {name: evaluation[name].per_query for name in evaluation.metrics}
 

@@ -18,7 +18,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.files import file_digest, stored_file, write_stored
 from ltr_harness.groups import Judgments, QueryGroups, number_matrix
 from ltr_harness.logs.columns import coded
-from ltr_harness.metrics.core.headroom import Headroom
+from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.own_files import admitted, trusting
 from ltr_harness.readers.rows import check_alignment, recoded, with_categories, with_columns
 from ltr_harness.runs.folder import RECORD
@@ -269,7 +269,7 @@ class Run:
             file = parquet.ParquetFile((self.path / name).absolute())
             refuse_twice(file.schema_arrow.names)
             fields = {field.name: field.type for field in file.schema_arrow}
-            numbers = [*_NUMBERS[name], *filter(Headroom.is_column, fields)]
+            numbers = [*_NUMBERS[name], *filter(is_computed_column, fields)]
             for column in [*numbers, *(self.record.metrics if name == PER_QUERY else ())]:
                 kind = fields.get(column, pa.float64())
                 if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):

@@ -101,7 +101,7 @@ def assert_not_worse(
     gate = parse_gate(f"{result.primary} of candidate {worse} {condition}")
     failures = gate.failures(result)
     if failures:
-        raise AssertionError("\n".join(failures))
+        raise AssertionError("\n".join([*failures, *map(str, result.few_judged)]))
     for caution in gate.cautions(result):
         warnings.warn(str(caution), stacklevel=2)
     return result

@@ -174,10 +174,12 @@ def test_real_grades_and_the_scale() -> None:
 
 def test_what_it_shows() -> None:
     ev = evaluate_runs(QRELS, {"a": RUN, "b": RUN}, ["mrr", "recall@2"])
-    assert str(ev).splitlines()[:4] == [
+    assert str(ev).splitlines()[:6] == [
         "run     mrr  recall@2  queries",
         "a    0.4583    0.6250        2",
         "b    0.4583    0.6250        2",
+        "judged of the ranked documents: a 83 %, b 83 %",
+        "judged of the first 2: a 88 %, b 88 %",  # ties in expectation
         "qrels: dict {query: {document: grade}}: 3 queries, 6 judgments",
     ]
     assert ev.frame().loc["a", "mrr"] == ev["a"].means["mrr"]

@@ -16,6 +16,8 @@ from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import share_tied, tie_audit
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.metrics.core.grammar import other_name, with_tool
+from ltr_harness.metrics.core.judged_share import FEW_JUDGED
+from ltr_harness.metrics.core.judged_share import in_words as judged_in_words
 from ltr_harness.stats.method import Method
 from ltr_harness.wording import count_of, csv_text, four_decimals, plural, printable
 
@@ -125,7 +127,10 @@ def command(
         said += [other_name(text, name) for name, text in typed.items()]
     each = [_Ranking.of(*pair) for pair in zip(loaded.all, evaluations, strict=True)]
     if form != "csv":
-        said += cautions(list(dict.fromkeys(scaled)), evaluations[0].judgments)
+        first = loaded.all[0]
+        said += cautions(list(dict.fromkeys(scaled)), first.judgments, first.retrieved)
+        if compared is None:
+            said += [one for one in evaluations[0].cautions if one.kind == FEW_JUDGED]
         said += _ties(loaded.all, primary)
         headroom = evaluations[0].headroom() if compared is None else None
         if headroom is not None and (line := headroom.little_to_gain(evaluations[0].metrics[0])):
@@ -185,6 +190,8 @@ class _Ranking(NamedTuple):
             evaluation.mean_headroom(),
         )
         relevant, n_rows = judgments.n_relevant.tolist(), judgments.groups.n_rows
+        if scored.retrieved is not None:  # other rows are judged documents that the run does not list
+            n_rows = int(np.count_nonzero(scored.retrieved))
         return cls(scored.name, scored.path, metrics, ids, relevant, n_rows, headroom)
 
 
@@ -258,6 +265,8 @@ def _print(found: _Found) -> None:
 def _over(values: MetricValues) -> str:
     defined = values.n_queries - values.n_undefined
     said = f"over {defined:,} of {count_of(values.n_queries, 'query')}"
+    if values.judged is not None and values.judged < 1:
+        said = f"{said}; {judged_in_words(values.metric.k, {'': values.judged})}"
     n = values.n_undefined
     if not n:
         return said
@@ -305,6 +314,8 @@ def _document(found: _Found, said: Sequence[Caution]) -> dict[str, Any]:
         part: dict[str, Any] = {"name": ranking.name, "file": str(ranking.path), "metrics": {}}
         for name, values in ranking.metrics.items():
             numbers = {key: getattr(values, key) for key in ("mean", "n_queries", "n_undefined")}
+            if values.judged is not None:
+                numbers["judged"] = values.judged
             numbers["higher_is_better"] = values.metric.higher_is_better
             asked = {"asked": found.typed[name]} if name in found.typed else {}
             part["metrics"][name] = numbers | asked

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.errors import Caution, Severity
-from ltr_harness.groups import Judgments
+from ltr_harness.groups import Bools, Judgments
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS, gains_of
 from ltr_harness.metrics.core.metric import BinaryMetric, Metric
 from ltr_harness.metrics.rbp import RBP
@@ -17,8 +17,13 @@ LARGE_CUTOFF = 20
 STEEP_GAIN = 31.0  # what grade 5 gains over grade 1
 
 
-def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
-    """Everything to be said about these metrics on these judgments, in a fixed order; the places are metrics."""
+def cautions(
+    metrics: Sequence[Metric], judgments: Judgments, retrieved: Bools | None = None
+) -> list[Caution]:
+    """Everything to be said about these metrics on these judgments, in a fixed order; the places are metrics.
+
+    `retrieved` (n_rows,) has the rows that a ranking lists; None where it lists all.
+    """
     return [
         *_fine_grades(judgments),
         *steep_gain(metrics, judgments),
@@ -27,7 +32,7 @@ def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
         *below_threshold(metrics, judgments),
         *_collapsed_grades(metrics, judgments),
         *_residual(metrics, judgments),
-        *_unjudged(judgments),
+        *_unjudged(judgments, retrieved),
     ]
 
 
@@ -166,11 +171,17 @@ def _residual(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Cauti
         )
 
 
-def _unjudged(judgments: Judgments) -> Iterator[Caution]:
-    if judgments.judged is not None and not judgments.judged.all():
+def _unjudged(judgments: Judgments, retrieved: Bools | None) -> Iterator[Caution]:
+    """The share of the ranked documents: others are there because they are judged."""
+    if judgments.judged is None:
+        return
+    judged = judgments.judged if retrieved is None else judgments.judged[retrieved]
+    if not judged.all():
+        noun = "document" if retrieved is None else "ranked document"
+        of_all = f"{np.count_nonzero(~judged):,} of {count_of(judged.size, noun)}"
         yield Caution(
             "unjudged-documents",
             "note",
-            f"{np.count_nonzero(~judgments.judged):,} of {count_of(judgments.judged.size, 'document')} are unjudged; "
+            f"{of_all} are unjudged; "
             "every metric but bpref counts them as not relevant, and the ideal list has judged documents alone",
         )

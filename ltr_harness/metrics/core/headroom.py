@@ -9,6 +9,7 @@ import numpy as np
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Array, Floats, Judgments, KeepsArrays
+from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ties
@@ -81,11 +82,6 @@ class Headroom(KeepsArrays):
         found = [column for column in found if column.dtype.kind in "iuf"]
         return cls(*found) if len(found) == len(_COLUMNS) else None
 
-    @staticmethod
-    def is_column(name: str) -> bool:
-        """Whether a column of a table of queries is one of these, and no fact to cut the queries by."""
-        return name.endswith(_COLUMNS)
-
     def little_to_gain(self, metric: str) -> str:
         """A sentence where order has little to decide, "" where it has much."""
         defined = ~np.isnan(self.headroom)
@@ -102,6 +98,11 @@ class Headroom(KeepsArrays):
             said = f"order changes {metric} in {changed:,} of {count_of(n, 'query')}"
             return f"{said}: there is little to gain"
         return ""
+
+
+def is_computed_column(name: str) -> bool:
+    """Whether a column of a table of queries was computed beside a metric, and is no fact to cut the queries by."""
+    return name.endswith(_COLUMNS) or judged_share.is_column(name)
 
 
 _known: WeakKeyDictionary[Judgments, dict[Metric, Headroom | None]] = WeakKeyDictionary()

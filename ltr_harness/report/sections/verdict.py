@@ -10,6 +10,8 @@ from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.comparison.pairs import Paired
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.errors import labelled
+from ltr_harness.metrics.core import judged_share
+from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, ModelName, Paragraph, Table, Tone
 from ltr_harness.report.data import ReportData
@@ -49,6 +51,9 @@ def section(data: ReportData) -> list[Block]:
         shown.append(Paragraph(failures_sentence(data), "warning"))
     shown.append(fixed_k_table(data))
     shown += [Paragraph(line) for line in headroom_lines(comparison.headroom.values(), data.primary)]
+    if comparison.judged:
+        line = judged_share.in_words(MetricName.of(data.primary).k, comparison.judged)
+        shown.append(Paragraph(f"{line[:1].upper()}{line[1:]}."))
     if signs := signs_sentence(comparison.fold_signs):
         shown.append(Paragraph(signs))
     if comparison.cautions:

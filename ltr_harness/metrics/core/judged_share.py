@@ -1,0 +1,91 @@
+"""How many of the documents that a metric looks at somebody has judged: the others count as not relevant."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr_harness.errors import Caution
+from ltr_harness.groups import Array, Floats, Judgments
+from ltr_harness.metrics.core.binding import BoundOnce
+from ltr_harness.metrics.core.metric import Metric
+from ltr_harness.metrics.judged import Judged
+
+FEW_JUDGED = "few-judged"
+NEARLY_NONE = 0.02
+"""Below this share a metric tells next to nothing; lists with one known answer in ten have more."""
+APART = 0.2
+"""Shares that are further apart than this make a difference of judgments out of one of rankings."""
+
+_COLUMN = ": judged"
+"""What follows the metric's name in the column of a table of queries."""
+
+
+def judged_shares(
+    metrics: Sequence[Metric], judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None
+) -> dict[str, Floats]:
+    """Each metric's name to (n_queries,) shares of judged documents among the first K; none where nobody said them."""
+    if judgments.judged is None:
+        return {}
+    asked = [metric for metric in metrics if not metric.diagnostic]
+    cutoffs = list(dict.fromkeys(metric.k for metric in asked))
+    if not cutoffs:
+        return {}
+    if judgments.judged.all():
+        return dict.fromkeys(map(str, asked), np.ones(judgments.groups.n_queries))
+    shares = BoundOnce([Judged(k=k) for k in cutoffs], judgments).per_query(scores, retrieved)
+    of_cutoff = dict(zip(cutoffs, shares, strict=True))
+    return {str(metric): of_cutoff[metric.k] for metric in asked}
+
+
+def columns(metric: str, shares: Floats) -> dict[str, Floats]:
+    """The shares (n_queries,) as a column of a table of queries, by name."""
+    return {metric + _COLUMN: shares}
+
+
+def of_columns(metric: str, table: Mapping[str, Array]) -> Floats | None:
+    """What `columns` made; None where the table lacks it, or has no numbers there."""
+    found = table.get(metric + _COLUMN)
+    return found if found is not None and found.dtype.kind == "f" else None
+
+
+def is_column(name: str) -> bool:
+    """Whether a column of a table of queries has such shares, and is no fact to cut the queries by."""
+    return name.endswith(_COLUMN)
+
+
+def looked_at(k: int | None) -> str:
+    """The documents whose share it is."""
+    return "the ranked documents" if k is None else f"the first {k:,}"
+
+
+def in_words(k: int | None, shares: Mapping[str, float]) -> str:
+    """The share of every ranking, by its name, in one line."""
+    said = [f"{name} {share:.0%}".lstrip() for name, share in shares.items()]
+    return f"judged of {looked_at(k)}: {', '.join(said)}".replace("%", " %")
+
+
+def few_judged(metric: str, k: int | None, shares: Mapping[str, float]) -> Iterable[Caution]:
+    """A caution where next to nothing of a ranking is judged, or much more of one than of another."""
+    if not shares:
+        return
+    low, high = min(shares.values()), max(shares.values())
+    if low >= NEARLY_NONE and high - low <= APART:
+        return
+    means = "unjudged documents count as not relevant"
+    if low < NEARLY_NONE:
+        means = f"{means}, so {metric} tells next to nothing where none is judged"
+    else:
+        means = f"{means}, so a difference at {metric} is one of judgments too"
+    cure = "judge the documents that are not; bpref looks at judged ones alone"
+    yield Caution(FEW_JUDGED, "warning", f"{in_words(k, shares)}; {means}", cure, place=metric)
+
+
+def mean_share(shares: Floats, weights: Floats | None = None) -> float:
+    """The mean over queries (n_queries,), by their weights."""
+    defined = ~np.isnan(shares)
+    if weights is not None:
+        defined &= weights > 0
+    if not defined.any():
+        return float("nan")
+    return float(np.average(shares[defined], weights=None if weights is None else weights[defined]))
