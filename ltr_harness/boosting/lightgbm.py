@@ -105,7 +105,7 @@ class StopEarly(AfterRound):
             raise UsageError(f"{found}; {stopping.set_to_stop_on('data', names)}")
         if self._data is not None and self._data not in names:
             found = f"stop_early: {self._data!r} is not a validation set"
-            raise UsageError(f"{found}; {did_you_mean(self._data, names)}")
+            raise UsageError(f"{found}; {did_you_mean(self._data, stopping.sets_to_stop_on(names) or names)}")
         self._set = names[0] if self._data is None else self._data
         reported = [str(result[1]) for result in env.evaluation_result_list if result[0] == self._set]
         if any(self._is_ours(result) for result in env.evaluation_result_list):

@@ -121,10 +121,15 @@ _OURS = __name__.partition(".")[0]
 
 def set_to_stop_on(argument: str, names: Iterable[str]) -> str:
     """Message about the set to stop on, where none of several is named: a validation set, never the test set."""
-    others = [name for name in names if not re.search("test|train", name, re.IGNORECASE)]
+    others = sets_to_stop_on(names)
     if not others:
         return "expected a validation set besides: a test set that training stops on is no test"
     return f"expected {argument}={' or '.join(map(repr, others))}"
+
+
+def sets_to_stop_on(names: Iterable[str]) -> list[str]:
+    """Of the names of sets those that do not say that it is the training set or the test set."""
+    return [name for name in names if not re.search("test|train|learn|^fit", name, re.IGNORECASE)]
 
 
 def refuse_second_rule(own: StoppingCallback, callbacks: list[Any], library: str, theirs: list[str]) -> None:

@@ -10,7 +10,13 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.boosting.stopping import Stopper, StoppingCallback, StoppingRule, set_to_stop_on
+from ltr_harness.boosting.stopping import (
+    Stopper,
+    StoppingCallback,
+    StoppingRule,
+    set_to_stop_on,
+    sets_to_stop_on,
+)
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments
@@ -169,7 +175,8 @@ class Watching(StoppingCallback):
         if not isinstance(asked, str | None):
             raise UsageError(f"stop_on is a {type(asked).__name__}; expected the name of a watched set")
         if asked is not None and asked not in to_stop_on:
-            raise UsageError(f"stop_on={asked!r} is not a watched set; {did_you_mean(asked, to_stop_on)}")
+            known = sets_to_stop_on(to_stop_on) or to_stop_on
+            raise UsageError(f"stop_on={asked!r} is not a watched set; {did_you_mean(asked, known)}")
         self._stop_on = to_stop_on[0] if asked is None else asked
 
     @staticmethod

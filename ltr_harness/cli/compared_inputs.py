@@ -1,6 +1,7 @@
 """What `ltr-harness compare` was given: runs, saved comparisons, tables, files of scores, TREC runs."""
 
 import glob
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from ltr_harness.places import here
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import MetricSummary
+from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
 from ltr_harness.stats.method import Method
 
 if TYPE_CHECKING:
@@ -50,6 +52,10 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
             problems.append(Problem(text, what, "run folders, saved comparisons, files of scores, or tables"))
         files += matches
     paths, cautions = [], list[Caution]()
+    for path, times in Counter(files).items():
+        if times > 1:
+            text = f"{path} is given {times} times and counts once"
+            cautions.append(Caution("repeated-input", "warning", text))
     with_runs = {path.parent for path in files if (path / RECORD).is_file()}
     for path in files:
         # so that runs/mq2008/* may be typed: the report, the configuration and the plan lie beside the runs
@@ -102,7 +108,14 @@ class ComparedInputs:
             or (saved_at(path) is None and not (path.is_dir() and results_in(path)))
         ]
         expected = "a run folder, a folder of them, a report's, or results of MTEB"
-        DataError.refuse(Problem(str(path), "contains no run", expected) for path in files if path.is_dir())
+        folders = [path for path in files if path.is_dir()]
+        plans = {path: words for path in folders if (words := plan_in_words(path))}
+        DataError.refuse(
+            Problem(str(path), f"contains no run: {plans[path]}", cure=OTHER_PLANS)
+            if path in plans
+            else Problem(str(path), "contains no run", expected)
+            for path in folders
+        )
         self._paths = paths
         self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]
         names = ", ".join(path.name for path in others[:3])

@@ -19,6 +19,7 @@ from ltr_harness.metrics.core.grammar import MetricName, parse_metric
 from ltr_harness.metrics.core.judged_share import FEW_JUDGED
 from ltr_harness.places import here
 from ltr_harness.runs import Run, find_runs
+from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
 
 _ACCEPTED = (
     "runs, run folders, evaluations, tables of per-query values (pandas, Polars, Arrow), other comparisons, "
@@ -183,6 +184,8 @@ def _from_path(path: Path, cautions: list[Caution]) -> list[tuple[Any, str]]:
             system, caution = from_results(files)
             cautions.append(caution)
             return [(system, system.name)]
+        if words := plan_in_words(path):
+            raise DataError.at(path, f"contains no run: {words}", cure=OTHER_PLANS)
         raise DataError.at(path, "contains no run", "a run folder (with record.json), or a folder of them")
     if not path.is_file():
         raise DataError.at(path, "no such file or folder", "a run folder or a table")

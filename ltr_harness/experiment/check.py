@@ -28,6 +28,7 @@ from ltr_harness.inspection.lints import (
 )
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
+from ltr_harness.rankers.objectives import stopping_cautions
 from ltr_harness.rankers.ranker import TrainingFacts
 from ltr_harness.stats.method import UNWEIGHTED
 from ltr_harness.time_folds import DAY, PERIOD, period_in
@@ -255,6 +256,14 @@ def _model_problems(job: Job) -> list[Problem]:
 
 def _placed(where: str, problems: Sequence[Problem]) -> list[Problem]:
     return [replace(one, place=f"{where}.{one.place}" if one.place else where) for one in problems]
+
+
+def stopping_depth(job: Job) -> list[Caution]:
+    """A caution where training stops on another depth than the metric that decides."""
+    if job.stopping is None:
+        return []
+    longest = max(int(fold.valid.groups.sizes.max()) for fold in job.folds if fold.valid is not None)
+    return stopping_cautions(job.stopping.metric, job.primary, longest)
 
 
 BINNED = 1  # bytes of a value in both libraries' binned training data

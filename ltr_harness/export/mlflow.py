@@ -25,6 +25,7 @@ from ltr_harness.rankers.adapters import TreeModel, safe_feature_names
 from ltr_harness.runs import Record, Run, find_runs
 from ltr_harness.runs.folder import folder_name
 from ltr_harness.runs.identity import pins, requirements
+from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
 from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of, without_secrets
 
@@ -117,6 +118,8 @@ def export(
     """Log stored runs to MLflow, each once however often this is called."""
     runs = find_runs(folder)
     if not runs:
+        if words := plan_in_words(folder):
+            raise DataError.at(folder, f"no finished runs: {words}", cure=OTHER_PLANS)
         expected = "expected a run folder or an experiment's folder of runs"
         raise DataError(f"{folder}: no finished runs; {expected}")
     # what a link leads to need not belong to the run, and would be sent away with it; a pipe has no end

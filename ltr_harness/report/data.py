@@ -13,7 +13,7 @@ from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import Letters, Paired
 from ltr_harness.comparison.slices import SliceResult, slice_results
-from ltr_harness.errors import Caution, DataError, HarnessError
+from ltr_harness.errors import Caution, DataError, HarnessError, Problem
 from ltr_harness.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
@@ -22,6 +22,7 @@ from ltr_harness.report.formats import file_names
 from ltr_harness.report.test_rows import TestRows, read_test_rows
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.record import Record
+from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -258,7 +259,12 @@ def experiment_data(
 def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger: bool = True) -> ReportData:
     """The comparison of the runs in these folders, which must answer one question."""
     runs_read = [run for folder in folders for run in find_runs(folder)]
+    plans = {folder: text for folder in folders if folder.is_dir() and (text := plan_in_words(folder))}
     if not any(run.record.status == "complete" for run in runs_read):
+        DataError.refuse(
+            Problem(str(folder), f"no finished runs: {text}", cure=OTHER_PLANS)
+            for folder, text in plans.items()
+        )
         raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
     configuration = folders[0] / "experiment.yaml"
     if len(folders) == 1 and configuration.exists():
@@ -267,8 +273,14 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger:
         outline, text = read_outline(configuration), configuration.read_text(encoding="utf-8-sig")
         data = experiment_data(outline, text, runs_read, baseline, ledger=ledger)
         assert data is not None
-        return data
-    return _of_runs(compare(*runs_read, baseline=baseline, ledger=ledger), runs_read)
+    else:
+        data = _of_runs(compare(*runs_read, baseline=baseline, ledger=ledger), runs_read)
+    of_plans = [
+        Caution("unfinished-plan", "warning", words, OTHER_PLANS, place=str(folder))
+        for folder, words in plans.items()
+    ]
+    comparison = replace(data.comparison, cautions=(*of_plans, *data.comparison.cautions))
+    return replace(data, comparison=comparison)
 
 
 def _of_runs(

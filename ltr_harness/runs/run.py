@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +25,7 @@ from ltr_harness.readers.rows import check_alignment, recoded, with_categories, 
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import Record
 from ltr_harness.stored import Stored, read_stored, refuse_twice
-from ltr_harness.wording import count_of, html_table
+from ltr_harness.wording import count_of, html_table, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -364,6 +365,27 @@ def planned_runs(folder: Path) -> tuple[list[Path], int]:
         names = list(there)
     found = [there[name] for name in names if name in there]
     return found, len(names) - len(found)
+
+
+def plan_in_words(folder: Path) -> str:
+    """Which runs of its last plan an experiment's folder lacks, and which others it has; "" where it lacks none."""
+    planned, n_lacking = planned_runs(folder)
+    if not n_lacking:
+        return ""
+    n = count_of(len(planned) + n_lacking, "run")
+    found = f"its last plan ({PLAN}) has {n}, of which {len(planned):,} {plural('is', len(planned))} there"
+    names = {path.parent.name for path in folder.glob(f"*/{RECORD}")} - {path.name for path in planned}
+    if not names:
+        return found
+    models = Counter(name.partition("--")[0] for name in sorted(names))
+    each = ", ".join(f"{model}: {count:,}" for model, count in models.items())
+    return (
+        f"{found}; {count_of(len(names), 'run')} of other plans {plural('is', len(names))} there too ({each})"
+    )
+
+
+OTHER_PLANS = "run the experiment again to finish it, or name run folders one by one"
+"""The cure where a plan lacks runs."""
 
 
 def write_plan(folder: Path, names: Sequence[str]) -> None:

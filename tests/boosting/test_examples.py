@@ -28,6 +28,7 @@ def test_stopper() -> None:
 
 def test_set_to_stop_on() -> None:
     assert set_to_stop_on("stop_on", ["train", "test", "validation"]) == "expected stop_on='validation'"
+    assert set_to_stop_on("stop_on", ["learn", "fit", "dtrain", "dev"]) == "expected stop_on='dev'"
 
 
 def test_metric_objective() -> None:

@@ -30,13 +30,12 @@ def command(
     limits, looks for what in the data could mislead (leaks, overlaps, sorted labels), and prints the data and
     the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
     """
-    from ltr_harness.experiment.check import each_once, memory_estimate
+    from ltr_harness.experiment.check import each_once, memory_estimate, stopping_depth
     from ltr_harness.experiment.experiment import prepare, read
     from ltr_harness.inspection.agreement import agreement_lines
     from ltr_harness.inspection.candidates import recall_lines
     from ltr_harness.inspection.lints import beside_lints, first_a_cause, one_a_cause
     from ltr_harness.metrics.core.cautions import cautions
-    from ltr_harness.rankers.objectives import stopping_cautions
 
     job = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
     for line in job.reader.boundaries():
@@ -59,9 +58,7 @@ def command(
     say(f"memory: {memory}")
     others = memory.cautions
     others += [one for fold in job.folds for one in cautions(job.metrics, fold.test.judgments)]
-    if job.stopping is not None:
-        longest = max(int(fold.valid.groups.sizes.max()) for fold in job.folds if fold.valid is not None)
-        others += stopping_cautions(job.stopping.metric, job.primary, longest)
+    others += stopping_depth(job)
     others = first_a_cause(others)  # folds have much in common
     for one in others:
         say(f"caution: {one}")

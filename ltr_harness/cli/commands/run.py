@@ -97,7 +97,7 @@ def command(
         worker_context()
     from ltr_harness.cli.events import Compared
     from ltr_harness.cli.json_progress import JsonProgress
-    from ltr_harness.experiment.check import refuse_errors
+    from ltr_harness.experiment.check import refuse_errors, stopping_depth
     from ltr_harness.experiment.experiment import check_final, chosen_cluster, prepare, read, run_prepared
     from ltr_harness.experiment.progress import TerminalProgress
 
@@ -110,6 +110,9 @@ def command(
         overrides = (*overrides, "compare.ledger=false") if no_ledger else overrides
         here = workers if isinstance(workers, int) else None
         job = prepare(read(config, overrides=overrides, workers=here, cluster=cluster, **given), accept)
+        if not (quiet or as_json):
+            for one in stopping_depth(job):
+                say(f"caution: {one}", err=True)
         if final is not None:
             check_final(job.experiment, final)
         if dry_run:
