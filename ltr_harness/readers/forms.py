@@ -102,7 +102,8 @@ class Listing:
             there = self.place(int(before[row]))
             return f"document {document!r} is {what} for query {query!r} at {there} already"
 
-        problems.report((before >= 0) & (not several), self.place, already, once)
+        if not several:
+            problems.report_repeats(before, self.place, already, once, self.values)
         problems.finish()
         return names
 

@@ -20,7 +20,7 @@ from ltr_harness.readers.column_names import column_for
 from ltr_harness.readers.forms import columns_of, opened_table, qrels_of, table_in_memory
 from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.reader import Reader, ValueOptions
-from ltr_harness.readers.rows import OfRow, bad_rows, limited, per_query, query_ids
+from ltr_harness.readers.rows import OfRow, RowProblems, limited, per_query, query_ids
 from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
 from ltr_harness.readers.tables import TableReader
 from ltr_harness.readers.trec import Qrels
@@ -435,7 +435,10 @@ def _one_each(truth: Truth, several: OneLabel | None) -> Truth:
             return f"document {document!r} of query {query!r} is judged at {truth.place(int(first[pair[row]]))} already"
 
         expected = "each document once per query, or `judgments: {files: …, several: majority}`"
-        DataError.refuse(bad_rows(again, truth.place, judged_already, expected))
+        problems = RowProblems()
+        before = np.where(again, first[pair], -1)
+        problems.report_repeats(before, truth.place, judged_already, expected, truth.labels)
+        problems.finish()
         return truth
     if truth.subtopics is not None:
         found = "documents have several judgments, each with grades by subtopic"

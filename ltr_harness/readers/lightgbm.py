@@ -25,9 +25,10 @@ class LightGbm(Reader, IndexOptions):
     """Files as LightGBM's command line takes them: LibSVM, CSV or TSV rows, the label first, no query id.
 
     Beside each file stands ``<file>.query`` (or ``.group``) with the number of rows of each query, one per
-    line; ``<file>.weight`` (one per row) and ``<file>.position`` (one per row) are used where they exist.
-    A query's weight is the mean of its rows', as in LightGBM. Queries have no names in this layout and are
-    numbered from 0. Columns of CSV and TSV rows are called by their number, counted from 0 after the label.
+    line; ``<file>.weight`` (one per row, or one per query as XGBoost has them) and ``<file>.position`` (one per
+    row) are used where they exist. A query's weight is the mean of its rows', as in LightGBM. Queries have no names
+    in this layout and are numbered from 0. Columns of CSV and TSV rows are called by their number, counted from 0
+    after the label.
     """
 
     header: bool = Field(default=False, description="The first row of CSV and TSV files names the columns.")
@@ -100,8 +101,11 @@ class _Companions:
         self._problems: list[Problem] = []
         self.cautions: list[Caution] = []
         sizes = [self._sizes(path, int(n)) for path, n in zip(paths, n_rows, strict=True)]
-        weights, positions = (self._per_row(paths, n_rows, suffix) for suffix in _OTHERS)
-        parts = [self._weights(_beside(path, ".weight"), of_file) for path, of_file in weights.items()]
+        weights, positions = (self._per_row(paths, n_rows, suffix, sizes) for suffix in _OTHERS)
+        parts = [
+            self._weights(_beside(path, ".weight"), lines, of_file)
+            for (path, lines), of_file in zip(weights.items(), sizes, strict=False)
+        ]
         for path in paths:
             if _beside(path, ".init").is_file():
                 self._note(
@@ -138,9 +142,13 @@ class _Companions:
         return values.astype(np.int64) if len(self._problems) == before else np.empty(0, dtype=np.int64)
 
     def _per_row(
-        self, paths: Sequence[Path], n_rows: NDArray[np.int64], suffix: str
+        self,
+        paths: Sequence[Path],
+        n_rows: NDArray[np.int64],
+        suffix: str,
+        sizes: Sequence[NDArray[np.int64]],  # (n_queries,) of each file; empty where they are refused
     ) -> dict[Path, list[str]]:
-        """The lines beside each file; nothing where there are no such files."""
+        """The lines beside each file, weights by row or by query; nothing where there are no such files."""
         present = [path for path in paths if _beside(path, suffix).is_file()]
         absent = [path.name for path in paths if path not in present]
         if absent:
@@ -149,17 +157,26 @@ class _Companions:
                 self._refuse(_beside(present[0], suffix), found, "one for every file or for none")
             return {}
         columns = {path: _lines(_beside(path, suffix)) for path in present}
-        for (path, column), n in zip(columns.items(), n_rows, strict=True):
-            if len(column) != n:
+        for path, n, of_file in zip(paths, n_rows, sizes, strict=True):
+            column = columns[path]
+            of_queries = suffix == ".weight" and len(column) == len(of_file)
+            if len(column) != n and not of_queries:
                 expected = f"{n:,}, one for each row of {path.name}"
+                if suffix == ".weight":
+                    expected += f", or {len(of_file):,}, one for each query"
                 self._refuse(_beside(path, suffix), f"has {count_of(len(column), 'line')}", expected)
         return columns
 
-    def _weights(self, file: Path, lines: list[str]) -> NDArray[np.float64]:
+    def _weights(self, file: Path, lines: list[str], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The weight of each row; those of queries (n_queries,) are those of all their rows."""
         values = self._numbers(file, lines, "a weight >= 0")
         wrong = ~(np.isfinite(values) & (values >= 0))
         self._report(file, wrong, lambda i: f"the weight is {values[i]:g}", "a weight >= 0")
-        return values
+        if len(values) != len(sizes) or len(values) == sizes.sum():
+            return values
+        text = f"{file.name} has a weight for each query, as XGBoost reads it; all rows of a query have it"
+        self._note("query-weights", text)
+        return np.repeat(values, sizes)
 
     def _positions(self, texts: list[str]) -> NDArray[np.int32]:
         numbers = query_ids(np.array(texts, dtype=np.str_))

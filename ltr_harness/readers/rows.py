@@ -165,6 +165,25 @@ class RowProblems:
         self.total += rows.size
         self.listed += [(row, Problem(place(row), found(row), expected)) for row in rows[:SHOWN].tolist()]
 
+    def report_repeats(
+        self, before: NDArray[np.int64], place: OfRow, found: OfRow, expected: str, values: NDArray[Any]
+    ) -> None:
+        """Keep one problem for all rows that repeat one `before` them, -1 where they repeat none; (n_rows,) each.
+
+        `values` (n_rows,) are what such rows say: the cure of equal ones is another.
+        """
+        rows = np.flatnonzero(before >= 0)
+        if not rows.size:
+            return
+        first = int(rows[0])
+        count, cure = "", "keep one of them"
+        if rows.size > 1:
+            count, cure = f" ({count_of(rows.size, 'such row')})", "keep one of each"
+        if (values[rows] == values[before[rows]]).all():
+            cure = f"the values are equal: {cure}, as `sort -u` does"
+        self.listed.append((first, Problem(place(first), found(first) + count, expected, cure)))
+        self.total += 1
+
     def finish(self, noun: str = "such row") -> None:
         """Raise what was reported; nothing if all is well."""
         if self.listed:

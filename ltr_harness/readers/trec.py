@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.groups import Grades, Judgments, QueryGroups, Subtopics, sealed
 from ltr_harness.readers import trec_kernels as kernels
-from ltr_harness.readers.trec_lines import Lines, Names, Texts
+from ltr_harness.readers.trec_lines import WITHOUT_BLANKS, Lines, Names, Texts, number_of
 from ltr_harness.wording import count_of, shortened
 
 Namer = Callable[[NDArray[np.int64]], NDArray[np.str_]]
@@ -65,6 +65,7 @@ def of_some(names: Namer, some: NDArray[np.int64], rows: NDArray[np.int64]) -> N
     return names(some[rows])
 
 
+_RUN = "query Q0 document rank score tag"
 A_SCORE = "a number: every document needs a score"
 
 LARGEST_GRADE = 2**53
@@ -143,7 +144,7 @@ def read_qrels(
     if subtopics is not None and subtopics.values.size == 1:
         subtopics = None
     if not several:
-        _refuse_twice(lines, queries, documents, "judged", subtopics)
+        _refuse_twice(lines, queries, documents, grades, "judged", subtopics)
     lines.finish()
     place = lambda row: f"{lines.path}:{lines.line(row)}"  # noqa: E731
     each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form=form, place=place)
@@ -192,17 +193,18 @@ def read_marco_run(path: str | Path) -> TrecRun:
         lambda row: f"the rank is {lines.text(row, 'rank')}",
         expected,
     )
-    _refuse_twice(lines, queries, documents, "listed")
+    _refuse_twice(lines, queries, documents, ranks, "listed")
     lines.finish()
     return TrecRun(lines.path, queries, documents, -ranks, "", form="MS MARCO run (query document rank)")
 
 
 def read_run(path: str | Path) -> TrecRun:
     """A ranking from a file."""
-    lines = Lines(Path(path), "query Q0 document rank score tag", more=True)
+    lines = Lines(Path(path), _RUN, more=True)
     queries, documents, tags = lines.names("query"), lines.texts("document"), lines.names("tag")
+    _refuse_blanks_in_ids(lines, tags)
     scores = lines.numbers("score", A_SCORE)
-    _refuse_twice(lines, queries, documents, "listed")
+    _refuse_twice(lines, queries, documents, scores, "listed")
     lines.finish()
     cautions = []
     if tags.values.size > 1:
@@ -230,6 +232,21 @@ def read_run(path: str | Path) -> TrecRun:
     return TrecRun(lines.path, queries, documents, scores, tag, form="TREC run", cautions=tuple(cautions))
 
 
+def _refuse_blanks_in_ids(lines: Lines, tags: Names) -> None:
+    """Raise where the scores stand in place of the tag, which blanks in the ids before it have moved."""
+    if tags.values.size == 1:  # a tag that begins with a number
+        return
+    numeric = np.array([not np.isnan(number_of(tag.encode())) for tag in tags.values.tolist()])
+    blocks = np.flatnonzero(numeric[tags.of_block])
+    if not blocks.size:
+        return
+    row = int(tags.starts[blocks[0]])
+    n_fields = lines.n_fields(row)
+    if n_fields > len(_RUN.split()):
+        found = f"the line has {n_fields} fields, and {lines.text(row, 'tag')} in place of the tag: an id has a blank"
+        raise DataError.at(f"{lines.path}:{lines.line(row)}", found, f"`{_RUN}`", WITHOUT_BLANKS)
+
+
 def lists_of(queries: Names, *subtopics: Names) -> Names:
     """The queries, told apart by subtopic too where there are any."""
     for one in subtopics:
@@ -248,9 +265,14 @@ def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:
 
 
 def _refuse_twice(
-    lines: Lines, queries: Names, documents: Texts, what: str, subtopics: Names | None = None
+    lines: Lines,
+    queries: Names,
+    documents: Texts,
+    values: NDArray[Any],  # (n_lines,), grades, ranks or scores
+    what: str,
+    subtopics: Names | None = None,
 ) -> None:
-    """Report every document that is listed again for the same query, or the same subtopic of one."""
+    """Report the first document that is listed again for the same query, or the same subtopic of one."""
     if subtopics is None:
         order, boundaries, n_queries = np.empty(0, dtype=np.int64), queries.starts, queries.values.size
         if queries.of_block.size != n_queries:  # the rows of a query do not stand together
@@ -268,7 +290,7 @@ def _refuse_twice(
         )
 
     each = "each document once per query" + ("" if subtopics is None else " and subtopic (the second column)")
-    lines.report(before >= 0, found, each)
+    lines.report_repeats(before, found, each, values)
 
 
 @dataclass(frozen=True, eq=False)

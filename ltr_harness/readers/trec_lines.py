@@ -162,6 +162,9 @@ NUMBERS = ("grade", "score")
 _KINDS = dict.fromkeys((*NUMBERS, "rank"), kernels.NUMBER) | {"document": kernels.TEXT, "Q0": kernels.SKIPPED}
 """What becomes of a field; others are names that neighbouring rows share."""
 
+WITHOUT_BLANKS = "if ids have blanks, replace each by `_`, in judgments and rankings alike"
+"""The cure of lines with more fields than they should have: blanks end fields, between tabs too."""
+
 _BLOCK = 1 << 16
 """Lines that are parsed at a time."""
 _ROOM = 1 << 14
@@ -222,7 +225,8 @@ class Lines:
         every = f", like all {self.n_rows:,}" if n_wrong == self.n_rows > 1 else ""
         for row, line, fields in self._wrong[: 1 if every else SHOWN]:
             found = f"the line has {count_of(fields, 'field')}{every}"
-            self._problems.listed.append((row, Problem(f"{self.path}:{line}", found, f"`{form}`")))
+            cure = WITHOUT_BLANKS if fields > len(self._form) else ""
+            self._problems.listed.append((row, Problem(f"{self.path}:{line}", found, f"`{form}`", cure)))
         self._problems.total = 1 if every else n_wrong
         self.finish()
 
@@ -357,19 +361,35 @@ class Lines:
         shown = raw[:60].decode("utf-8", "backslashreplace")
         return repr(shown + "…" if len(raw) > 60 else shown)
 
+    def n_fields(self, row: int) -> int:
+        """How many fields a row has, those after the last that is read included."""
+        block = self._block_of(row)
+        return int(self._split(block.at, row - block.row + 1).counts[-1])
+
     def line(self, row: int) -> int:
         """The number of a row's line in the file."""
         return self._located(row)[0]
 
+    def _block_of(self, row: int) -> _Block:
+        return self._blocks[bisect_right(self._blocks, row, key=lambda one: one.row) - 1]
+
     def _located(self, row: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
         """A row's line, and where its fields stand: its block is split again, which only messages need."""
-        block = self._blocks[bisect_right(self._blocks, row, key=lambda one: one.row) - 1]
+        block = self._block_of(row)
         found = self._split(block.at, row - block.row + 1)
         return block.line + int(found.lines[-1]), found.starts[-1], found.ends[-1]
 
     def report(self, bad: NDArray[np.bool_], found: OfRow, expected: str) -> None:
         """Keep a problem for each bad row (n_rows,), for `finish` to tell."""
         self._problems.report(bad, lambda row: f"{self.path}:{self.line(row)}", found, expected)
+
+    def report_repeats(
+        self, before: NDArray[np.int64], found: OfRow, expected: str, values: NDArray[Any]
+    ) -> None:
+        """Keep one problem for all rows (n_rows,) that repeat an earlier one, for `finish` to tell."""
+        self._problems.report_repeats(
+            before, lambda row: f"{self.path}:{self.line(row)}", found, expected, values
+        )
 
     def finish(self) -> None:
         """Raise what was reported, in the order of the lines; nothing if all is well."""

@@ -92,6 +92,17 @@ def test_positions_that_are_no_plain_integers_are_names(
     assert caution.text.startswith(f"positions are names ({positions.split()[0]}, …), numbered from 0")
 
 
+def test_a_weight_for_each_query_as_xgboost_has_them(tmp_path: Path) -> None:
+    data = read(tmp_path, a=ROWS, a__group="2\n1\n", a__weight="1.5\n4\n")
+    assert data.weights_of_rows().tolist() == [1.5, 1.5, 4]
+    said = "a.weight has a weight for each query, as XGBoost reads it; all rows of a query have it"
+    assert said in map(str, data.cautions)
+    with pytest.raises(
+        DataError, match=r"has 1 line; expected 3, one for each row of a, or 2, one for each query"
+    ):
+        read(tmp_path, a=ROWS, a__group="2\n1\n", a__weight="1.5\n")
+
+
 def test_several_files(tmp_path: Path) -> None:
     data = read(tmp_path, "a", "b", a=ROWS, b=ROWS, a__query="2\n1\n", b__query="3\n")
     assert data.groups.sizes.tolist() == [2, 1, 3]
