@@ -204,6 +204,7 @@ class SplitCard:
     n_several_grades: int  # queries with several grades
     n_sorted: int  # queries with several grades whose rows stand in the order of their labels
     n_repeated_rows: int  # rows whose features an earlier row of the split has already
+    n_elsewhere: int  # rows whose features a row of another query has; rows without any value but 0 left out
     n_several_rows: int  # queries of two different rows and more; rows without any value but 0 left out
     n_alike: int  # of those, queries at least half of whose rows other queries of the split have too
     n_forced_ties: int  # rows with the same features as another row of the same query, but another label
@@ -257,7 +258,8 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     content = Content.of(dataset.features)
     query = np.repeat(np.arange(groups.n_queries), groups.sizes)
     names = dataset.feature_names
-    n_alike, n_several_rows = n_alike_queries(content, content.elsewhere(query), groups) if names else (0, 0)
+    elsewhere = content.elsewhere(query) if names else np.zeros(labels.size, dtype=bool)
+    n_alike, n_several_rows = n_alike_queries(content, elsewhere, groups) if names else (0, 0)
     useful = np.flatnonzero(groups.max(labels) > 0)
     if len(useful) == 0:
         useful = np.flatnonzero(groups.has_rows)
@@ -289,6 +291,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         n_several_grades=int(several.sum()),
         n_sorted=int((several & ~groups.any(rises)).sum()),
         n_repeated_rows=content.n_repeated_rows if names else 0,
+        n_elsewhere=int(np.count_nonzero(elsewhere)),
         n_several_rows=n_several_rows,
         n_alike=n_alike,
         n_forced_ties=ties,

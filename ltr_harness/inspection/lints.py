@@ -55,6 +55,7 @@ FEWEST_EQUAL, TIMES_EQUAL = (
     5,
 )  # fewer are, unless documents of one kind are repeated so many times as often
 SEEN_SHARE = 0.01  # from this share of rows on, rows that two splits share are no accident
+TIMES_SEEN = 2  # and so many times the share of rows that are alike within the other
 # Queries that a split shares with another are copies where they are so many times the share within the other.
 FEWEST_ALIKE, TIMES_ALIKE = 5, 10
 _MANY = {"is": "are", "has": "have"}
@@ -148,7 +149,9 @@ def _overlaps(card: DataCard) -> Iterator[Caution]:
         share = overlap.n_rows / second.n_rows
         rows = f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%})"
         text = f"{rows} have the features of a row of {first.name}"
-        severity = "warning" if share > SEEN_SHARE else "note"
+        # features that tell few documents apart are as often alike within the first
+        by_chance = TIMES_SEEN * ((first.n_elsewhere + 1) / first.n_rows)
+        severity = "warning" if share > max(SEEN_SHARE, by_chance) else "note"
         cure = "check whether they are the same documents: a model ranks rows that it was trained on too well"
         # the second's queries are like the first's by far more often than the first's are like each other
         most = TIMES_ALIKE * ((first.n_alike + 1) / max(first.n_several_rows, 1))
@@ -387,7 +390,9 @@ def _rows(split: SplitCard) -> Iterator[Caution]:
 
 def _equal_rows(split: SplitCard) -> Iterator[Caution]:
     """Rows of a query with equal features and labels, where no ids say that their documents differ."""
-    if split.dataset.judgments.document_ids is not None or not split.n_equal_rows:
+    if split.dataset.judgments.document_ids is not None:
+        return
+    if split.n_equal_rows <= 2 * split.n_forced_ties:  # features that tell few documents apart
         return
     share = split.n_equal_rows / split.n_rows
     n_relevant = int(np.count_nonzero(split.dataset.labels > 0))

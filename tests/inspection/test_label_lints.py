@@ -180,3 +180,16 @@ def test_counts_are_said_by_every_command(ltr: Any, tmp_path: Path) -> None:
         assert "which leaves ndcg@10 little to tell apart" in said
     code, said, _ = ltr("run", config, "--dry-run", "--runs", tmp_path / "runs")
     assert code == 0
+
+
+def test_features_that_tell_few_documents_apart() -> None:
+    def flags(seed: int) -> RankingDataset:
+        draws = np.random.default_rng(seed)
+        values = draws.integers(1, 4, (500, 2))
+        queries = np.repeat([f"{seed}-{number}" for number in range(50)], 10)
+        return from_arrays(values, draws.integers(0, 3, 500), query_ids=queries)
+
+    found = {one.kind: one for one in lint(data_card({"train": flags(1), "test": flags(2)}))}
+    assert found["identical-rows"].severity == "note", "rows of train are as often alike"
+    assert "forced-ties" in found
+    assert "equal-rows" not in found, "as many differ in their label alone: no join"
