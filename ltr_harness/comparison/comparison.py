@@ -332,7 +332,7 @@ class Comparison(KeepsArrays):
     def _ends(self, low: float, high: float, sign: str) -> str:
         if not (math.isfinite(low) and math.isfinite(high)):
             return ""
-        return f" ({self.method.percent} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
+        return f" ({joint_word(self)}{self.method.percent} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
 
     @property
     def _beside_the_verdict(self) -> list[Caution]:
@@ -425,8 +425,10 @@ class Comparison(KeepsArrays):
 
     def _repr_html_(self) -> str:
         percent = f"{self.method.percent} % interval"
-        head = ["model", self.primary, percent, "sd", "queries", "difference", percent]
-        head += ["joint p" if len(self.models) > 2 else "p", "win / tie / loss", "verdict"]
+        weighted, once = ("weighted ", " (unweighted)") if self.weights is not None else ("", "")
+        head = ["model", f"{weighted}{self.primary}", percent, f"sd{once}", "queries", "difference"]
+        head += [interval_heading(self, "interval"), f"{joint_word(self)}p"]
+        head += [f"win / tie / loss{once}", "verdict"]
         rows = []
         for model in self.ranking:
             summary, pair = self.summary(model), self._pairs.get((model, self.primary))
@@ -458,6 +460,26 @@ class Comparison(KeepsArrays):
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Paired]:
         return {(pair.model, pair.metric): pair for pair in self.pairs}
+
+
+def joint_word(comparison: Comparison, metric: str | None = None) -> str:
+    """The word before intervals and p-values at a metric, where they are of a family of several; "" for a single one.
+
+    The primary metric is a family of its own, all others together are another.
+    """
+    family = len(comparison.models) - 1
+    if metric not in (None, comparison.primary):
+        family *= len(comparison.metrics) - 1
+    return "joint " if family > 1 else ""
+
+
+def interval_heading(comparison: Comparison, noun: str, metric: str | None = None) -> str:
+    """The heading of intervals of differences, such as ``joint 95 % CI``: unlike that of means, where they are."""
+    joint = joint_word(comparison, metric)
+    rivals = (model for model in comparison.models if model != comparison.baseline)
+    over_seeds = any(comparison.paired(model, metric).includes_seeds for model in rivals)
+    seeds = ", seeds" if over_seeds and not joint else ""
+    return f"{joint}{comparison.method.percent} % {noun}{seeds}"
 
 
 def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: str) -> str:
@@ -521,13 +543,11 @@ def _lead(comparison: Comparison) -> str:
 
 def _size(comparison: Comparison, pair: Paired) -> str:
     """The difference, its interval and p-value, over how many queries, and what one training says nothing about."""
-    method = comparison.method
-    family = len(comparison.systems) - 1
-    kind = "interval" if family < 2 else "joint interval"
-    text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+    method, joint = comparison.method, joint_word(comparison)
+    text = f"{pair.difference:+.4f} ({joint}{method.percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
     over = f" over {method.unit or 'queries'} and seeds{method.weights_text}, "
     text += over if pair.includes_seeds else f"{method.weights_text}, {method.test_text} "
-    text += "joint " * (family > 1) + p_equals(pair.p_corrected)
+    text += joint + p_equals(pair.p_corrected)
     text += f"){_over(comparison, pair.n)}{_detectable(comparison, pair)}"
     return f"{text} {ONE_SEED}" if comparison.is_of_one_training(pair) else text
 
@@ -549,14 +569,25 @@ def _within(comparison: Comparison, pair: Paired) -> str:
 ONE_SEED = "Trained with one seed: this is about these trained models, not about the methods."
 
 
+def n_weightless(comparison: Comparison) -> int:
+    """How many queries do not count."""
+    return 0 if comparison.weights is None else int(np.count_nonzero(comparison.weights == 0))
+
+
 def _over(comparison: Comparison, n: int) -> str:
     """Over how many queries, and why not over all."""
     if n == comparison.n_queries:
         return f", over {count_of(n, 'query')}."
     left_out = comparison.n_queries - n
+    weightless = n_weightless(comparison)
     known = any("n_relevant" in system.query_attributes for system in comparison.systems)
     if known and left_out == comparison.n_without_relevant:
         why = f"{count_of(left_out, 'query')} {plural('has', left_out)} no relevant document"
+    elif weightless == left_out:
+        why = f"{count_of(left_out, 'query')} {plural('has', left_out)} weight 0"
+    elif weightless:
+        why = f"{count_of(weightless, 'query')} {plural('has', weightless)} weight 0, and {comparison.primary} is "
+        why += f"undefined for {count_of(left_out - weightless, 'other query')}"
     else:
         why = f"{comparison.primary} is undefined for {count_of(left_out, 'query')}"
     return f", over {n:,} of {count_of(comparison.n_queries, 'query')}. {why}."

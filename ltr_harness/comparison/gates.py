@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparable import FOREIGN, absence_text
-from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.comparison import Comparison, joint_word
 from ltr_harness.comparison.inputs import resolve_metric
 from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.metrics import Metric, parse_metric
@@ -109,9 +109,8 @@ class Gate:
             if not (shown if self.significant else math.isnan(near) or met(near, self.margin)):
                 return ""
             how = "is shown" if shown else "cannot be excluded"
-            several = "joint " * (len(comparison.models) > 2)
-            percent = comparison.method.percent
-            interval = f"{percent} % {several}interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+            joint, percent = joint_word(comparison, metric), comparison.method.percent
+            interval = f"{joint}{percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
             if math.isnan(near):
                 interval = f"no interval, n = {pair.n}"
             return (
@@ -120,7 +119,7 @@ class Gate:
             )
         # on the queries both have: what the difference in the table is, too
         failed = met(pair.difference, 0.0) and (not self.significant or pair.is_significant)
-        p = p_equals(pair.p_corrected)
+        p = joint_word(comparison, metric) + p_equals(pair.p_corrected)
         head = f"{model}: {metric} {pair.model_mean:.4f} {against} {pair.other_mean:.4f}"
         within = comparison.is_within_margin(pair) and not self.significant
         but = "; within the margin, but this gate looks at the means alone" * within

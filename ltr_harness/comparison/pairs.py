@@ -525,7 +525,7 @@ def summarise(
                 ci_low=float(low[j]),
                 ci_high=float(high[j]),
                 n=values.size,
-                n_undefined=defined.size - values.size,
+                n_undefined=int(np.isnan(system.per_query(metric)).sum()),
                 sd=float(facts.sd[j]),
                 minimum=np.nan if nothing else float(values.min()),
                 p10=float(p10),

@@ -8,9 +8,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
+
 from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.comparison.comparing import compare
-from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.comparison import Comparison, interval_heading, joint_word, n_weightless
 from ltr_harness.comparison.pairs import Letters, Paired
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem
@@ -67,20 +69,17 @@ class ReportData:
         """All models but the baseline, best first."""
         return tuple(name for name in self.models if name != self.baseline)
 
-    @property
-    def joint(self) -> str:
-        """The word for what holds for several models together, before its noun; "" for one."""
-        return "joint " if len(self.rivals) > 1 else ""
+    def joint(self, metric: str | None = None) -> str:
+        """The word for what holds for several comparisons together, before its noun; "" for one."""
+        return joint_word(self.comparison, metric)
 
-    @property
-    def p_label(self) -> str:
-        """The heading of p-values, `joint p` where several models are compared."""
-        return f"{self.joint}p"
+    def p_label(self, metric: str | None = None) -> str:
+        """The heading of p-values at a metric, `joint p` where they are of several comparisons together."""
+        return f"{self.joint(metric)}p"
 
-    @property
-    def interval_label(self) -> str:
-        """The heading of intervals of differences."""
-        return "joint CI" if self.joint else f"{self.confidence_label} CI"
+    def interval_label(self, metric: str | None = None) -> str:
+        """The heading of intervals of differences at a metric."""
+        return interval_heading(self.comparison, "CI", metric)
 
     @property
     def weighted(self) -> str:
@@ -103,7 +102,15 @@ class ReportData:
 
     @property
     def n_defined(self) -> int:
-        return self.comparison.n_queries - self.n_undefined
+        """Queries that count, and have a value for all models."""
+        values = [self.comparison.system(name).per_query(self.primary) for name in self.models]
+        undefined = np.isnan(values).any(axis=0)
+        return int(np.count_nonzero(~undefined & (self.comparison.sampling.of_queries(undefined.size) > 0)))
+
+    @property
+    def n_weightless(self) -> int:
+        """Queries of weight 0."""
+        return n_weightless(self.comparison)
 
     @property
     def n_empty(self) -> int | None:

@@ -71,8 +71,10 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
     table.add_column(label, no_wrap=True)
     if against:
         table.add_column("change", justify="right", no_wrap=True)
-        table.add_column(f"joint {data.confidence_label} CI" if data.joint else label, no_wrap=True)
-        table.add_column(data.p_label, justify="right", no_wrap=True)
+        of_changes = data.interval_label()
+        of_changes = label if of_changes == f"{data.confidence_label} CI" else of_changes
+        table.add_column(of_changes, no_wrap=True)
+        table.add_column(data.p_label(), justify="right", no_wrap=True)
         table.add_column("", no_wrap=True, min_width=1)
     for place, name in enumerate(data.models):
         summary, pair = data.comparison.summary(name), data.paired(name, data.primary)

@@ -145,7 +145,7 @@ class TestVerdict:
         result = compare(models(shifts=(0.0, 0.05, 0.0)), baseline="m1")
         assert result.verdict.startswith("The baseline m1 has the highest mean ndcg@10, 0.")
         assert "is worse: -0.0" in result.verdict
-        assert "(95 % joint interval -0.0" in result.verdict
+        assert "(joint 95 % interval -0.0" in result.verdict
         assert result.verdict.count(" joint p ") == 1
 
     def test_lower_is_better(self) -> None:

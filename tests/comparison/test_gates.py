@@ -209,7 +209,7 @@ def test_the_line_of_a_margin_says_the_interval() -> None:
     (line,) = parse_gate("mrr < baseline + 0.1 and significant").failures(found)
     assert f"near: mrr < baseline old + 0.1 is shown: {pair.model_mean:.4f} against 0.2500" in line
     several = comparison(old=LOW, near=NEAR, new=HIGH)
-    assert "(95 % joint interval " in parse_gate("mrr < baseline + 0.3").failures(several)[0]
+    assert "(joint 95 % interval " in parse_gate("mrr < baseline + 0.3").failures(several)[0]
 
 
 def test_one_query_excludes_nothing_and_shows_nothing() -> None:
@@ -267,3 +267,19 @@ def test_as_many_queries_as_the_docs_say_let_four_of_five_equal_models_pass() ->
     base = rng.uniform(0.3, 0.7, 3140)
     failed = n_failed("mrr < baseline - 0.005", base, base + rng.normal(0, 0.1, (1000, 3140)))
     assert abs(1 - failed / 1000 - 0.8) <= 0.035
+
+
+def test_other_metrics_of_one_model_are_joint() -> None:
+    """Their intervals are wider than one comparison's, as `families` has it."""
+    values = {"mrr": np.array([LOW]), "ndcg@10": np.array([NEAR]), "err@10": np.array([HIGH])}
+    ids = np.array([f"q{number}" for number in range(len(LOW))])
+    models = [
+        SystemResult(
+            name, ids, {k: v + 0.001 * at for k, v in values.items()}, ("1",), dict.fromkeys(values, True)
+        )
+        for at, name in enumerate(("old", "new"))
+    ]
+    found = compare_systems(models, list(values), baseline="old")
+    assert found.families[1].startswith("joint over 2 comparisons")
+    for metric, interval in (("mrr", "(95 % interval"), ("ndcg@10", "(joint 95 % interval")):
+        assert interval in parse_gate(f"{metric} < baseline + 0.5").failures(found)[0]

@@ -8,6 +8,8 @@ import pytest
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.report.data import ReportData
+from ltr_harness.report.sections.verdict import queries_sentence
 
 
 def compared(values: dict[str, Sequence[float]], metric: str = "ndcg@10", **options: object) -> Comparison:
@@ -104,3 +106,23 @@ def test_a_headline_has_at_most_twenty_words(names: tuple[str, str, str]) -> Non
         verdicts = {pair.verdict for pair in found.pairs}
         assert (found.headline.outcome == "better") == ("better" in verdicts)
         assert (found.headline.outcome == "worse") == (verdicts == {"worse"})
+
+
+def test_joint_is_said_of_several_models_and_of_no_single_one() -> None:
+    """The headline said "95 % CI" of joint intervals."""
+    two = compared({"a": UP, "b": BASE})
+    assert "joint" not in f"{two.headline.text} {two.verdict} {two._repr_html_()}"
+    three = compared({"a": UP, "b": BASE, "c": NEAR})
+    pair = three.paired("b")
+    ends = f"{pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+    assert f" (joint 95 % CI {ends})" in three.headline.text
+    assert f"(joint 95 % interval {ends}, sign-flip test joint p " in three.verdict
+    page = three._repr_html_()
+    assert "<th>95 % interval</th>" in page, "of means, each by itself"
+    assert "<th>joint 95 % interval</th><th>joint p</th>" in page
+
+
+def test_an_empty_field_is_no_query_without_relevant_documents() -> None:
+    found = compared({"a": [0.5, math.nan, 0.25], "b": [0.25, 0.5, 0.75]})
+    said = queries_sentence(ReportData(found, (), (), None, "t"))
+    assert said == "ndcg@10 is undefined for 1 of 3 queries, left out of its mean."

@@ -18,6 +18,8 @@ from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.comparison.tables import to_parquet
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
+from ltr_harness.report import ReportData, build_report
+from ltr_harness.report.sections.verdict import queries_sentence
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
@@ -111,6 +113,26 @@ def test_a_saved_comparison_keeps_its_weights(tmp_path: Path) -> None:
         plain.paired("new").difference == weighted(OLD, NEW, WEIGHTS, weights="none").paired("new").difference
     )
     assert compare(first).method == first.method
+
+
+def test_what_counts_each_query_once_says_so() -> None:
+    found, plain = weighted(OLD, NEW, WEIGHTS), weighted(OLD, NEW, WEIGHTS, weights="none")
+    for once in ("win / tie / loss (unweighted)", "sd (unweighted)", "weighted mrr"):
+        assert f"<th>{once}</th>" in found._repr_html_()
+        assert f"<th>{once}</th>" not in plain._repr_html_()
+    sections = {
+        one.name: str(one.blocks) for one in build_report(ReportData(found, (), (), None, "t")).sections
+    }
+    assert "Win / tie / loss (unweighted)" in sections["paired"]
+    assert "10 % of the differences are below -0.1000" in sections["paired"], "not: lose more than -0.1000"
+
+
+def test_queries_of_weight_0_are_not_undefined() -> None:
+    found = weighted([*OLD, 0.5, np.nan], [*NEW, 0.5, 0.5], [*WEIGHTS, 0.0, 1.0])
+    assert "1 query has weight 0, and mrr is undefined for 1 other query" in found.verdict
+    assert (found.summary("new").n, found.summary("new").n_undefined) == (7, 0)
+    said = queries_sentence(ReportData(found, (), (), None, "t"))
+    assert said == "mrr is undefined for 1 of 8 queries, left out of its mean. 1 query has weight 0."
 
 
 def test_agreement_takes_the_weighted_difference(tmp_path: Path) -> None:

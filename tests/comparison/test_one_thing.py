@@ -219,6 +219,12 @@ def check_detectable(result: Comparison, pair: Paired) -> None:
         assert gain <= pair.detectable
 
 
+def is_joint(result: Comparison, metric: str) -> bool:
+    """Whether a pair at a metric is of a family of several."""
+    primary = metric == result.primary
+    return sum((pair.metric == result.primary) == primary for pair in result.pairs) > 1
+
+
 def check_gates(result: Comparison, pair: Paired) -> None:
     """Whether a gate fails is what the pair's numbers say."""
     of, nothing = f"{pair.metric} of {pair.model}", pair.n == 0
@@ -242,8 +248,8 @@ def check_gates(result: Comparison, pair: Paired) -> None:
         lines = gate.failures(result)
         assert bool(lines) == fails, condition
         for line in lines:
-            if "interval" in line and "no interval" not in line:
-                assert ("joint interval" in line) == (len(result.models) > 2)
+            if "no interval" not in line and "cannot be checked" not in line:
+                assert ("joint" in line) == is_joint(result, pair.metric)
         if gate.cautions(result):
             assert not lines
 
@@ -321,7 +327,7 @@ def check_sentence(result: Comparison, pair: Paired) -> None:
     several = len(result.models) > 2
     word = WORDS.get(pair.verdict, "is not distinguishable")
     assert word in said
-    numbers = f"{pair.difference:+.4f} ({result.method.percent} % {'joint ' * several}interval "
+    numbers = f"{pair.difference:+.4f} ({'joint ' * several}{result.method.percent} % interval "
     numbers += f"{pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
     assert numbers in said
     assert f"{'joint ' * several}{p_written(pair.p_corrected)}" in said
@@ -340,11 +346,21 @@ def check_headline(result: Comparison) -> None:
     first = next((word for word in order if word in verdicts), "nothing to compare")
     assert outcome == {"not distinguishable": "no clear winner"}.get(first, first)
     assert len(text.split()) <= 20, text
-    assert ("joint" in text) == (len(result.models) > 2 and "interval" in text)
+    assert ("(joint " in text) == (len(result.models) > 2 and " CI " in text)
     for pair in result.pairs:
         if pair.metric == result.primary and pair.model in text.split() and pair.verdict == first and pair.n:
             size = abs(pair.difference)
             assert any(shown in text for shown in (f"{size:.4f}", "<0.0001", "equals"))
+
+
+def check_counts(result: Comparison, pair: Paired) -> None:
+    """What is said to be undefined is, and what does not count has weight 0."""
+    missing = result.n_queries - np.count_nonzero(~np.isnan(result.query_differences(pair.model)))
+    weightless = np.count_nonzero(weights_of(result) == 0)
+    for count in re.findall(r"is undefined for ([\d,]+) (?:other )?quer", result.verdict):
+        assert int(count) <= missing
+    for count in re.findall(r"([\d,]+) quer(?:y has|ies have) weight 0", result.verdict):
+        assert int(count) == weightless
 
 
 def check_lead(result: Comparison) -> None:
@@ -367,6 +383,7 @@ def check_texts(result: Comparison, data: ReportData) -> None:
     if "Nothing to compare" not in result.verdict:
         check_sentence(result, result.paired(subject))
         check_lead(result)
+        check_counts(result, result.paired(subject))
     text = terminal.render(data, width=200)
     lines = text.splitlines()
     assert lines[0] == result.headline.text
@@ -392,6 +409,12 @@ def check_texts(result: Comparison, data: ReportData) -> None:
     head = lines[2]
     assert head.count("joint") == 2 * several
     assert ("weighted" in head) == (result.weights is not None)
+    of_means, of_changes = head.index("interval"), max(head.rfind(" CI"), head.rfind("interval"))
+    alike = of_changes > of_means and "CI" not in head
+    assert alike == (not several and not data.over_seeds)
+    page = result._repr_html_()
+    assert page.count("<th>joint ") == 2 * several
+    assert page.count("(unweighted)") == 2 * (result.weights is not None)
 
 
 def check_json(result: Comparison, data: ReportData) -> None:

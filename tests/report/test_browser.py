@@ -354,7 +354,7 @@ def test_a_table_is_copied_in_three_forms(
         "Verdict",
         f"ndcg@10 [{data.confidence_label} CI]",
         *[f"ndcg@10 [{data.confidence_label} CI] {end}" for end in ("low", "high")],
-        "Difference [joint CI]" if data.joint else f"Difference [{data.confidence_label} CI]",
+        f"Difference [{data.interval_label()}]",
     ]
     assert rows[1][0] == data.models[0]
     assert rows[1][1] == pair.verdict

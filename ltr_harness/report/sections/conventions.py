@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.errors import MetricError
 from ltr_harness.explanation import differences_in_words, other_definitions
 from ltr_harness.groups import Judgments, QueryGroups
@@ -77,15 +78,17 @@ def means(data: ReportData, model: str, metric: str) -> Convention | None:
     of_values = own is not None and own.takes_any_label and data.n_empty is None
     rule = None if own is None or of_values else own.empty
     summary = data.comparison.summary(model, metric)
-    total = summary.n + summary.n_undefined
-    if rule is None or total == 0 or not data.comparison.higher_is_better[metric]:
+    sampling = data.comparison.sampling
+    if rule is None or not data.comparison.higher_is_better[metric]:
         return None
     if rule == "skip":
-        f, m = summary.n_undefined / total, summary.mean
+        undefined = np.isnan(data.comparison.system(model).per_query(metric))
+        f, m = float(sampling.means(undefined[:, None].astype(np.float64))[0]), summary.mean
     else:  # the metric does not say their number; the data do, for relevance from grade 1 on
-        if data.n_empty is None or total != data.comparison.n_queries or "relevant=" in metric:
+        if data.n_empty is None or "relevant=" in metric:
             return None
-        f = data.n_empty / total
+        n_relevant = data.comparison.system(data.baseline).query_attributes[LABEL_FACTS[1]]
+        f = float(sampling.means((n_relevant == 0)[:, None].astype(np.float64))[0])
         rest = summary.mean - (f if rule == "one" else 0.0)
         m = math.nan if f == 1 else rest / (1 - f)
     if f == 1:

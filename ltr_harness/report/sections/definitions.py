@@ -69,12 +69,13 @@ def prose(doc: str) -> list[str]:
 def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
     method = data.comparison.method
     label = data.confidence_label
+    several = any(map(data.joint, data.metrics))
+    joint = ", joint ones of differences all at once within their family" if several else ""
     terms = {
         f"{label} interval": "An estimate of the mean over all queries of this kind: it covers the true mean for "
         f"{label} of such samples of queries. That of a difference, where a model was trained with several seeds, "
         "covers it for such samples of queries and seeds together; with one seed it ignores training randomness. "
-        "Intervals of means hold each by itself, those of differences "
-        "all at once within their family.",
+        f"Intervals of means hold each by itself{joint}.",
     }
     if data.rivals:
         terms |= {
@@ -83,9 +84,14 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
             "hard are hard for both.",
             "p": "How often a difference at least this far from 0 would appear if the true one were 0 "
             f"({method.test_text}). It is never 0, and does not measure the size of the difference.",
-            "joint p": "The same after allowing for the number of models tested; the "
-            f"primary metric and the others are separate families: {data.comparison.family}.",
-            "Verdict": f"better or worse: {data.p_label} below {method.alpha:g}, which is the same as an interval "
+        }
+        if several:
+            terms["joint p"] = (
+                "The same after allowing for the number of models tested; the primary metric and the others are "
+                f"separate families: {data.comparison.family}."
+            )
+        terms |= {
+            "Verdict": f"better or worse: {data.p_label()} below {method.alpha:g}, which is the same as an interval "
             "without 0. equivalent: neither, and the interval lies inside a margin declared beforehand, allowing for "
             "the number of models. not distinguishable: none of these, which is not the same as equal.",
             "Effect": "d_z, mean of the differences over their standard deviation; with thousands of queries "

@@ -44,7 +44,8 @@ def _spread(data: ReportData, metric: str, end: str) -> list[Block]:
         },
     )
     values = {s.model: data.comparison.system(s.model).per_query(metric) for s in summaries}
-    values = {name: v[~np.isnan(v)] for name, v in values.items()}
+    counts = data.comparison.sampling.of_queries(data.comparison.n_queries) > 0
+    values = {name: v[counts & ~np.isnan(v)] for name, v in values.items()}
     low = min(0.0, *(float(v.min()) for v in values.values()))
     high = max(1.0, *(float(v.max()) for v in values.values()))
     x = {"title": "value of a query", "axis": {"tickCount": 5}}

@@ -50,7 +50,7 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
     method, families = data.comparison.method, data.comparison.families
     family = f" Verdicts are {families[1]}." if len(families) > 1 else ""
     marks = (
-        f"▲ better, ▼ worse than {data.baseline}: {data.p_label} below {method.alpha:g} and an "
+        f"▲ better, ▼ worse than {data.baseline}: {data.p_label()} below {method.alpha:g} and an "
         f"interval of the difference that excludes 0 ({method.test_text}). Best of each column in bold.{family}"
     )
     return Table(
@@ -103,7 +103,8 @@ def cutoffs(data: ReportData) -> list[Block]:
         charts.layer(whisker, **shared, **ends, opacity=charts.fade(0.6)),
         charts.layer(dots, **shared, y=y, opacity=charts.fade(), tooltip=[*about, *numbers]),
     ]
-    title = f"Difference to {data.baseline} at each K, with {data.confidence_label} intervals"
+    joint = next(filter(None, map(data.joint, data.metrics)), "")
+    title = f"Difference to {data.baseline} at each K, with {joint}{data.confidence_label} intervals"
     spec = charts.small_multiples([name for name in data.rivals if name in words], rows, {"layer": layers})
     said = " ".join(f"{model}: {', '.join(parts)}." for model, parts in words.items())
     note = "Both models are measured at the same K, so each point is a comparison of its own."

@@ -26,7 +26,7 @@ def section(data: ReportData) -> list[Block]:
     effect = "d_z: mean of the differences over their standard deviation."
     detectable = "Smallest difference these queries show with 80 % probability."
     smaller = "A difference smaller than the detectable one may exist and"
-    joint = {corrected(data): lambda pair: pair.p_corrected} if data.joint else {}
+    joint = {corrected(data): lambda pair: pair.p_corrected} if data.joint() else {}
     tests = Table.of(
         "paired_tests",
         ("Tests against ", blocks.code(data.baseline), " at ", blocks.code(data.primary), "."),
@@ -54,6 +54,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
     mean = "Mean of the per-query differences."
     share = "The difference as a share of the baseline's mean."
     tally = "Queries on which the model is better, equal to 1e-9, worse."
+    once = " (unweighted)" if data.weighted else ""
     return Table.of(
         name,
         ("Against ", blocks.code(data.baseline), " at ", f"{data.weighted}", blocks.code(metric), "."),
@@ -61,12 +62,12 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
         {
             Column("Model"): lambda pair: data.model_name(pair.model),
             Column("Verdict"): lambda pair: verdict_badge(pair.verdict),
-            Column(f"Difference [{data.interval_label}]", "difference", hint=mean): Estimate.of,
+            Column(f"Difference [{data.interval_label(metric)}]", "difference", hint=mean): Estimate.of,
             Column("Relative", "relative", hint=share): lambda pair: pair.relative,
-            Column("Win / tie / loss", "tally", hint=tally): lambda pair: (
+            Column(f"Win / tie / loss{once}", "tally", hint=tally): lambda pair: (
                 f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
             ),
-            corrected(data): lambda pair: pair.p_corrected,
+            corrected(data, metric): lambda pair: pair.p_corrected,
         },
     )
 
@@ -122,7 +123,7 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         words.append(f"{pair.model}: {formats.difference(pair.difference)} {interval}, {pair.verdict}.")
     return Chart(
         "paired_differences",
-        f"Difference in {data.primary} to {data.baseline} with {data.confidence_label} intervals; "
+        f"Difference in {data.primary} to {data.baseline} with {data.joint()}{data.confidence_label} intervals; "
         "an interval across the dashed line means the sign is open"
         + ("; arrows point to models far outside" if beyond else ""),
         charts.wide(charts.placed(rows, compared), 26 * len(rows), autosize=charts.FIT, layer=every),
@@ -142,12 +143,13 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
     for name, d in differences.items():
         p10, median, p90 = np.quantile(d, [0.1, 0.5, 0.9])
         words.append(
-            f"{name}: 10 % of the queries lose more than {formats.difference(float(p10))}, the median is "
-            f"{formats.difference(float(median))}, 10 % gain more than {formats.difference(float(p90))}."
+            f"{name}: 10 % of the differences are below {formats.difference(float(p10))}, the median is "
+            f"{formats.difference(float(median))}, 10 % are above {formats.difference(float(p90))}."
         )
     axis = {"format": "+.2~f", "values": [-reach, -reach / 2, 0, reach / 2, reach]}
     x = {"title": "difference to the baseline", "axis": axis}
-    title = f"Per-query differences to {data.baseline} at {data.primary}"
+    once = ", each query once" if data.weighted else ""
+    title = f"Per-query differences to {data.baseline} at {data.primary}{once}"
     spec = charts.histogram(data, differences, edges, x, "+.3f")
     return Chart("difference_distribution", title, spec, " ".join(words))
 
@@ -169,7 +171,7 @@ def pairs(data: ReportData) -> list[Block]:
         Heading("All pairs"),
         Paragraph(
             f"Models that share a letter are not shown to differ at {data.primary}: {about} on the paired "
-            f"differences of all {n_pairs} pairs, {data.confidence_label} confidence for all of them jointly, over at "
+            f"differences of all {n_pairs} pairs, joint at {data.confidence_label} confidence, over at "
             f"least {letters.n:,} queries each. Sharing a letter does not prove equality."
         ),
         Table.of(

@@ -30,8 +30,8 @@ def section(data: ReportData) -> list[Block]:
     differ = f"{apart:,} of {len(tested):,} differ from the verdict" if apart else ""
     heading = Heading("Slices", finding=differ or f"none of {len(tested):,} differs", matters=bool(apart))
     about = Paragraph(
-        f"The paired differences within parts of the query set. The {len(tested)} intervals hold jointly with "
-        f"{data.confidence_label} confidence, and so do their p-values, so a part may be picked out after looking. "
+        f"The paired differences within parts of the query set. Intervals and p-values of the {len(tested)} are joint "
+        f"at {data.confidence_label} confidence, so a part may be picked out after looking. "
         "A part that is not distinguishable is small more often than equal."
     )
     return [heading, about, *answers]
@@ -68,7 +68,8 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, end: s
 
     close = near_models(data)
     axis = near([result for result in results if result.n >= SMALLEST and result.model in close])
-    difference = Column("Difference [joint CI]", "difference", axis=axis)
+    joint = "joint " if sum(result.n >= SMALLEST for result in results) > 1 else ""
+    difference = Column(f"Difference [{joint}{data.confidence_label} CI]", "difference", axis=axis)
     return Table.of(
         f"slices{end}",
         f"Parts of the query set at {data.weighted}{metric}, against {data.baseline}.",
@@ -80,6 +81,6 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, end: s
             Column("Queries", "count", hint="Queries of this part with a value."): lambda result: result.n,
             Column("Verdict"): verdict,
             difference: lambda result: replace(Estimate.of(result), mark=marked(result.verdict)),
-            Column("joint p", "p"): lambda result: result.p,
+            Column(f"{joint}p", "p"): lambda result: result.p,
         },
     )

@@ -15,7 +15,7 @@ from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, ModelName, Paragraph, Table, Tone
 from ltr_harness.report.data import ReportData
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, plural
 
 TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "baseline": "muted"}
 
@@ -24,10 +24,10 @@ def verdict_badge(verdict: str) -> Badge:
     return Badge(verdict, TONES.get(verdict, "neutral"))
 
 
-def corrected(data: ReportData) -> Column:
-    """The column of p-values."""
-    hint = "Corrected for testing several models." if data.joint else ""
-    return Column(data.p_label, "p", hint=hint)
+def corrected(data: ReportData, metric: str | None = None) -> Column:
+    """The column of p-values at a metric."""
+    hint = "Corrected for testing several models, or metrics." if data.joint(metric) else ""
+    return Column(data.p_label(metric), "p", hint=hint)
 
 
 PILLS: dict[Outcome, Badge] = {
@@ -64,7 +64,7 @@ def section(data: ReportData) -> list[Block]:
         over = "queries and seeds" if data.over_seeds else "queries"
         together = " With several seeds, differences are judged over queries and seeds together."
         test = f"{comparison.method.test_text} over {over}{comparison.method.weights_text}"
-        method = f"Method: {test}, {data.confidence_label} intervals of differences"
+        method = f"Method: {test}, {data.joint()}{data.confidence_label} intervals of differences"
         said = comparison.method.describe()
         said = f"{said[:1].upper()}{said[1:]}; {comparison.families[0]}."
         inside.append(Paragraph(said + together * data.over_seeds))
@@ -101,10 +101,11 @@ def fixed_k_table(data: ReportData) -> Table:
         columns[Column("Queries", "count", hint="Queries with a value.")] = lambda name: summaries[name].n
     if data.rivals:
         hint = (
-            f"Mean of the paired per-query differences, model minus {data.baseline}, with {label} intervals."
+            f"Mean of the paired per-query differences, model minus {data.baseline}, with "
+            f"{data.joint()}{label} intervals."
         )
         axis = near(list(pairs.values()))
-        columns[Column(f"Difference [{data.interval_label}]", "difference", hint=hint, axis=axis)] = (
+        columns[Column(f"Difference [{data.interval_label()}]", "difference", hint=hint, axis=axis)] = (
             difference
         )
         columns[corrected(data)] = lambda name: pairs[name].p_corrected if name in pairs else None
@@ -140,15 +141,26 @@ def near_models(data: ReportData) -> list[str]:
 def queries_sentence(data: ReportData) -> str:
     """Counts travel with means."""
     undefined, n, metric = data.n_undefined, data.comparison.n_queries, data.primary
-    empty = undefined if data.n_empty is None else data.n_empty
+    said, weightless = _undefined_sentence(undefined, n, data.n_empty, metric), data.n_weightless
+    return (
+        f"{said} {count_of(weightless, 'query')} {plural('has', weightless)} weight 0."
+        if weightless
+        else said
+    )
+
+
+def _undefined_sentence(undefined: int, n: int, empty: int | None, metric: str) -> str:
+    """For how many of n queries a metric is undefined, and how many have no relevant document, where that is known."""
+    if not undefined and not empty:
+        return f"Every one of the {count_of(n, 'query')} has a value of {metric}."
+    if empty is None:
+        return f"{metric} is undefined for {undefined:,} of {count_of(n, 'query')}, left out of its mean."
     without = f"Queries without relevant documents: {empty:,} of {n:,}. {metric}"
     if undefined and empty == undefined:
         return f"{without} is undefined there; they are left out of its mean."
     if undefined:
         return f"{without} is undefined for {count_of(undefined, 'query')}, left out of its mean."
-    if empty:
-        return f"{without} has a value there; they are counted in its mean."
-    return f"Every one of the {count_of(n, 'query')} has a value of {metric}."
+    return f"{without} has a value there; they are counted in its mean."
 
 
 def failures_sentence(data: ReportData) -> str:
