@@ -269,7 +269,8 @@ def _tested(
         family = f"Bonferroni over {tests}, for all looks (asymptotically)"
     else:
         method = Method("skew-adjusted", confidence=config.compare.confidence)
-        found.put(known, outcomes(apart.columns(known), method, seeds=(), widths=np.inf))
+        widths = np.array([measure.width for _, measure in columns])[known]
+        found.put(known, outcomes(apart.columns(known), method, seeds=(), widths=widths))
         family = f"joint correction over {tests}"
     differences = []
     numbers = (apart.mean, found.low, found.high, found.p, apart.error, apart.freedom, found.p_corrected)

@@ -165,6 +165,12 @@ def test_verdict_p_and_interval_say_one_thing(how: str, experiment: Callable[...
     assert len(words) > 1
 
 
+def test_intervals_end_at_what_a_metric_allows(experiment: Callable[..., ArmComparison]) -> None:
+    """Ten zeros against five ones of ten, for which flips know no end; it was 500,000."""
+    found = of(experiment(two(10), [*[0.0] * 15, *[1.0] * 5])).difference
+    assert (found.value, found.low, found.high) == (0.5, -1, 1)
+
+
 def test_what_a_rare_kind_of_user_could_change_is_said(experiment: Callable[..., ArmComparison]) -> None:
     """A kind of 4.9 % may be absent from 60 queries, if one of that kind or nearly so was seen in either arm.
 
