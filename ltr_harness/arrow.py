@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,12 @@ from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import Array, Bools, Floats, Ints, Judgments, QueryGroups
 from ltr_harness.logs.columns import id_texts, names_of, numbers_of, plain_column, table_of, values_shown
 from ltr_harness.logs.computable import computable
+from ltr_harness.logs.contract import A_RANK, are_ranks
 from ltr_harness.logs.log import whole_queries
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce, means_of
 from ltr_harness.metrics.core.grammar import as_list
+from ltr_harness.wording import count_of
 
 __all__ = ["means", "merge", "per_query", "per_query_of"]
 
@@ -101,8 +103,12 @@ def of_scores(
     asked: Sequence[Metric],
     named: Mapping[str, str],
     scores: Sequence[str],
+    ranks: Collection[str] = (),
 ) -> list[pa.RecordBatch]:
-    """The values of these queries, whose rows stand together, by each column of scores: what `per_query` returns."""
+    """The values of these queries, whose rows stand together, by each column of scores: what `per_query` returns.
+
+    Those of the columns that are `ranks` have 1 for the best.
+    """
     names = [str(metric) for metric in asked]
     numbers = {role: numbers_of(table[name], name) for role, name in named.items() if role in _NUMBERS}
     weights = numbers.pop("weight", None)
@@ -124,9 +130,24 @@ def of_scores(
     listed = _flags(numbers, named, "retrieved")
     binding = BoundOnce(asked, judgments)
     _refuse_scales(names, binding.names)
-    values = [binding.per_query(numbers_of(table[score], score), listed) for score in scores]
+    read = [
+        _negative_ranks(table, score) if score in ranks else numbers_of(table[score], score)
+        for score in scores
+    ]
+    values = [binding.per_query(one, listed) for one in read]
     facts = ids, sizes, judgments.n_relevant, weights
     return [_result(*facts, dict(zip(names, own, strict=True))) for own in values]
+
+
+def _negative_ranks(table: pa.Table, column: str) -> Floats:
+    """Scores (n_rows,) of a column of ranks."""
+    numbers = numbers_of(table[column], column)
+    wrong = np.flatnonzero(~are_ranks(numbers))
+    if wrong.size:
+        found = f"{numbers[wrong[0]]:g} ({count_of(wrong.size, 'such row')}) is no rank, which its name says it is"
+        cure = "where higher numbers rank first, call the column a score"
+        raise DataError.at(f"column {column!r}", found, f"{A_RANK}, 1 for the best", cure)
+    return -numbers
 
 
 _NUMBERS = ("label", "weight", *_FLAGS)

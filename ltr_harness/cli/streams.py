@@ -59,6 +59,7 @@ class ScoreColumns:
         """The metrics of every column, and cautions."""
         require_room(2, megabytes=256)  # what the libraries take that are imported here
         from ltr_harness.comparison.stream import evaluate_stream
+        from ltr_harness.readers.column_names import orders_by_rank
 
         shown = sys.stderr.isatty()
         found = evaluate_stream(
@@ -68,7 +69,13 @@ class ScoreColumns:
         if shown:
             say_again(f"{'':40}\r")
         scaled = [name for name in found.metrics if name not in map(str, metrics)]
-        cautions = []
+        cautions = [
+            Caution(
+                "ranks-for-scores", "note", "ranks its rows, 1 being the best", place=f"--score-column {name}"
+            )
+            for name in self.names
+            if orders_by_rank(name)
+        ]
         queries = count_of(found.n_queries, "query")
         if scaled and self.max_grade is None:
             cure = "--max-grade says which scale the labels are on"

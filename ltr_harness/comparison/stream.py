@@ -24,6 +24,7 @@ from ltr_harness.groups import KeepsArrays
 from ltr_harness.logs.columns import hashes_of, numbers_of, values_shown
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import Metric
+from ltr_harness.readers.column_names import orders_by_rank
 from ltr_harness.stats.contributions import Contributions, Floats, paired_differences
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
@@ -145,7 +146,8 @@ def evaluate_stream(
     Args:
         source: a file or a folder of them (Parquet, CSV, Arrow, JSON lines), or a table in memory.
         metrics: as for `evaluate`.
-        scores: the columns of scores, the baseline first.
+        scores: the columns of scores, the baseline first; one that is called as ranks, such as ``rank``, has 1 for
+            the best.
         columns: role to column: as for `ltr_harness.arrow.per_query`, without ``score``.
         max_grade: the scale's highest grade. None: the largest label, read first where a metric needs it.
         sample: how many queries to evaluate, drawn by a hash of their ids: the same whatever the order of the rows.
@@ -226,8 +228,9 @@ class _Stream:
                 keep = drawn.hashes[at] == hashes
                 table, ids = table.filter(pa.array(np.repeat(keep, sizes))), ids.filter(pa.array(keep))
                 sizes = sizes[keep]
-            return hashes, int(sizes.sum()), arrow.of_scores(table, ids, sizes, asked, named, scores)
+            return hashes, int(sizes.sum()), arrow.of_scores(table, ids, sizes, asked, named, scores, ranks)
 
+        ranks = [score for score in scores if orders_by_rank(score)]
         names = tuple(map(str, asked))
         most = KEPT_VALUES // len(names) if len(scores) == 1 else KEPT_QUERIES
         seen, parts, moments, n_queries, n_rows = _Seen(self._log, self._query), [], None, 0, 0

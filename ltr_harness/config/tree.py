@@ -125,11 +125,23 @@ def secrets_in(text: str, place: Place, name: str = "") -> list[Problem]:
     return [Problem(place, found, "an address without", "sign in by the environment")]
 
 
+TRUTHS_MEANT = {"stopping": {True: "on"}, "alerts": {True: "on"}}
+"""Section to its keys of which `yaml.safe_load` makes truth values, as YAML 1.1 does of on, off, yes, no, y and n."""
+
+
+def _key_of(key: Any, path: str) -> str:
+    """A key of Python's own mapping as text, as it was written where YAML 1.1 has made a truth value of it."""
+    if isinstance(key, bool):
+        return TRUTHS_MEANT.get(path, {}).get(key, str(key))
+    return str(key)
+
+
 def from_plain(value: Any, place: Place, problems: list[Problem] | None = None, path: str = "") -> Node:
     """The tree of Python's own values, NumPy numbers and paths, all at one place; others are added to `problems`."""
     if isinstance(value, Mapping):
-        below = ((key, item, f"{path}.{key}".lstrip(".")) for key, item in value.items())
-        entries = {str(key): from_plain(item, place, problems, inner) for key, item, inner in below}
+        named = [(_key_of(key, path), item) for key, item in value.items()]
+        below = ((key, item, f"{path}.{key}".lstrip(".")) for key, item in named)
+        entries = {key: from_plain(item, place, problems, inner) for key, item, inner in below}
         if problems is not None:
             for key in entries:
                 problems += secrets_in(key, place, f"a key of {path or 'the experiment'}")

@@ -15,19 +15,28 @@ from ltr_harness.comparison.pairs import WEIGHT
 from ltr_harness.config.experiment import model_at
 from ltr_harness.config.rules import probes
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import Caution, DataError, HarnessError, Problem, Severity, UsageError, worst_first
+from ltr_harness.errors import (
+    Caution,
+    DataError,
+    HarnessError,
+    MetricError,
+    Problem,
+    Severity,
+    UsageError,
+    worst_first,
+)
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.job import Job
 from ltr_harness.inspection import LINTS
 from ltr_harness.inspection.lints import (
     NEARLY_ALL,
     REPEATED,
+    about,
     little_to_gain,
     nearly_all_relevant,
     one_a_cause,
 )
 from ltr_harness.metrics import Metric, bind
-from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.rankers.objectives import stopping_cautions
 from ltr_harness.rankers.ranker import TrainingFacts
 from ltr_harness.stats.method import UNWEIGHTED
@@ -39,7 +48,7 @@ FoldCautions = Mapping[str, tuple[Caution, ...]]
 
 
 def data_cautions(
-    reader: FoldReader, metrics: Iterable[Metric], accept: Collection[str] = (), primary: Metric | None = None
+    reader: FoldReader, metrics: Sequence[Metric], accept: Collection[str] = (), primary: Metric | None = None
 ) -> FoldCautions:
     """Return the cautions of each fold, the worst first; UsageError where there is no such lint to accept."""
     UsageError.refuse(
@@ -48,7 +57,6 @@ def data_cautions(
         if name not in LINTS
     )
     repeated = _repeated(reader)
-    exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
     cautions = {}
     for name in reader.names():
         found = [*reader.cautions(name)]
@@ -62,8 +70,7 @@ def data_cautions(
         where = "" if name == "all" else f"{name} "
         cautions[name] = tuple(
             replace(one, place=f"{where}{one.place}", severity=_accepted(one, accept))
-            for one in worst_first((*found, *repeated.get(name, ())))
-            if exponential or one.kind != "steep-gain"
+            for one in worst_first((*about(found, metrics), *repeated.get(name, ())))
         )
     return cautions
 
@@ -134,6 +141,9 @@ def _metric_problems(job: Job) -> list[Problem]:
                 refused.append([Problem(part.source, str(problem))])
     if refused:
         return _each_cause(refused)
+    random = [*_random_with_ties(job)]
+    if random:
+        return random
     tests = [fold.test for fold in job.folds if _is_undefined(job.primary, fold.test)]
     undefined = [(job.primary, part) for part in tests] if len(tests) == len(job.folds) else []
     if job.stopping is not None:
@@ -147,6 +157,22 @@ def _metric_problems(job: Job) -> list[Problem]:
         Problem(part.source, f"{metric} is undefined for every query", expected, "look at the labels")
         for metric, part in undefined
     ]
+
+
+def _random_with_ties(job: Job) -> Iterator[Problem]:
+    """The stopping metric, where rows that tie across its K leave it without a value: in first rounds many do."""
+    if job.stopping is None:
+        return
+    metric = job.stopping.metric
+    for fold in job.folds:
+        if fold.valid is None:
+            continue
+        try:
+            bind(metric, fold.valid.judgments).means(np.zeros(fold.valid.n_rows))
+        except MetricError as error:
+            cure = "name another metric, or one of these as in `map(denominator=retrieved,ties=stable)@10`"
+            yield Problem("stopping.metric", f"{error}; the first rounds tie many rows", cure=cure)
+            return
 
 
 # What differs between parts of one set where the cause is one.

@@ -10,6 +10,7 @@ from ltr_harness.errors import Caution, Severity, worst_first
 from ltr_harness.groups import Judgments
 from ltr_harness.inspection.card import DataCard, FeatureFacts, SplitCard
 from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.metrics.core.headroom import headroom
 from ltr_harness.metrics.core.metric import BinaryMetric
 from ltr_harness.readers.column_names import (
@@ -70,6 +71,12 @@ def lint(card: DataCard) -> list[Caution]:
         cautions += [replace(one, place=split.name) for one in split.dataset.cautions if one.kind in LINTS]
         cautions += [*_labels(split), *_features(split, sound), *_rows(split)]
     return worst_first(cautions)
+
+
+def about(cautions: Iterable[Caution], metrics: Iterable[Metric]) -> list[Caution]:
+    """The cautions that concern these metrics: exponential gain is none of a metric without it."""
+    exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
+    return [one for one in cautions if exponential or one.kind != "steep-gain"]
 
 
 def beside_lints(cautions: Iterable[Caution]) -> list[Caution]:

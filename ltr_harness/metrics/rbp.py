@@ -76,7 +76,7 @@ class RBP(CumulatedMetric, BinaryMetric):
         return {"utility": self.gains(judgments)}
 
     def rank_facts(self, n_ranks: int) -> ExplainColumns:
-        return {"looks": self.factors(n_ranks)}
+        return {"weight": self.factors(n_ranks)}
 
     def factors(self, n_ranks: int) -> Floats:
         assert self.p is not None

@@ -76,9 +76,29 @@ _PLACE_WORDS = {"position", "pos", "rank", "ranking", "slot", "place", "placemen
 _NO_PLACES = ("page_rank",)
 
 
+_SCORE_WORDS = {
+    "score", "scores", "sim", "similarity", "prediction", "predictions", "pred", "preds", "logit", "logits",
+}  # fmt: skip
+
+
 def has_place_word(name: str) -> bool:
     """Whether a word of a column's name is that of a place in a list."""
     return not _among(name, _NO_PLACES) and not _PLACE_WORDS.isdisjoint(_plain(name).split("_"))
+
+
+def orders_by_rank(name: str) -> bool:
+    """Whether a column that orders rows is called as ranks, of which 1 is the best, and not as scores."""
+    is_place_word = has_place_word(name) or has_place_word(name.removesuffix("s"))
+    return is_place_word and _SCORE_WORDS.isdisjoint(_plain(name).split("_"))
+
+
+def rank_column(columns: Sequence[str]) -> str | None:
+    """The column of ranks in a table without scores; None where there is none, or several that may be it."""
+    well_known = column_among(["rank", *ROLES["position"]], columns)
+    if well_known is not None:
+        return well_known
+    called_so = [name for name in columns if orders_by_rank(name)]
+    return called_so[0] if len(called_so) == 1 else None
 
 
 # Of whom or what a number is, alone or before a word for numbers: customer, customer_no, row_number.

@@ -21,7 +21,7 @@ from ltr_harness.groups import LONGEST_ID, Bools, Floats
 from ltr_harness.logs.columns import table_of
 from ltr_harness.logs.separators import SEPARATORS, separator_in
 from ltr_harness.readers import trec
-from ltr_harness.readers.column_names import LISTINGS, ROLES, column_among, columns_named
+from ltr_harness.readers.column_names import LISTINGS, column_among, columns_named, rank_column
 from ltr_harness.readers.csv import Delimited
 from ltr_harness.readers.files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
 from ltr_harness.readers.parquet import ArrowTable, Parquet
@@ -121,7 +121,7 @@ def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = 
     """The columns of query, document, and grade or score, where nothing was said told by their names."""
     value = column_among(LISTINGS[WORD[role]], table.columns)
     if value is None and role == "run":
-        value = column_among(ROLES["position"], table.columns)
+        value = rank_column(table.columns)
     named = {
         "query": column_among(LISTINGS["query"], table.columns),
         "document": column_among(LISTINGS["document"], table.columns),

@@ -20,7 +20,7 @@ from ltr_harness.files import bare_name
 from ltr_harness.groups import Judgments
 from ltr_harness.logs.columns import Columns
 from ltr_harness.logs.contract import A_RANK, are_ranks
-from ltr_harness.readers.column_names import ROLES, column_among, column_for
+from ltr_harness.readers.column_names import column_for, rank_column
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.files import located
 from ltr_harness.readers.parquet import Parquet
@@ -265,7 +265,7 @@ def read_scores(
         table = (Csv() if name.endswith(_TEXT) else Parquet()).opened(file)
         by = "score"
         if by not in table.columns:  # ranks do where nothing is called as scores are
-            ranks = column_among(["rank", *ROLES["position"]], table.columns)
+            ranks = rank_column(table.columns)
             if ranks is None or any("score" in name.lower() for name in table.columns):
                 cure = did_you_mean("score", table.columns)
                 lacking = Problem(str(table.path), "has no column 'score'", cure=cure)

@@ -54,6 +54,18 @@ def test_stopping_on_whole_lists_beside_a_cutoff_is_said(
     ) == said
 
 
+def test_a_stopping_metric_that_ties_leave_without_a_value_has_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "short.yaml"
+    config.write_text(SHORT_LISTS)
+    rule = "stopping={metric: map_retrieved@3, patience: 3, max_rounds: 9}"
+    assert run_command(cli, ["check", str(config), "--runs", str(tmp_path), "--set", rule]) == 2
+    err = capsys.readouterr().err
+    assert "stopping.metric: map(denominator=retrieved): documents of query" in err
+    assert "the first rounds tie many rows" in err
+
+
 @pytest.mark.long
 def test_another_comparison_makes_no_run_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "short.yaml"

@@ -1,6 +1,7 @@
 """Tables evaluated in batches: the same values as `evaluate`, refusals, and what a sample says of all queries."""
 
 import json
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -412,6 +413,40 @@ def test_many_queries_are_said_to_be_moments(
         assert (code, "not kept; expected --sample N" in err) == (2, True)
     code, _, err = ltr("evaluate", *both, "--per-query")
     assert (code, "--per-query of 101,000 queries, whose values are not kept" in err) == (2, True)
+
+
+RANK_NAMES = ("Ranks", "pos", "rank_shown", "position", "ranking", "place", "new_rank")
+
+
+@pytest.mark.parametrize("name", RANK_NAMES)
+def test_a_column_of_ranks_has_1_for_the_best(tmp_path: Path, ltr: Ltr, name: str) -> None:
+    rows = "".join(f"{query},{row},{int(row == 1)},{row}\n" for query in "abc" for row in (1, 2, 3))
+    (tmp_path / "rows.csv").write_text(f"query_id,document_id,label,{name}\n{rows}")
+    (tmp_path / "ranks.csv").write_text(
+        f"query_id,document_id,{name}\n" + re.sub(r",\d,(\d)\n", r",\1\n", rows)
+    )
+    (tmp_path / "qrels.csv").write_text("query_id,document_id,label\n" + re.sub(r",\d\n", "\n", rows))
+    files = {kind: str(tmp_path / f"{kind}.csv") for kind in ("rows", "ranks", "qrels")}
+    doors = (
+        ("--data", files["rows"], "--score-column", name),
+        ("--data", files["rows"], "--scores", files["ranks"]),
+        ("--qrels", files["qrels"], "--run", files["ranks"]),
+    )
+    for door in doors:
+        code, out, _ = ltr("evaluate", *door, "-m", "mrr")
+        assert (code, "mrr    1.0000" in out) == (0, True), door
+    _, _, err = ltr("evaluate", *doors[0], "-m", "mrr")
+    assert f"note: --score-column {name}: ranks its rows, 1 being the best" in err
+
+
+def test_a_column_called_as_ranks_holds_ranks(tmp_path: Path, ltr: Ltr) -> None:
+    (tmp_path / "rows.csv").write_text("query_id,label,ranking\na,1,0.5\na,0,0.25\nb,0,1\n")
+    code, _, err = ltr(
+        "evaluate", "--data", str(tmp_path / "rows.csv"), "--score-column", "ranking", "-m", "mrr"
+    )
+    assert code == 2
+    assert "column 'ranking': 0.5 (2 such rows) is no rank" in err
+    assert "where higher numbers rank first, call the column a score" in err
 
 
 COMMANDS = {

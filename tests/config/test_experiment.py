@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -18,8 +19,10 @@ from pydantic import ValidationError
 from ltr_harness.config import Experiment, Holdout, as_mapping, load_experiment, resolved_yaml, settings
 from ltr_harness.config.expand import PRESETS
 from ltr_harness.config.schema import json_schema
-from ltr_harness.config.tree import parse_yaml
+from ltr_harness.config.tree import TRUTHS_MEANT, parse_yaml
+from ltr_harness.errors import ConfigError
 from ltr_harness.metrics import ERR, NDCG, parse_metric
+from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.stats.method import TESTS, Method
 
 Write = Callable[..., Path]
@@ -322,3 +325,26 @@ def test_a_comparison_has_the_options_of_a_method_and_their_defaults() -> None:
 def test_a_metric_value_may_be_given_from_python() -> None:
     source = base(metrics={"report": [str(NDCG(gain="linear"))], "primary": str(NDCG(k=5))})
     assert load_experiment(source).metrics.primary == parse_metric("ndcg@5")
+
+
+def test_a_key_that_yaml_1_1_makes_a_truth_value_is_what_was_written() -> None:
+    plain = base(stopping=yaml.safe_load("{on: valid, metric: ndcg@3}"))
+    assert plain["stopping"][True] == "valid"
+    stopping = load_experiment(plain).stopping
+    assert stopping is not None
+    assert (stopping.on, str(stopping.metric)) == ("valid", "ndcg@3")
+    with pytest.raises(ConfigError, match=r"stopping\.on is 'test'"):
+        load_experiment(base(stopping=yaml.safe_load("{on: test, metric: ndcg@3}")))
+
+
+def test_every_key_that_yaml_1_1_makes_a_truth_value_is_known() -> None:
+    found = set()
+    for schema in (json_schema(), MonitorConfig.model_json_schema()):
+        sections = [schema, *schema.get("$defs", {}).values()]
+        found |= {
+            key
+            for one in sections
+            for key in one.get("properties", {})
+            if yaml.safe_load(key) in (True, False)
+        }
+    assert found == {word for words in TRUTHS_MEANT.values() for word in words.values()}

@@ -368,3 +368,16 @@ def test_agreement_of_several_judgments_from_file_to_report(
     report = (tmp_path / "runs" / "x" / "report" / "report.md").read_text()
     assert f"| all test | market us | 40 | 120 | 33.3 % | {us.ordinal:.4f} | {us.nominal:.4f} |" in report
     assert "Labels that judges disagree on bound what any metric can tell" in report
+
+
+def test_describe_has_no_error_of_exponential_gain_where_no_metric_has_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = experiment(tmp_path, letor(0, 20), letor(100, 20).replace("3 qid", "100 qid"))
+    _, exponential, _ = command(capsys, "data", "describe", path, "--set", "metrics.report=[ndcg]")
+    assert "with exponential gain" in exponential
+    of_linear = ("metrics.report=[ndcg(gain=linear)]", "metrics.primary=ndcg(gain=linear)@3")
+    _, linear, _ = command(
+        capsys, "data", "describe", path, *(word for one in of_linear for word in ("--set", one))
+    )
+    assert "with exponential gain" not in linear

@@ -84,7 +84,7 @@ def test_a_grade_just_beyond_the_table_has_no_gain() -> None:
 
 
 def test_how_many_users_look_at_each_rank() -> None:
-    assert RBP(p=0.75).rank_facts(3)["looks"].tolist() == [1 / 4, 3 / 16, 9 / 64]
+    assert RBP(p=0.75).rank_facts(3)["weight"].tolist() == [1 / 4, 3 / 16, 9 / 64]
     assert of_one_query(RBP(p=0.75, k=2), [1, 0, 1]) == 1 / 4
     graded = RBP(p=0.75, graded=True, max_grade=4)
     assert (

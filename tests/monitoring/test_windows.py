@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -163,3 +164,9 @@ def test_a_stray_time_is_told_on_the_page_and_kept_out_of_the_history(tmp_path: 
     text = next(tmp_path.glob("*.json")).read_text()
     assert "2027-12" not in text
     assert f'"seen_until": {moments("2026-01-18T00:00Z")[0]}' in text
+
+
+def test_alerts_on_as_yaml_1_1_reads_it() -> None:
+    alerts = yaml.safe_load("on: [change, arm]")
+    config = load_monitor_config({"columns": {"rank": "rank"}, "alerts": alerts})
+    assert config.alerts.on == ("change", "arm")

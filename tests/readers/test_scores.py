@@ -69,6 +69,8 @@ def test_every_form_gives_the_same_scores(tmp_path: Path, name: str, text: str |
         ("query_id,row,rank\n9,1,2\n7,2,3\n7,0,1\n9,0,1\n7,1,2\n", "rank"),
         ("query_id,document_id,Position\n7,a,1\n7,b,2\n7,c,3\n9,a,1\n9,b,2\n", "Position"),
         ("query_id,label,pos\n7,2,1\n7,0,2\n7,1,3\n9,0,1\n9,1,2\n", "pos"),
+        ("query_id,row,Ranks\n9,1,2\n7,2,3\n7,0,1\n9,0,1\n7,1,2\n", "Ranks"),
+        ("query_id,row,rank_shown\n9,1,2\n7,2,3\n7,0,1\n9,0,1\n7,1,2\n", "rank_shown"),
         ("position,rank\n5,1\n5,2\n5,3\n5,1\n5,2\n", "rank"),  # where users saw it is not where it stands
         ("query_id,row,rank,score\n9,1,2,-2\n7,2,1,-3\n7,0,2,-1\n9,0,2,-1\n7,1,7,-2\n", "score"),
     ],

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ltr_harness.dataset import RankingDataset
+    from ltr_harness.metrics import Metric
     from ltr_harness.readers.csv import Delimited
     from ltr_harness.readers.reader import Reader
     from ltr_harness.readers.table_part import OpenedTable
@@ -65,8 +66,10 @@ def data_describe(
     WHAT is an experiment's file (its splits, fold by fold) or data files, each a split, as FILE or NAME=FILE.
     """
     from ltr_harness.inspection import data_card, lint
+    from ltr_harness.inspection.lints import about
     from ltr_harness.report.pages import card_page, card_text, write_card
 
+    metrics: Sequence[Metric] | None = None  # those that an experiment asks for
     if len(what) == 1 and what[0].suffix in (".yaml", ".yml"):
         from ltr_harness.config import load_experiment
         from ltr_harness.experiment.folds import FoldReader
@@ -75,6 +78,7 @@ def data_describe(
             found = f"{what[0]} with --reader or --column, which are about data files"
             raise UsageError(f"{found}; --set changes a value of it")
         experiment = load_experiment(what[0], overrides, check_rankers=False)
+        metrics = experiment.metrics.metrics
         reader = FoldReader(experiment.data)
         sets = {name: dict(reader.read(name).splits) for name in reader.names()}
         title = f"Data of {experiment.name}"
@@ -97,7 +101,7 @@ def data_describe(
     cards = {}
     for fold, splits in sets.items():
         card = data_card(splits)
-        cautions = lint(card)
+        cautions = lint(card) if metrics is None else about(lint(card), metrics)
         if not as_json:
             if fold != "all":
                 say(f"== {fold}")
