@@ -234,7 +234,7 @@ def travel(draws: Draws, size: tuple[int, int]) -> Table:
 def ratings(draws: Draws, size: tuple[int, int]) -> Table:
     """Ratings from 1 to 5, so that every row counts as relevant."""
     table = shop(draws, size)
-    worth = np.log(table.frame.bm25) + draws.normal(0, 0.5, len(table.frame))
+    worth = np.log(table.frame.bm25) + draws.normal(0, 0.9, len(table.frame))
     return Table(table.frame.assign(label=np.clip(np.round(worth + 1.5), 1, 5)))
 
 
