@@ -25,7 +25,7 @@ Form = Literal["record", "study", "comparison", "report", "look", "monitor", "hi
 """A kind of stored document: record.json, study.json, the metadata of comparison.parquet, report.json, a line of
 looks.jsonl, report.json of `monitor`, and the windows of its history."""
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """The one version of all forms. Whoever changes a key of any form raises it and adds a step to `_STEPS`."""
 
 DERIVED: Final = "derived_params"
@@ -57,7 +57,7 @@ class Versioned(Stored):
     """A stored document with the version of its schema; one of an older version is lifted before it is validated."""
 
     form: ClassVar[Form]
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[3] = SCHEMA_VERSION
     written_by: str = Field(default_factory=harness_version, description="Version of ltr-harness.")
 
     @model_validator(mode="before")
@@ -270,5 +270,32 @@ _CHANGES_OF_MONITOR_IN_2: Sequence[tuple[Sequence[str], Callable[[Document], Doc
     (["verdict"], partial(_with_cautions, "caution", "cannot-tell")),
 )
 
-_STEPS: Mapping[int, Callable[[Form, Document], Document]] = {1: _from_version_1}
+
+def _from_version_2(form: Form, document: Document) -> Document:
+    """Lift to version 3: of a result of `monitor`, which windows were examined, and what is undecided."""
+    if form == "monitor":
+        document = _monitor_in_3(document)
+    elif form == "report":
+        of_runs = {key: document[key] for key in ("runs", "failures") if isinstance(document.get(key), list)}
+        document = document | {
+            key: [run | {"schema_version": 3} for run in runs] for key, runs in of_runs.items()
+        }
+    return document | {"schema_version": 3}
+
+
+def _monitor_in_3(document: Document) -> Document:
+    """Return a result whose where and why are about all of production, as they were."""
+    added: Document = {"undecided": "", "examined": None, "whole": None, "searched": []}
+    result: Document = _changed(added | document, ["presentation"], lambda part: _PRESENTATION_IN_3 | part)
+    return result
+
+
+_PRESENTATION_IN_3: Document = {
+    "rank_1_against_rest": None,
+    "positives_change": None,
+    "ips_normalised_before": None,
+    "ips_normalised_now": None,
+}
+
+_STEPS: Mapping[int, Callable[[Form, Document], Document]] = {1: _from_version_1, 2: _from_version_2}
 """From each version to the next."""

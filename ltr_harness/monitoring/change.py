@@ -25,7 +25,7 @@ from ltr_harness.monitoring.result import (
     Window,
     table_of,
 )
-from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph
+from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.adjustment import Decomposition
 from ltr_harness.stats.contributions import paired_differences
@@ -200,23 +200,10 @@ def section(result: MonitorResult) -> list[Block]:
     if not (result.decompositions or result.paired_by_key):
         return []
     blocks: list[Block] = [Heading("Within or mix", matters=result.verdict.cause == "mix")]
-    interval = f"[{result.interval_name}]"
-    within = Column(f"Within {interval}", "difference", hint="From changes inside the segments.")
-    mix = Column(f"Mix {interval}", "difference", hint="From changed shares of the segments.")
-    adjusted = Column("Adjusted", "metric", hint="Production's mean with the baseline's shares.")
+    if result.examined_text:
+        blocks.append(Paragraph(result.examined_text, "note"))
     if result.decompositions:
-        unmatched = "From values that only one period has, so that there is nothing to compare."
-        table = table_of(
-            "mix",
-            "The change, divided by each segment column: total = within + mix + unmatched.",
-            result.decompositions,
-            (Column("Segment column", "code"), "column"),
-            (within, "within"),
-            (mix, "mix"),
-            (Column(f"Unmatched {interval}", "difference", hint=unmatched), "unmatched"),
-            (adjusted, "adjusted"),
-        )
-        blocks.append(table)
+        blocks.append(_mix_table(result, result.decompositions, "mix"))
     for number, segment in enumerate(result.decompositions, start=1):
         cells = table_of(
             f"mix_{number}",
@@ -229,11 +216,32 @@ def section(result: MonitorResult) -> list[Block]:
             (Column("Now", "metric"), "mean_now"),
         )
         blocks.append(Details(f"Segments of {segment.column}", (cells,)))
+    if result.whole is not None and result.whole.decompositions:
+        table = _mix_table(result, result.whole.decompositions, "mix_whole")
+        blocks.append(Details("All of production", (table,)))
     if result.paired_by_key is not None:
         k = result.paired_by_key
         keys = f"Over {count_of(k.n, 'key')} that recur in both periods, each counted once"
         blocks.append(Paragraph(f"{keys}: {k}, p {p_value(k.p)}."))
     return blocks
+
+
+def _mix_table(result: MonitorResult, parts: Sequence[SegmentDecomposition], name: str) -> Table:
+    interval = f"[{result.interval_name}]"
+    within = Column(f"Within {interval}", "difference", hint="From changes inside the segments.")
+    mix = Column(f"Mix {interval}", "difference", hint="From changed shares of the segments.")
+    adjusted = Column("Adjusted", "metric", hint="Production's mean with the baseline's shares.")
+    unmatched = "From values that only one period has, so that there is nothing to compare."
+    return table_of(
+        name,
+        "The change, divided by each segment column: total = within + mix + unmatched.",
+        parts,
+        (Column("Segment column", "code"), "column"),
+        (within, "within"),
+        (mix, "mix"),
+        (Column(f"Unmatched {interval}", "difference", hint=unmatched), "unmatched"),
+        (adjusted, "adjusted"),
+    )
 
 
 def online_section(result: MonitorResult) -> list[Block]:

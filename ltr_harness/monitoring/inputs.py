@@ -19,7 +19,7 @@ from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, table_of
-from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph
+from ltr_harness.report.blocks import Badge, Block, Column, Details, Heading, Paragraph, Table
 from ltr_harness.runs import load_run
 from ltr_harness.stats.adjustment import Decomposition, Parts, decompose
 from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold, worth
@@ -243,10 +243,26 @@ def _moved(column: ComparedColumn, shares: tuple[float, float], periods: Periods
 def section(result: MonitorResult) -> list[Block]:
     if not result.drift:
         return []
-    missing = any(f.missing_before or f.missing_now for f in result.drift)
     broken = {f.column: f for f in result.drift if f.broken}
     drifted = sum(f.drifted for f in result.drift)
     finding = f"{len(broken)} broken, " * bool(broken) + f"{drifted} of {len(result.drift)} drifted"
+    blocks: list[Block] = [
+        Heading("Features", finding=finding, matters=bool(broken) or result.verdict.cause == "covariate"),
+        *([Paragraph(result.examined_text, "note")] if result.examined_text else []),
+        Paragraph(
+            f"{drifted} of {count_of(len(result.drift), 'feature')} drifted. Drift alone is not a cause: the first "
+            "column has the share of the change that each one explains, and orders the table."
+        ),
+        *(Paragraph(f"{f.column} {f.broken}.", "warning") for f in broken.values()),
+        _table(result, result.drift, "drift"),
+    ]
+    if result.whole is not None:
+        blocks.append(Details("All of production", (_table(result, result.whole.drift, "drift_whole"),)))
+    return blocks
+
+
+def _table(result: MonitorResult, drift: Sequence[FeatureDrift], name: str) -> Table:
+    missing = any(f.missing_before or f.missing_now for f in drift)
     mix = "Mix term: the part of the change due to other shares of the feature's bins."
     unmatched = "The part where only one period has values, or where the input broke: not a mix."
 
@@ -260,31 +276,23 @@ def section(result: MonitorResult) -> list[Block]:
     distance = "Kolmogorov-Smirnov distance of numbers, Jensen-Shannon divergence of segments."
     weighted = "Drift weighted by importance; not an order of causes."
     of_gain = "The feature's share of the gain of all splits of the model."
-    return [
-        Heading("Features", finding=finding, matters=bool(broken) or result.verdict.cause == "covariate"),
-        Paragraph(
-            f"{drifted} of {count_of(len(result.drift), 'feature')} drifted. Drift alone is not a cause: the first "
-            "column has the share of the change that each one explains, and orders the table."
-        ),
-        *(Paragraph(f"{f.column} {f.broken}.", "warning") for f in broken.values()),
-        table_of(
-            "drift",
-            "Features and segments, one value per query.",
-            result.drift,
-            (Column("Feature", "code"), "name"),
-            (Column(f"Explains [{result.interval_name}]", "difference", hint=mix), "mix"),
-            (Column("Share of change", "percent"), "share_of_change"),
-            (Column("Unmatched", "difference", hint=unmatched), "unmatched"),
-            (Column("PSI", "number"), "psi"),
-            (Column("PSI limit", "number", hint=limit), "psi_threshold"),
-            (Column("Drift"), state),
-            (Column("Shift in sd", "number", hint=in_sd), "shift"),
-            (Column("Wasserstein in sd", "number", hint=wasserstein), "wasserstein"),
-            (Column("KS or JS", "number", hint=distance), "distance"),
-            (Column("KS p", "p", hint="With many queries everything is significant; PSI is the size."), "p"),
-            (Column("Missing before", "percent"), "missing_before") if missing else None,
-            (Column("Missing now", "percent"), "missing_now") if missing else None,
-            (Column("Gain", "percent", hint=of_gain), "gain_share"),
-            (Column("PSI x gain", "number", hint=weighted), lambda f: f.psi * f.gain_share),
-        ),
-    ]
+    return table_of(
+        name,
+        "Features and segments, one value per query.",
+        drift,
+        (Column("Feature", "code"), "name"),
+        (Column(f"Explains [{result.interval_name}]", "difference", hint=mix), "mix"),
+        (Column("Share of change", "percent"), "share_of_change"),
+        (Column("Unmatched", "difference", hint=unmatched), "unmatched"),
+        (Column("PSI", "number"), "psi"),
+        (Column("PSI limit", "number", hint=limit), "psi_threshold"),
+        (Column("Drift"), state),
+        (Column("Shift in sd", "number", hint=in_sd), "shift"),
+        (Column("Wasserstein in sd", "number", hint=wasserstein), "wasserstein"),
+        (Column("KS or JS", "number", hint=distance), "distance"),
+        (Column("KS p", "p", hint="With many queries everything is significant; PSI is the size."), "p"),
+        (Column("Missing before", "percent"), "missing_before") if missing else None,
+        (Column("Missing now", "percent"), "missing_now") if missing else None,
+        (Column("Gain", "percent", hint=of_gain), "gain_share"),
+        (Column("PSI x gain", "number", hint=weighted), lambda f: f.psi * f.gain_share),
+    )

@@ -6,7 +6,7 @@ propensities.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Tone
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.several_samples import WindowVariance, bonferroni, widened
-from ltr_harness.stats.two_samples import Estimate, Influence, between, profile_p
+from ltr_harness.stats.two_samples import Estimate, profile_p
 from ltr_harness.wording import count_of, plural
 
 WITH_RELEVANT = "queries with a relevant document"
@@ -79,6 +79,14 @@ def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
         alert = bool(corrected <= periods.spent * config.labels.alpha and fallen and test.before > 0)
         tests[at] = dataclasses.replace(test, p_corrected=corrected, alert=alert)
     return tests
+
+
+def windows_of_alerts(tests: Sequence[LabelTest], cut: Cut) -> list[int]:
+    """Which windows have an alert of their labels, where that is less than half of them; none otherwise."""
+    alerts = {test.window for test in tests if test.alert}
+    tested = {test.window for test in tests}
+    at_fault = [at for at, label in enumerate(cut.labels) if label in alerts]
+    return at_fault if 2 * len(at_fault) < len(tested.intersection(cut.labels)) else []
 
 
 def _of_both(name: str, now: pd.DataFrame, before: pd.DataFrame) -> tuple[Floats, Floats]:
@@ -211,60 +219,101 @@ def presentation(periods: Periods) -> Presentation:
     signature = moved if changed else "proportional" if top.p <= _ALPHA else "none"
     by_rank = zip(*(of.tolist() for of in (lists[1], lists[0], before, now)), strict=True)
     rows = tuple(RankRow(rank, *numbers) for rank, numbers in enumerate(by_rank, 1) if any(numbers[:2]))
-    return Presentation(rows, p, distance, changed, top, signature, **_ips(periods))
+    return Presentation(
+        rows, p, distance, changed, top, signature, **_loss_by_rank(periods, positive), **_ips(periods)
+    )
+
+
+def _loss_by_rank(periods: Periods, positive: Sequence[Floats]) -> dict[str, Any]:
+    """Whether rank 1 lost the same share of its positives as the others; `positive` (n, ranks) of both periods."""
+    totals = [float(of.sum(axis=1).mean()) for of in positive]
+    at_one, below = ([part.mean() for part in parts] for parts in _at_one_and_below(positive))
+    if min(*at_one, *below) <= 0:
+        return {}
+    logarithms = []
+    for one, rest in zip(*_at_one_and_below(positive), strict=True):
+        share = np.log(one.mean() / rest.mean())
+        logarithms.append(share + one / one.mean() - rest / rest.mean())  # whose mean it is
+    uneven = periods.compare((logarithms[0], logarithms[1]), alternative="change")
+    return {"rank_1_against_rest": uneven, "positives_change": float(np.log(totals[0] / totals[1]))}
+
+
+def _at_one_and_below(positive: Sequence[Floats]) -> tuple[list[Floats], list[Floats]]:
+    """(n,) positives at rank 1, and below it, of both periods."""
+    return [of[:, 0] for of in positive], [of[:, 1:].sum(axis=1) for of in positive]
 
 
 def _ips(periods: Periods) -> dict[str, Any]:
+    """IPS-DCG, and the same per unit of weighted gain: how high the gains stand, whatever their amount."""
     now, before = column_of(periods.now, "ips"), column_of(periods.before, "ips")
     if now is None or before is None:
         return {}
     change = periods.compare((now, before), alternative="drop")
-    rule, depth = periods.config.propensity, periods.config.primary.k or periods.config.depth
-    variance = 0.0  # by errors of propensities; one table is off by the same in both periods
-    if rule is not None and not rule.column:
-        parts = [(_by_rank(periods.now, rule.table, rule.clip, depth), rule.errors)]
-        old = -_by_rank(periods.before, rule.baseline_table or rule.table, rule.clip, depth)
-        if rule.baseline_table:
-            parts.append((old, rule.baseline_errors))
-        else:
-            parts = [(parts[0][0] + old, rule.errors)]
-        for gains, errors in parts:
-            if errors:  # of a lognormal factor at each rank, and of rank 1's at all others
-                last = np.minimum(np.arange(gains.size), len(errors) - 1)  # it stands for all later ranks
-                own, spread = np.bincount(last, gains, len(errors))[1:], np.expm1(np.square(errors))
-                variance += float(own**2 @ spread[1:] + own.sum() ** 2 * spread[0])
-    measured = WindowVariance(variance, variance, float("inf"), 0)
-    change = widened(change, measured, float(variance > 0), "drop", periods.config.confidence)
+    sides = [_ratio(table) for table in (periods.now, periods.before)]
+    normalised = periods.compare((sides[0][1], sides[1][1]), alternative="drop")
     return {
-        "ips": change,
+        "ips": _with_errors_of_propensities(change, _ips_by_rank, periods),
         "ips_before": float(before.mean()),
         "ips_now": float(now.mean()),
-        "ips_normalised": _normalised(periods),
+        "ips_normalised": _with_errors_of_propensities(normalised, _ratio_by_rank, periods),
+        "ips_normalised_before": sides[1][0],
+        "ips_normalised_now": sides[0][0],
         "effective_gains": (_effective(periods.before), _effective(periods.now)),
     }
 
 
-def _by_rank(table: pd.DataFrame, propensities: tuple[float, ...], clip: float, depth: int) -> Floats:
-    """(depth,): how much of the mean of IPS-DCG was shown at each rank."""
+def _ratio(table: pd.DataFrame) -> tuple[float, Floats]:
+    """The sum of IPS-DCG per sum of weighted gains, and (n,) values whose mean it is and that vary as it does."""
+    top, bottom = column_of(table, "ips"), column_of(table, "ips_weight")
+    mean = float(bottom.mean())
+    if not mean:
+        return float("nan"), np.full(top.size, np.nan)
+    ratio = float(top.mean()) / mean
+    return ratio, ratio + (top - ratio * bottom) / mean
+
+
+_ByRank = Callable[[pd.DataFrame, Floats], Floats]
+"""By how much an estimate moves per unit of the logarithm of each rank's weighted gain, (ranks,)."""
+
+
+def _ips_by_rank(table: pd.DataFrame, gains: Floats) -> Floats:
+    discounted = gains / np.log2(np.arange(gains.size) + 2)
+    return np.asarray(discounted * float(column_of(table, "ips").mean()) / (discounted.sum() or 1.0))
+
+
+def _ratio_by_rank(table: pd.DataFrame, gains: Floats) -> Floats:
+    shares = gains / (gains.sum() or 1.0)
+    discount = 1 / np.log2(np.arange(gains.size) + 2)
+    return np.asarray(shares * (discount - float(shares @ discount)))
+
+
+def _with_errors_of_propensities(change: Estimate, by_rank: _ByRank, periods: Periods) -> Estimate:
+    """An estimate with the errors of propensities in it; one table is off by the same in both periods."""
+    rule, depth = periods.config.propensity, periods.config.primary.k or periods.config.depth
+    if rule is None or rule.column:
+        return change
+    tables = rule.table, rule.baseline_table or rule.table
+    shown = zip((periods.now, periods.before), tables, strict=True)
+    now, before = (by_rank(table, _gains(table, looked, rule.clip, depth)) for table, looked in shown)
+    parts = [(now - before, rule.errors)]
+    if rule.baseline_table:
+        parts = [(now, rule.errors), (-before, rule.baseline_errors)]
+    variance = 0.0
+    for moved, errors in parts:
+        if errors:  # of a lognormal factor at each rank, and of rank 1's at all others
+            last = np.minimum(np.arange(moved.size), len(errors) - 1)  # it stands for all later ranks
+            own, spread = np.bincount(last, moved, len(errors))[1:], np.expm1(np.square(errors))
+            variance += float(own**2 @ spread[1:] + own.sum() ** 2 * spread[0])
+    measured = WindowVariance(variance, variance, float("inf"), 0)
+    return widened(change, measured, float(variance > 0), "drop", periods.config.confidence)
+
+
+def _gains(table: pd.DataFrame, propensities: tuple[float, ...], clip: float, depth: int) -> Floats:
+    """(ranks,) weighted gain at each rank, 0 below `depth`."""
     shown = np.nan_to_num(grades_by_rank(table)).mean(axis=0, dtype=np.float64)
     rank = np.arange(shown.size)
     looked = np.array(propensities)[np.minimum(rank, len(propensities) - 1)]
-    gains = np.where(rank < depth, shown / np.maximum(looked, clip) / np.log2(rank + 2), 0.0)
-    return np.asarray(gains * float(column_of(table, "ips").mean()) / (gains.sum() or 1.0))
-
-
-def _normalised(periods: Periods) -> Estimate:
-    """Change of sum(IPS-DCG) / sum(weighted gain): how high the gains stand, whatever their amount."""
-    ratios, influences = [], []
-    for table, clusters in zip((periods.now, periods.before), periods.clusters, strict=True):
-        top, bottom = column_of(table, "ips"), column_of(table, "ips_weight")
-        mean = float(bottom.mean())
-        ratio = float(top.mean()) / mean if mean else float("nan")
-        ratios.append(ratio)
-        influences.append(Influence.of((top - ratio * bottom) / mean if mean else top * np.nan, clusters))
-    confidence, n = periods.config.confidence, len(periods.now) + len(periods.before)
-    change = ratios[0] - ratios[1]
-    return between(change, *influences, alternative="drop", confidence=confidence, n=n)
+    return np.where(rank < depth, shown / np.maximum(looked, clip), 0.0)
 
 
 def _effective(table: pd.DataFrame) -> float:
@@ -275,7 +324,10 @@ def _effective(table: pd.DataFrame) -> float:
 
 _SIGNATURES = {
     "none": "The positives are spread over the ranks as before.",
-    "page": "Rank 1, which all users examine, is as before while other ranks moved: a changed page has this effect.",
+    "page": (
+        "Rank 1, which all users examine, is as before while other ranks moved: a changed page has this effect, and so "
+        "has a ranking that is worse below rank 1."
+    ),
     "proportional": "All ranks moved alike: lost events have this effect.",
     "ranking": "The shape changed, with rank 1 or without a test of it: a changed ranking has this effect; a page may.",
 }
@@ -288,6 +340,8 @@ def presentation_section(result: MonitorResult) -> list[Block]:
         Heading("Presentation", finding="changed" if seen.changed else "as before", matters=seen.changed),
         Paragraph(f"{CLICK_BIAS[0].upper()}{CLICK_BIAS[1:]}. {_SIGNATURES[seen.signature]}"),
     ]
+    if result.examined_text:
+        blocks.append(Paragraph(result.examined_text, "note"))
     rows = [
         {"rank": r.rank, "when": when, "rate": round(rate, 5)}
         for r in seen.rows
@@ -335,7 +389,9 @@ def presentation_section(result: MonitorResult) -> list[Block]:
         moved = f"{seen.ips_before:.4f} before, {seen.ips_now:.4f} now, {seen.ips}, p {p_value(seen.ips.p)}"
         said = [f"IPS-DCG, gains weighted by 1/propensity: {moved}."]
         if seen.ips_normalised is not None:
-            said.append(f"Self-normalised: {seen.ips_normalised}.")
+            now_and_before = f"{seen.ips_normalised_before:.4f} before, {seen.ips_normalised_now:.4f} now"
+            decides = "IPS-DCG per unit of weighted gain, which decides as lost clicks do not move it"
+            said.append(f"Self-normalised ({decides}): {now_and_before}, {seen.ips_normalised}.")
         if seen.effective_gains:
             said.append(
                 "Effective number of gains: {:,.0f} before, {:,.0f} now.".format(*seen.effective_gains)

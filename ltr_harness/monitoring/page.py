@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ltr_harness.catalog import Catalog
 from ltr_harness.monitoring.arms import sentence
+from ltr_harness.monitoring.evidence import CORRECTED
 from ltr_harness.monitoring.result import MonitorResult, drawn, table_of
 from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report import blocks
@@ -81,6 +82,7 @@ _CAUSES = {
     "contract": "The log has new defects",
     "mix": "The mix of queries changed",
     "covariate": "The queries changed",
+    "unclear": "Page or ranking",
 }
 """What a headline begins with, by the cause in the verdict; the others are the ranking's own."""
 
@@ -118,18 +120,22 @@ def verdict_section(result: MonitorResult) -> list[Block]:
 
 
 def banner(result: MonitorResult) -> blocks.Banner:
-    """Alerts and their number, or healthy; neither where there is no baseline."""
+    """Alerts and their number, healthy, or undecided; none of them where there is no baseline."""
     status = Badge("healthy", "good") if result.changes else Badge("no baseline", "neutral")
     if result.alerts:
         status = Badge(count_of(len(result.alerts), "alert"), "bad")
+    elif result.undecided:
+        status = Badge("undecided", "neutral")
     cause = _CAUSES.get(result.verdict.cause)
+    if result.undecided and result.verdict.cause == "unclear":
+        cause = None  # nothing is shown to have changed
     text = f"{cause}: {_moved(result)}" if cause else _moved(result)
     where = f", worst in {result.slices[0].predicate}" if result.n_alerts("slice") else ""
     return blocks.Banner(status, text + where if len((text + where).split()) <= WORDS else text)
 
 
 def _moved(result: MonitorResult) -> str:
-    """What the primary metric did; IPS-DCG in its place where clicks alone cannot tell."""
+    """What the primary metric did; or the metric without the page, where that decides."""
     if not result.changes:
         if (arms := result.arms) is not None:
             if arms.withheld or not arms.differences:
@@ -139,11 +145,18 @@ def _moved(result: MonitorResult) -> str:
         queries = count_of(sum(window.n_defined for window in result.windows), "query")
         return f"{result.primary} has a mean of {result.mean(result.primary):.4f} over {queries}"
     change, seen = result.changes[0], result.presentation
-    if seen is not None and seen.ips is not None and (seen.changed or seen.ips.direction == "fell"):
-        return f"IPS-DCG {_difference(seen.ips, result)}"
     moved = [window.label for window in result.windows if window.moved]
+    open_though_moved = result.verdict.cause == "unclear" and (moved or change.alert)
+    corrected = None if seen is None or open_though_moved else seen.ips_normalised
+    if seen is not None and seen.ips is not None and seen.changed and seen.ips.direction == "rose":
+        return f"IPS-DCG {_difference(seen.ips, result, one_sided=True)}"
+    if seen is not None and corrected is not None and (seen.changed or corrected.direction == "fell"):
+        return f"{CORRECTED} {_difference(corrected, result, one_sided=True)}"
+    windows = count_of(len(result.windows), "window")
+    if (part := result.examined) is not None:
+        by = _difference(part.difference, result)
+        return f"{result.primary} {by} in {len(part.windows)} of {windows}"
     if moved and not change.alert:
-        windows = count_of(len(result.windows), "window")
         return f"{result.primary} moved in {len(moved)} of {windows}, first {moved[0]}"
     text = f"{result.primary} {_difference(change.difference, result)}"
     if change.below_min_drop:
@@ -152,7 +165,7 @@ def _moved(result: MonitorResult) -> str:
     return f"{text}, not significant after correction" if worse and not change.alert else text
 
 
-def _difference(change: Estimate, result: MonitorResult) -> str:
+def _difference(change: Estimate, result: MonitorResult, *, one_sided: bool = False) -> str:
     """What moved, by how much in that direction; the interval in brackets where it has ends."""
     by, low, high, sign = f"{change.direction} by", change.low, change.high, ""
     if not change.direction:
@@ -160,7 +173,8 @@ def _difference(change: Estimate, result: MonitorResult) -> str:
     elif change.direction == "fell":
         low, high = -high, -low
     value = abs(change.value) if change.direction else change.value
-    ends = f" ({result.test_name.replace('interval', 'CI')} {low:{sign}z.4f} to {high:{sign}z.4f})"
+    name = result.one_sided_name if one_sided else result.test_name
+    ends = f" ({name.replace('interval', 'CI')} {low:{sign}z.4f} to {high:{sign}z.4f})"
     return f"{by} {value:{sign}z.4f}{ends if math.isfinite(low + high) else ''}"
 
 

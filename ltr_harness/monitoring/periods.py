@@ -148,6 +148,11 @@ class Periods:
         vars(periods).update({name: getattr(self, name) for name in _OF_THE_SAME_QUERIES})
         return periods
 
+    def some(self, rows: Ints) -> "Periods":
+        """(n_rows,) of production's queries against the whole baseline."""
+        places = None if self.places is None else self.places[rows]
+        return Periods(self.now.iloc[rows], self.before, self.config, self.spent, places=places)
+
     @property
     def sign(self) -> float:
         """1 where higher values of the primary metric are better, else -1."""

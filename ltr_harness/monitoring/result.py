@@ -20,7 +20,7 @@ from ltr_harness.report.blocks import Badge, Column, Table
 from ltr_harness.stats.adjustment import Parts
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.stored import SCHEMA_VERSION, harness_version
-from ltr_harness.wording import json_value, printable
+from ltr_harness.wording import count_of, json_value, printable
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,19 @@ class Slice:
     confirmed: Estimate | None = None
 
 
+@dataclass(frozen=True)
+class SearchedColumn:
+    """How many of a segment's values had queries enough to be tested, and the worst of the others."""
+
+    column: str
+    n_values: int
+    n_searched: int
+    least: int  # queries
+    lowest: str = ""
+    lowest_mean: float = float("nan")
+    lowest_n: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class FeatureDrift(Parts):
     """One feature or segment: how far it moved, and how much of the change that explains."""
@@ -204,12 +217,23 @@ class Presentation:
     # none, page (rank 1 shown to be as before, others not), proportional (all ranks alike), ranking (rank 1
     # too, or nobody can tell)
     signature: str
+    # the logarithm of the positives at rank 1 per positive below it: about 0 where labels are lost evenly; and that of
+    # all positives
+    rank_1_against_rest: Estimate | None = None
+    positives_change: float = float("nan")
     ips: Estimate | None = None  # change of IPS-DCG; None without propensities
     ips_before: float = float("nan")
     ips_now: float = float("nan")
     ips_normalised: Estimate | None = None  # change of IPS-DCG per unit of weighted gain
+    ips_normalised_before: float = float("nan")
+    ips_normalised_now: float = float("nan")
     # effective number of weighted gains, (sum w)**2 / sum w**2, before and now
     effective_gains: tuple[float, float] | None = None
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether rank 1 for certain lost another share of its positives than the others."""
+        return self.rank_1_against_rest is not None and bool(self.rank_1_against_rest.direction)
 
 
 @dataclass(frozen=True)
@@ -229,7 +253,7 @@ class Verdict:
     """Three sentences and a word."""
 
     # healthy, improved, mix, slice, covariate, input, everywhere, labels, immature, presentation, contract,
-    # serving or none
+    # serving, unclear (page, ranking or labels) or none
     cause: str
     what: str
     where: str
@@ -413,8 +437,30 @@ class WorstQuery:
     grades: str
 
 
+@dataclass(frozen=True)
+class Examined:
+    """The windows that raised the alert, in which places and causes were looked for."""
+
+    windows: tuple[str, ...]
+    n_queries: int
+    baseline: float  # means of the primary metric
+    production: float
+    difference: Estimate
+
+
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class WherePart:
+    """Where and why, in one part of production."""
+
+    decompositions: tuple[SegmentDecomposition, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    n_slice_candidates: int = 0  # how many were looked at
+    searched: tuple[SearchedColumn, ...] = ()
+    drift: tuple[FeatureDrift, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found(WherePart):
     """What the topics found; without a baseline most of it is empty."""
 
     log_checks: tuple[LogCheck, ...] = ()  # of both logs, those that did not pass
@@ -428,10 +474,9 @@ class Found:
     changes: tuple[Change, ...] = ()
     paired_by_key: Estimate | None = None
     adjustment: Adjustment | None = None
-    decompositions: tuple[SegmentDecomposition, ...] = ()
-    slices: tuple[Slice, ...] = ()
-    n_slice_candidates: int = 0  # how many were looked at
-    drift: tuple[FeatureDrift, ...] = ()
+    # the part that where and why are about, and all of production beside it; None where that is the part
+    examined: Examined | None = None
+    whole: WherePart | None = None
     labels: tuple[LabelTest, ...] = ()
     presentation: Presentation | None = None
     online: tuple[Online, ...] = ()
@@ -453,7 +498,7 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class MonitorResult(Found):
-    """Everything found, and what was asked; `alerts` empty means healthy."""
+    """Everything found, and what was asked."""
 
     name: str
     metrics: tuple[str, ...]
@@ -474,6 +519,8 @@ class MonitorResult(Found):
     alerts: tuple[Alert, ...]
     cautions: tuple[Caution, ...]
     verdict: Verdict
+    # why a loss is neither shown nor excluded, and what would decide it; empty where that is decided
+    undecided: str = ""
     schema_version: int = SCHEMA_VERSION
     written_by: str = field(default_factory=harness_version)
     config: dict[str, Any] = field(default_factory=dict)
@@ -483,12 +530,15 @@ class MonitorResult(Found):
         return self.metrics[0]
 
     @property
-    def healthy(self) -> bool:
-        return not self.alerts
+    def healthy(self) -> bool | None:
+        """None where nothing alerted and a loss is not excluded."""
+        if self.alerts:
+            return False
+        return None if self.undecided else True
 
     @property
     def exit_code(self) -> int:
-        return 0 if self.healthy else 4
+        return 4 if self.alerts else 0
 
     def n_alerts(self, kind: str) -> int:
         return sum(alert.kind == kind for alert in self.alerts)
@@ -498,6 +548,16 @@ class MonitorResult(Found):
         known = [w for w in self.windows if w.means[metric] == w.means[metric]]
         total = sum(w.n_defined for w in known)
         return sum(w.means[metric] * w.n_defined for w in known) / total if total else float("nan")
+
+    @property
+    def examined_text(self) -> str:
+        """Which windows where and why are about; empty where it is all of production."""
+        if self.examined is None:
+            return ""
+        labels = self.examined.windows
+        which = labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
+        some = f"{len(labels)} of {count_of(len(self.windows), 'window')}"
+        return f"Of {count_of(self.examined.n_queries, 'query')} in {some} ({which}), which raised the alert."
 
     @property
     def interval_name(self) -> str:
@@ -573,7 +633,7 @@ def drawn(estimate: Estimate, *, alert: bool) -> blocks.Estimate:
 def json_schema() -> dict[str, Any]:
     """The schema of ``report.json``, read off these classes."""
     schema = _null_for_nan(TypeAdapter(MonitorResult).json_schema(mode="serialization"))
-    schema["properties"] |= {"healthy": {"type": "boolean"}}
+    schema["properties"] |= {"healthy": {"type": ["boolean", "null"]}}
     schema["title"] = "ltr-harness monitor result"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 

@@ -5,6 +5,7 @@ A drop that hits all is found in every segment; so a segment's *excess* counts: 
 
 import itertools
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,12 +17,20 @@ from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
-from ltr_harness.monitoring.result import MonitorResult, Slice, WorstQuery, drawn, table_of
-from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, axis_of
+from ltr_harness.monitoring.result import (
+    MonitorResult,
+    SearchedColumn,
+    Slice,
+    WherePart,
+    WorstQuery,
+    drawn,
+    table_of,
+)
+from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table, axis_of
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.several_samples import bonferroni
 from ltr_harness.stats.two_samples import Estimate, Influence, one_sided
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, plural
 
 _AT_MOST = 10
 _WORST = 20
@@ -81,7 +90,7 @@ class _Candidates:
     ) -> None:
         """`effect` is how much wider clusters make the variance of a mean."""
         sign, config = periods.sign, periods.config
-        self._sign, self._least, self._confidence = sign, config.slices.min_queries, config.confidence
+        self._sign, self._least, self._confidence = sign, least_queries(periods), config.confidence
         self._columns, self._now, self._before = columns, now, before
         self._paired, self._with_before = periods.common is not None, len(periods.before) > 0
         ours, theirs = periods.values[0][now], periods.values[1][before]
@@ -200,9 +209,50 @@ def _design_effect(periods: Periods) -> float:
     return max(ratios)
 
 
+_LEAST = 20  # queries of a segment, whatever the period
+_OF_THE_PERIOD = 20  # a segment of one in so many of its queries is searched in a short one
+_OF_A_MEAN = 10  # queries, to name a mean that was not tested
+
+
+def least_queries(periods: Periods) -> int:
+    """How many queries a segment needs to be tested: `min_queries`, and less in a short period."""
+    short = max(_LEAST, len(periods.now) // _OF_THE_PERIOD)
+    return min(periods.config.slices.min_queries, short)
+
+
+def searched(periods: Periods) -> tuple[SearchedColumn, ...]:
+    """Of each segment how many values were tested, and the worst of those with too few queries."""
+    least, before = least_queries(periods), columns_of(periods.before, "segment")
+    with_before = len(periods.before) > 0
+    found = []
+    for name, now in columns_of(periods.now, "segment").items():
+        if name not in before:
+            continue
+        both = together(now, before[name])
+        size = both[0].categories.size
+        codes = [codes_of(side, size) for side in both]
+        counts = [np.bincount(of, minlength=size + 1)[:size] for of in codes]
+        enough = counts[0] >= least
+        if with_before:
+            enough &= counts[1] >= least
+        there = counts[0] > 0
+        column = SearchedColumn(name, int(there.sum()), int((enough & there).sum()), least)
+        left = np.flatnonzero(there & ~enough)
+        if left.size:
+            sums = np.bincount(codes[0], periods.values[0], minlength=size + 1)[:size]
+            named = left[counts[0][left] >= min(_OF_A_MEAN, counts[0][left].max())]
+            means = sums[named] / counts[0][named]
+            worst = int(np.argmin(periods.sign * means))
+            lowest = str(both[0].categories[named[worst]])
+            numbers = float(means[worst]), int(counts[0][named[worst]])
+            column = replace(column, lowest=lowest, lowest_mean=numbers[0], lowest_n=numbers[1])
+        found.append(column)
+    return tuple(found)
+
+
 def _columns(periods: Periods) -> list[_Column]:
     columns, with_before = [], len(periods.before) > 0
-    config, least = periods.config, periods.config.slices.min_queries
+    config, least = periods.config, least_queries(periods)
     before = columns_of(periods.before, "segment")
     for name, now in columns_of(periods.now, "segment").items():
         if name not in before:
@@ -259,42 +309,70 @@ def worst_queries(production: pd.DataFrame, counted: Ints, periods: Periods | No
 
 
 def section(result: MonitorResult) -> list[Block]:
-    if not result.n_slice_candidates:
+    if not (result.n_slice_candidates or result.searched):
         return []
-    against = bool(result.changes)
-    if not result.slices:
-        found = "changed" if against else "is worse"
-        text = f"None of {count_of(result.n_slice_candidates, 'segment')} {found} beyond what the rest did."
-        finding = f"none of {result.n_slice_candidates:,} with an alert"
-        return [Heading("Slices", finding=finding), Paragraph(text)]
     alerts = result.n_alerts("slice")
-    finding = f"{alerts} of {result.n_slice_candidates:,} with an alert"
+    finding = f"{alerts or 'none'} of {result.n_slice_candidates:,} with an alert"
+    blocks: list[Block] = [Heading("Slices", finding=finding, matters=bool(alerts))]
+    if result.examined_text:
+        blocks.append(Paragraph(result.examined_text, "note"))
+    blocks += _where(result, result, "slices", alerts=alerts > 0)
+    blocks += [Paragraph(text, "note") for text in not_searched(result.searched)]
+    if result.whole is not None:
+        blocks.append(Details("All of production", tuple(_where(result, result.whole, "slices_whole"))))
+    return blocks
+
+
+def _where(result: MonitorResult, part: WherePart, name: str, *, alerts: bool = False) -> list[Block]:
+    against = bool(result.changes)
+    if part.slices:
+        return [_table(result, part, name, alerts=alerts)]
+    beyond = "changed" if against else "is worse"
+    n = count_of(part.n_slice_candidates, "segment")
+    return [Paragraph(f"None of {n} that were tested {beyond} beyond what the rest did.")]
+
+
+def _table(result: MonitorResult, part: WherePart, name: str, *, alerts: bool) -> Table:
+    against = bool(result.changes)
     hint = "Change beyond the rest's." if against else "Mean against the rest's."
-    axis = axis_of(end for s in result.slices for end in (s.excess.low, s.excess.high))
+    axis = axis_of(end for s in part.slices for end in (s.excess.low, s.excess.high))
     excess = Column(f"Excess [{result.one_sided_name}]", "difference", hint=hint, axis=axis)
     other_half = "The excess on the queries that did not choose it."
     note = (
-        f"Chosen by evidence among {count_of(result.n_slice_candidates, 'candidate')}, each found after setting "
+        f"Chosen by evidence among {count_of(part.n_slice_candidates, 'candidate')}, each found after setting "
         "the queries of those before it aside; ordered by impact. The intervals are optimistic: slices are here "
         "because they look bad."
     )
-    worst = table_of(
-        "slices",
+    return table_of(
+        name,
         f"Segments whose {result.primary} {'fell beyond' if against else 'is below'} the rest's.",
-        result.slices,
+        part.slices,
         (Column("Slice", "code"), "predicate"),
-        (excess, lambda s: drawn(s.excess, alert=alerts > 0 and s.excess.direction != "")),
+        (excess, lambda s: drawn(s.excess, alert=alerts and s.excess.direction != "")),
         (Column("Queries", "count"), "n_now"),
         (Column("Share", "percent"), "share"),
         (Column("Before", "metric"), "before"),
         (Column("Now", "metric"), "now"),
         (Column("Rest", "difference", hint="How the other queries changed."), "rest_change"),
-        (Column("Impact", "difference", hint="Share times excess: points of the overall metric."), "impact"),
+        (Column("Impact", "difference", hint="Share times excess: points of the metric."), "impact"),
         (Column("p corrected", "p", hint="Bonferroni over all candidates of its round."), "p_corrected"),
         (Column("Other half", "difference", hint=other_half), "confirmed"),
         footnotes=(note,),
     )
-    return [Heading("Slices", finding=finding, matters=bool(alerts)), worst]
+
+
+def not_searched(columns: Sequence[SearchedColumn]) -> list[str]:
+    """The segments that are too small to be tested, and the worst of them."""
+    sentences = []
+    for c in columns:
+        left = c.n_values - c.n_searched
+        if not left:
+            continue
+        have = f"{left:,} of {c.n_values:,} values of {c.column} {plural('has', left)}"
+        were = "were" if left > 1 else "was"
+        lowest = f"the lowest is {c.lowest}, {c.lowest_mean:.2f} ({count_of(c.lowest_n, 'query')})"
+        sentences.append(f"{have} fewer than {c.least} queries and {were} not tested; {lowest}.")
+    return sentences
 
 
 def worst_section(result: MonitorResult) -> list[Block]:

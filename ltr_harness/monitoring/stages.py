@@ -20,16 +20,18 @@ from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.groups import Ints
 from ltr_harness.logs.contract import LogCheck
 from ltr_harness.metrics.table import METRICS
+from ltr_harness.monitoring.alerts import alerts_of, undecided_of
 from ltr_harness.monitoring.arms import compared_arms
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.inputs import compared_columns, feature_drift, gain_shares
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.parity import feature_columns, served_scores
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.reading import read_log
-from ltr_harness.monitoring.result import Found, MonitorResult, Watched
-from ltr_harness.monitoring.verdict import Evidence, alerts_of, verdict_of
+from ltr_harness.monitoring.result import Found, LabelTest, MonitorResult, Watched, WherePart
+from ltr_harness.monitoring.verdict import verdict_of
 from ltr_harness.places import here
 from ltr_harness.relevance.grades import describe
 from ltr_harness.relevance.propensities import estimated
@@ -148,6 +150,7 @@ def analysed(
             online=change.online(production, None, found.windows),
             slices=tuple(worst_slices),
             n_slice_candidates=candidates,
+            searched=slices.searched(periods) if len(now) else (),
         )
     else:
         found = _compared(found, production, baseline, whole_cut, counted, past, spent)
@@ -203,22 +206,31 @@ def _compared(
     whole = Periods(production, baseline, config, spent, places=places)
     every = Periods(queries.queries_of(production, kept), baseline, config, places=places[kept])
     clicks = config.relevance.from_events or config.propensity is not None
-    worst_slices, candidates = slices.slices(tested)
-    columns = compared_columns(periods)
+    members = cut.members_of(counted)
+    chosen = windows.examined_windows(rows, members, tested)
+    in_chosen = np.flatnonzero(np.isin(cut.codes[counted], chosen))
+    whole_part = _where(periods, tested)
+    where, readable = whole_part, slices.worst_queries(production, counted, periods)
+    if chosen:
+        part = periods.some(in_chosen)
+        where = _where(part, part.adjusted())
+        readable = slices.worst_queries(production, counted[in_chosen], part)
     tests = labels.label_tests(whole, cut, np.flatnonzero(kept))
+    shown = _windows_of_page(changes[0].alert or any(w.moved for w in rows), chosen, tests, cut)
+    of_page = every.some(np.flatnonzero(np.isin(cut.codes[kept], shown))) if shown else every
+    page = labels.presentation(of_page) if clicks else None
     return replace(
         found,
         windows=tuple(rows),
-        worst_queries=tuple(slices.worst_queries(production, counted, periods)),
+        **vars(where),
+        examined=windows.examined([rows[at] for at in chosen], in_chosen, tested) if chosen else None,
+        whole=whole_part if chosen else None,
+        worst_queries=tuple(readable),
         family=f"{config.compare.correct.capitalize()} over {family}",
         changes=tuple(changes),
-        decompositions=tuple(change.decompositions(columns, periods)),
-        slices=tuple(worst_slices),
-        n_slice_candidates=candidates,
-        drift=tuple(feature_drift(columns, periods)),
         labels=tuple(tests),
-        labels_arriving=labels.still_arriving(tests, cut),
-        presentation=labels.presentation(every) if clicks else None,
+        labels_arriving=labels.still_arriving(tests, cut) and not (page is not None and page.is_uneven),
+        presentation=page,
         paired_by_key=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),
         online=change.online(production, every, rows, spent),
@@ -226,6 +238,27 @@ def _compared(
         days_unknown=tested.days_unknown,
         days_caution=tested.days_caution,
         effective_users=tested.effective_users,
+    )
+
+
+def _windows_of_page(moved: bool, chosen: list[int], tests: Sequence[LabelTest], cut: Cut) -> list[int]:
+    """The windows in which positives are counted by rank; none where all of production is."""
+    if moved and not chosen:  # all of it fell
+        return []
+    # of lost labels not the metric's: windows that it chose are those in which more was lost at rank 1
+    return labels.windows_of_alerts(tests, cut) if any(test.alert for test in tests) else chosen
+
+
+def _where(periods: Periods, tested: Periods) -> WherePart:
+    """Where and why; `tested` are the periods as they are tested."""
+    columns = compared_columns(periods)
+    worst, candidates = slices.slices(tested)
+    return WherePart(
+        decompositions=tuple(change.decompositions(columns, periods)),
+        slices=tuple(worst),
+        n_slice_candidates=candidates,
+        searched=slices.searched(tested),
+        drift=tuple(feature_drift(columns, periods)),
     )
 
 
@@ -289,6 +322,7 @@ def _result(
     """What was found beside what was asked, with alerts and the verdict."""
     config = found.config
     alerts, cautions = alerts_of(found)
+    undecided = undecided_of(found, alerts)
     return MonitorResult(
         **{field.name: getattr(found, field.name) for field in fields(Found)},
         name=config.name,
@@ -307,7 +341,8 @@ def _result(
         season=config.windows.season,
         alerts=tuple(alerts),
         cautions=(*found.cautions, *_advice(found), *cautions),
-        verdict=verdict_of(found),
+        verdict=verdict_of(found, undecided),
+        undecided=undecided,
         config=config.model_dump(mode="json", exclude=PLACES),
     )
 

@@ -53,7 +53,12 @@ class SyntheticLog(BaseModel):
     """Of grades 0, 1, 2 …"""
     noise: float = Field(0.7, ge=0, description="How badly the model sees the grades.")
     since: int = Field(0, ge=0, description="Day, from 0, on which what is planted begins.")
+    until: int | None = Field(None, ge=1, description="Day, from 0, on which it has ended.")
     drop: float = Field(0.0, ge=0, description="Noise added to every query.")
+    wrong_first: float = Field(0.0, ge=0, le=1)
+    """Share of queries whose first item changes places with any other one."""
+    shuffled_rest: float = Field(0.0, ge=0, le=1)
+    """Share of queries whose items from rank 2 on are shuffled."""
     slice_noise: float = Field(0.0, ge=0, description="Noise added to queries of one segment …")
     slice_country: str | None = Field(None, description="… of this country")
     slice_device: str | None = Field(None, description="… and this device.")
@@ -69,7 +74,8 @@ class SyntheticLog(BaseModel):
     user_effect: float = Field(0.5, ge=0)
     examination: float = Field(1.0, ge=0)
     """Users look at rank r with probability r**-examination."""
-    lost_clicks: float = Field(0.0, ge=0, le=1, description="Share of click events that never arrive.")
+    lost_clicks: float = Field(0.0, ge=0, le=1, description="Share of click events that never arrive …")
+    lost_from_rank: int = Field(1, ge=1, description="… from this rank on.")
     purchase_delay: float = Field(0.0, ge=0)
     """Mean days until a purchase is logged; what comes after the end is missing."""
 
@@ -120,6 +126,8 @@ class SyntheticLog(BaseModel):
         within = np.sort(random.integers(0, _DAY, (self.days, self.queries_per_day)), axis=1).reshape(-1)
         time = self._start() + day * _DAY + within
         planted = day >= self.since
+        if self.until is not None:
+            planted &= day < self.until
         features = random.standard_normal((8, n))
         features[2] += self.f3_shift * planted
         features[6] += self.f7_shift * planted
@@ -153,11 +161,13 @@ class SyntheticLog(BaseModel):
         score = grade + queries.noise[:, None] * random.standard_normal((n, items))
         order = np.argsort(-score, axis=1, kind="stable")
         grade, score = np.take_along_axis(grade, order, axis=1), np.take_along_axis(score, order, axis=1)
+        grade = self._misplaced(grade, queries.planted)
         examination = np.arange(1, items + 1, dtype=np.float64) ** -self.examination
         looked = random.random((n, items)) < examination
         click = looked & (random.random((n, items)) < _ATTRACTION[grade])
         buy = click & (random.random((n, items)) < grade / 6)
-        click &= random.random((n, items)) >= self.lost_clicks * queries.planted[:, None]
+        lost = self.lost_clicks * queries.planted[:, None] * (np.arange(1, items + 1) >= self.lost_from_rank)
+        click &= random.random((n, items)) >= lost
         if self.purchase_delay:
             arrives = queries.time[:, None] + random.exponential(self.purchase_delay, (n, items)) * _DAY
             buy &= arrives <= self._start() + self.days * _DAY
@@ -165,3 +175,16 @@ class SyntheticLog(BaseModel):
         price = np.exp(random.standard_normal((n, items)))
         did = {"relevance": grade, "click": click, "buy": buy}
         return {"sku": catalogue, "score": score, "price": price, **did, "examination": examination}
+
+    def _misplaced(self, grade: Ints, planted: Bools) -> Ints:
+        """The (n, items) grades in the order shown, where a worse ranker has chosen the first item or the others."""
+        random = np.random.Generator(np.random.PCG64([20261120, self.seed, 1]))
+        grade, n = grade.copy(), planted.size
+        for query in np.flatnonzero(planted & (random.random(n) < self.wrong_first)):
+            other = random.integers(1, self.items)
+            first = grade[query, 0]
+            grade[query, 0] = grade[query, other]
+            grade[query, other] = first
+        shuffled = np.flatnonzero(planted & (random.random(n) < self.shuffled_rest))
+        grade[shuffled, 1:] = random.permuted(grade[shuffled, 1:], axis=1)
+        return grade

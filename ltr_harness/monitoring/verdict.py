@@ -1,21 +1,20 @@
-"""The alerts of the evidence, which end in exit code 4, its cautions, and a verdict of three sentences.
+"""A verdict of three sentences: what moved, where and likely why, and what cannot be told.
 
-The sentences say what moved, where and likely why, and what cannot be told. A cause is named only where it explains a
-fifth of the change, for certain, and more than chance would in shuffled data; first comes what explains half. A broken
-input is not another kind of query, and no mix.
+A cause is named only where it explains a fifth of the change, for certain, and more than chance would in shuffled data;
+first comes what explains half. A broken input is not another kind of query, and no mix.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ltr_harness.errors import SEVERITIES, Caution, Severity
-from ltr_harness.monitoring import result
-from ltr_harness.monitoring.config import AlertKind, MonitorConfig
+from ltr_harness.monitoring.alerts import label_alerts
+from ltr_harness.monitoring.evidence import CORRECTED, Corrected, Evidence
 from ltr_harness.monitoring.labels import CLICK_BIAS, LABELLED_DOCUMENTS, WITH_RELEVANT
-from ltr_harness.monitoring.result import Alert, Change, FeatureDrift, Found, Verdict
+from ltr_harness.monitoring.result import Change, FeatureDrift, SegmentDecomposition, Verdict
+from ltr_harness.monitoring.slices import not_searched
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import count_of, p_equals, plural
 
@@ -26,195 +25,13 @@ _CHANCE = 0.05
 _CONTRAST = 0.05, 0.95  # share of queries at fault, to hold them against the others
 _UNTESTED = "whether that is the cause cannot be tested: almost no query is without"
 _FEW_USERS = 20
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence(Found):
-    """Everything that alerts and verdict look at."""
-
-    config: MonitorConfig
-    cautions: tuple[Caution, ...] = ()  # of what to change in the configuration
-    # whether labels fall off toward the end of the log, as late purchases make them
-    labels_arriving: bool = False
-    days_unknown: bool = False  # whether nobody can tell how much days differ by themselves
-    days_caution: Caution | None = None  # beside an alert, where few days are known
-    effective_users: float = float("inf")  # how many users of one size decide
-
-    @property
-    def change(self) -> Change | None:
-        """Of the metric that alerts; None without a baseline."""
-        return self.changes[0] if self.changes else None
-
-    @property
-    def adjusted_for(self) -> tuple[str, ...]:
-        return self.adjustment.columns if self.adjustment else ()
-
-    @property
-    def label_alerts(self) -> list[result.LabelTest]:
-        return [test for test in self.labels if test.alert]
-
-    @property
-    def broken(self) -> dict[str, FeatureDrift]:
-        """Every input that broke; of a feature of items what is at fault in most queries."""
-        worst: dict[str, FeatureDrift] = {}
-        for f in self.drift:
-            if f.broken and (f.column not in worst or f.unmatched_share > worst[f.column].unmatched_share):
-                worst[f.column] = f
-        return worst
-
-    @property
-    def broken_inputs(self) -> list[str]:
-        return [f"{column} {drift.broken}" for column, drift in self.broken.items()]
-
-    @property
-    def page(self) -> bool:
-        """Whether the page changed, by its signature, and IPS-DCG does not say that the ranking is worse."""
-        seen = self.presentation
-        return seen is not None and seen.signature == "page" and not self.ips_fell
-
-    @property
-    def ips_stood(self) -> bool:
-        """Whether IPS-DCG, which takes the page out, did not fall where positives are spread differently."""
-        seen = self.presentation
-        return seen is not None and seen.ips is not None and seen.changed and not self.ips_fell
-
-    @property
-    def ips_fell(self) -> bool:
-        """Whether IPS-DCG fell for certain and, relative to what it was, by at least `min_drop`."""
-        seen = self.presentation
-        if seen is None or seen.ips is None:
-            return False
-        matters = -seen.ips.value >= self.config.compare.min_drop * seen.ips_before
-        return seen.ips.direction == "fell" and matters
-
-    @property
-    def lost_labels(self) -> bool:
-        """Whether labels are missing at all ranks alike: then neither clicks nor IPS-DCG, their sum, can tell."""
-        seen = self.presentation
-        return bool(self.label_alerts) and (seen is None or seen.ips is None or not seen.changed)
-
-    @property
-    def outage(self) -> bool:
-        """Whether labels are what changed, so that the metric tells nothing of the ranking."""
-        seen = self.presentation
-        uneven = seen is not None and seen.signature in ("page", "ranking")
-        return self.lost_labels and (self.labels_arriving or not (uneven and self.moved))
-
-    @property
-    def moved(self) -> bool:
-        """Whether some window or the whole period is significantly and noticeably different."""
-        overall = self.change is not None and self.change.alert
-        return overall or any(w.moved for w in self.windows)
-
-    def worse(self, difference: float) -> float:
-        """How much worse a difference of the primary metric is; negative where it is better."""
-        return -difference if self.config.primary.higher_is_better else difference
-
-
-_WITHOUT_BASELINE = {"arm", "parity"}  # they are compared with the control, and with the stored model
-
-
-def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[Caution]]:
-    """The alerts, which end in exit code 4, and the cautions: such as a drop that page, IPS-DCG or labels explain."""
-    kinds = set(evidence.config.alerts.on)
-    if evidence.change is None:
-        kinds &= _WITHOUT_BASELINE
-    demoted, seen = evidence.page or evidence.ips_stood or evidence.outage, evidence.presentation
-    said: list[tuple[Estimate, float, str, str]] = []
-    change, size, primary = evidence.change, evidence.config.windows.trailing, evidence.config.primary
-    if change is not None and change.alert:
-        said.append((change.difference, change.p_corrected, "all of production against the baseline", ""))
-    for w in evidence.windows:
-        if w.alert and w.change is not None:
-            said.append((w.change, w.p_corrected, f"window {w.label}", w.label))
-        elif w.trailing_alert and w.trailing is not None:
-            said.append((w.trailing, w.trailing_p_corrected, f"{size} windows up to {w.label}", w.label))
-        elif w.running_alert and w.running is not None:
-            where = f"all windows on record up to {w.label}"
-            said.append((w.running, w.running_p_corrected, where, w.label))
-    changes = [Alert("change", f"{primary} {by} {_p(p)} {where}", window) for by, p, where, window in said]
-    alerts = [] if demoted or "change" not in kinds else [*changes]
-    cautions = []
-    if changes and not alerts:  # the first, the last and why
-        lost = "labels are still arriving" if evidence.labels_arriving else "labels are missing"
-        reasons = {"the page changed": evidence.page, "IPS-DCG did not fall": evidence.ips_stood}
-        reasons[lost] = evidence.outage
-        why = next((why for why, holds in reasons.items() if holds), "change is not in alerts.on")
-        cautions.append(Caution("change", "warning", f"{changes[0].text} (no alert: {why})"))
-        if len(changes) > 1:
-            text = f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}"
-            cautions.append(Caution("change", "warning", text))
-    if changes and evidence.days_caution is not None:
-        cautions.append(evidence.days_caution)
-    for kind, text, raised in _lines(evidence, changed=bool(changes)):
-        if kind in kinds and raised and not (kind == "slice" and demoted):
-            alerts.append(Alert(kind, text))
-        else:
-            # of the kind that the alert would have been
-            cautions.append(Caution(kind, "warning", f"slice {text}" if kind == "slice" else text))
-    defects = evidence.new_defects if "contract" in kinds else []
-    alerts += [Alert("contract", f"{check.check} {check}") for check in defects]
-    cautions += [check.caution for check in evidence.log_checks if check not in defects]
-    if seen is not None and seen.changed:
-        known = {"page": "the page changed", "ranking": "the ranking or the page changed"}
-        what = known.get(seen.signature, "the page may have changed")
-        spread = "presentation changed: positives are spread over the ranks differently"
-        cautions.append(Caution("presentation", "warning", f"{spread} ({what}); {CLICK_BIAS}"))
-    return alerts, cautions
-
-
-def _lines(evidence: Evidence, *, changed: bool) -> Iterator[tuple[AlertKind, str, bool]]:
-    """What is said beside differences of the metric, and whether it is an alert: something may speak against it."""
-    config, seen, parity, arms = evidence.config, evidence.presentation, evidence.parity, evidence.arms
-    primary, min_drop = config.primary, config.compare.min_drop
-    if seen and seen.ips and evidence.ips_fell and not (changed or evidence.lost_labels):
-        yield "change", f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {primary} did not fall", True
-    for worst in evidence.slices:  # where halves were asked for, the one that did not choose it has the word
-        halves, excess = config.slices.confirm_split, worst.confirmed or worst.excess
-        sure = worst.confirmed is not None and worst.confirmed.p <= config.slices.alpha
-        against = "against" if evidence.change is None else "beyond"
-        text = f"{primary} in {worst.predicate} {excess} {against} the rest, share {100 * worst.share:.1f} %"
-        if halves:
-            text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
-        yield "slice", text, evidence.worse(excess.value) >= min_drop and (sure or not halves)
-    for what in dict.fromkeys(test.measure for test in evidence.label_alerts):
-        tests = [test for test in evidence.label_alerts if test.measure == what]
-        first = next((t for t in tests if t.window == "all"), tests[0])
-        where = _in_windows([t.window for t in tests if t.window != "all"])
-        text = f"{what} {first.before:.3f} -> {first.now:.3f} {_p(first.p_corrected)}{where}"
-        yield "label_rate", text, not (evidence.labels_arriving or evidence.ips_stood)
-    for text in evidence.broken_inputs:
-        yield "input", text, True
-    if arms is not None:
-        if arms.withheld:
-            yield "arm", f"no verdict: {arms.withheld}", True
-        metrics = [str(metric) for metric in config.resolved_metrics]
-        for d in arms.worse:
-            small = d.measure in metrics and abs(d.difference.value) < min_drop
-            text = f"{d.measure} {d.difference} {_p(d.p_corrected)} {d.arm} against {arms.control}"
-            yield "arm", f"{text}, less than min_drop" if small else text, not small
-    # over all of production, or in some windows, of which the worst is said
-    if parity is not None and parity.alerts:
-        windows = [window.label for window in parity.alerts if window is not parity.whole]
-        part = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
-        rows = f"{part.share_text} of rows differ from the score of {parity.model}"
-        order = f"{100 * part.reordered:.1f} % of queries another order"
-        yield "parity", f"{rows}, {order}, {_p(part.p_corrected)}{_in_windows(windows)}", True
-
-
-def _in_windows(labels: Sequence[str]) -> str:
-    return f" in {count_of(len(labels), 'window')}, first {labels[0]}" if labels else ""
-
-
-def _p(p: float) -> str:
-    return p_equals(p).replace(" ", "")
+_UNCLEAR = "unclear"
+_ALSO_RANKING = "a worse ranking below rank 1 does this too"
 
 
 def cause_of(evidence: Evidence) -> tuple[str, str, dict[str, float]]:
     """The cause in a word and a sentence, and where there are two, the part of the change that each explains."""
-    change = evidence.change
-    assert change is not None
-    total = change.difference.value
+    total = evidence.difference.value
     first = _composition(evidence, total, _EXPLAINS)
     second = first or _composition(evidence, total, _BESIDE)
     ranking, sentence = _ranking(evidence, alone=second is None)
@@ -256,7 +73,7 @@ def _composition(evidence: Evidence, total: float, share: float) -> _Composition
         )
         return _Composition("input", text, worst.column, worst.unmatched.value, worst.within)
 
-    def by_mix(parts: result.SegmentDecomposition | FeatureDrift) -> bool:
+    def by_mix(parts: SegmentDecomposition | FeatureDrift) -> bool:
         known = parts.column not in evidence.adjusted_for
         return known and _explains(parts.mix, parts.mix_p, total, share)
 
@@ -284,7 +101,7 @@ def _ranking(evidence: Evidence, *, alone: bool) -> tuple[str, str]:
     """The worst segments, or everywhere, and what was looked at before the ranking is suspected."""
     columns = evidence.config.columns
     if not alone:
-        where = slices_sentence(evidence) or "It changed about equally everywhere."
+        where = slices_sentence(evidence) or _nowhere(evidence)
         return "slice" if evidence.slices else "everywhere", f"{where} The ranking is the suspect."
     if evidence.slices:
         looked = "No drifted feature explains it"
@@ -295,7 +112,14 @@ def _ranking(evidence: Evidence, *, alone: bool) -> tuple[str, str]:
     if not (columns.segments or columns.features):
         return "everywhere", "No segments or features were named in which to look for the cause."
     tail = " Not explained by feature drift." if columns.features else ""
-    return "everywhere", "It changed about equally everywhere: no segment stands out." + tail
+    return "everywhere", _nowhere(evidence) + tail
+
+
+def _nowhere(evidence: Evidence) -> str:
+    """What was searched for a segment that stands out, and what could not be."""
+    n = evidence.n_slice_candidates
+    found = f"No segment stands out among {n:,} that were tested." if n else "No segment was tested."
+    return " ".join([found, *not_searched(evidence.searched)])
 
 
 def _explains(part: Estimate, chance: float, total: float, share: float) -> bool:
@@ -319,9 +143,13 @@ def slices_sentence(evidence: Evidence) -> str:
     return f"It is worst in {' and in '.join(said)}." if said else ""
 
 
-def verdict_of(evidence: Evidence) -> Verdict:
+def verdict_of(evidence: Evidence, undecided: str = "") -> Verdict:
     """The three sentences; what was served is the first suspect where it was not what the model says."""
     verdict = _without_parity(evidence)
+    if undecided:
+        cause = _UNCLEAR if verdict.cause in ("none", "healthy", "improved") else verdict.cause
+        where = f"{verdict.where} Undecided: {undecided}.".lstrip()
+        verdict = replace(verdict, cause=cause, where=where)
     if evidence.parity is None or not evidence.parity.alerts:
         return verdict
     cause = "serving" if verdict.cause in ("none", "healthy", "improved", "everywhere") else verdict.cause
@@ -330,30 +158,39 @@ def verdict_of(evidence: Evidence) -> Verdict:
 
 
 def _without_parity(evidence: Evidence) -> Verdict:
-    change, where, caution = evidence.change, slices_sentence(evidence), _general_caution(evidence)
+    change, caution = evidence.change, _general_caution(evidence)
     if change is None:
         what = "Nothing to compare with: no baseline was given."
         if evidence.arms is not None:
             what = "No baseline was given; the arms are compared with each other."
-        return Verdict("none", what, where, caution)
+        return Verdict("none", what, slices_sentence(evidence), caution)
     moved = _moved_sentence(evidence, change)
     if evidence.lost_labels:
         return _about_labels(evidence, moved)
-    seen = evidence.presentation
-    if seen is not None and seen.ips is not None and (seen.changed or evidence.ips_fell):
-        return _about_page_with_ips(evidence, seen, moved)
-    if evidence.page and (evidence.moved or change.difference.direction):
-        where = (
-            "Positives at rank 1 are as frequent as before while other ranks moved: the page changed, not "
-            "necessarily the ranking."
-        )
-        text = f"Without propensities the two cannot be told apart: {CLICK_BIAS}."
-        return Verdict("presentation", moved, where, _caution(text))
+    if evidence.corrected is not None and (evidence.page_moved or evidence.ips_fell):
+        return _about_page_with_ips(evidence, evidence.corrected, moved)
+    without_propensities = evidence.page_moved and evidence.rank_1 != "rose" and not evidence.moved
+    if evidence.page_or_ranking or without_propensities:
+        return Verdict(_UNCLEAR, moved, _page_or_ranking(evidence), _caution(f"{_CLICK_BIAS}."))
     if evidence.moved:
         cause, where, parts = cause_of(evidence)
         return Verdict(cause, moved, where, caution, parts)
+    return _about_the_rest(evidence, change, moved, caution)
+
+
+def _page_or_ranking(evidence: Evidence) -> str:
+    seen = evidence.presentation
+    how = "Positives are spread over the ranks differently"
+    if seen is not None and seen.signature == "page":
+        how = "Positives at rank 1 are as frequent as before while other ranks moved"
+    both = "another page does this, and so does a worse ranking below rank 1"
+    return f"{how}: {both}. Without propensities the two cannot be told apart."
+
+
+def _about_the_rest(evidence: Evidence, change: Change, moved: str, caution: Caution | None) -> Verdict:
+    """Where the metric has not noticeably moved."""
     if evidence.slices:
-        return Verdict("slice", moved, where, caution)
+        return Verdict("slice", moved, slices_sentence(evidence), caution)
     if broken := evidence.broken_inputs:
         return Verdict("input", moved, f"An input broke: {'; '.join(broken)}.", caution)
     if defects := evidence.new_defects:
@@ -369,11 +206,17 @@ def _moved_sentence(evidence: Evidence, change: Change) -> str:
     if evidence.adjusted_for:
         numbers += f" adjusted for {', '.join(evidence.adjusted_for)}"
     word = "fell" if change.difference.value < 0 else "rose"
+    part = evidence.examined
+    if part is not None:
+        of_part = f"{part.baseline:.4f} -> {part.production:.4f}, {part.difference}"
+        verb = "fell" if part.difference.value < 0 else "rose"
+        where = f"{len(part.windows)} of {count_of(len(evidence.windows), 'window')}, first {part.windows[0]}"
+        return f"{primary} {verb} in {where}: {of_part}; over all of production: {numbers}."
     if change.alert:
         return f"{primary} {word}: {numbers}."
     if hit := [w.label for w in evidence.windows if w.moved]:
         where = f"{len(hit)} of {count_of(len(evidence.windows), 'window')}, first {hit[0]}"
-        return f"{primary} moved in {where}; over all: {numbers}."
+        return f"{primary} moved in {where}; over all of production: {numbers}."
     if change.below_min_drop:
         least = f"min_drop {config.compare.min_drop:g}"
         return f"{primary} changed significantly, and by less than {least}: {numbers}."
@@ -386,44 +229,69 @@ def _moved_sentence(evidence: Evidence, change: Change) -> str:
 
 def _about_labels(evidence: Evidence, moved: str) -> Verdict:
     first = (LABELLED_DOCUMENTS, WITH_RELEVANT)
-    test = min(
-        evidence.label_alerts, key=lambda t: first.index(t.measure) if t.measure in first else len(first)
-    )
-    rates = f"{test.measure} went from {test.before:.3f} to {test.now:.3f}"
+    by_measure = label_alerts(evidence)
+    measure = min(by_measure, key=lambda name: first.index(name) if name in first else len(first))
+    rates = _rates(evidence, measure)
     if evidence.labels_arriving:
-        what = f"Labels are still arriving: {rates}, lower in every newer window."
+        what = f"Labels are still arriving: {measure} went {rates}, lower in every newer window."
         cure = "The newest windows are immature; set relevance.maturity to leave them out."
         text = f"Whether the ranking changed there cannot be tested yet: {moved}"
         return Verdict("immature", what, cure, _caution(text))
     if not evidence.outage:
-        cause, where, parts = "presentation", "The page changed, or the ranking did.", dict[str, float]()
-        if not evidence.page:
-            cause, where, parts = cause_of(evidence)
-        where = f"{where} Fewer labels came in as well: {rates}, not evenly over the ranks."
-        return Verdict(cause, moved, where, _caution(f"{_CLICK_BIAS}."), parts)
+        return _about_uneven_labels(evidence, moved, f"{measure} fell {rates}")
     where = "Labels, not the ranking, changed; look at the event pipeline first."
-    if evidence.config.relevance.chosen == "label" and test.measure != LABELLED_DOCUMENTS:
+    if evidence.config.relevance.chosen == "label" and measure != LABELLED_DOCUMENTS:
         where = "Labels were lost, or other documents are retrieved: their order is not what changed."
     text = f"The metric is unreliable meanwhile, up or down: {moved}"
-    return Verdict("labels", f"Label outage: {rates}.", where, _caution(text))
+    return Verdict("labels", f"Label outage: {measure} went {rates}.", where, _caution(text))
 
 
-def _about_page_with_ips(evidence: Evidence, seen: result.Presentation, moved: str) -> Verdict:
-    assert seen.ips is not None
-    moved_by = seen.ips.direction or "did not measurably change"
-    ips = f"IPS-DCG {moved_by}: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"
-    caution = _caution(f"{_CLICK_BIAS}; IPS-DCG holds as far as the propensities do.")
-    if evidence.ips_fell:
+def _rates(evidence: Evidence, measure: str) -> str:
+    """From where to where a rate of labels went: in the worst window, where some windows alone are at fault."""
+    tests = label_alerts(evidence)[measure]
+    windows = [test for test in tests if test.window != "all"]
+    of_all = [test for test in tests if test.window == "all"]
+    tested = sum(test.measure == measure and test.window != "all" for test in evidence.labels)
+    if of_all and 2 * len(windows) >= tested:
+        return f"from {of_all[0].before:.3f} to {of_all[0].now:.3f}"
+    worst = min(windows or of_all, key=lambda test: test.now)
+    where = "" if worst.window == "all" else f" in {worst.window}"
+    return f"from {worst.before:.3f} to {worst.now:.3f}{where}"
+
+
+def _about_uneven_labels(evidence: Evidence, moved: str, fewer: str) -> Verdict:
+    """Fewer labels, and not shown to be lost at all ranks alike."""
+    seen = evidence.presentation
+    even = seen is not None and seen.rank_1_against_rest is not None and not seen.is_uneven
+    ranks = "whether evenly over the ranks cannot be told" if even else "not evenly over the ranks"
+    where = f"{fewer[:1].upper()}{fewer[1:]}, {ranks}: {_ALSO_RANKING}."
+    if even or not evidence.moved or evidence.page_or_ranking:
+        return Verdict(_UNCLEAR, moved, where, _caution(f"{_CLICK_BIAS}."))
+    cause, why, parts = cause_of(evidence)
+    return Verdict(cause, moved, f"{why} {where}", _caution(f"{_CLICK_BIAS}."), parts)
+
+
+def _about_page_with_ips(evidence: Evidence, corrected: Corrected, moved: str) -> Verdict:
+    by = corrected.change
+    moved_by = by.direction or "did not measurably change"
+    ips = f"{CORRECTED[:1].upper()}{CORRECTED[1:]} {moved_by}: {corrected.before:.4f} -> {corrected.now:.4f}, {by}"
+    caution = _caution(f"{_CLICK_BIAS}; {CORRECTED} holds as far as the propensities do.")
+    if corrected.fell:
         cause, where, parts = cause_of(evidence) if evidence.moved else ("everywhere", "", {})
         return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, caution, parts)
-    small = f" (less than min_drop {evidence.config.compare.min_drop:g} of what it was)"
-    ips += small if seen.ips.direction == "fell" else ""
-    if evidence.page:
-        return Verdict("presentation", f"The page changed. {ips}. On clicks, {moved}", "", caution)
-    if seen.ips.direction == "rose":
+    least = f"min_drop {evidence.config.compare.min_drop:g} of what it was"
+    if by.direction == "fell":
+        ips += f" (less than {least})"
+    if corrected.is_open:
+        where = f"Whether the page or the ranking changed cannot be told: that does not exclude a fall of {least}."
+        return Verdict(_UNCLEAR, f"{moved} {ips}.", where, caution)
+    if corrected.gained and evidence.presentation is not None:
+        seen = evidence.presentation
+        ips = f"IPS-DCG rose: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {corrected.gain}"
+    if corrected.gained or by.direction == "rose":
         return Verdict("improved", f"The ranking got better. {ips}. On clicks, {moved}", "", caution)
-    where = "Rank 1 is not shown to be as before: whether the page or the ranking changed is undecided."
-    return Verdict("none", f"{ips}. On clicks, {moved}", where, caution)
+    where = f"The ranking did not get worse by {least}."
+    return Verdict("presentation", f"The page changed. {ips}. On clicks, {moved}", where, caution)
 
 
 _CLICK_BIAS = f"{CLICK_BIAS[0].upper()}{CLICK_BIAS[1:]}"

@@ -19,7 +19,7 @@ from ltr_harness.monitoring.calendar import Cut, DaysDiffer, hours_of_week, part
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
 from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_known, primary_of
-from ltr_harness.monitoring.result import Change, MonitorResult, Window, table_of
+from ltr_harness.monitoring.result import Change, Examined, MonitorResult, Window, table_of
 from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Tone
@@ -202,6 +202,38 @@ def corrected(
     else:
         words += "; the period at half of alpha, the others at the other half, and at all of it once the period moved"
     return done, rows, words
+
+
+_MOST_OF_IT = 0.5  # of the least fall in the windows with an alert: where the others fell as much, all fell
+
+
+def examined_windows(windows: Sequence[Window], members: Sequence[Ints], periods: Periods) -> list[int]:
+    """Which windows raised the alert, and so say where and why; none where all of production does."""
+    counted = [at for at, w in enumerate(windows) if w.status in ("tested", "small") and members[at].size]
+    chosen = [at for at in counted if windows[at].alert]
+    trailing = [at for at in counted if windows[at].trailing_alert]
+    if not chosen and trailing:  # no window by itself: those behind the surest trailing mean
+        last = min(trailing, key=lambda at: windows[at].trailing_p_corrected)
+        span = windows[last].number - periods.config.windows.trailing, windows[last].number
+        chosen = [at for at in counted if span[0] < windows[at].number <= span[1]]
+    others = [at for at in counted if at not in chosen]
+    if not (chosen and others):
+        return []
+    fall, rest = (
+        periods.compare(rows=np.sort(np.concatenate([members[at] for at in of]))) for of in (chosen, others)
+    )
+    least = min(abs(fall.low), abs(fall.high))  # they were chosen for the fall, which makes it look larger
+    most_of_rest = -rest.low if fall.value < 0 else rest.high
+    others_did_not = most_of_rest < _MOST_OF_IT * least  # not where so few are left that nobody can tell
+    return chosen if others_did_not else []
+
+
+def examined(windows: Sequence[Window], rows: Ints, periods: Periods) -> Examined:
+    """The chosen windows, with (n_rows,) queries of them, against the baseline."""
+    difference = periods.compare(rows=rows)
+    production = float(periods.sample_now(rows=rows).plain[0])
+    labels = tuple(w.label for w in windows)
+    return Examined(labels, int(rows.size), production - difference.value, production, difference)
 
 
 _DAY_SECONDS = 86_400

@@ -67,7 +67,7 @@ class Document(BaseModel):
         extra="forbid", title="report.json of ltr-harness", json_schema_serialization_defaults_required=True
     )
 
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[3] = SCHEMA_VERSION
     written_by: str = Field(default_factory=harness_version, description="Version of ltr-harness.")
     title: str
     outcome: Outcome = Field(description="Verdict of the comparison with the baseline.")

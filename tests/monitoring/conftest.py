@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from ltr_harness.logs.contract import LogCheck
+from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.labels import WITH_RELEVANT
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import QueryColumns, columns_of
@@ -27,7 +28,6 @@ from ltr_harness.monitoring.result import (
     Window,
 )
 from ltr_harness.monitoring.stages import analysed
-from ltr_harness.monitoring.verdict import Evidence
 from ltr_harness.stats.two_samples import Estimate
 
 DAY = 86_400 * 10**9
@@ -117,6 +117,9 @@ def change(difference: Estimate, *, alert: bool = False, **given: Any) -> Change
     return Change("ndcg@10", now, Estimate(0.8), difference, NAN, alert=alert, **given)
 
 
+STOOD = Estimate(
+    0.01, -0.005, 0.025
+)  # without the page: a fall of .01 of 2.0 is excluded, and STILL does not
 AS_BEFORE = change(STILL)
 
 
@@ -153,8 +156,18 @@ def window(label: str, **given: Any) -> Window:
     return Window(label, **(rest | {"status": "tested"} | given))
 
 
-def page(signature: str = "none", *, changed: bool = True, ips: Estimate | None = None) -> Presentation:
-    return Presentation((), NAN, NAN, changed, STILL, signature, ips, 2.0, 1.8)
+def page(
+    signature: str = "none",
+    *,
+    changed: bool = True,
+    ips: Estimate | None = None,
+    rank_1: Estimate = STILL,
+    **given: Any,
+) -> Presentation:
+    """With IPS-DCG and its self-normalised estimate alike, of 2.0 before and 1.8 now."""
+    numbers = {"ips_before": 2.0, "ips_now": 1.8, "ips_normalised_before": 2.0, "ips_normalised_now": 1.8}
+    estimates = {"ips": ips, "ips_normalised": ips}
+    return Presentation((), NAN, NAN, changed, rank_1, signature, **(numbers | estimates | given))
 
 
 def labels(what: str = WITH_RELEVANT, where: str = "all", *, alert: bool = True) -> LabelTest:

@@ -65,6 +65,8 @@ def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
         "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},
         "relevance": {"events": {"click": 1}},
         "metrics": ["ndcg@10"],
+        "propensity": {"column": "examination"},
+        "compare": {"min_drop": 0.03},
     }
     plain: dict[str, Any] = {"days": 10, "queries_per_day": 500, "items": 10}
     page = SyntheticLog(seed=2, start="2026-01-19", examination=0.5, **plain)
@@ -72,7 +74,7 @@ def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
     assert told.healthy
     about = [caution.text for caution in told.cautions if caution.kind == "change"]
     assert len(about) == 2
-    assert "all of production against the baseline (no alert: the page changed)" in about[0]
+    assert "all of production against the baseline (no alert: without the page " in about[0]
     assert "likewise in" in about[1]
     page_of = {section.name: section.blocks for section in build_monitor_report(told).sections}
     badges = [

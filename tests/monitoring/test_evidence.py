@@ -9,14 +9,17 @@ import pytest
 
 from ltr_harness.errors import Caution
 from ltr_harness.logs.contract import LogCheck
+from ltr_harness.monitoring.alerts import alerts_of, undecided_of
 from ltr_harness.monitoring.labels import CLICK_BIAS
-from ltr_harness.monitoring.result import LabelTest, Presentation, Slice
-from ltr_harness.monitoring.verdict import alerts_of
+from ltr_harness.monitoring.result import Alert, Examined, LabelTest, Presentation, Slice
 from ltr_harness.stats.two_samples import Estimate
 
 from .conftest import (  # type: ignore[import-not-found]
     FELL,
+    NAN,
+    ROSE,
     STILL,
+    STOOD,
     change,
     drift,
     evidence,
@@ -50,36 +53,90 @@ def test_of_an_input_the_worst_of_what_broke_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "fell", "stood", "paged"),
+    ("seen", "fell", "is_open", "stood"),
     [
         (None, False, False, False),
-        (page("page"), False, False, True),
-        (page("ranking"), False, False, False),
+        (page("page"), False, False, False),
         (page("page", ips=IPS), True, False, False),
         (page("ranking", ips=IPS), True, False, False),
-        (page("ranking", ips=Estimate(-0.19, -0.3, -0.1)), False, True, False),  # less than a tenth
-        (page("ranking", ips=Estimate(-0.5, -0.9, 0.1)), False, True, False),  # not for certain
-        (page("ranking", ips=Estimate(0.5, 0.4, 0.6)), False, True, False),
-        (page("page", ips=STILL), False, True, True),
-        (page("none", changed=False, ips=STILL), False, False, False),
+        (
+            page(ips=Estimate(-0.19, -0.3, -0.1)),
+            False,
+            True,
+            False,
+        ),  # less than a tenth of 2.0, which it holds
+        (page(ips=Estimate(-0.5, -0.9, 0.1)), False, True, False),  # not for certain
+        (page(ips=Estimate(-0.05, -0.2, 0.1)), False, True, False),  # a tenth itself
+        (page(ips=Estimate(-0.05, -0.199, 0.1)), False, False, True),
+        (page(ips=Estimate(-0.1, -0.19, -0.01)), False, False, True),  # worse for certain, and not by a tenth
+        (page(ips=Estimate(0.5, 0.4, 0.6)), False, False, True),
+        (page(ips=Estimate(NAN)), False, True, False),
     ],
 )
-def test_ips_dcg_decides_where_it_is_known_and_rank_one_whether_it_is_the_page(
-    seen: Presentation | None, fell: bool, stood: bool, paged: bool
+def test_a_fall_without_the_page_is_shown_open_or_excluded(
+    seen: Presentation | None, fell: bool, is_open: bool, stood: bool
 ) -> None:
     found = evidence(A_TENTH, presentation=seen)
-    assert (found.ips_fell, found.ips_stood, found.page) == (fell, stood, paged)
+    corrected = found.corrected
+    assert found.ips_fell is fell
+    assert found.ips_stood is stood
+    assert (corrected is not None and corrected.is_open) is is_open
+
+
+@pytest.mark.parametrize(
+    ("seen", "unclear"),
+    [
+        (None, False),
+        (page(changed=False), False),
+        (page("page"), True),
+        (page("ranking"), True),
+        (page("ranking", rank_1=FELL), False),  # all users look at rank 1
+        (page("ranking", rank_1=ROSE), True),
+        (page("page", ips=STILL), True),
+        (page("page", ips=STOOD), False),
+        (page("page", ips=FELL), False),
+        (page("page", changed=False, ips=STILL), False),
+    ],
+)
+def test_where_page_and_ranking_cannot_be_told_apart(seen: Presentation | None, unclear: bool) -> None:
+    fell = change(FELL, alert=True)
+    assert evidence(presentation=seen, change=fell).page_or_ranking is unclear
+    assert not evidence(presentation=seen).page_or_ranking  # nothing moved
 
 
 @pytest.mark.parametrize(
     ("seen", "lost"),
-    [(None, True), (page(), True), (page(changed=False, ips=STILL), True), (page(ips=STILL), False)],
+    [
+        (None, True),
+        (page(), True),
+        (page(changed=False, ips=STILL), True),
+        (page(ips=STILL), False),  # as much gain as before
+        (page(ips=FELL), False),  # a worse ranking
+    ],
 )
 def test_labels_are_lost_where_no_change_of_the_page_is_behind_it(
     seen: Presentation | None, lost: bool
 ) -> None:
     assert evidence(presentation=seen, labels=[labels()]).lost_labels is lost
     assert not evidence(presentation=seen, labels=[labels(alert=False)]).lost_labels
+
+
+@pytest.mark.parametrize(
+    ("uneven", "even"),
+    [
+        (Estimate(0.0, -0.2, 0.2), True),  # half of a loss of .4
+        (Estimate(0.0, -0.21, 0.2), False),
+        (Estimate(0.0, -0.1, 0.21), False),
+        (Estimate(0.1, 0.05, 0.15), True),
+        (Estimate(-0.4, -0.5, -0.3), False),
+    ],
+)
+def test_a_loss_is_even_where_rank_1_is_shown_to_lose_about_as_much(uneven: Estimate, even: bool) -> None:
+    seen = page(rank_1_against_rest=uneven, positives_change=-0.4)
+    known = evidence(presentation=seen, labels=[labels()])
+    assert (known.even_loss, known.outage) == (even, even)
+    assert evidence(presentation=seen, labels=[labels()], labels_arriving=True).outage
+    assert not evidence(presentation=seen).outage
 
 
 def test_something_moved_in_all_of_production_or_in_a_window() -> None:
@@ -96,16 +153,19 @@ def test_what_is_worse_depends_on_the_metric() -> None:
 
 def test_a_fall_of_ips_dcg_alerts_where_the_metric_did_not_fall() -> None:
     steady = page(changed=False, ips=Estimate(-0.2, -0.3, -0.1, p=0.0001))
-    line = "ALERT change ips_dcg -0.2000 [-0.3000, -0.1000] p=0.0001 while ndcg@10 did not fall"
+    line = (
+        "ALERT change self-normalised IPS-DCG -0.2000 [-0.3000, -0.1000] p=0.0001 while ndcg@10 did not fall"
+    )
     alerts, cautions = alerts_of(evidence(presentation=steady))
     assert ([str(alert) for alert in alerts], cautions) == ([line], [])
     for other in (
         evidence(presentation=page(changed=False, ips=STILL)),
         evidence(presentation=page(changed=False)),
         evidence(presentation=steady, labels=[labels()]),
+        evidence(presentation=page(changed=False, ips=Estimate(-0.2, -0.3, -0.1, p=0.011))),
         evidence(presentation=steady, change=change(FELL, alert=True)),
     ):
-        assert not any("ips_dcg" in alert.text for alert in alerts_of(other)[0])
+        assert not any("IPS-DCG" in alert.text for alert in alerts_of(other)[0])
 
 
 @pytest.mark.parametrize(
@@ -113,7 +173,8 @@ def test_a_fall_of_ips_dcg_alerts_where_the_metric_did_not_fall() -> None:
     [
         ({}, True),
         ({"presentation": page("page")}, True),
-        ({"presentation": page(ips=STILL)}, False),
+        ({"presentation": page(ips=STILL)}, True),
+        ({"presentation": page(ips=STOOD)}, False),
         ({"presentation": page(ips=IPS)}, True),
         ({"labels_arriving": True}, False),
     ],
@@ -140,7 +201,7 @@ def test_label_tests_of_one_kind_are_one_line() -> None:
 
 def test_a_changed_page_is_a_caution() -> None:
     for signature, what in (
-        ("page", "the page changed"),
+        ("page", "the page changed, or the ranking below rank 1"),
         ("ranking", "the ranking or the page changed"),
         ("none", "the page may have changed"),
     ):
@@ -182,8 +243,13 @@ def test_nothing_alarms_without_a_baseline() -> None:
     ("sections", "given", "why"),
     [
         ({}, {}, None),
-        ({}, {"presentation": page("page")}, "the page changed"),
-        ({}, {"presentation": page("ranking", ips=STILL)}, "IPS-DCG did not fall"),
+        ({}, {"presentation": page("page")}, None),
+        ({}, {"presentation": page("ranking", ips=STILL)}, None),
+        (
+            {},
+            {"presentation": page("ranking", ips=STOOD)},
+            "without the page the ranking did not get worse",
+        ),
         ({}, {"labels_arriving": True, "labels": [labels()]}, "labels are still arriving"),
         ({}, {"labels_arriving": True}, None),
         ({}, {"labels": [labels()]}, "labels are missing"),
@@ -261,5 +327,64 @@ def test_a_segment_alerts_where_it_matters_and_is_sure(
 def test_a_segment_beyond_the_rest_and_under_a_changed_page() -> None:
     (alert,), _ = alerts_of(evidence(slices=[segment(FELL)]))
     assert alert.text == OF_IT.format(FELL)
-    found, cautions = alerts_of(evidence(slices=[segment(FELL)], presentation=page("page")))
+    found, cautions = alerts_of(evidence(slices=[segment(FELL)], presentation=page(ips=STOOD)))
     assert (found, cautions[0].text) == ([], f"slice {OF_IT.format(FELL)}")
+
+
+def test_a_segment_of_the_windows_that_raised_the_alert_says_so() -> None:
+    part = Examined(("d1", "d2"), 200, 0.9, 0.8, FELL)
+    (alert,), _ = alerts_of(evidence(slices=[segment(FELL)], examined=part))
+    assert alert.text == f"{OF_IT.format(FELL)} of 2 windows"
+
+
+@pytest.mark.parametrize(
+    ("sections", "given", "start"),
+    [
+        ({}, {}, ""),
+        ({}, {"change": change(ROSE)}, ""),
+        (
+            {},
+            {"change": change(FELL)},
+            f"ndcg@10 changed by {FELL}, and a fall of min_drop 0.01 is not excluded",
+        ),
+        ({"compare": {"min_drop": 0.04}}, {"change": change(FELL)}, ""),
+        ({}, {"change": change(FELL, below_min_drop=True)}, ""),
+        ({}, {"change": change(FELL, alert=True), "presentation": page(ips=STOOD)}, ""),
+        (
+            {"alerts": {"on": ["slice"]}},
+            {"change": change(FELL, alert=True)},
+            "ndcg@10 moved, and change is not in",
+        ),
+        (
+            {},
+            {"presentation": page("page")},
+            "the page may have changed, or the ranking; propensity: would tell",
+        ),
+        ({}, {"presentation": page("ranking", rank_1=ROSE)}, ""),
+        ({}, {"presentation": page("page", ips=STOOD)}, ""),
+        (
+            {},
+            {"presentation": page("page", ips=STILL)},
+            f"self-normalised IPS-DCG changed by {STILL}, and a fall of min_drop 0.01 of what it was is not excluded",
+        ),
+        ({}, {"presentation": page(changed=False, ips=STILL)}, ""),
+        ({}, {"presentation": page(changed=False, ips=FELL)}, f"self-normalised IPS-DCG changed by {FELL}"),
+        ({}, {"labels": [labels()], "labels_arriving": True}, "labels are still arriving"),
+    ],
+)
+def test_where_a_loss_is_neither_shown_nor_excluded(
+    sections: dict[str, Any], given: dict[str, Any], start: str
+) -> None:
+    known = evidence(sections, **given)
+    alerts, _ = alerts_of(known)
+    assert alerts == []
+    text = undecided_of(known, alerts)
+    assert text.startswith(start)
+    assert bool(text) == bool(start)
+    assert undecided_of(known, [Alert("change", "it fell")]) == ""
+
+
+def test_how_many_queries_would_decide_it() -> None:
+    """The interval reaches .03 to both sides, three times a fall of .01."""
+    known = evidence(change=change(Estimate(-0.031, -0.061, -0.001)))
+    assert undecided_of(known, []).endswith("; about 9 times as many queries would decide it")

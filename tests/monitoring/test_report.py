@@ -51,7 +51,7 @@ def test_the_quickstart_shows_a_real_alert(ltr: Cli, tmp_path: Path) -> None:
     lines = out.splitlines()
     assert all(re.match(r"ALERT (change|slice) ndcg@10 ", line) for line in lines)
     assert "country=D" in lines[-1]
-    assert err.startswith("9 alerts: ndcg@10 fell by 0.0184 (90 % CI ")
+    assert err.startswith("9 alerts: ndcg@10 fell by 0.0368 (90 % CI ")
     assert "It is worst in country=D" in err
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {
@@ -139,7 +139,7 @@ def test_the_first_lines_say_what_where_and_by_which_rule(result: MonitorResult)
         for column, cell in zip(table.columns, row, strict=True)
     ]
     assert "-0.0000" not in " ".join(written)
-    assert result.verdict.what.startswith("ndcg@10 fell: 0.9")
+    assert result.verdict.what.startswith("ndcg@10 fell in 7 of 14 windows, first 2026-01-26: 0.9")
     assert "country=D" in result.verdict.where
     assert result.relevance == "the grade in column relevance"
 
@@ -326,7 +326,7 @@ def test_the_page_without_a_network(
     assert page.locator(".plot svg").count() == 1
     answer, line = page.locator("#verdict .banner"), page.locator("#chart-windows .plot svg")
     assert answer.locator(".badge.bad").inner_text() == "9 alerts"
-    assert "ndcg@10 fell by 0.0184" in answer.inner_text()
+    assert "ndcg@10 fell by 0.0368" in answer.inner_text()
     assert "worst in country=D" in answer.inner_text()
     box = line.bounding_box()  # both are on the first screen, the answer above
     assert answer.bounding_box()["y"] < box["y"]

@@ -89,7 +89,7 @@ def test_a_drop_everywhere_is_no_slice(query_table: Table, analyse: Analyse) -> 
     assert found.slices == ()
     assert [alert.kind for alert in found.alerts] == ["change"]
     assert found.verdict.cause == "everywhere"
-    assert "about equally everywhere" in found.verdict.where
+    assert "No segment stands out among " in found.verdict.where
 
 
 def test_the_other_half_confirms(query_table: Table, analyse: Analyse) -> None:

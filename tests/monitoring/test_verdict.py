@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,15 @@ import pytest
 from ltr_harness.errors import Caution, Severity
 from ltr_harness.logs.contract import LogCheck
 from ltr_harness.monitoring.labels import CLICK_BIAS, LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
-from ltr_harness.monitoring.result import FeatureDrift, Presentation, SegmentDecomposition, Verdict
+from ltr_harness.monitoring.result import (
+    Examined,
+    FeatureDrift,
+    LabelTest,
+    Presentation,
+    SearchedColumn,
+    SegmentDecomposition,
+    Verdict,
+)
 from ltr_harness.monitoring.verdict import _explains, cause_of, verdict_of
 from ltr_harness.stats.two_samples import Estimate
 
@@ -17,6 +26,7 @@ from .conftest import (  # type: ignore[import-not-found]
     FELL,
     ROSE,
     STILL,
+    STOOD,
     change,
     drift,
     evidence,
@@ -34,7 +44,7 @@ STILL_TEXT = f"ndcg@10 did not measurably change: {STILL_NUMBERS}."
 EVERYWHERE = "No segments or features were named in which to look for the cause."
 SLICED = "It is worst in country=D (0.800 -> 0.700, 10.0 % of queries)."
 WARNING = LogCheck("rank-gap", "warning", "production", 2, 9, "queries", "queries with gaps", ())
-ALIKE = "It changed about equally everywhere: no segment stands out."
+ALIKE = "No segment was tested."
 ALIKE_AND_DRIFT = f"{ALIKE} Not explained by feature drift."
 LOST = "Labels were lost, or other documents are retrieved: their order is not what changed."
 PIPELINE = "Labels, not the ranking, changed; look at the event pipeline first."
@@ -76,7 +86,7 @@ def test_nothing_to_compare_with() -> None:
             (
                 {"change": change(STILL), "windows": [window("d1"), window("d2", **{kind: True})]},
                 "everywhere",
-                f"ndcg@10 moved in 1 of 2 windows, first d2; over all: {STILL_NUMBERS}.",
+                f"ndcg@10 moved in 1 of 2 windows, first d2; over all of production: {STILL_NUMBERS}.",
             )
             for kind in ("alert", "trailing_alert", "running_alert")
         ),
@@ -98,59 +108,114 @@ def test_what_is_told_where_nothing_moved() -> None:
     assert verdict_of(evidence(**known)) == Verdict("slice", STILL_TEXT, SLICED, None)
 
 
-@pytest.mark.parametrize("moved", [{"change": change(FELL, alert=True)}, {"change": change(FELL)}])
-def test_a_changed_page_comes_before_the_ranking(moved: dict[str, Any]) -> None:
-    found = verdict_of(evidence(presentation=page("page"), **moved))
-    assert found.cause == "presentation"
-    assert found.what.startswith(FELL_TEXT)
-    assert found.where.startswith("Positives at rank 1 are as frequent as before")
-    assert found.caution == cannot_tell(f"Without propensities the two cannot be told apart: {CLICK_BIAS}.")
+BOTH = (
+    "another page does this, and so does a worse ranking below rank 1. "
+    "Without propensities the two cannot be told apart."
+)
 
 
-def test_a_changed_page_in_one_window_and_in_none() -> None:
-    known: dict[str, Any] = {"change": change(STILL), "presentation": page("page")}
-    assert verdict_of(evidence(**known)) == Verdict("healthy", STILL_TEXT, "", None)
-    assert verdict_of(evidence(windows=[window("d1", alert=True)], **known)).cause == "presentation"
+@pytest.mark.parametrize("moved", [{"change": change(FELL, alert=True)}, {"change": change(FELL)}, {}])
+def test_without_propensities_page_and_ranking_cannot_be_told_apart(moved: dict[str, Any]) -> None:
+    for signature, how in (
+        ("page", "Positives at rank 1 are as frequent as before while other ranks moved"),
+        ("ranking", "Positives are spread over the ranks differently"),
+    ):
+        found = verdict_of(evidence(presentation=page(signature), **moved))
+        assert (found.cause, found.where) == ("unclear", f"{how}: {BOTH}")
+        assert found.caution == cannot_tell(f"{CAPITAL}.")
+    worse = verdict_of(evidence(presentation=page("ranking", rank_1=FELL), change=change(FELL, alert=True)))
+    assert worse.cause == "everywhere"
+    better = verdict_of(evidence(presentation=page("ranking", rank_1=ROSE), change=change(ROSE)))
+    assert better.cause == "improved"
+
+
+IPS_FELL = "Self-normalised IPS-DCG fell: 2.0000 -> 1.8000, {}"
+IPS_STILL = "Self-normalised IPS-DCG did not measurably change: 2.0000 -> 1.8000, {}"
+IPS_ROSE = "IPS-DCG rose: 2.0000 -> 1.8000, {}"
+SMALL = Estimate(-0.01, -0.015, -0.005)
+LEAST = "min_drop 0.01 of what it was"
 
 
 @pytest.mark.parametrize(
-    ("seen", "said"),
+    ("seen", "cause", "what"),
     [
+        (page("page", ips=STOOD), "presentation", f"The page changed. {IPS_STILL}. On clicks, {{moved}}"),
         (
-            page("page", ips=STILL),
-            "The page changed. IPS-DCG did not measurably change: 2.0000 -> 1.8000, {}. On",
+            page("page", ips=SMALL),
+            "presentation",
+            f"The page changed. {IPS_FELL} (less than {LEAST}). On clicks, {{moved}}",
         ),
-        (page("page", ips=ROSE), "The page changed. IPS-DCG rose: 2.0000 -> 1.8000, {}. On"),
-        (page("ranking", ips=ROSE), "The ranking got better. IPS-DCG rose: 2.0000 -> 1.8000, {}. On"),
-        (page("ranking", ips=STILL), "IPS-DCG did not measurably change: 2.0000 -> 1.8000, {}. On"),
+        (page("ranking", ips=STOOD), "presentation", f"The page changed. {IPS_STILL}. On clicks, {{moved}}"),
+        (page("ranking", ips=ROSE), "improved", f"The ranking got better. {IPS_ROSE}. On clicks, {{moved}}"),
+        (page("page", ips=STILL), "unclear", f"{{moved}} {IPS_STILL}."),
+        (page("ranking", ips=STILL), "unclear", f"{{moved}} {IPS_STILL}."),
+        (page(ips=FELL), "slice", f"The ranking got worse. {IPS_FELL}. On clicks, {{moved}}"),
         (
-            page("page", ips=Estimate(-0.01, -0.015, -0.005)),
-            "The page changed. IPS-DCG fell: 2.0000 -> 1.8000, {} (less than min_drop 0.01 of what it was). On",
+            page(changed=False, ips=replace(FELL, p=0.01)),
+            "slice",
+            f"The ranking got worse. {IPS_FELL}. On clicks, {{moved}}",
         ),
-        (page(ips=FELL), "The ranking got worse. IPS-DCG fell: 2.0000 -> 1.8000, {}. On"),
-        (page(changed=False, ips=FELL), "The ranking got worse. IPS-DCG fell: 2.0000 -> 1.8000, {}. On"),
     ],
 )
-def test_ips_dcg_tells_page_from_ranking(seen: Presentation, said: str) -> None:
-    assert seen.ips is not None
+def test_without_the_page_the_ranking_is_told(seen: Presentation, cause: str, what: str) -> None:
     for given, moved in (
         ({"change": change(STILL)}, STILL_TEXT),
         ({"change": change(FELL, alert=True), "slices": [segment(FELL)]}, f"{FELL_TEXT}."),
     ):
         found = verdict_of(evidence(presentation=seen, **given))
-        assert found.what == f"{said.format(seen.ips)} clicks, {moved}"
-        assert found.caution == cannot_tell(f"{CAPITAL}; IPS-DCG holds as far as the propensities do.")
-        worse = "everywhere" if moved == STILL_TEXT else "slice"
-        causes = {"The page": "presentation", "The ranking got better": "improved", "The ranking": worse}
-        assert found.cause == next(
-            (cause for start, cause in causes.items() if said.startswith(start)), "none"
-        )
-        assert found.where.startswith(
-            {"slice": SLICED, "none": "Rank 1 is not shown to be"}.get(found.cause, "")
-        )
-        assert bool(found.where) == (found.cause in ("slice", "none"))
+        assert found.what == what.format(seen.ips_normalised, moved=moved)
+        clicks = f"{CAPITAL}; self-normalised IPS-DCG holds as far as the propensities do."
+        assert found.caution == cannot_tell(clicks)
+        no_slices = cause == "slice" and moved == STILL_TEXT
+        assert found.cause == ("everywhere" if no_slices else cause)
+        start = {
+            "slice": SLICED,
+            "unclear": "Whether the page or the ranking changed cannot be told: that does not exclude "
+            f"a fall of {LEAST}.",
+            "presentation": f"The ranking did not get worse by {LEAST}.",
+        }
+        assert found.where.startswith(start.get(found.cause, ""))
+        assert bool(found.where) == (found.cause in start)
     steady = evidence(presentation=page(changed=False, ips=STILL), change=change(FELL, alert=True))
     assert verdict_of(steady).what == f"{FELL_TEXT}."
+
+
+def test_what_is_undecided_is_no_health() -> None:
+    for given, cause in (
+        ({}, "unclear"),
+        ({"change": change(ROSE)}, "unclear"),
+        ({"slices": [segment(FELL)]}, "slice"),
+    ):
+        found = verdict_of(evidence(**given), "nobody knows")
+        assert found.cause == cause
+        assert found.where.endswith("Undecided: nobody knows.")
+
+
+def test_the_windows_that_raised_the_alert_have_the_word() -> None:
+    part = Examined(("d2",), 100, 0.9, 0.7, Estimate(-0.2, -0.25, -0.15))
+    windows = [window("d1"), window("d2", alert=True)]
+    known: dict[str, Any] = {"windows": windows, "examined": part, "change": change(FELL, alert=True)}
+    of_part = "ndcg@10 fell in 1 of 2 windows, first d2: 0.9000 -> 0.7000, -0.2000 [-0.2500, -0.1500]"
+    whole = "over all of production: 0.8000 -> 0.7800, -0.0200 [-0.0300, -0.0100]."
+    assert verdict_of(evidence(**known)).what == f"{of_part}; {whole}"
+    half = split("country", Estimate(-0.1, -0.12, -0.08))
+    text = "Mix: the shares of country changed, which explains -0.1000 of -0.2000"
+    assert cause_of(evidence(decompositions=[half], **known))[1].startswith(text)
+
+
+def test_a_negative_sentence_says_what_was_searched() -> None:
+    columns = (
+        SearchedColumn("country", 8, 0, 50, "C", 0.502, 26),
+        SearchedColumn("device", 2, 2, 50),
+        SearchedColumn("shop", 3, 2, 50, "north", 0.81, 1),
+    )
+    sections = {"columns": {"rank": "rank", "segments": ["country"]}}
+    known = evidence(sections, change=change(FELL, alert=True), searched=columns, n_slice_candidates=1200)
+    assert verdict_of(known).where == (
+        "No segment stands out among 1,200 that were tested. 8 of 8 values of country have fewer than 50 queries and "
+        "were not tested; the lowest is C, 0.50 (26 queries). 1 of 3 values of shop has fewer than 50 queries and was "
+        "not tested; the lowest is north, 0.81 (1 query)."
+    )
 
 
 def test_the_label_test_nearest_to_the_labels_is_told() -> None:
@@ -180,24 +245,40 @@ def test_labels_that_are_still_arriving() -> None:
     assert found.caution == cannot_tell(text)
 
 
-def test_fewer_labels_beside_a_changed_page_or_ranking() -> None:
-    fewer = "Fewer labels came in as well: clicks went from 0.500 to 0.250, not evenly over the ranks."
+def test_fewer_labels_that_were_not_lost_evenly() -> None:
+    fewer = "Clicks fell from 0.500 to 0.250, {}: a worse ranking below rank 1 does this too."
+    uneven, untold = "not evenly over the ranks", "whether evenly over the ranks cannot be told"
     clicks = cannot_tell(f"{CAPITAL}.")
     fell = {"labels": [labels("clicks")], "change": change(FELL, alert=True)}
-    assert verdict_of(evidence(presentation=page("page"), **fell)) == Verdict(
-        "presentation", f"{FELL_TEXT}.", f"The page changed, or the ranking did. {fewer}", clicks
+
+    def found(seen: Presentation | None, **given: Any) -> Verdict:
+        return verdict_of(evidence(presentation=seen, **(fell | given)))
+
+    def shape(low: float, high: float, **given: Any) -> Presentation:
+        apart = Estimate((low + high) / 2, low, high)
+        return page("ranking", rank_1_against_rest=apart, positives_change=-0.5, **given)
+
+    assert found(shape(-0.9, -0.3, rank_1=FELL)) == Verdict(
+        "everywhere", f"{FELL_TEXT}.", f"{EVERYWHERE} {fewer.format(uneven)}", clicks
     )
-    assert verdict_of(evidence(presentation=page("ranking"), **fell)) == Verdict(
-        "everywhere", f"{FELL_TEXT}.", f"{EVERYWHERE} {fewer}", clicks
-    )
-    still = fell | {"change": change(STILL)}
-    for given in (
-        {"presentation": page("none"), **fell},
-        {"presentation": page("proportional"), **fell},
-        fell,
-        {"presentation": page("page"), **still},
+    for seen, given, ranks in (
+        (shape(0.3, 0.9), {}, uneven),
+        (shape(-0.3, 0.3, rank_1=FELL), {}, untold),
+        (shape(-0.9, -0.3, rank_1=FELL), {"change": change(STILL)}, uneven),
     ):
-        assert verdict_of(evidence(**given)).cause == "labels"
+        assert found(seen, **given).cause == "unclear"
+        assert found(seen, **given).where == fewer.format(ranks)
+    for seen in (None, page("none"), page("proportional"), shape(-0.2, 0.2)):
+        assert found(seen).cause == "labels"
+
+
+def test_rates_are_those_of_the_windows_that_are_at_fault() -> None:
+    quiet = [labels("clicks", f"d{day}", alert=False) for day in range(8)]
+    worst = LabelTest("clicks", "d9", STILL, True, before=0.5, now=0.1, p_corrected=0.001)
+    found = verdict_of(evidence(labels=[labels("clicks"), *quiet, labels("clicks", "d8"), worst]))
+    assert found.what == "Label outage: clicks went from 0.500 to 0.100 in d9."
+    found = verdict_of(evidence(labels=[labels("clicks"), labels("clicks", "d8"), worst]))
+    assert found.what == "Label outage: clicks went from 0.500 to 0.250."
 
 
 def cannot_tell(text: str, severity: Severity = "warning") -> Caution:

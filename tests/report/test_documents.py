@@ -136,7 +136,7 @@ def test_latex_escapes_every_special_character(hostile: ReportData) -> None:
 
 def test_json_is_complete_at_full_precision(data: ReportData) -> None:
     document = json.loads(json_document.render(data))
-    assert (document["schema_version"], document["written_by"]) == (2, __version__)
+    assert (document["schema_version"], document["written_by"]) == (3, __version__)
     assert document["verdict"] == data.comparison.verdict
     assert len(document["summaries"]) == 5 * 16
     assert len(document["pairs"]) == 4 * 16

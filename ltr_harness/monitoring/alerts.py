@@ -1,0 +1,222 @@
+"""The alerts of the evidence, which end in exit code 4, its cautions, and why nothing can be decided."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ltr_harness.errors import Caution
+from ltr_harness.monitoring.config import AlertKind
+from ltr_harness.monitoring.evidence import CORRECTED, Corrected, Evidence
+from ltr_harness.monitoring.labels import CLICK_BIAS
+from ltr_harness.monitoring.result import Alert, LabelTest
+from ltr_harness.stats.two_samples import Estimate
+from ltr_harness.wording import count_of, p_equals
+
+_WITHOUT_BASELINE = {"arm", "parity"}  # they are compared with the control, and with the stored model
+
+
+class Candidate(NamedTuple):
+    """What would be an alert; it is a caution where something speaks against it."""
+
+    kind: AlertKind
+    text: str
+    raised: bool = True
+    window: str = ""
+
+
+def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[Caution]]:
+    """The alerts, which end in exit code 4, and the cautions: such as a drop that page or labels explain."""
+    kinds = set(evidence.config.alerts.on)
+    if evidence.change is None:
+        kinds &= _WITHOUT_BASELINE
+    changes = list(_changes(evidence))
+    alerts, cautions = [], list[Caution]()
+    if changes and "change" in kinds and not evidence.demotion:
+        alerts = [Alert(c.kind, c.text, c.window) for c in changes]
+    elif changes:
+        cautions = _demoted(changes, evidence.demotion or "change is not in alerts.on")
+    if changes and evidence.days_caution is not None:
+        cautions.append(evidence.days_caution)
+    for candidate in _others(evidence, changed=bool(changes)):
+        if candidate.kind in kinds and candidate.raised:
+            alerts.append(Alert(candidate.kind, candidate.text))
+        else:
+            text = f"slice {candidate.text}" if candidate.kind == "slice" else candidate.text
+            # of the kind that the alert would have been
+            cautions.append(Caution(candidate.kind, "warning", text))
+    defects = evidence.new_defects if "contract" in kinds else []
+    alerts += [Alert("contract", f"{check.check} {check}") for check in defects]
+    cautions += [check.caution for check in evidence.log_checks if check not in defects]
+    if evidence.page_moved:
+        cautions.append(_spread(evidence))
+    return alerts, cautions
+
+
+def _changes(evidence: Evidence) -> Iterator[Candidate]:
+    """Differences of the primary metric that are significant and noticeable: of the period, then of each window."""
+    primary, size = evidence.config.primary, evidence.config.windows.trailing
+
+    def candidate(by: Estimate, p: float, where: str, window: str = "") -> Candidate:
+        return Candidate("change", f"{primary} {by} {_p(p)} {where}", window=window)
+
+    change = evidence.change
+    if change is not None and change.alert:
+        where = "all of production against the baseline"
+        yield candidate(change.difference, change.p_corrected, where)
+    for w in evidence.windows:
+        if w.alert and w.change is not None:
+            yield candidate(w.change, w.p_corrected, f"window {w.label}", w.label)
+        elif w.trailing_alert and w.trailing is not None:
+            where = f"{size} windows up to {w.label}"
+            yield candidate(w.trailing, w.trailing_p_corrected, where, w.label)
+        elif w.running_alert and w.running is not None:
+            where = f"all windows on record up to {w.label}"
+            yield candidate(w.running, w.running_p_corrected, where, w.label)
+
+
+def _demoted(changes: Sequence[Candidate], why: str) -> list[Caution]:
+    """The first, the last and why."""
+    cautions = [Caution("change", "warning", f"{changes[0].text} (no alert: {why})")]
+    if len(changes) > 1:
+        text = f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}"
+        cautions.append(Caution("change", "warning", text))
+    return cautions
+
+
+def _spread(evidence: Evidence) -> Caution:
+    seen = evidence.presentation
+    assert seen is not None
+    known = {
+        "page": "the page changed, or the ranking below rank 1",
+        "ranking": "the ranking or the page changed",
+    }
+    what = known.get(seen.signature, "the page may have changed")
+    spread = "presentation changed: positives are spread over the ranks differently"
+    return Caution("presentation", "warning", f"{spread} ({what}); {CLICK_BIAS}")
+
+
+def _others(evidence: Evidence, *, changed: bool) -> Iterator[Candidate]:
+    """What is said beside differences of the metric."""
+    yield from _falls_without_the_page(evidence, changed=changed)
+    yield from _slices(evidence)
+    yield from _labels(evidence)
+    for text in evidence.broken_inputs:
+        yield Candidate("input", text)
+    yield from _arms(evidence)
+    yield from _parity(evidence)
+
+
+def _falls_without_the_page(evidence: Evidence, *, changed: bool) -> Iterator[Candidate]:
+    corrected = evidence.corrected
+    if corrected is None or not evidence.ips_fell or changed or evidence.lost_labels:
+        return
+    text = f"{CORRECTED} {corrected.change} {_p(corrected.change.p)}"
+    yield Candidate("change", f"{text} while {evidence.config.primary} did not fall")
+
+
+def _slices(evidence: Evidence) -> Iterator[Candidate]:
+    config = evidence.config
+    halves = config.slices.confirm_split
+    against = "against" if evidence.change is None else "beyond"
+    for worst in evidence.slices:  # where halves were asked for, the one that did not choose it has the word
+        excess = (worst.confirmed if halves else None) or worst.excess
+        sure = worst.confirmed is not None and worst.confirmed.p <= config.slices.alpha
+        text = f"{config.primary} in {worst.predicate} {excess} {against} the rest"
+        text += f", share {100 * worst.share:.1f} %"
+        if evidence.examined is not None:
+            text += f" of {count_of(len(evidence.examined.windows), 'window')}"
+        if halves:
+            text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
+        matters = evidence.worse(excess.value) >= config.compare.min_drop
+        yield Candidate("slice", text, matters and (sure or not halves) and not evidence.demotion)
+
+
+def _labels(evidence: Evidence) -> Iterator[Candidate]:
+    explained = evidence.ips_stood and not evidence.gain_fell
+    for tests in label_alerts(evidence).values():
+        shown = next((t for t in tests if t.window == "all"), tests[0])
+        where = _in_windows([t.window for t in tests if t.window != "all"])
+        text = f"{shown.measure} {shown.before:.3f} -> {shown.now:.3f} {_p(shown.p_corrected)}{where}"
+        yield Candidate("label_rate", text, not (evidence.labels_arriving or explained))
+
+
+def label_alerts(evidence: Evidence) -> dict[str, list[LabelTest]]:
+    """The label tests with an alert, by what they measure."""
+    by_measure: dict[str, list[LabelTest]] = {}
+    for test in evidence.label_alerts:
+        by_measure.setdefault(test.measure, []).append(test)
+    return by_measure
+
+
+def _arms(evidence: Evidence) -> Iterator[Candidate]:
+    arms, min_drop = evidence.arms, evidence.config.compare.min_drop
+    if arms is None:
+        return
+    if arms.withheld:
+        yield Candidate("arm", f"no verdict: {arms.withheld}")
+    metrics = [str(metric) for metric in evidence.config.resolved_metrics]
+    for d in arms.worse:
+        small = d.measure in metrics and abs(d.difference.value) < min_drop
+        text = f"{d.measure} {d.difference} {_p(d.p_corrected)} {d.arm} against {arms.control}"
+        yield Candidate("arm", f"{text}, less than min_drop" if small else text, not small)
+
+
+def _parity(evidence: Evidence) -> Iterator[Candidate]:
+    """Over all of production, or in some windows, of which the worst is shown."""
+    parity = evidence.parity
+    if parity is None or not parity.alerts:
+        return
+    windows = [window.label for window in parity.alerts if window is not parity.whole]
+    part = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
+    rows = f"{part.share_text} of rows differ from the score of {parity.model}"
+    order = f"{100 * part.reordered:.1f} % of queries another order"
+    yield Candidate("parity", f"{rows}, {order}, {_p(part.p_corrected)}{_in_windows(windows)}")
+
+
+def _in_windows(labels: Sequence[str]) -> str:
+    return f" in {count_of(len(labels), 'window')}, first {labels[0]}" if labels else ""
+
+
+def _p(p: float) -> str:
+    return p_equals(p).replace(" ", "")
+
+
+def undecided_of(evidence: Evidence, alerts: Sequence[Alert]) -> str:
+    """Why a loss is neither shown nor excluded, and what would decide it; empty where that is decided."""
+    if alerts or evidence.change is None:
+        return ""
+    if evidence.outage and evidence.labels_arriving:
+        return "labels are still arriving; relevance.maturity leaves out the windows that lack them"
+    if evidence.moved and not evidence.demotion:
+        return f"{evidence.config.primary} moved, and change is not in alerts.on"
+    corrected = evidence.corrected
+    if corrected is not None and (evidence.page_moved or corrected.change.direction == "fell"):
+        return "" if corrected.stood else _open_without_page(corrected, evidence.config.compare.min_drop)
+    return _open(evidence)
+
+
+def _open_without_page(corrected: Corrected, min_drop: float) -> str:
+    by = corrected.change
+    text = f"{CORRECTED} changed by {by}, and a fall of min_drop {min_drop:g} of what it was is not excluded"
+    return f"{text}; {_more_queries((by.high - by.low) / 2, corrected.least)}"
+
+
+def _open(evidence: Evidence) -> str:
+    """The same of the metric itself, where the page has moved, or it has measurably fallen."""
+    change, min_drop, primary = evidence.change, evidence.config.compare.min_drop, evidence.config.primary
+    assert change is not None
+    by = change.difference
+    if evidence.page_moved and evidence.rank_1 != "rose":
+        return "the page may have changed, or the ranking; propensity: would tell the page from the ranking"
+    fell = bool(by.direction) and evidence.worse(by.value) > 0
+    worst = max(evidence.worse(by.low), evidence.worse(by.high))
+    if not fell or change.below_min_drop or worst < min_drop:
+        return ""
+    holds = f"{primary} changed by {by}, and a fall of min_drop {min_drop:g} is not excluded"
+    return f"{holds}; {_more_queries((by.high - by.low) / 2, min_drop)}"
+
+
+def _more_queries(reach: float, least: float) -> str:
+    """What would decide it: as many queries as make the interval reach no further than a fall that matters."""
+    if not 0 < least < reach < float("inf"):
+        return "more queries would decide it"
+    return f"about {max(2.0, (reach / least) ** 2):,.0f} times as many queries would decide it"

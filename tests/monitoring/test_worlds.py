@@ -1,0 +1,64 @@
+"""Worlds with a planted truth: the outcome and the cause that are right, in at least so many of the logs."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+def script() -> ModuleType:
+    path = Path(__file__).resolve().parents[2] / "scripts" / "monitor_worlds.py"
+    spec = importlib.util.spec_from_file_location("monitor_worlds", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["monitor_worlds"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+WORLDS = script()
+BY_NAME = {world.name: world for world in WORLDS.WORLDS}
+
+
+def rates(found: Counter[tuple[str, str]], name: str) -> tuple[float, float]:
+    """The shares of logs with a right outcome and with a right cause."""
+    world, logs = BY_NAME[name], sum(found.values())
+    outcome = sum(n for (outcome, _), n in found.items() if outcome in world.outcomes)
+    cause = sum(n for (_, cause), n in found.items() if cause in world.causes)
+    return outcome / logs, cause / logs
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a loss of 9 %, propensities right",
+        "worse everywhere, propensities right",
+        "worse below rank 1",
+        "clicks lost evenly",
+        "worse in one country on one day, grades",
+        "a feature moved on the last 2 of 28 days, grades",
+    ],
+)
+def test_a_few_logs_of_a_world(name: str) -> None:
+    outcome, cause = rates(WORLDS.tried(BY_NAME[name], 3), name)
+    assert outcome == 1
+    assert cause >= 2 / 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BY_NAME)
+def test_many_logs_of_a_world(name: str) -> None:
+    """Of 40 logs: never healthy over a loss that was found, and the right cause in most."""
+    found = WORLDS.tried(BY_NAME[name], 40)
+    outcome, cause = rates(found, name)
+    assert (outcome, cause) >= LEAST.get(name, (0.9, 0.8)), found
+
+
+LEAST: dict[str, tuple[float, float]] = {}
