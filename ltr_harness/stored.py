@@ -272,14 +272,15 @@ _CHANGES_OF_MONITOR_IN_2: Sequence[tuple[Sequence[str], Callable[[Document], Doc
 
 
 def _from_version_2(form: Form, document: Document) -> Document:
-    """Lift to version 3: of a result of `monitor`, which windows were examined, and what is undecided."""
-    if form == "monitor":
+    """Lift to version 3: what weighs a comparison's queries; of `monitor`, what was examined and is undecided."""
+    if form == "comparison":
+        document = {"weights": None} | document
+    elif form == "monitor":
         document = _monitor_in_3(document)
     elif form == "report":
         of_runs = {key: document[key] for key in ("runs", "failures") if isinstance(document.get(key), list)}
-        document = document | {
-            key: [run | {"schema_version": 3} for run in runs] for key, runs in of_runs.items()
-        }
+        runs = {key: [_from_version_2("record", run) for run in runs] for key, runs in of_runs.items()}
+        document = {"weights": None, "n_effective": document.get("n_queries")} | document | runs
     return document | {"schema_version": 3}
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison
+from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison, n_effective
 from ltr_harness.comparison.headroom import little_to_gain
 from ltr_harness.comparison.over_time import compared, neighbours
 from ltr_harness.comparison.pairs import WEIGHT, Paired, Sampling, SystemResult, rare_kind_of, value_bounds
@@ -22,7 +22,7 @@ from ltr_harness.groups import Array, Floats, Texts, as_column
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.runs.record import Record
-from ltr_harness.stats.contributions import Codes, effective_number
+from ltr_harness.stats.contributions import Codes
 from ltr_harness.stats.families import rare_kind
 from ltr_harness.stats.method import FLIPS, UNWEIGHTED, Method
 from ltr_harness.wording import count_of
@@ -428,7 +428,7 @@ def weight_cautions(comparison: Comparison) -> list[Caution]:
     weights = comparison.weights
     if weights is None:
         return []
-    n = effective_number(weights)
+    n = n_effective(comparison)
     text = (
         f"means, tests and intervals are weighted by {comparison.method.weights}: "
         f"{count_of(comparison.n_queries, 'query')} tell as much as {n:,.0f} of equal weight"

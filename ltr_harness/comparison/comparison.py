@@ -569,6 +569,11 @@ def _within(comparison: Comparison, pair: Paired) -> str:
 ONE_SEED = "Trained with one seed: this is about these trained models, not about the methods."
 
 
+def n_effective(comparison: Comparison) -> float:
+    """As many queries of equal weight tell as much."""
+    return effective_number(comparison.sampling.of_queries(comparison.n_queries))
+
+
 def n_weightless(comparison: Comparison) -> int:
     """How many queries do not count."""
     return 0 if comparison.weights is None else int(np.count_nonzero(comparison.weights == 0))

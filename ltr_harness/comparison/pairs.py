@@ -353,7 +353,10 @@ def contrast(
         spread = spread_of(sample.columns(slice(j, j + 1)), int(facts.n[j]), components[j], method, widths[j])
         n, direction = int(sample.units[j]), directions[cell.metric]
         shown = detectable_difference(spread, n, method, widths[j], sizes[j], direction)
-        detectable.append(math.nan if np.isnan(plain.p[j]) else shown)
+        gain = float(sample.mean[j]) if direction else -float(sample.mean[j])
+        # not so where a larger gain was not found: another model of few queries, or too few draws, hides it
+        refuted = gain > shown and not found.p_corrected[j] < method.alpha
+        detectable.append(math.nan if np.isnan(plain.p[j]) or refuted else shown)
     effect = replace(facts, mean=sample.mean).effect_size
     above, ties, below = win_tie_loss(d)
     higher = [directions[cell.metric] for cell in cells]
@@ -421,7 +424,7 @@ def of_methods(one: VarianceComponents | None, sample: Contributions, j: int) ->
     if one is None:
         return None
     methods = one.at(one.n, one.seeds)
-    if sample.even:
+    if sample.columns(slice(j, j + 1)).even:  # whatever units other columns have
         return methods
     by_query = one.of_query(one.seeds) / one.n
     of_seeds = max(methods.standard_error**2 - by_query, 0.0)

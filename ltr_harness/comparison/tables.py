@@ -240,7 +240,7 @@ class _About(Versioned, extra="ignore"):
     form: ClassVar[Form] = "comparison"
     primary: record.MetricName
     baseline: str
-    weights: str | None = None  # as `Method.weights`; comparisons of earlier versions have none
+    weights: str | None  # as `Method.weights`; None in comparisons of versions before 3
     systems: Annotated[list[_SavedSystem], Field(min_length=1)]
     metrics: Annotated[list[tuple[record.MetricName, bool]], Field(min_length=1)]  # name, higher is better
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from ltr_harness.comparison.comparison import Outcome
+from ltr_harness.comparison.comparison import Outcome, n_effective
 from ltr_harness.comparison.headroom import ModelHeadroom
 from ltr_harness.comparison.over_time import FoldSigns, PeriodResult
 from ltr_harness.comparison.pairs import Paired, Summary
@@ -79,10 +79,14 @@ class Document(BaseModel):
     models: list[str] = Field(description="Best mean at the primary metric first.")
     test: str
     unit: str | None = Field(default=None, description="Unit of tests and intervals: a query attribute.")
+    weights: str | None = Field(
+        default=None, description="The query attribute by which queries count; null where each counts once."
+    )
     confidence: float
     family: str = Field(description="Which hypotheses were corrected together.")
     cautions: list[Caution] = Field(description="What a reader of the numbers should keep in mind.")
     n_queries: int
+    n_effective: float = Field(description="As many queries of equal weight tell as much.")
     n_undefined: int
     summaries: list[Summary] = Field(description="One model at one metric; null where a value is undefined.")
     pairs: list[Paired] = Field(
@@ -136,6 +140,8 @@ def document(data: ReportData) -> dict[str, Any]:
         outcome=comparison.headline.outcome,
         headline=comparison.headline.text,
         unit=comparison.method.unit,
+        weights=comparison.method.weights if comparison.method.is_weighted else None,
+        n_effective=n_effective(comparison),
         summaries=[comparison.summary(model, metric) for model in data.models for metric in data.metrics],
         headroom=list(comparison.headroom.values()),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TextIO
 
+from ltr_harness.comparison.comparison import n_effective
 from ltr_harness.comparison.headroom import headroom_lines, shares_sentence
 from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.errors import labelled
@@ -14,7 +15,6 @@ from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import failures_sentence, queries_sentence
-from ltr_harness.stats.contributions import effective_number
 from ltr_harness.wording import printable, without_commands
 
 SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not distinguishable": "·", "baseline": ""}
@@ -134,10 +134,9 @@ def _about_differences(data: ReportData) -> Iterator[str]:
 
 def _effective(data: ReportData) -> str:
     """How many queries of equal weight tell as much, where they do not count alike."""
-    weights = data.comparison.weights
-    return (
-        "" if weights is None else f", which tell as much as {effective_number(weights):,.0f} of equal weight"
-    )
+    if data.comparison.weights is None:
+        return ""
+    return f", which tell as much as {n_effective(data.comparison):,.0f} of equal weight"
 
 
 def _interval(low: float, high: float, *, signed: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,38 @@ def test_a_saved_comparison_keeps_its_weights(tmp_path: Path) -> None:
         plain.paired("new").difference == weighted(OLD, NEW, WEIGHTS, weights="none").paired("new").difference
     )
     assert compare(first).method == first.method
+
+
+def test_the_units_of_another_metric_change_nothing() -> None:
+    """Each user has one query with a value of mrr: p was another one where ndcg@10 has two of a user."""
+    rng, users = np.random.default_rng(1), np.arange(24) // 2
+    models = []
+    for name in ("old", "new"):
+        mrr = rng.uniform(0, 1, (3, 24))
+        mrr[:, 1::2] = np.nan
+        both = {"mrr": mrr, "ndcg@10": rng.uniform(0, 1, (3, 24))}
+        one = replace(system(name, mrr, user=users), values=both, higher_is_better=dict.fromkeys(both, True))
+        models.append(one)
+    found = compare(*models, metrics=["mrr", "ndcg@10"], baseline="old", unit="user")
+    alone = compare(*models, metrics=["mrr"], baseline="old", unit="user")
+    assert found.paired("new").p == pytest.approx(alone.paired("new").p)
+    assert found.paired("new").p == pytest.approx(found.all_pairs()[0].p)
+
+
+def test_what_was_not_found_could_not_have_been_shown() -> None:
+    """A model of two queries takes the level of the whole family: the other's gain of five errors is not found."""
+    rng = np.random.default_rng(2465)
+    old = np.full(32, 0.4)
+    new, few = old + 0.1 + 0.11 * rng.normal(size=32), np.full(32, np.nan)
+    few[:2] = 0.45, 0.41
+    found = compare(
+        *(system(name, v) for name, v in (("old", old), ("new", new), ("few", few))), baseline="old"
+    )
+    pair = found.paired("new")
+    assert pair.verdict == "not distinguishable"
+    assert pair.p < 0.001
+    assert np.isnan(pair.detectable)
+    assert "could have been shown" not in found.headline.text
 
 
 def test_what_counts_each_query_once_says_so() -> None:

@@ -143,7 +143,7 @@ def test_what_cannot_be_read_is_a_line(
     write("good")
     write("good", "cut").write_text('{"status": "comp')
     older = write("old")
-    older.write_text(older.read_text().replace('"schema_version":2', '"schema_version":0'))
+    older.write_text(older.read_text().replace('"schema_version":3', '"schema_version":0'))
     write("two", "x")
     write("two", "y", primary="mrr@10")
     write("infinite").write_text(write("finite").read_text().replace('"mean":0.5', '"mean":NaN'))
@@ -164,7 +164,7 @@ def test_what_cannot_be_read_is_a_line(
         "empty: no run in it that can be read",
         "good/cut--all--s1: record.json is not JSON (cut short?); run the experiment again",
         "notes.txt: a file, not an experiment",
-        "old/lgbm--all--s1: record.json has schema version 0; expected 1 to 2",
+        "old/lgbm--all--s1: record.json has schema version 0; expected 1 to 3",
         "old: no run in it that can be read",
         "two: its runs have several primary metrics or test data, and no plan.json groups them",
     ]

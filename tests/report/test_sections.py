@@ -175,6 +175,25 @@ def test_conventions_of_a_metric_that_counts_empty_queries(rule: str, filled: fl
     assert "they are counted" in words(section(data, "verdict"))
 
 
+def test_conventions_take_the_share_of_the_weight() -> None:
+    """The query without relevant documents is half of the traffic, and a quarter of the queries."""
+    system = SystemResult(
+        name="A",
+        query_ids=np.array(["1", "2", "3", "4"]),
+        values={"ndcg@10": np.array([[0.2, 0.6, 0.4, np.nan]])},
+        replicates=("1",),
+        higher_is_better={"ndcg@10": True},
+        query_attributes={
+            "rows": np.full(4, 9),
+            "n_relevant": np.array([1, 2, 1, 0]),
+            "query_weight": np.array([1, 1, 1, 3]),
+        },
+    )
+    data = ReportData(compare(system), (), (), None, "t")
+    ((_, skip, one, zero, share),) = table(data, "conventions", "conventions").rows
+    assert (skip, one, zero, share) == pytest.approx((0.4, (1.2 + 3) / 6, 1.2 / 6, 3 / 6))
+
+
 def test_conventions_are_silent_where_the_share_is_unknown() -> None:
     assert section(small({"A": [0.5, 0.25]}, "ndcg(empty=zero)@10"), "conventions") == []
     assert section(small({"A": [0.5, 0.25]}, "my own number"), "conventions") == []

@@ -125,7 +125,7 @@ def test_a_table_that_was_cut_short_is_refused_with_its_cure(tmp_path: Path) -> 
         ("{", "is not JSON"),
         (
             '{"schema_version": 99}',
-            "has schema version 99, written by ltr-harness of a later version; this version reads 1 to 2",
+            "has schema version 99, written by ltr-harness of a later version; this version reads 1 to 3",
         ),
         ('{"schema_version": 1}', "does not hold what a record must"),
     ],

@@ -302,9 +302,20 @@ def test_a_report_is_lifted_to_what_this_version_writes(folder: Path) -> None:
         document["notes"] = ["few queries"]
     found = lifted("report", document)
     jsonschema.validate(found, schema())
+    assert (found["weights"], found["n_effective"]) == (None, 24)
     if folder.name == "v1":
         assert [Caution(**one) for one in found["cautions"]] == [Caution("note", "note", "few queries")]
         assert not {"notes", "published", "correction"} & found.keys()
+
+
+def test_version_2_has_no_weights() -> None:
+    """Saved comparisons had none, and for some commits a key that was not in the schema."""
+    before = {"schema_version": 2, "written_by": "0.2.1"}
+    assert lifted("comparison", before)["weights"] is None
+    assert lifted("comparison", before | {"weights": "traffic"})["weights"] == "traffic"
+    found = lifted("report", before | {"n_queries": 7, "runs": [before], "failures": []})
+    assert (found["weights"], found["n_effective"], found["runs"][0]["schema_version"]) == (None, 7, 3)
+    assert lifted("look", before) == before | {"schema_version": 3}
 
 
 @pytest.mark.parametrize("notes", [3, None, "text", [3]])
