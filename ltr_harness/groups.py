@@ -206,6 +206,8 @@ def unmasked(features: Any, expected: str) -> Array:
 
 def number_matrix(features: Any, expected: str) -> Array:
     """Features as an array of numbers, NaN below a mask of NumPy; a DataError where they are none."""
+    if hasattr(features, "toarray"):
+        raise DataError(f"features are a sparse matrix; {expected}, such as .toarray() gives")
     matrix = _numbers_in(unmasked(features, expected))
     if matrix.dtype.kind not in "biuf":
         raise DataError(f"features are not numbers (dtype {matrix.dtype}); {expected}")

@@ -108,7 +108,7 @@ def parity_of_rows(
     scores, lacking = [], []
     for at in range(0, rows.table.num_rows, _PIECE):  # a piece at a time, as features are many
         matrix = _matrix(rows.table.slice(at, _PIECE), columns, run)
-        scores.append(run.score(matrix))
+        scores.append(run.model.score(matrix))  # whose columns are in order, and whose inputs have a section
         lacking.append(np.isnan(matrix).any(axis=1))
     model, incomplete = rows.arranged(np.concatenate(scores)), rows.arranged(np.concatenate(lacking))
     reach = parity.tolerance * np.maximum(np.abs(model), spread)

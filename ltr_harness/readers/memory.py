@@ -23,6 +23,7 @@ from ltr_harness.groups import (
     sealed,
     unmasked,
 )
+from ltr_harness.readers.files import Bound, in_words
 from ltr_harness.readers.reader import Beyond
 from ltr_harness.readers.rows import Rows, assembled, blocks_of
 from ltr_harness.wording import count_of
@@ -277,7 +278,7 @@ def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:
 def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray[np.float32]:
     """The features of the candidates."""
     if hasattr(features, "toarray"):
-        features = sealed(features.toarray())
+        features = sealed(_dense(features))
     expected = "expected an array (n_rows, n_features)"
     if retrieved is not None:
         every = np.atleast_1d(unmasked(features, expected))
@@ -301,6 +302,24 @@ def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray
         expected = "finite numbers, NaN where a value is missing"
         raise DataError(f"{found} ({len(infinite):,} such); expected {expected}")
     return matrix
+
+
+def _dense(matrix: Any) -> NDArray[Any]:
+    """A sparse matrix of SciPy as an array, refused where that does not fit into the memory."""
+    if matrix.ndim != 2:
+        raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
+    n_rows, n_columns = matrix.shape
+    size = f"a sparse matrix of {count_of(n_rows, 'row')} and {count_of(n_columns, 'column')}"
+    width = matrix.dtype.itemsize
+    copied = 0 if width == 4 else 4  # into float32
+    found, needed = f"{size} becomes dense, which takes", n_rows * n_columns * (width + copied)
+    cure = "leave out columns that are nearly always 0"
+    Bound.of_file(0, meant=True).refuse("features", found, needed, cure)
+    try:
+        return np.asarray(matrix.toarray())
+    except MemoryError:
+        expected = "the memory for it"
+        raise DataError.at("features", f"{found} {in_words(needed)}", expected, cure) from None
 
 
 def _value_problems(

@@ -18,12 +18,12 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import file_digest, stored_file, write_stored
 from ltr_harness.groups import Judgments, QueryGroups, number_matrix
-from ltr_harness.logs.columns import coded
 from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.own_files import admitted, trusting
-from ltr_harness.readers.rows import check_alignment, recoded, with_categories, with_columns
+from ltr_harness.readers.rows import check_alignment, with_categories, with_columns
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import Record
+from ltr_harness.runs.scoring import is_frame, is_sparse, rows_of_frame, scores_of_sparse, warn_of
 from ltr_harness.stored import Stored, read_stored, refuse_twice
 from ltr_harness.wording import count_of, html_table, plural
 
@@ -176,14 +176,32 @@ class Run:
         """Score rows with the stored model.
 
         Args:
-            features: (n_rows, n_features) in the training data's column order, NaN for missing. In a frame, columns
-                that were text in training are text; in an array, they are places in `record.categories`.
+            features: a frame of pandas, Polars or Arrow, whose columns are found by name: others are left out with a
+                warning, and those that were text in training are text. Or an array or a sparse matrix of SciPy
+                (n_rows, n_features) in the order of `record.features`, NaN for missing; texts are places in
+                `record.categories`, and what a sparse matrix leaves out is 0.
 
         Returns:
             float64 (n_rows,), higher ranks first.
+
+        Raises:
+            DataError: a frame lacks a feature, or an array has another number of columns.
         """
+        if is_sparse(features):
+            return scores_of_sparse(features, self._score_array)
+        if not is_frame(features) or not self.record.features:
+            return self._score_array(features)
+        rows = rows_of_frame(features, self.record)
+        if rows is None:
+            return self._score_array(np.empty((0, len(self.record.features)), np.float32))
+        rows = self.with_model_columns(rows)
+        warn_of(rows.cautions)
+        return self.model.score(rows.features)
+
+    def _score_array(self, features: Any) -> NDArray[np.float64]:
+        """Score rows whose columns have the order of training."""
         wanted = self.record.data["train"].n_features
-        given = number_matrix(self._coded(features), f"expected shape (n_rows, {wanted})")
+        given = number_matrix(features, f"expected shape (n_rows, {wanted})")
         matrix = np.asarray(given, dtype=np.float32)
         if matrix.ndim != 2 or matrix.shape[1] != wanted:
             raise DataError(
@@ -191,20 +209,6 @@ class Run:
                 f"expected shape (n_rows, {wanted})"
             )
         return self.model.score(matrix)
-
-    def _coded(self, features: Any) -> Any:
-        """A pandas frame with the codes of its categories in place of their texts."""
-        if not hasattr(features, "iloc"):
-            return features
-        codes = {}
-        for name, texts in self._categories.items():
-            known = name in features.columns
-            coding = coded(pa.array(features[name], from_pandas=True)) if known else None
-            if coding is None:
-                found = f"the frame has no column {name!r} of texts"
-                raise DataError(f"{found}, which {self.record.model} was trained on")
-            codes[name] = recoded(*coding, texts)
-        return features.assign(**codes)
 
     def score_split(self, split: RankingDataset, threads: int | None = None) -> NDArray[np.float64]:
         """Score a dataset's rows: its columns are found by name, in whatever order they are.

@@ -1,0 +1,174 @@
+"""Rows for a stored model: frames by name, arrays by place, sparse matrices in blocks."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_matrix
+
+from ltr_harness import run_experiment
+from ltr_harness.data import from_arrays, from_frame
+from ltr_harness.errors import DataError
+from ltr_harness.readers.files import VARIABLE
+from ltr_harness.runs import Run, scoring
+
+FEATURES = ["bm25", "visits", "age"]
+TABLES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "lazy": lambda frame: pl.from_pandas(frame).lazy(),
+    "arrow": lambda frame: pl.from_pandas(frame).to_arrow(),
+}
+
+
+def rows_of(seed: int, n_queries: int = 40) -> pd.DataFrame:
+    draw = np.random.default_rng(seed)
+    n = 10 * n_queries
+    frame = pd.DataFrame(draw.normal(size=(n, 3)) * [1, 100, 10], columns=FEATURES)
+    frame.insert(0, "query_id", np.repeat(np.arange(n_queries), 10))
+    frame["colour"] = draw.choice(["red", "green", "blue"], n)
+    shift = frame.colour.map({"red": 0.0, "green": 0.5, "blue": 1.0})
+    frame["label"] = (frame.bm25 + frame.visits / 200 + shift + draw.normal(size=n) > 1).astype(int)
+    return frame
+
+
+def trained_on(folder: Path, **columns: Any) -> Run:
+    train, test = (from_frame(rows_of(seed), **columns) for seed in (1, 2))
+    model = {"ranker": "lightgbm", "objective": "lambdarank", "rounds": 20}
+    config = {"name": "scored", "data": {"train": train, "test": test}, "models": {"lgbm": model}}
+    (run,) = run_experiment(config, runs=folder).runs
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return trained_on(tmp_path_factory.mktemp("numbers"), features=FEATURES)
+
+
+@pytest.fixture(scope="module")
+def with_texts(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return trained_on(tmp_path_factory.mktemp("texts"), features=FEATURES, categorical=["colour"])
+
+
+@pytest.fixture(scope="module")
+def scores(run: Run) -> NDArray[np.float64]:
+    return run.test_scores["score"].to_numpy()
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_columns_of_a_frame_are_found_by_name(run: Run, scores: NDArray[np.float64], kind: str) -> None:
+    frame = TABLES[kind](rows_of(2)[["age", "bm25", "visits"]])
+    assert run.score(frame).tolist() == scores.tolist()
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_further_columns_are_left_out_with_a_warning(
+    run: Run, scores: NDArray[np.float64], kind: str
+) -> None:
+    found = "frame: ignored 3 columns that lgbm was not trained on: query_id, colour, label"
+    with pytest.warns(UserWarning, match=found) as caught:
+        assert run.score(TABLES[kind](rows_of(2))).tolist() == scores.tolist()
+    assert [one.filename for one in caught] == [__file__]
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_frame_without_a_feature_is_refused_by_its_name(run: Run, kind: str) -> None:
+    found = "frame: lacks 2 features .visits, age.; expected every feature that lgbm was trained on"
+    with pytest.raises(DataError, match=found):
+        run.score(TABLES[kind](rows_of(2)[["bm25", "label"]]))
+
+
+def test_what_arrow_cannot_hold_may_stand_beside_the_features(run: Run, scores: NDArray[np.float64]) -> None:
+    frame = rows_of(2)[FEATURES].assign(note=[{1, "b"} if at % 2 else 3 for at in range(400)])
+    with pytest.warns(UserWarning, match="ignored 1 column .* note"):
+        assert run.score(frame).tolist() == scores.tolist()
+
+
+def test_a_frame_without_rows_has_no_scores(run: Run) -> None:
+    assert run.score(rows_of(2)[FEATURES][:0]).shape == (0,)
+
+
+def test_a_feature_may_have_the_name_of_ids_elsewhere(tmp_path: Path) -> None:
+    train, test = rows_of(1), rows_of(2)
+    sets = [
+        from_arrays(
+            frame[FEATURES].to_numpy(),
+            frame["label"],
+            query_ids=frame["query_id"],
+            feature_names=["document_id", "visits", "age"],
+        )
+        for frame in (train, test)
+    ]
+    model = {"ranker": "lightgbm", "objective": "lambdarank", "rounds": 5}
+    data = {"train": sets[0], "test": sets[1]}
+    (run,) = run_experiment({"name": "names", "data": data, "models": {"lgbm": model}}, runs=tmp_path).runs
+    frame = test[["age", "visits", "bm25"]].rename(columns={"bm25": "document_id"})
+    assert run.score(frame).tolist() == run.test_scores["score"].tolist()
+
+
+def test_texts_are_those_of_training_and_unseen_ones_are_said(with_texts: Run) -> None:
+    frame = rows_of(2)[["colour", *FEATURES]]
+    scores = with_texts.test_scores["score"].tolist()
+    assert with_texts.score(frame).tolist() == scores
+    assert with_texts.score(pl.from_pandas(frame)).tolist() == scores
+    found = "1 row has a text in 'colour' that training never saw"
+    with pytest.warns(UserWarning, match=found):
+        with_texts.score(frame.assign(colour=["pink", *frame.colour[1:]]))
+    with pytest.raises(DataError, match="lacks the feature colour"):
+        with_texts.score(frame[FEATURES])
+
+
+@pytest.mark.parametrize("form", [csr_matrix, coo_array])
+def test_sparse_matrices_are_scored_in_blocks(run: Run, form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.where(rows_of(2)[FEATURES] > 0, rows_of(2)[FEATURES], 0)
+    monkeypatch.setattr(scoring, "BLOCK", 8 * 3 * 7)
+    assert run.score(form(rows)).tolist() == run.score(rows).tolist()
+    assert run.score(form((0, 3))).shape == (0,)
+    for n_rows in (0, 5):
+        with pytest.raises(DataError, match=r"lgbm was trained on 3 columns: expected shape \(n_rows, 3\)"):
+            run.score(form((n_rows, 4)))
+
+
+@pytest.mark.parametrize(
+    ("features", "found"),
+    [
+        (np.ones((2, 4)), r"features of shape \(2, 4\); lgbm was trained on 3 columns"),
+        (np.ones(3), r"features of shape \(3,\)"),
+        (np.ones((1, 2, 3)), r"features of shape \(1, 2, 3\)"),
+        (coo_array(np.ones(3)), r"features of shape \(3,\)"),
+        ([[1, 2, 3], [1, 2]], "features are not numbers"),
+        ({"bm25": [1.0]}, "features are not numbers"),
+        (pd.Series([1.0, 2.0, 3.0]), r"features of shape \(3,\)"),
+    ],
+)
+def test_arrays_of_other_shapes_are_refused(run: Run, features: Any, found: str) -> None:
+    with pytest.raises(DataError, match=found):
+        run.score(features)
+
+
+def test_a_model_by_itself_takes_no_columns_by_place(run: Run) -> None:
+    with pytest.raises(DataError, match=r"`Run.score` finds columns by name; .to_numpy\(\)"):
+        run.model.score(rows_of(2)[["age", "bm25", "visits"]])
+    with pytest.raises(DataError, match=r"features are a sparse matrix; .* such as .toarray\(\) gives"):
+        run.model.score(csr_matrix(np.ones((2, 3))))
+
+
+def test_a_sparse_matrix_that_is_too_large_is_refused_before_it_is_made_dense(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(VARIABLE, "1GB")
+    found = "a sparse matrix of 1,000,000 rows and 500 columns becomes dense, which takes 6.0 GB"
+    with pytest.raises(DataError, match=f"features: {found}; expected at most 1.0 GB"):
+        from_arrays(csr_matrix((1_000_000, 500)), np.zeros(1_000_000), group_sizes=[1_000_000])
+    monkeypatch.setenv(VARIABLE, "off")
+    found = "a sparse matrix of 1,000,000,000 rows and 100,000 columns becomes dense, which takes"
+    matrix = coo_array((1_000_000_000, 100_000))
+    with pytest.raises(DataError, match=f"features: {found}"):
+        from_arrays(matrix, np.zeros(3), group_sizes=[3])
+    with pytest.raises(DataError, match=r"features have shape \(3,\)"):
+        from_arrays(coo_array(np.ones(3)), np.zeros(3), group_sizes=[3])
