@@ -217,14 +217,13 @@ def examined_windows(windows: Sequence[Window], members: Sequence[Ints], periods
         span = windows[last].number - periods.config.windows.trailing, windows[last].number
         chosen = [at for at in counted if span[0] < windows[at].number <= span[1]]
     others = [at for at in counted if at not in chosen]
-    if not (chosen and others):
+    if not chosen or sum(members[at].size for at in others) < periods.config.windows.min_queries:
         return []
     fall, rest = (
         periods.compare(rows=np.sort(np.concatenate([members[at] for at in of]))) for of in (chosen, others)
     )
     least = min(abs(fall.low), abs(fall.high))  # they were chosen for the fall, which makes it look larger
-    most_of_rest = -rest.low if fall.value < 0 else rest.high
-    others_did_not = most_of_rest < _MOST_OF_IT * least  # not where so few are left that nobody can tell
+    others_did_not = rest.value * np.sign(fall.value) < _MOST_OF_IT * least
     return chosen if others_did_not else []
 
 
