@@ -94,8 +94,8 @@ class Compare(Part, use_attribute_docstrings=True):
     """Smaller drops are reported and raise no alert, however significant."""
     correct: Literal["bonferroni", "sequence"] = Field(
         default="bonferroni",
-        description="bonferroni: over the tests of one run; sequence, with a history, over all future runs, and "
-        "the mean of all windows is watched as well.",
+        description="bonferroni: over the tests of one run; sequence: over all future runs, and the mean of all "
+        "windows is watched as well. With a history, sequence unless given.",
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     """Of intervals, at each end where the test is one-sided; at most 1 - alpha, so that no alert's interval holds 0."""
@@ -244,6 +244,13 @@ class MonitorConfig(Part, use_attribute_docstrings=True):
     def depth(self) -> int:
         """Ranks whose labels are kept for the tables by rank."""
         return min(max(10, self.primary.k or 10), 50)
+
+    def over_all_runs(self) -> "MonitorConfig":
+        """The same for a run whose history is kept: one alpha for all runs, unless the file says which."""
+        if "correct" in self.compare.model_fields_set:
+            return self
+        compare = self.compare.model_copy(update={"correct": "sequence"})
+        return self.model_copy(update={"compare": compare})
 
     def definition(self) -> dict[str, Any]:
         """What two results must share to be compared: metrics, the rule of relevance, the rule for empty queries."""

@@ -120,6 +120,8 @@ def analysed(
 ) -> Watched:
     """Every stage after the logs have been read; (n_orphans,) `orphans` as in `LogRead`."""
     time = queries.column_of(production, "time")
+    if history is not None:
+        config = config.over_all_runs()
     seasonal = config.windows.season != "none" and time is not None
     if seasonal and baseline is not None and "time" not in baseline:
         season = f"windows.season {config.windows.season}"

@@ -386,7 +386,7 @@ def nights(
 def test_slices_spend_their_alpha_as_well(query_table: Table, tmp_path: Path) -> None:
     """The same worse country: found on the first night; on the tenth only if it is worse by more."""
     found = nights(1, query_table, tmp_path, 10, lambda d: 0.11, correct="sequence")
-    plain = nights(1, query_table, tmp_path / "each", 10, lambda d: 0.11)
+    plain = nights(1, query_table, tmp_path / "each", 10, lambda d: 0.11, correct="bonferroni")
     q = [[s.p_corrected for s in result.slices][:1] for result in plain]
     assert sum(bool(s) for s in q) >= 8
     for at, (result, each) in enumerate(zip(found, q, strict=True), start=1):
@@ -477,3 +477,11 @@ def test_a_sequence_rarely_barks_however_long_it_is_watched(
         for seed in range(runs)
     )
     assert barked <= few(runs)
+
+
+def test_a_night_with_a_history_spends_its_share_of_one_alpha(query_table: Table, tmp_path: Path) -> None:
+    by_default, apart = (
+        nights(1, query_table, tmp_path / name, 1, lambda d: 0.0, **compare)[0].family
+        for name, compare in (("default", {}), ("apart", {"correct": "bonferroni"}))
+    )
+    assert (by_default.split()[0], apart.split()[0]) == ("Sequence", "Bonferroni")

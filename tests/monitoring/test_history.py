@@ -185,3 +185,12 @@ def test_a_season_is_an_f_test_of_days() -> None:
     expected = scipy.stats.f_oneway([1, 2, 3], [5, 6, 7]).pvalue
     assert _season_p(np.repeat(means, sizes), days % 2, days) == pytest.approx(expected)
     assert np.isnan(_season_p(np.repeat(means, sizes), np.zeros_like(days), days))  # one part is no season
+
+
+def test_a_history_brings_one_alpha_for_all_runs() -> None:
+    """Unless the file says which correction it wants."""
+    asked = {"log": "log.parquet"}
+    assert load_monitor_config(CONFIG | asked).over_all_runs().compare.correct == "sequence"
+    for rule in ("bonferroni", "sequence"):
+        config = load_monitor_config(CONFIG | asked | {"compare": {"correct": rule}})
+        assert config.over_all_runs().compare.correct == rule
