@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
-from ltr_harness.stats.method import TESTS, Method
+from ltr_harness.stats.method import SIMILAR_TESTS, TESTS, Method
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -260,6 +261,16 @@ _strict = flag(
 )
 
 
+class _TestChoice(click.Choice[str]):
+    """The name of a test, with the nearest in the message where there is none of that name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, if there is one."""
+        if value not in self.choices:
+            self.fail(f"unknown test {value!r}; {did_you_mean(str(value), TESTS, SIMILAR_TESTS)}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def method(*names: str, without: str = "") -> Callable[[F], F]:
     """Add an option for each field of `Method` but one, and --strict, or for some fields; see `taken_method`."""
 
@@ -270,7 +281,7 @@ def method(*names: str, without: str = "") -> Callable[[F], F]:
                 continue
             kind: Any = type(option.default)
             if option.name == "test":
-                kind = click.Choice(list(TESTS))
+                kind = _TestChoice(list(TESTS))
             elif option.default is None:
                 kind = str if "min_length" in option.metadata else float
             command = click.option(

@@ -49,7 +49,8 @@ class RankingSource:
         for what in (options.written(name) for name in elsewhere if getattr(self, name)):
             raise UsageError(f"{what} with {one}; {what} goes with {other}; {both}")
         if self.data is not None and not self.scores:
-            raise UsageError("--data without --scores FILE; expected at least one file of scores")
+            cure = "or --score-column NAME, where a column of the data has them"
+            raise UsageError(f"--data without --scores FILE; expected at least one file of scores, {cure}")
         if self.qrels is not None and not self.run:
             raise UsageError("--qrels without --run FILE; expected at least one run")
         if self.max_grade is not None and not (np.isfinite(self.max_grade) and self.max_grade > 0):

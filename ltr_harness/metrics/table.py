@@ -64,7 +64,17 @@ DEFINITIONS = {"map_retrieved": "map(denominator=retrieved)"}
 # name looks like one of ours.
 SIMILAR = {
     **dict.fromkeys(("kendall", "kendall_tau", "kendalltau"), "kendall_tau_distance"),
-    **dict.fromkeys(("aucpr", "auprc", "bpr", "gmap", "idcg", "mae", "pr_auc", "rbo")),
+    **dict.fromkeys(("aucpr", "auprc", "bpr", "ctr", "gmap", "idcg", "mae", "mse", "pr_auc", "rbo", "rmse")),
+}
+
+# What is no metric of a ranking although many ask for it, and what to do in its place.
+ELSEWHERE = {
+    "bpr": "a training objective; did you mean the objective `rank:pairwise` of XGBoost, or the metric 'gauc'?",
+    "ctr": "no metric of a ranking: it depends on the page; did you mean 'mean_label@10', of labels that are clicks?",
+    "idcg": "what ndcg divides by; `ltr-harness explain ndcg@10` shows it for a query",
+    **dict.fromkeys(
+        ("mae", "mse", "rmse"), "an error of predicted labels; metrics here look at the order alone"
+    ),
 }
 
 # What models are trained for, and some would measure.

@@ -133,8 +133,18 @@ def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = 
         expected = "; ".join(f"{what}: {', '.join(LISTINGS[what][:6])} …" for what in lacking)
         columns = shortened([repr(name) for name in columns_named(table.columns, table.columns)], 8)
         found = f"no column is the {' or the '.join(lacking)} (columns: {columns})"
-        raise DataError.at(table.path, found, f"such as {expected}", "rename the column")
+        cures = [_cure_of_name(what, table.columns) for what in lacking]
+        cure = next(filter(None, cures), "rename the column")
+        raise DataError.at(table.path, found, f"such as {expected}", cure)
     return {what: str(column) for what, column in named.items()}
+
+
+def _cure_of_name(what: str, columns: Sequence[str]) -> str:
+    """Which column to rename: one with a word for it among others, such as `Gains (relevance score)`."""
+    for name in columns:
+        if any(column_among(LISTINGS[what], [word]) for word in re.findall(r"\w+", name)):
+            return f"rename the column {name!r} to {LISTINGS[what][0]}"
+    return ""
 
 
 def of_table(table: OpenedTable, role: Role, form: str) -> Listing:

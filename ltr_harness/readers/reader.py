@@ -110,6 +110,9 @@ def _by_text(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     bins = value["bins"] if [*value] == ["bins"] else None
+    if isinstance(bins, int | float):
+        cure = "`relevance: {mode: quantiles, column: …, bins: 5}` has as many grades as it is told"
+        raise ValueError(f"bins is a number; expected the limits, such as bins: [2, 4]; {cure}")
     if not isinstance(bins, list | tuple):
         return {str(label): grade for label, grade in value.items()}
     if not all(isinstance(one, int | float) and np.isfinite(one) for one in bins) or not bins:

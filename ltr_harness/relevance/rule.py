@@ -325,7 +325,10 @@ class Relevance(Part):
         if self.list_column and self.event_log:
             yield "list_column with event_log; expected one of them"
         if not self.from_events and (self.list_column or self.event_log or self.dwell or self.ladder):
-            yield f"mode {mode} does not look at events; expected no list_column, event_log, dwell, ladder"
+            found = f"mode {mode} does not look at events; expected no list_column, event_log, dwell, ladder"
+            if mode == "label":
+                found += "; or say what events are worth, as in events: {click: 1, buy: 4}, or mode: sum"
+            yield found
         if self.dwell and self.dwell.event not in self.event_names:
             cure = did_you_mean(self.dwell.event, self.event_names)
             yield f"dwell.event {self.dwell.event!r} is not an event; expected one of the rule's; {cure}"

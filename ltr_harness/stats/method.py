@@ -18,6 +18,12 @@ TESTS: dict[Test, str] = {
     "bootstrap": "studentised bootstrap test",
     "bounded": "betting test for bounded metrics",
 }
+
+SIMILAR_TESTS = {
+    **dict.fromkeys(("fisher", "randomisation", "randomization", "sign-flip"), "permutation"),
+    **dict.fromkeys(("paired-t", "student", "student-t", "t-test", "ttest"), "t"),
+}
+"""What a test is also called: suggested, not accepted."""
 UNWEIGHTED = "none"  # of `Method.weights`: every query counts once
 FLIPS = ("skew-adjusted", "permutation")  # the tests that flip signs
 
@@ -100,7 +106,7 @@ class Method:
             value = getattr(self, option.name)
             if option.name == "test":
                 if value not in TESTS:
-                    found, cure = f"unknown test {value!r}", did_you_mean(str(value), TESTS)
+                    found, cure = f"unknown test {value!r}", did_you_mean(str(value), TESTS, SIMILAR_TESTS)
                     problems.append(Problem("test", found, cure=cure))
             elif not ((value is None and option.default is None) or _within(value, option)):
                 problems.append(Problem(option.name, f"{value!r}", option.metadata["expected"]))

@@ -305,7 +305,7 @@ def test_tables_that_cannot_be_read_are_named(ltr: Cli, tmp_path: Path, name: st
         (("runs/tiny", "-m", "ndcg(ties=id)@2"), "ties=id orders tied documents by document id"),
         (
             ("runs/tiny", "--test", "tt"),
-            "'tt' is not one of 'permutation', 'skew-adjusted', 't', 'bootstrap'",
+            "unknown test 'tt'; did you mean 't'? (known: bootstrap, bounded, permutation, skew-adjusted, t)",
         ),
         (("runs/tiny", "--strict", "--test", "t"), "--strict with --test t; --strict is --test bounded"),
         (

@@ -621,3 +621,29 @@ def test_one_run_is_evaluated_without_what_compares_and_reports(ltr: Cli) -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("\n[]\n"), done.stdout
+
+
+def test_hints_have_the_nearest_right_thing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "qrels.csv").write_text("Query,DocId,Gains (relevance score)\na,x,1\na,y,0\n")
+    (tmp_path / "run.csv").write_text("qid,docno,score\na,x,1\na,y,0\n")
+    asked = {
+        (
+            "evaluate",
+            "--qrels",
+            "qrels.csv",
+            "--run",
+            "run.csv",
+        ): "rename the column 'Gains (relevance score)' to label",
+        ("evaluate", "--data", "qrels.csv"): "or --score-column NAME, where a column of the data has them",
+        (
+            "compare",
+            "a",
+            "b",
+            "--test",
+            "randomization",
+        ): "unknown test 'randomization'; did you mean 'permutation'?",
+    }
+    for words, cure in asked.items():
+        placed = [str(tmp_path / word) if word.endswith(".csv") else word for word in words]
+        assert run_command(cli, placed) == 2
+        assert cure in " ".join(capsys.readouterr().err.split())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
 from ltr_harness import evaluate, run_experiment
 from ltr_harness.cache import DataCache
@@ -20,6 +21,7 @@ from ltr_harness.monitoring import monitor
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.memory import from_frame
 from ltr_harness.readers.parquet import Parquet
+from ltr_harness.readers.reader import ValueOptions
 from ltr_harness.runs import find_runs
 
 WEIGHTS = {"click": 1, "buy": 4}
@@ -258,7 +260,8 @@ BY_USER = {**EVENTS, "event_log": {"path": "events.csv", "query_id": None}}
         ),
         (
             {"relevance": {"mode": "label", "label": "grade", "list_column": "clicked"}},
-            "data.relevance: mode label does not look at events; expected no list_column, event_log, dwell, ladder",
+            "data.relevance: mode label does not look at events; expected no list_column, event_log, dwell, ladder; "
+            "or say what events are worth, as in events: {click: 1, buy: 4}, or mode: sum",
         ),
         (
             {"relevance": {**EVENTS, "dwell": {"column": "stayed", "event": "clik"}}},
@@ -354,3 +357,10 @@ def test_a_run_labels_train_and_test_alike_records_the_rule_and_is_reproduced(
     assert ltr("reproduce", run.path)[1].startswith("identical: ")
     shown(5).drop(columns=[*WEIGHTS, "stayed"]).to_csv(tmp_path / "new.csv", index=False)
     assert ltr("predict", run.path, tmp_path / "new.csv", "-o", tmp_path / "scores.csv")[0] == 0
+
+
+def test_bins_of_grades_are_limits() -> None:
+    with pytest.raises(
+        ValidationError, match=r"bins is a number; expected the limits, such as bins: \[2, 4\]"
+    ):
+        ValueOptions(grades={"bins": 5})

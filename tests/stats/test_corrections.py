@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ltr_harness.errors import UsageError
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
@@ -79,3 +80,9 @@ def test_simultaneous_intervals_cover_together() -> None:
         found = outcomes(Contributions.of(d), method, seeds=(), widths=np.inf)
         covered += bool(np.all((found.low <= 0.3) & (found.high >= 0.3)))
     assert covered / 300 >= 0.91
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("randomization", "permutation"), ("t-test", "t")])
+def test_what_a_test_is_also_called_is_suggested(typed: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"unknown test '{typed}'; did you mean '{meant}'"):
+        Method(test=typed)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics.core.custom import adopt, function_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, accepted_of
 from ltr_harness.metrics.core.presets import own_name, spelling
-from ltr_harness.metrics.table import DEFINITIONS, OBJECTIVES, built_in, catalog
+from ltr_harness.metrics.table import DEFINITIONS, ELSEWHERE, OBJECTIVES, built_in, catalog
 from ltr_harness.own_files import installed_version, is_own_file, own_file_digest
 
 _FORM = re.compile(
@@ -212,12 +212,24 @@ def _cutoff(metric: object, text: str) -> int:
     return int(text)
 
 
+def _refuse_near_miss(name: str) -> None:
+    """Refuse names that stand for something else, or have the cutoff after an underscore, with the cure."""
+    small = name.lower()
+    if small in ELSEWHERE:
+        raise MetricError(f"{name!r} is {ELSEWHERE[small]}")
+    stem, _, cutoff = small.rpartition("_")
+    if cutoff.isdigit() and (ours := built_in(stem)) is not None:
+        raise MetricError(f"unknown metric {name!r}; did you mean '{ours}@{cutoff}'?")
+
+
 def _class_or_function(name: str) -> Any:
     ours = built_in(name)  # NDCG@10 and P@5 are how papers write them
     if ours is not None:
         return catalog.load(ours, MetricError)
     if name.lower() in OBJECTIVES and name not in catalog.names():
         raise MetricError(f"{name} is a training objective, not a metric; did you mean 'ndcg'?")
+    if name not in catalog.names():
+        _refuse_near_miss(name)
     target = catalog.load(name, MetricError)
     if isinstance(target, type) and issubclass(target, Metric):
         if is_own_file(name):
