@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,16 @@ from ltr_harness.own_files import admitted, trusting
 from ltr_harness.readers.rows import check_alignment, with_categories, with_columns
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import Record
-from ltr_harness.runs.scoring import is_frame, is_sparse, rows_of_frame, scores_of_sparse, warn_of
+from ltr_harness.runs.scoring import (
+    ignored_columns,
+    is_frame,
+    is_sparse,
+    missing_throughout,
+    rows_of_frame,
+    scores_of_sparse,
+    scoring_cautions,
+    warn_of,
+)
 from ltr_harness.stored import Stored, read_stored, refuse_twice
 from ltr_harness.wording import count_of, html_table, plural
 
@@ -190,16 +199,21 @@ class Run:
         if is_sparse(features):
             return scores_of_sparse(features, self._score_array)
         if not is_frame(features) or not self.record.features:
-            return self._score_array(features)
+            matrix = self._matrix(features)
+            warn_of(missing_throughout(matrix, self.record))
+            return self.model.score(matrix)
         rows = rows_of_frame(features, self.record)
         if rows is None:
             return self._score_array(np.empty((0, len(self.record.features)), np.float32))
         rows = self.with_model_columns(rows)
-        warn_of(rows.cautions)
+        warn_of(scoring_cautions(rows, self.record))
         return self.model.score(rows.features)
 
     def _score_array(self, features: Any) -> NDArray[np.float64]:
-        """Score rows whose columns have the order of training."""
+        return self.model.score(self._matrix(features))
+
+    def _matrix(self, features: Any) -> NDArray[np.float32]:
+        """Rows whose columns have the order of training."""
         wanted = self.record.data["train"].n_features
         given = number_matrix(features, f"expected shape (n_rows, {wanted})")
         matrix = np.asarray(given, dtype=np.float32)
@@ -208,7 +222,7 @@ class Run:
                 f"features of shape {matrix.shape}; {self.record.model} was trained on {count_of(wanted, 'column')}: "
                 f"expected shape (n_rows, {wanted})"
             )
-        return self.model.score(matrix)
+        return matrix
 
     def score_split(self, split: RankingDataset, threads: int | None = None) -> NDArray[np.float64]:
         """Score a dataset's rows: its columns are found by name, in whatever order they are.
@@ -226,7 +240,10 @@ class Run:
                 features, there is one that training never saw.
         """
         model = self.model if threads is None else self.model_on(threads)
-        return model.score_split(self.with_model_columns(split))
+        rows = self.with_model_columns(split)
+        # what reading them left to say is in the dataset
+        warn_of(one for one in scoring_cautions(rows, self.record) if one not in split.cautions)
+        return model.score_split(rows)
 
     def with_model_columns(self, split: RankingDataset) -> RankingDataset:
         """The dataset with the columns of the model's training data, in their order.
@@ -240,7 +257,9 @@ class Run:
             return split
         if not split.sparse:  # tables name their columns: those that the model does not know are left out
             known = [name for name in split.feature_names if name in set(names)]
-            split = with_columns(split, tuple(known))
+            others = [name for name in split.feature_names if name not in set(names)]
+            left_out = ignored_columns(others, self.record.model, split.source)
+            split = replace(with_columns(split, tuple(known)), cautions=(*split.cautions, *left_out))
         none = np.empty((0, len(names)), np.float32)
         trained_on = RankingDataset(none, split.judgments, names, categories=categories)
         check_alignment({"train": trained_on, "new": split})

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.wording import count_of, shortened
+from ltr_harness.wording import count_of, plural, shortened
 
 if TYPE_CHECKING:
     from ltr_harness.dataset import RankingDataset
@@ -65,10 +65,28 @@ def rows_of_frame(frame: Any, record: Record) -> RankingDataset | None:
 
 
 def warn_of(cautions: Iterable[Caution]) -> None:
-    """Warn whoever called a method that scores rows; of the categories that training knew there is nothing to say."""
+    """Warn whoever called a method that scores rows."""
     for caution in cautions:
-        if caution.kind != "categories":
-            warnings.warn(str(caution), stacklevel=3)
+        warnings.warn(str(caution), stacklevel=3)
+
+
+def scoring_cautions(rows: RankingDataset, record: Record) -> list[Caution]:
+    """What is to be said of rows with a model's columns; of the categories that training knew there is nothing."""
+    of_reading = [one for one in rows.cautions if one.kind != "categories"]
+    return [*of_reading, *missing_throughout(rows.features, record)]
+
+
+def missing_throughout(features: NDArray[np.float32], record: Record) -> list[Caution]:
+    """A caution about features without a value in any row (n_rows, n_features), of at least a query's usual number."""
+    train = record.data["train"]
+    if not record.features or len(features) < max(train.n_rows / train.n_queries, 1):
+        return []
+    columns = np.flatnonzero(np.isnan(features[0]))
+    names = [record.features[column] for column in columns if np.isnan(features[:, column]).all()]
+    if not names:
+        return []
+    text = f"{_features(names)} {plural('is', len(names))} missing in all {count_of(len(features), 'row')}"
+    return [Caution("missing-values", "warning", text, "check whether that is meant")]
 
 
 def ignored_columns(names: Sequence[str], model: str, place: str) -> list[Caution]:

@@ -113,7 +113,10 @@ class TestPredict:
         run = run_of(folder, model)
         code, said, err = ltr("predict", run, tmp_path / "new.csv", "--column", "document_id=doc", "-o", out)
         assert (code, said) == (0, "")
-        assert err == f"{len(shuffled):,} scores of 40 queries: {out}\n"
+        assert err == (
+            f"note: {tmp_path / 'new.csv'}: ignored 1 column that {model} was not trained on: more\n"
+            f"{len(shuffled):,} scores of 40 queries: {out}\n"
+        )
         head, *rows = csv.reader(out.read_text().splitlines())
         assert head == ["query_id", "row", "document_id", "score"]
         assert [float(row[3]) for row in rows] == load_run(run).test_scores["score"].tolist()

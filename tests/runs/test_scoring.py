@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_matrix
 
 from ltr_harness import run_experiment
+from ltr_harness.cli import cli
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.data import from_arrays, from_frame
 from ltr_harness.errors import DataError
 from ltr_harness.readers.files import VARIABLE
@@ -172,3 +174,31 @@ def test_a_sparse_matrix_that_is_too_large_is_refused_before_it_is_made_dense(
         from_arrays(matrix, np.zeros(3), group_sizes=[3])
     with pytest.raises(DataError, match=r"features have shape \(3,\)"):
         from_arrays(coo_array(np.ones(3)), np.zeros(3), group_sizes=[3])
+
+
+def test_a_feature_that_is_missing_throughout_is_said(run: Run) -> None:
+    frame = rows_of(2)[FEATURES].assign(visits=np.nan)
+    found = "the feature visits is missing in all 400 rows; check whether that is meant"
+    for rows in (frame, frame.to_numpy()):
+        with pytest.warns(UserWarning, match=found):
+            run.score(rows)
+    of_one_query = frame[:5]
+    assert run.score(of_one_query).shape == (5,)
+    split = from_frame(rows_of(2).assign(visits=np.nan), features=FEATURES)
+    with pytest.warns(UserWarning, match=found):
+        run.score_split(split)
+
+
+def test_columns_of_a_dataset_that_the_model_does_not_know_are_said(run: Run) -> None:
+    split = from_frame(rows_of(2).assign(price=1.5), features=[*FEATURES, "price"])
+    with pytest.warns(UserWarning, match="frame: ignored 1 column that lgbm was not trained on: price"):
+        run.score_split(split)
+
+
+def test_predict_says_what_it_read_past(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows_of(2).assign(visits=np.nan, price=1.5).to_parquet(tmp_path / "new.parquet")
+    command = ["predict", str(run.path), str(tmp_path / "new.parquet"), "-o", str(tmp_path / "s.npy")]
+    assert run_command(cli, command) == 0
+    err = capsys.readouterr().err
+    assert "ignored 2 columns that lgbm was not trained on: colour, price" in err
+    assert "the feature visits is missing in all 400 rows; check whether that is meant" in err

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import data_source, options
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import say, say_cautions
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.files import whole_files
 from ltr_harness.wording import count_of, csv_cell
@@ -43,6 +43,7 @@ def command(run: Path, data: Path, output: Path, threads: int | None, trust: boo
     order of the file.
     """
     from ltr_harness.cli.stored_runs import with_model
+    from ltr_harness.runs.scoring import scoring_cautions
 
     if output.suffix not in _SUFFIXES:
         raise UsageError(f"{output}: unknown kind of file; expected one of {', '.join(_SUFFIXES)}")
@@ -58,7 +59,10 @@ def command(run: Path, data: Path, output: Path, threads: int | None, trust: boo
                 has_one = f"{what} {bad[0]!r} has one ({len(bad):,} such)"
                 found = f"the fields of a TREC run end with blanks, and {has_one}"
                 raise DataError.at(output, found, "ids without blanks", "write .csv or .parquet instead")
-    scores = stored.score_split(split, threads)
+    model = stored.model_on(threads)  # before all else, as it may need code that is not trusted
+    rows = stored.with_model_columns(split)
+    say_cautions(scoring_cautions(rows, stored.record))
+    scores = model.score_split(rows)
     with whole_files(output) as temporary:
         _write(temporary(output), split, scores, stored.record.model)
     say(f"{count_of(split.n_rows, 'score')} of {count_of(split.n_queries, 'query')}: {output}", err=True)
@@ -69,7 +73,9 @@ def _read(
 ) -> "RankingDataset":
     """The rows; in a table they need no labels, and the model's features are read, whatever they are called."""
     from ltr_harness.cache import DataCache
+    from ltr_harness.readers.column_names import columns_named
     from ltr_harness.readers.tables import TableReader
+    from ltr_harness.runs.scoring import ignored_columns
 
     reader = data_source.made_reader(reader_name or data_source.guessed_reader(data), reader_options)
     reader = data_source.with_columns(reader, data, record.reading)
@@ -77,6 +83,9 @@ def _read(
         columns, features = reader.opened(data).columns, tuple(record.features)
         if reader.features is None and features and set(features) <= set(columns):
             reader = reader.model_copy(update={"features": features})
+            used = {*features, *reader.roles(), *reader.no_features(), "document_id"}
+            others = columns_named([name for name in columns if name not in used], columns)
+            say_cautions(ignored_columns(others, record.model, str(data)))
         if not reader.categorical:
             texts = tuple(name for name in record.categories if name in columns)
             reader = reader.model_copy(update={"categorical": texts})
