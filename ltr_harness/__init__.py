@@ -1,6 +1,6 @@
 """Learning-to-rank evaluation around LightGBM and XGBoost: one definition of a metric everywhere."""
 
-from ltr_harness.lazy import lazy_names
+from ltr_harness._util.lazy import lazy_names
 
 __version__ = "0.2.0"
 

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import Array, Bools, Floats, Ints, Judgments, QueryGroups
@@ -20,7 +21,6 @@ from ltr_harness.logs.log import whole_queries
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce, means_of
 from ltr_harness.metrics.core.grammar import as_list
-from ltr_harness.wording import count_of
 
 __all__ = ["means", "merge", "per_query", "per_query_of"]
 

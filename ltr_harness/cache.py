@@ -23,9 +23,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
-from ltr_harness.errors import Caution, DataError
-from ltr_harness.files import (
+from ltr_harness._util.files import (
     CACHE_VARIABLE,
     UNFINISHED,
     cache_folder,
@@ -34,11 +32,13 @@ from ltr_harness.files import (
     unfinished,
     write_whole,
 )
+from ltr_harness._util.text import count_of
+from ltr_harness._util.user_code import code_digest, installed_version, is_own_module
+from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.groups import Array, Judgments, MissedDocuments, QueryGroups, RawJudgments, Subtopics, sealed
-from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.places import COPIES
 from ltr_harness.readers.reader import Reader
-from ltr_harness.wording import count_of
 
 _FORMAT = 2
 _PACKAGE = Path(__file__).parent

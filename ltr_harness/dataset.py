@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import count_of, named
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.groups import Judgments, KeepsArrays, QueryGroups, RawJudgments, as_slice, of_rows
-from ltr_harness.wording import count_of, named
 
 
 @dataclass(frozen=True, eq=False)

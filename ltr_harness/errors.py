@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from ltr_harness.wording import printable
+from ltr_harness._util.text import printable
 
 __all__ = [
     "Caution",

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of, html_table, plural
 from ltr_harness.alignment import refuse_other_queries, refuse_unaligned
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.groups import Judgments, KeepsArrays, QueryGroups, Subtopics, as_column, kept, sealed
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
@@ -20,7 +21,6 @@ from ltr_harness.metrics.core.grammar import as_list, with_tool
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom, headroom
 from ltr_harness.metrics.core.judged_share import FEW_JUDGED, few_judged, judged_shares, mean_share
 from ltr_harness.metrics.core.judged_share import in_words as judged_in_words
-from ltr_harness.wording import count_of, html_table, plural
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,10 +14,10 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ltr_harness._util.text import count_of
 from ltr_harness.alignment import refuse_other_queries, refuse_unaligned
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.repeats import row_before
-from ltr_harness.wording import count_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ltr_harness.wording import count_of
+from ltr_harness._util.text import count_of
 
 
 class Archive(NamedTuple):

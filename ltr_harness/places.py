@@ -17,9 +17,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from ltr_harness._util.files import CACHE_VARIABLE, cache_folder, temporary_folder, unfinished
+from ltr_harness._util.text import ADDRESSES, without_secrets
 from ltr_harness.errors import DataError, MissingExtraError, Problem
-from ltr_harness.files import CACHE_VARIABLE, cache_folder, temporary_folder, unfinished
-from ltr_harness.wording import ADDRESSES, without_secrets
 
 COPIES = "copies"
 """The folder of the cache for what was read at addresses."""

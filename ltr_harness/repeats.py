@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 
 
 def row_before(ids: NDArray[Any], boundaries: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from ltr_harness.catalog import Catalog
+from ltr_harness._util.catalog import Catalog
 
 ReportFormat = Literal["html", "md", "json", "tex", "svg", "png"]
 DEFAULT_FORMATS: Final[tuple[ReportFormat, ...]] = ("html", "md", "json", "tex", "svg")

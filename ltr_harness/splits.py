@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Array, Ints, QueryGroups
-from ltr_harness.wording import count_of
 
 _NOT_BOTH = "queries can be kept together or stratified, not both: a user may belong to several strata"
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator
 
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Array, Ints, QueryGroups, Texts
-from ltr_harness.wording import count_of
 
 Days = Ints
 """int64 (n_queries,), days since 1970-01-01 on the calendar of a time zone."""

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ltr_harness._util.files import Temporary, bare_name, opened_for_writing, whole_files
+from ltr_harness._util.text import count_of, csv_cell, plural, printable
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.files import Temporary, bare_name, opened_for_writing, whole_files
 from ltr_harness.groups import Array, Floats, Judgments
-from ltr_harness.wording import count_of, csv_cell, plural, printable
 
 FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow", "qrels")
 _SUFFIXES = {

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 
 N_FEATURES = 136
 ROWS_PER_QUERY = 119

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ltr_harness._util.text import text_table
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.inspection import data_card, lint
@@ -25,7 +26,6 @@ from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.memory import from_frame
 from ltr_harness.readers.synthetic import Synthetic
-from ltr_harness.wording import text_table
 
 SMALLEST = (50, 5)  # queries, rows of each: from this size on, traps are found
 SIZES = (SMALLEST, (60, 10), (100, 20), (300, 8), (150, 40))

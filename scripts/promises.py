@@ -23,6 +23,7 @@ import numpy as np
 from default_test import WORLDS as SHAPES
 from scipy.signal import lfilter
 
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison import across_data_sets, compare
 from ltr_harness.comparison.cheap_labels import chosen_at_random, powered
 from ltr_harness.comparison.comparison import Comparison
@@ -33,7 +34,6 @@ from ltr_harness.stats.contributions import Contributions, WeightedSum
 from ltr_harness.stats.families import mean_intervals, outcomes
 from ltr_harness.stats.method import Method, Test
 from ltr_harness.stats.seeds import method_difference
-from ltr_harness.wording import count_of, plural
 
 DOCS = Path(__file__).parents[1] / "docs"
 DEFAULT = Method(draws=1000)

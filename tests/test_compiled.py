@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from ltr_harness import compiled, evaluate
+from ltr_harness import evaluate
+from ltr_harness._util import compiled
 from ltr_harness.readers import svmlight_kernels as kernels
 from ltr_harness.readers import trec_kernels
 from ltr_harness.stats.reference import flipped_sums
 
 SOURCE = """
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 
 @compiled
 def halved(number):

@@ -5,21 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ltr_harness.catalog import did_you_mean
-from ltr_harness.dataset import fingerprint_arrays
-from ltr_harness.explanation import (
-    as_measured_by,
-    differences_in_words,
-    explain_mean,
-    other_definitions,
-)
-from ltr_harness.files import bare_name, suffix_of
-from ltr_harness.groups import Judgments, QueryGroups, Subtopics, places_within
-from ltr_harness.metrics import MAP, NDCG
-from ltr_harness.places import is_address, partition_keys
-from ltr_harness.splits import divided, divided_by_time, holdout
-from ltr_harness.time_folds import Span, period_in
-from ltr_harness.wording import (
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.files import bare_name, suffix_of
+from ltr_harness._util.text import (
     count_of,
     csv_cell,
     four_decimals,
@@ -36,6 +24,18 @@ from ltr_harness.wording import (
     text_table,
     without_commands,
 )
+from ltr_harness.dataset import fingerprint_arrays
+from ltr_harness.explanation import (
+    as_measured_by,
+    differences_in_words,
+    explain_mean,
+    other_definitions,
+)
+from ltr_harness.groups import Judgments, QueryGroups, Subtopics, places_within
+from ltr_harness.metrics import MAP, NDCG
+from ltr_harness.places import is_address, partition_keys
+from ltr_harness.splits import divided, divided_by_time, holdout
+from ltr_harness.time_folds import Span, period_in
 from ltr_harness.writers import format_of
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ltr_harness import files
-from ltr_harness.files import file_digest, sweep_unfinished, unfinished, whole_files, write_whole
+from ltr_harness._util import files
+from ltr_harness._util.files import file_digest, sweep_unfinished, unfinished, whole_files, write_whole
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
 def killed(tmp_path: Path) -> Path:
     """What a process that was killed while it wrote left in the folder."""
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom ltr_harness.files import whole_files\n"
+        "import os, sys\nfrom pathlib import Path\nfrom ltr_harness._util.files import whole_files\n"
         "path = Path(sys.argv[1])\nwith whole_files(path) as temporary:\n"
         " temporary(path).write_text('half')\n os.kill(os.getpid(), 9)"
     )
@@ -101,7 +101,7 @@ def test_what_a_killed_process_left_goes_with_the_next_that_writes_there(killed:
 
 def test_what_a_killed_process_left_is_swept_and_what_a_living_one_fills_is_not(tmp_path: Path) -> None:
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom ltr_harness.files import unfinished\n"
+        "import sys, time\nfrom pathlib import Path\nfrom ltr_harness._util.files import unfinished\n"
         "with unfinished(Path(sys.argv[1])) as folder:\n print(folder, flush=True)\n time.sleep(60)"
     )
     process = subprocess.Popen(

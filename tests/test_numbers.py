@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from ltr_harness.wording import json_value, none_if_undefined
+from ltr_harness._util.text import json_value, none_if_undefined
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from ltr_harness import parse_metric, run_experiment
-from ltr_harness.catalog import load_own_file
+from ltr_harness._util.catalog import load_own_file
+from ltr_harness._util.user_code import code_digest, imported_modules, installed_names, installed_version
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.job import Job, changed_files, other_files, ranker_definition
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.own_files import code_digest, imported_modules, installed_names, installed_version
 from ltr_harness.runs import find_runs
 
 

@@ -20,11 +20,11 @@ import pyarrow.fs as fs
 import pytest
 
 from ltr_harness import run_experiment
+from ltr_harness._util.files import cache_folder
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config.load import load_experiment
 from ltr_harness.errors import ConfigError, DataError
-from ltr_harness.files import cache_folder
 from ltr_harness.logs.log import files_of, open_log
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.synthetic import SyntheticLog

@@ -20,12 +20,12 @@ from typing import Any
 import lightgbm
 from lightgbm.callback import EarlyStopException
 
+from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.boosting import lightgbm_metrics, stopping
 from ltr_harness.boosting.lightgbm_metrics import EvalMetric, Feval, ReportedName, rows
 from ltr_harness.boosting.lightgbm_metrics import objective as objective
 from ltr_harness.boosting.stored_scores import LightGBMScores, is_table
 from ltr_harness.boosting.watching import JudgmentsArg, Watching, distinct_metrics
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric, parse_metric
 

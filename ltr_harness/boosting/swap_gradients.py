@@ -23,16 +23,16 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.compiled import compiled, compiled_vectorized
+from ltr_harness._util.cores import available_cores
+from ltr_harness._util.text import count_of
 from ltr_harness.boosting.watching import JudgmentsArg, OncePerSet, fitting, of_sets
-from ltr_harness.compiled import compiled, compiled_vectorized
-from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Floats, Judgments, check_scores
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core import RowRanker, SwapChange
 from ltr_harness.metrics.core.binding import refuse_values
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
-from ltr_harness.wording import count_of
 
 Weighting = Literal["swap", "ndcg_loss2++"]
 Both = tuple[NDArray[np.float32], NDArray[np.float32]]

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of, printable
 from ltr_harness.boosting.stopping import (
     Stopper,
     StoppingCallback,
@@ -17,12 +19,10 @@ from ltr_harness.boosting.stopping import (
     set_to_stop_on,
     sets_to_stop_on,
 )
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.expected_grade import expected_grade
-from ltr_harness.wording import count_of, printable
 
 
 class Measured(NamedTuple):

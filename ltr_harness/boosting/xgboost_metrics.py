@@ -10,14 +10,14 @@ import xgboost
 from numpy.typing import NDArray
 from xgboost import collective
 
+from ltr_harness._util.compiled import compiled
+from ltr_harness._util.text import count_of
 from ltr_harness.boosting import stopping, stored_scores, watching
 from ltr_harness.boosting.swap_gradients import Both, GradientsPerSet, MetricObjective, Weighting
 from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
-from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
-from ltr_harness.wording import count_of
 
 
 def _fields(matrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

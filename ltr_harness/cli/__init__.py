@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from ltr_harness.retired import retirement
+from ltr_harness._util.retired import retirement
 
 # Modules of `commands` under the headings of `ltr-harness --help`, with their lines there: it imports none of them.
 COMMANDS = {
@@ -84,7 +84,7 @@ class SuggestingGroup(click.Group):
         try:
             found = super().resolve_command(ctx, args)
         except click.UsageError:
-            from ltr_harness.catalog import did_you_mean
+            from ltr_harness._util.catalog import did_you_mean
 
             name = " ".join([*outer, args[0]])
             if sentence := retirement(name):
@@ -196,8 +196,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream = os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)
             setattr(sys, name, stream)
     answer_ctrl_c()
+    from ltr_harness._util.cores import let_idle_threads_sleep
     from ltr_harness.cli.exit_codes import run_command
-    from ltr_harness.cores import let_idle_threads_sleep
 
     let_idle_threads_sleep()
     os.environ["OMP_DYNAMIC"] = "false"  # or how busy the machine is would decide on the number of threads

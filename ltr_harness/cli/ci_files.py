@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ltr_harness._util.files import write_whole
+from ltr_harness._util.text import count_of, printable
 from ltr_harness.errors import Caution, UsageError
-from ltr_harness.files import write_whole
-from ltr_harness.wording import count_of, printable
 
 if TYPE_CHECKING:
     from ltr_harness.report.data import ReportData

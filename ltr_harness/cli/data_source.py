@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ltr_harness._util.files import bare_name
 from ltr_harness.cli.output import say_caution
 from ltr_harness.errors import Caution, UsageError
-from ltr_harness.files import bare_name
 
 if TYPE_CHECKING:
     from ltr_harness.dataset import RankingDataset

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import click
 
+from ltr_harness._util.retired import retirement
+from ltr_harness._util.text import count_of, without_secrets
+from ltr_harness._util.user_code import own_line
 from ltr_harness.cli.output import LoggedCautions, say, say_caution
 from ltr_harness.errors import HarnessError, Problem
-from ltr_harness.own_files import own_line
-from ltr_harness.retired import retirement
-from ltr_harness.wording import count_of, without_secrets
 
 INTERRUPTED = 130
 WITHOUT_DOCSTRINGS = (

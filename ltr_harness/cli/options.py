@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import SIMILAR_TESTS, TESTS, Method
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ltr_harness._util.text import count_of, json_text, printable, text_table, without_commands
 from ltr_harness.errors import Caution
-from ltr_harness.wording import count_of, json_text, printable, text_table, without_commands
 
 if TYPE_CHECKING:
     from pathlib import Path

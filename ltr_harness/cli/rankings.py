@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ltr_harness._util.files import bare_name
+from ltr_harness._util.text import count_of, plain_number
 from ltr_harness.cli import data_source, options
 from ltr_harness.dataset import fingerprint_judgments
 from ltr_harness.errors import Caution, DataError, Problem, UsageError, all_of
 from ltr_harness.evaluation import Evaluation, evaluate_bound
-from ltr_harness.files import bare_name
 from ltr_harness.groups import Array, Bools, Floats, Judgments
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.binding import BoundOnce
-from ltr_harness.wording import count_of, plain_number
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.pairs import SystemResult

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ltr_harness._util.cores import require_room
+from ltr_harness._util.text import count_of, four_decimals
 from ltr_harness.cli import options
 from ltr_harness.cli.output import counts, print_table, say, say_again, say_caution, say_cautions, say_json
 from ltr_harness.cli.rankings import RankingSource
-from ltr_harness.cores import require_room
 from ltr_harness.errors import Caution, DataError, UsageError
 from ltr_harness.metrics import Metric
 from ltr_harness.stats.method import Method
-from ltr_harness.wording import count_of, four_decimals
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.pairs import Difference

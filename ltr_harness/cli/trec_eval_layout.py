@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.cli.metric_names import with_relevant
 from ltr_harness.cli.output import say, say_cautions
 from ltr_harness.cli.rankings import RankingSource, Scored, load_rankings

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ltr_harness._util.text import count_of
 from ltr_harness.cli.data_source import read_files
 from ltr_harness.cli.output import print_table, say, say_caution, say_cautions, say_json
 from ltr_harness.cli.stored_runs import learned_by_all, loaded, on_scale_of, without_valid
@@ -21,7 +22,6 @@ from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.runs import Run, find_runs, insight
 from ltr_harness.runs.insight import Candidate, first_rounds, latency, quality_by_trees
 from ltr_harness.runs.record import Latency
-from ltr_harness.wording import count_of
 
 _CALLS = 400  # that a 99th percentile is taken from
 _CALLS_OF_EACH = 300  # of several models

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from ltr_harness._util.text import count_of, p_equals, plain_number
 from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import Difference, SystemResult, Verdict, differences_of, rare_kind_of
@@ -17,7 +18,6 @@ from ltr_harness.logs.columns import hashes_of
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
-from ltr_harness.wording import count_of, p_equals, plain_number
 
 FEW = 100  # human-labelled queries below which ties decide whether cheap labels count
 TIED = 0.8  # the share of such queries without a difference above which they do not

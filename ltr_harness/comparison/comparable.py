@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison, n_effective
 from ltr_harness.comparison.headroom import little_to_gain
 from ltr_harness.comparison.over_time import compared, neighbours
@@ -25,7 +26,6 @@ from ltr_harness.runs.record import Record
 from ltr_harness.stats.contributions import Codes
 from ltr_harness.stats.families import rare_kind
 from ltr_harness.stats.method import FLIPS, UNWEIGHTED, Method
-from ltr_harness.wording import count_of
 
 T = TypeVar("T", bound=np.generic)
 

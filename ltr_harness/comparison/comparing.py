@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.comparison import comparable
 from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.over_time import in_periods, signs_cautions

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of, html_table, p_equals, p_text, plural
 from ltr_harness.comparison import pairs
 from ltr_harness.comparison.headroom import ModelHeadroom, model_headroom
 from ltr_harness.comparison.over_time import (
@@ -36,7 +37,6 @@ from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.stats.contributions import TIE, Codes, effective_number, paired_differences
 from ltr_harness.stats.method import Method, Test
-from ltr_harness.wording import count_of, html_table, p_equals, p_text, plural
 
 if TYPE_CHECKING:
     import pandas as pd

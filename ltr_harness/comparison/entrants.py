@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparable import budget_cautions
 from ltr_harness.comparison.pairs import SystemResult, text_ids
 from ltr_harness.errors import Caution, NotComparableError, Problem, all_of
@@ -17,7 +18,6 @@ from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.runs import Run
 from ltr_harness.runs.record import Record
 from ltr_harness.runs.revisions import cautions_of
-from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     import pandas as pd

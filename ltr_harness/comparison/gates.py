@@ -12,13 +12,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import p_equals
 from ltr_harness.comparison.comparable import FOREIGN, absence_text
 from ltr_harness.comparison.comparison import Comparison, joint_word
 from ltr_harness.comparison.inputs import resolve_metric
 from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.wording import p_equals
 
 FORM = "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER) [and significant], such as 'ndcg@10 < baseline'"
 

@@ -15,12 +15,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtr
 
+from ltr_harness._util.files import stored_file
+from ltr_harness._util.stored import SCHEMA_VERSION, NewerVersionError, harness_version, lifted
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.files import stored_file
 from ltr_harness.runs.record import Record
-from ltr_harness.stored import SCHEMA_VERSION, NewerVersionError, harness_version, lifted
-from ltr_harness.wording import count_of
 
 LEDGER = "looks.jsonl"
 """In the folder of all experiments: a line for each comparison of other models than before."""

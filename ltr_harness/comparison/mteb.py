@@ -7,11 +7,11 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat
 
+from ltr_harness._util.stored import read_stored
+from ltr_harness._util.text import count_of, shortened
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.errors import Caution, DataError, Problem
-from ltr_harness.stored import read_stored
-from ltr_harness.wording import count_of, shortened
 
 _META = "model_meta.json"
 _SCORE = FOREIGN + "main_score"

@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import AliasPath, BaseModel, Field
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.stored import Form, NewerVersionError, Versioned, read_stored
+from ltr_harness._util.text import count_of, shortened
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.inputs import gather
 from ltr_harness.errors import Caution, DataError, MetricError, Problem, UsageError, all_of
@@ -24,8 +26,6 @@ from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.places import here
 from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.errors_in_variables import Interval, TrueEffects, correlation_differences, variation_p
-from ltr_harness.stored import Form, NewerVersionError, Versioned, read_stored
-from ltr_harness.wording import count_of, shortened
 
 NAME, ONLINE, SUFFIX = "experiment", "online", "_se"
 BASELINE, CANDIDATE, MONITOR, ARM = "baseline", "candidate", "monitor", "arm"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.arrow import FACTS, QUERY, WEIGHT
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.pairs import Difference, bounds_of, differences_of
 from ltr_harness.errors import DataError, NotComparableError, UsageError
 from ltr_harness.groups import KeepsArrays

@@ -16,9 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness import arrow
+from ltr_harness._util.cores import available_cores
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.paired_moments import PairedMoments
 from ltr_harness.comparison.pairs import bounds_of
-from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import KeepsArrays
 from ltr_harness.logs.columns import hashes_of, numbers_of, values_shown
@@ -28,7 +29,6 @@ from ltr_harness.readers.column_names import orders_by_rank
 from ltr_harness.stats.contributions import Contributions, Floats, paired_differences
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
-from ltr_harness.wording import count_of
 
 T = TypeVar("T")
 KEPT_VALUES, KEPT_QUERIES = 1 << 24, 500_000

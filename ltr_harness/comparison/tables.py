@@ -13,6 +13,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ltr_harness._util.stored import SCHEMA_VERSION, Form, Versioned, harness_version, refuse_twice, validated
+from ltr_harness._util.text import FORMULA
+from ltr_harness._util.user_code import is_own_file
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.pairs import WEIGHT, Origin, SystemResult, text_ids
 from ltr_harness.errors import Caution, DataError, MetricError
@@ -22,12 +25,9 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
 from ltr_harness.metrics.core.presets import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
-from ltr_harness.own_files import is_own_file
 from ltr_harness.readers.column_names import column_for
 from ltr_harness.runs import record
-from ltr_harness.stored import SCHEMA_VERSION, Form, Versioned, harness_version, refuse_twice, validated
 from ltr_harness.time_folds import DAY, PERIOD, period_in
-from ltr_harness.wording import FORMULA
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.user_code import is_own_file
 from ltr_harness.config.search import MOST_POINTS, Range, SweepConfig, shown_value
 from ltr_harness.config.tree import Node, Place, from_plain, not_an_experiment, parse_yaml, read_yaml, shown
 from ltr_harness.errors import ConfigError, Problem
-from ltr_harness.own_files import is_own_file
 from ltr_harness.places import is_address
 
 # What an experiment leaves open is taken from its preset, `search` unless it names another.

@@ -20,8 +20,9 @@ from pydantic import (
     model_validator,
 )
 
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.stored import SweepPoint
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.search import Section, Seed, TuneConfig, several
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.groups import OneLabel
@@ -33,7 +34,6 @@ from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
 from ltr_harness.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
 from ltr_harness.stats.method import Method
-from ltr_harness.stored import SweepPoint
 from ltr_harness.time_folds import MOST_FOLDS, Span, SpanText, TimeFolds
 
 Kind = TypeVar("Kind", bound=BaseModel)

@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.retired import retirement
+from ltr_harness._util.text import plural
 from ltr_harness.config.tree import KeyPath, Node, dotted, shown
 from ltr_harness.errors import HarnessError, Problem
-from ltr_harness.retired import retirement
-from ltr_harness.wording import plural
 
 Schema = dict[str, Any]
 _LISTED = 100

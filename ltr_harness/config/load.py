@@ -13,7 +13,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from ltr_harness import rankers, readers
-from ltr_harness.catalog import Catalog, did_you_mean
+from ltr_harness._util.catalog import Catalog, did_you_mean
+from ltr_harness._util.files import stored_file
 from ltr_harness.config import expand, rules
 from ltr_harness.config import experiment as sections
 from ltr_harness.config.expand import PRESETS, absolute_path, merged_tree, normal_form, spelt_out
@@ -22,7 +23,6 @@ from ltr_harness.config.explain import explained
 from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.config.tree import KeyPath, Node, Place, dotted, from_plain, plain_scalar, shown
 from ltr_harness.errors import ConfigError, Problem, UsageError
-from ltr_harness.files import stored_file
 from ltr_harness.logs.settings import one_or_many
 from ltr_harness.time_folds import PERIOD
 

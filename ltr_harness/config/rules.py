@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of
 from ltr_harness.config import experiment
 from ltr_harness.config.experiment import DataLayout, ModelConfig, SplitConfig, TimeFoldsConfig
 from ltr_harness.config.search import BUILT_IN, Range, Space, TuneConfig
@@ -16,7 +17,6 @@ from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.time_folds import MOST_FOLDS
-from ltr_harness.wording import count_of
 
 MOST_RUNS = 100_000
 _NO_VALID = "has no validation data, on which stopping could choose the number of rounds"

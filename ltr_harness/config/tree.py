@@ -18,9 +18,9 @@ from typing import Any, Self
 import yaml
 from yaml.reader import ReaderError
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of, printable, without_secrets
 from ltr_harness.errors import Caution, ConfigError, Problem
-from ltr_harness.wording import count_of, printable, without_secrets
 
 Scalar = str | int | float | bool | None
 KeyPath = tuple[str | int, ...]

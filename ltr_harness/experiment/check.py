@@ -9,7 +9,8 @@ from itertools import chain
 
 import numpy as np
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.comparable import read_weights, unit_texts
 from ltr_harness.comparison.pairs import WEIGHT
 from ltr_harness.config.experiment import model_at
@@ -41,7 +42,6 @@ from ltr_harness.rankers.objectives import stopping_cautions
 from ltr_harness.rankers.ranker import TrainingFacts
 from ltr_harness.stats.method import UNWEIGHTED
 from ltr_harness.time_folds import DAY, PERIOD, period_in
-from ltr_harness.wording import count_of, plural
 
 FoldCautions = Mapping[str, tuple[Caution, ...]]
 """Fold to the cautions of its data."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ltr_harness.cores import available_cores
+from ltr_harness._util.cores import available_cores
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import MAIN_GUARD, DataError, Problem, TrainingError, UsageError, optional_module
 from ltr_harness.experiment.execute import execute, run_here

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.files import unfinished
+from ltr_harness._util.text import without_secrets
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.config.experiment import Holdout, ModelConfig, TimeFoldsConfig, model_at
 from ltr_harness.dataset import RankingDataset
@@ -17,7 +19,6 @@ from ltr_harness.errors import Caution, DataError, HarnessError, TrainingError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.folds import Fold, reading_of
 from ltr_harness.experiment.job import Job, Task, revised_definition
-from ltr_harness.files import unfinished
 from ltr_harness.inspection.lints import beside_lints
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core import judged_share
@@ -31,7 +32,6 @@ from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, PartRecor
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, MISSED, PER_QUERY, TEST_SCORES, Run, load_run
 from ltr_harness.splits import folds
 from ltr_harness.time_folds import DAY
-from ltr_harness.wording import without_secrets
 
 if TYPE_CHECKING:
     from ltr_harness.experiment.progress import Progress

@@ -11,13 +11,15 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal
 
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.cores import let_idle_threads_sleep, sensible_workers, threads_of
+from ltr_harness._util.files import sweep_unfinished, write_stored
+from ltr_harness._util.stored import DERIVED
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.cache import DataCache
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.config import Experiment, as_mapping, load_experiment, resolved_yaml
 from ltr_harness.config.load import settings
-from ltr_harness.cores import let_idle_threads_sleep, sensible_workers, threads_of
 from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
 from ltr_harness.experiment.check import check, refuse_errors
 from ltr_harness.experiment.cluster import cluster_at, local_cluster, local_size, run_on_cluster
@@ -28,7 +30,6 @@ from ltr_harness.experiment.pool import refuse_in_worker, wait_for_shutdowns
 from ltr_harness.experiment.progress import Progress, TerminalProgress
 from ltr_harness.experiment.search import require_optuna, tune
 from ltr_harness.experiment.workers import run_in_workers
-from ltr_harness.files import sweep_unfinished, write_stored
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric
 from ltr_harness.rankers.boosted import DataParallelRanker
@@ -40,7 +41,6 @@ from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.record import Record
 from ltr_harness.runs.run import write_plan
-from ltr_harness.stored import DERIVED
 
 
 @dataclass(frozen=True, eq=False)

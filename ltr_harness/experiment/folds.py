@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness import inspection
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.files import sources_digest
+from ltr_harness._util.text import addressed, count_of, plural, without_secrets
 from ltr_harness.cache import CachedSet, DataCache
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparable import unit_texts
 from ltr_harness.config import data_mapping
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
@@ -24,7 +26,6 @@ from ltr_harness.dataset import (
     values_by_query,
 )
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
-from ltr_harness.files import sources_digest
 from ltr_harness.inspection import LINTS, data_card, lint
 from ltr_harness.inspection.agreement import agreement
 from ltr_harness.inspection.candidates import candidate_recall
@@ -35,7 +36,6 @@ from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
 from ltr_harness.time_folds import DAY, TimeFold, days_of
-from ltr_harness.wording import addressed, count_of, plural, without_secrets
 from ltr_harness.writers import write_dataset
 
 

@@ -9,6 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from ltr_harness._util.files import file_digest
+from ltr_harness._util.text import count_of
+from ltr_harness._util.user_code import imported_modules, installed_version, is_own_file, own_file_digest
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment, ModelConfig, model_at
@@ -16,16 +19,13 @@ from ltr_harness.config.search import TuneConfig
 from ltr_harness.dataset import fingerprint_arrays
 from ltr_harness.errors import Caution, Problem, UsageError
 from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
-from ltr_harness.own_files import imported_modules, installed_version, is_own_file, own_file_digest
 from ltr_harness.runs import identity as identities
 from ltr_harness.runs import revisions
 from ltr_harness.runs.folder import LOG, RECORD, damaged_files, encoded, folder_name, read_record
 from ltr_harness.runs.record import STUDIES, Record, StudyRecord, Trial, TuningFacts, read_study, used_up
 from ltr_harness.runs.run import MISSED, PER_QUERY, TEST_SCORES
-from ltr_harness.wording import count_of
 
 log = logging.getLogger(__name__)
 

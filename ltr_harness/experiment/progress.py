@@ -12,6 +12,7 @@ from rich.progress import TextColumn
 from rich.table import Column
 from rich.text import Text
 
+from ltr_harness._util.text import count_of, named, printable, without_commands
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.errors import Caution
 from ltr_harness.experiment.check import each_once
@@ -21,7 +22,6 @@ from ltr_harness.report.data import ReportData
 from ltr_harness.runs import Run
 from ltr_harness.runs.folder import RECORD, read_record
 from ltr_harness.runs.record import StudyRecord, Trial
-from ltr_harness.wording import count_of, named, printable, without_commands
 
 
 class Progress:

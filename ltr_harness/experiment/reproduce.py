@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from ltr_harness._util.cores import available_cores
+from ltr_harness._util.files import file_digest, temporary_folder
+from ltr_harness._util.text import none_if_undefined
+from ltr_harness._util.user_code import admitted, is_own_file, own_file_digest, trusting
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import load_data, stored_tree
-from ltr_harness.cores import available_cores
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.execute import with_temperatures
 from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.files import file_digest, temporary_folder
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.core.softmax import with_learned
-from ltr_harness.own_files import admitted, is_own_file, own_file_digest, trusting
 from ltr_harness.rankers import Ranker, Training, catalog
 from ltr_harness.rankers.ranker import Part, Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.record import PartRecord, Record
 from ltr_harness.runs.revisions import KEY, outdated
-from ltr_harness.wording import none_if_undefined
 
 
 @dataclass(frozen=True)

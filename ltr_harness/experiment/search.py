@@ -19,15 +19,15 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ltr_harness._util.files import write_stored
+from ltr_harness._util.text import count_of
 from ltr_harness.config.search import Range, TuneConfig
 from ltr_harness.errors import Caution, HarnessError, TrainingError, optional_module
 from ltr_harness.experiment.execute import ShouldPrune, run_trial
 from ltr_harness.experiment.job import Job, receive_job, received_job
 from ltr_harness.experiment.pool import new_pool, started, worker_context
-from ltr_harness.files import write_stored
 from ltr_harness.runs.identity import package_versions
 from ltr_harness.runs.record import STUDY, StudyRecord, Trial, read_study, used_up
-from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     import optuna

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.rankers.ranker import FittedModel

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel
 
+from ltr_harness._util.files import errors_naming, unfinished
+from ltr_harness._util.stored import read_stored
+from ltr_harness._util.text import count_of, without_secrets
 from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem, install_line
-from ltr_harness.files import errors_naming, unfinished
 from ltr_harness.rankers.adapters import TreeModel, safe_feature_names
 from ltr_harness.runs import Record, Run, find_runs
 from ltr_harness.runs.folder import folder_name
 from ltr_harness.runs.identity import pins, requirements
 from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
-from ltr_harness.stored import read_stored
-from ltr_harness.wording import count_of, without_secrets
 
 if TYPE_CHECKING:
     import pandas as pd

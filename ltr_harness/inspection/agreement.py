@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import count_of, four_decimals, none_if_undefined
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.inspection.slices import QuerySlice, query_slices
-from ltr_harness.wording import count_of, four_decimals, none_if_undefined
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.errors import Caution, Severity, worst_first
 from ltr_harness.groups import Judgments
 from ltr_harness.inspection.card import DataCard, FeatureFacts, SplitCard
@@ -22,7 +23,6 @@ from ltr_harness.readers.column_names import (
     may_be_id,
 )
 from ltr_harness.relevance.rule import EVENT_COUNTS, MOST_ROWS, event_counts
-from ltr_harness.wording import count_of, plural, shortened
 
 REPEATED = "query-in-two-folds"
 """The lint that a comparison must know of, because it counts such queries once."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.errors import DataError
 from ltr_harness.logs.computable import computable_column
 

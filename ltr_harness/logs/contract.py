@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.errors import Caution, DataError, Problem, Severity
 from ltr_harness.logs.columns import Columns
 from ltr_harness.logs.settings import ListColumns

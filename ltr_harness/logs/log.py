@@ -15,8 +15,8 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from ltr_harness.catalog import did_you_mean
-from ltr_harness.cores import require_room
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.cores import require_room
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import collected, plain_column, table_of
 from ltr_harness.logs.computable import computable

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import plain_column
 from ltr_harness.logs.log import files_of, open_log

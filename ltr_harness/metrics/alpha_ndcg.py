@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Floats, Ints, Judgments, Ranking, RowRanker, gains
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, ExplainColumns, Prepared, Values

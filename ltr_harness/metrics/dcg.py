@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.metrics.core import Bools, Floats, Ints, Judgments, Lists, Ranking, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, GainMetric, discounts, table_text
 from ltr_harness.metrics.core.metric import Cutoffs, ExplainColumns, Metric, Prepared, Values

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Floats, Ints, Judgments, Lists, Ranking, SwapChange, gains
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, ExplainColumns, Metric, Prepared, Values

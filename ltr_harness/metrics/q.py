@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Floats, Ints, Judgments, Lists, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.gains import GainMetric

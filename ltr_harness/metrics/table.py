@@ -1,6 +1,6 @@
 """Which metrics there are: a name, the class behind it, and what else the name is spelt as."""
 
-from ltr_harness.catalog import Catalog
+from ltr_harness._util.catalog import Catalog
 
 METRICS = {
     "alpha_ndcg": "ltr_harness.metrics.alpha_ndcg:AlphaNDCG",

@@ -4,6 +4,6 @@ The unit of everything is the query, never the row: a log becomes a table of que
 arithmetic on that table. docs/architecture.md has the files and their topics.
 """
 
-from ltr_harness.lazy import lazy_names
+from ltr_harness._util.lazy import lazy_names
 
 __all__, __getattr__, __dir__ = lazy_names(__name__)

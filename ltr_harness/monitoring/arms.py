@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of, p_equals, plural
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.columns import codes_of
@@ -27,7 +28,6 @@ from ltr_harness.stats.method import Method
 from ltr_harness.stats.reference import hall, normal_of_t, t_of_normal, unhall
 from ltr_harness.stats.several_samples import same_shares_p, sample_ratio_p
 from ltr_harness.stats.two_samples import Estimate, always_valid_p, always_valid_reach
-from ltr_harness.wording import count_of, p_equals, plural
 
 _BROKEN = 0.001  # chance of shares as odd as these, below which nothing is said of the arms
 _SEVERAL = 0.01  # of the units in several arms, from which on an arm is nobody's

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import fdtrc
 
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution
 from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.columns import codes_of, together
@@ -31,7 +32,6 @@ from ltr_harness.stats.adjustment import Decomposition
 from ltr_harness.stats.contributions import paired_differences
 from ltr_harness.stats.several_samples import bonferroni
 from ltr_harness.stats.two_samples import Alternative, Estimate, Sample, mean_estimate
-from ltr_harness.wording import count_of
 
 _AT_LEAST = 10  # queries of a day, or of its hour, to say something of it
 _CERTAIN = 0.005  # for a recommendation that nobody asked for

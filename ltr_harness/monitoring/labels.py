@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.contract import Contract, LogCheck
 from ltr_harness.monitoring.calendar import Cut, window_numbers
@@ -33,7 +34,6 @@ from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Head
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.several_samples import WindowVariance, bonferroni, widened
 from ltr_harness.stats.two_samples import Estimate, profile_p
-from ltr_harness.wording import count_of, plural
 
 WITH_RELEVANT = "queries with a relevant document"
 LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS = "documents with a label", "relevant documents"

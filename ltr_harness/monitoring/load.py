@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.retired import retirement
 from ltr_harness.config.expand import absolute_path, merged_tree
 from ltr_harness.config.explain import explained
 from ltr_harness.config.tree import Node, from_plain, shown
@@ -18,7 +19,6 @@ from ltr_harness.logs.settings import seconds
 from ltr_harness.logs.ubi import OBJECT
 from ltr_harness.metrics import NDCG
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
-from ltr_harness.retired import retirement
 
 FROM = "from"
 _OF_THE_LOG = ("event_log", "maturity", "propensity", "label", "prediction", "list_column")

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.groups import Bools, Floats, Ints, Judgments
 from ltr_harness.logs.columns import coded, numbers_of
@@ -36,7 +37,6 @@ from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 from ltr_harness.runs import Run, load_run
 from ltr_harness.stats.several_samples import bonferroni
 from ltr_harness.stats.two_samples import Estimate, Sample, mean_estimate
-from ltr_harness.wording import count_of, plural
 
 _PIECE = 200_000  # rows
 _EXAMPLES, _FEATURES = 5, 5

@@ -12,6 +12,8 @@ from typing import Any
 import pandas as pd
 from pydantic import TypeAdapter
 
+from ltr_harness._util.stored import SCHEMA_VERSION, harness_version
+from ltr_harness._util.text import count_of, json_value, printable
 from ltr_harness.errors import Caution
 from ltr_harness.logs.contract import LogCheck
 from ltr_harness.monitoring.config import MonitorConfig
@@ -19,8 +21,6 @@ from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Column, Table
 from ltr_harness.stats.adjustment import Parts
 from ltr_harness.stats.two_samples import Estimate
-from ltr_harness.stored import SCHEMA_VERSION, harness_version
-from ltr_harness.wording import count_of, json_value, printable
 
 
 @dataclass(frozen=True)

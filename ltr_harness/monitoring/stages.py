@@ -16,6 +16,7 @@ import ltr_harness.monitoring.queries as queries
 import ltr_harness.monitoring.slices as slices
 import ltr_harness.monitoring.stored as stored
 import ltr_harness.monitoring.windows as windows
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.groups import Ints
 from ltr_harness.logs.contract import LogCheck
@@ -35,7 +36,6 @@ from ltr_harness.monitoring.verdict import verdict_of
 from ltr_harness.places import here
 from ltr_harness.relevance.grades import describe
 from ltr_harness.relevance.propensities import estimated
-from ltr_harness.wording import count_of, plural
 
 
 def monitor(

@@ -21,8 +21,17 @@ import pyarrow.parquet as parquet
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from ltr_harness._util.files import file_digest, stored_file, whole_files, write_stored, write_whole
+from ltr_harness._util.stored import (
+    SCHEMA_VERSION,
+    Form,
+    NewerVersionError,
+    Versioned,
+    harness_version,
+    read_stored,
+)
+from ltr_harness._util.text import addressed, count_of, csv_text
 from ltr_harness.errors import DataError, NotComparableError, Problem
-from ltr_harness.files import file_digest, stored_file, whole_files, write_stored, write_whole
 from ltr_harness.logs.log import files_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
@@ -31,15 +40,6 @@ from ltr_harness.places import here
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.runs.run import MISSED, find_runs
 from ltr_harness.stats.two_samples import Estimate
-from ltr_harness.stored import (
-    SCHEMA_VERSION,
-    Form,
-    NewerVersionError,
-    Versioned,
-    harness_version,
-    read_stored,
-)
-from ltr_harness.wording import addressed, count_of, csv_text
 
 RESULT = "report.json"
 PER_QUERY = "per_query.parquet"

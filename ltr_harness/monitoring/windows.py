@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from ltr_harness._util.text import count_of
 from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.settings import seconds
 from ltr_harness.monitoring.calendar import Cut, DaysDiffer, hours_of_week, part_of_season
@@ -27,7 +28,6 @@ from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.several_samples import bonferroni, widened
 from ltr_harness.stats.two_samples import Estimate, Influence, Sample, always_valid, between
-from ltr_harness.wording import count_of
 
 OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
 TIGHTEST = 30  # windows, after which a difference is to be seen soonest

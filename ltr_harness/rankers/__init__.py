@@ -1,6 +1,6 @@
 """The rankers: one file each, one line in `RANKERS` each."""
 
-from ltr_harness.catalog import Catalog
+from ltr_harness._util.catalog import Catalog
 from ltr_harness.rankers.ranker import FittedModel as FittedModel
 from ltr_harness.rankers.ranker import Ranker as Ranker
 from ltr_harness.rankers.ranker import Training as Training

@@ -20,15 +20,15 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.files import cache_folder, sources_digest, write_whole
+from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem, TrainingError
-from ltr_harness.files import cache_folder, sources_digest, write_whole
 from ltr_harness.groups import sealed
 from ltr_harness.rankers.ranker import FittedModel, Training, TrainingFacts, as_matrix
-from ltr_harness.wording import count_of
 
 Importance = Literal["gain", "split"]
 

@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from ltr_harness._util.files import stored_file, temporary_folder
+from ltr_harness._util.stored import Stored, read_stored
+from ltr_harness._util.text import count_of
+from ltr_harness._util.user_code import admitted
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem, RankerError
-from ltr_harness.files import stored_file, temporary_folder
 from ltr_harness.groups import Judgments, QueryGroups, places_within
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
-from ltr_harness.own_files import admitted
 from ltr_harness.rankers import catalog
 from ltr_harness.rankers.ranker import FittedModel, Part, StoredRanker, Training, TrainingFacts, model_file
-from ltr_harness.stored import Stored, read_stored
-from ltr_harness.wording import count_of
 
 How = Literal["ranks", "z-scores", "scores"]
 STEPS = 20

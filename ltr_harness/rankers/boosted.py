@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from pydantic import Field, StrictBool
 
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.boosting.swap_gradients import GradientsPerSet
 from ltr_harness.boosting.watching import Watching, keywords_of
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, Problem, RankerError
 from ltr_harness.groups import sealed
@@ -30,7 +31,6 @@ from ltr_harness.rankers.ranker import (
     failures_of,
     with_derived,
 )
-from ltr_harness.wording import count_of, plural
 
 Name = int | str
 Watch = TypeVar("Watch", bound=Watching)

@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ltr_harness._util.files import temporary_folder
+from ltr_harness._util.stored import DERIVED
+from ltr_harness._util.text import count_of
 from ltr_harness.boosting.catboost import grades_of, stages
 from ltr_harness.boosting.stopping import Stopper
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem, optional_module
-from ltr_harness.files import temporary_folder
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.core.expected_grade import expected_grade
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.boosted import BoostedRanker
 from ltr_harness.rankers.ranker import FittedModel, Training, TrainingFacts, failures_of, model_file
-from ltr_harness.stored import DERIVED
-from ltr_harness.wording import count_of
 
 _THREADS = re.compile(r'"thread_count":\d+')
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured, Watching, keywords_of
 from ltr_harness.dataset import RankingDataset
@@ -26,7 +27,6 @@ from ltr_harness.groups import Array, Floats, QueryGroups
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.adapters import Trained
 from ltr_harness.rankers.ranker import VALID, Training, Workers
-from ltr_harness.wording import count_of
 
 ABORT = -1
 """In place of a number of rounds: end with an error."""

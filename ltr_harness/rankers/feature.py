@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from ltr_harness._util.stored import Count
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution, Problem
 from ltr_harness.rankers.adapters import feature_problems
 from ltr_harness.rankers.ranker import FieldsModel, StoredRanker, Training, TrainingFacts, as_matrix
-from ltr_harness.stored import Count
-from ltr_harness.wording import count_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -14,8 +14,9 @@ import numpy as np
 from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic.dataclasses import dataclass as validated_dataclass
 
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of, plain_number
 from ltr_harness.boosting.swap_gradients import MetricObjective, require_order
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Caution, MetricError, Problem
 from ltr_harness.groups import Floats, Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
@@ -23,7 +24,6 @@ from ltr_harness.metrics.core.binding import MAKE_GRADES
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.rankers.adapters import as_number
 from ltr_harness.rankers.ranker import TrainingFacts
-from ltr_harness.wording import count_of, plain_number
 
 # Names, in small letters, for the same thing or for what stands in its place in another library.
 _ALIKE = (

@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.stored import Count
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.ranker import FieldsModel, StoredRanker, Training, TrainingFacts
-from ltr_harness.stored import Count
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict
 
+from ltr_harness._util.files import file_digest, stored_file
+from ltr_harness._util.stored import DERIVED, read_stored
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem, RankerError, TrainingError
-from ltr_harness.files import file_digest, stored_file
 from ltr_harness.groups import Judgments, number_matrix
 from ltr_harness.metrics import Metric
-from ltr_harness.stored import DERIVED, read_stored
 
 VALID = "valid"
 """How histories call the split that training is watched on."""

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from ltr_harness.catalog import attribute_of, did_you_mean, load_own_file
+from ltr_harness._util.catalog import attribute_of, did_you_mean, load_own_file
+from ltr_harness._util.stored import DERIVED
+from ltr_harness._util.text import count_of, named
+from ltr_harness._util.user_code import distribution_of, imported_modules, is_own_file, require_trust
 from ltr_harness.errors import Caution, DataError, Problem, RankerError, all_of, optional_module
-from ltr_harness.own_files import distribution_of, imported_modules, is_own_file, require_trust
 from ltr_harness.rankers import ranker
 from ltr_harness.rankers.ranker import Training, TrainingFacts, failures_of
-from ltr_harness.stored import DERIVED
-from ltr_harness.wording import count_of, named
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -4,7 +4,7 @@ To add a format, write one file with a subclass of `reader.Reader` and add its l
 are its options in the experiment file.
 """
 
-from ltr_harness.catalog import Catalog
+from ltr_harness._util.catalog import Catalog
 
 READERS = {
     "catboost": "ltr_harness.readers.catboost:CatBoostPool",

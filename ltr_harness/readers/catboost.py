@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, PrivateAttr
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.csv import Delimited

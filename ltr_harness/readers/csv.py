@@ -14,8 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ltr_harness._util.files import bare_name
+from ltr_harness._util.text import FORMULA, count_of, shortened
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.files import bare_name
 from ltr_harness.logs.columns import Columns, is_numeric, truths_of
 from ltr_harness.logs.separators import refuse_other_separator
 from ltr_harness.readers.files import release, text_bytes
@@ -23,7 +24,6 @@ from ltr_harness.readers.rows import SHOWN, limited, repeated
 from ltr_harness.readers.table_part import FIRST_ROWS, OpenedTable, column_problem
 from ltr_harness.readers.tables import TableReader
 from ltr_harness.readers.words import NotNumeric
-from ltr_harness.wording import FORMULA, count_of, shortened
 
 _FIELD_LIMIT = 1 << 30
 _NAME_IT = 'name it: `separator: "{0}"` under `data:`, `--column \'separator="{0}"\'` for commands'

@@ -22,8 +22,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.files import compression_of
 from ltr_harness.errors import DataError, Problem, UsageError
-from ltr_harness.files import compression_of
 from ltr_harness.places import here, is_address
 
 VARIABLE = "LTR_HARNESS_READ_LIMIT"

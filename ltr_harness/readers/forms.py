@@ -15,8 +15,9 @@ from typing import Any, Literal, cast
 import numpy as np
 import pyarrow as pa
 
+from ltr_harness._util.files import arrow_blocks, bare_name, compression_of
+from ltr_harness._util.text import count_of, shortened
 from ltr_harness.errors import DataError, MissingExtraError, Problem, UsageError
-from ltr_harness.files import arrow_blocks, bare_name, compression_of
 from ltr_harness.groups import LONGEST_ID, Bools, Floats
 from ltr_harness.logs.columns import table_of
 from ltr_harness.logs.separators import SEPARATORS, separator_in
@@ -30,7 +31,6 @@ from ltr_harness.readers.table_part import OpenedTable, unfit_ids
 from ltr_harness.readers.trec import Qrels, TrecRun
 from ltr_harness.readers.trec_lines import Names, checked_names
 from ltr_harness.readers.words import NotNumeric, listing_cure
-from ltr_harness.wording import count_of, shortened
 
 Role = Literal["qrels", "run"]
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import Judgments, MissedDocuments, OneLabel, QueryGroups, RawJudgments, Subtopics
@@ -24,7 +25,6 @@ from ltr_harness.readers.rows import OfRow, RowProblems, limited, per_query, que
 from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
 from ltr_harness.readers.tables import TableReader
 from ltr_harness.readers.trec import Qrels
-from ltr_harness.wording import count_of, plural, shortened
 
 NoCandidates = Literal["zero", "skip"]
 _FIRST = 3  # places that messages name

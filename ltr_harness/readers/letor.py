@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ltr_harness.cores import available_cores
+from ltr_harness._util.cores import available_cores
+from ltr_harness._util.text import count_of
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import LONGEST_ID
@@ -23,7 +24,6 @@ from ltr_harness.readers import svmlight_kernels as kernels
 from ltr_harness.readers.files import Bound, in_words, located, release, text_bytes
 from ltr_harness.readers.reader import FileReader, ValueOptions
 from ltr_harness.readers.rows import SHOWN, Rows, assembled, bad_rows, limited, query_ids, within_float32
-from ltr_harness.wording import count_of
 
 IGNORED = Caution(
     "ignored-comments",

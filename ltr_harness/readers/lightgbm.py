@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from ltr_harness._util.text import count_of, shortened
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.letor import IndexOptions, read_svmlight
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import OfRow, Rows, assembled, bad_rows, limited, query_ids
-from ltr_harness.wording import count_of, shortened
 
 _SIZES = (".query", ".group")
 _OTHERS = (".weight", ".position")

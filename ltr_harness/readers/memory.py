@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.text import count_of
 from ltr_harness.alignment import refuse_unaligned
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
@@ -26,7 +27,6 @@ from ltr_harness.groups import (
 from ltr_harness.readers.files import Bound, in_words
 from ltr_harness.readers.reader import Beyond
 from ltr_harness.readers.rows import Rows, assembled, blocks_of
-from ltr_harness.wording import count_of
 
 
 def from_arrays(

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import shortened
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.logs.columns import decoded
 from ltr_harness.readers.column_names import is_id, is_index, is_outcome
 from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.readers.words import LIKE_NUMBER, NUMBERS_ALONE
-from ltr_harness.wording import shortened
 
 # numbers, truth values, and numbers with something beside them
 _KINDS = (r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", r"(?i)\s*(true|false)\s*", LIKE_NUMBER)

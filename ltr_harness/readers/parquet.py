@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ltr_harness._util.text import count_of, shortened
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import Columns, is_text
 from ltr_harness.logs.computable import computable, computable_schema
@@ -16,7 +17,6 @@ from ltr_harness.readers.files import Bound, located, refuse_pipe, unreadable
 from ltr_harness.readers.rows import repeated
 from ltr_harness.readers.table_part import OpenedTable, text_problems, type_problems
 from ltr_harness.readers.tables import TableReader
-from ltr_harness.wording import count_of, shortened
 
 
 class Parquet(TableReader):

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from ltr_harness._util.text import shortened
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.readers.files import located
-from ltr_harness.wording import shortened
 
 
 class Reader(BaseModel, ABC):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import (
@@ -21,7 +22,6 @@ from ltr_harness.groups import (
 )
 from ltr_harness.readers.reader import ValueOptions, grades_in_words
 from ltr_harness.repeats import row_before
-from ltr_harness.wording import count_of, plural, shortened
 
 SHOWN = 20
 """How many problems of one kind are listed before the rest is only counted."""

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.files import bare_name
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution, DataError, Problem
-from ltr_harness.files import bare_name
 from ltr_harness.groups import Judgments
 from ltr_harness.logs.columns import Columns
 from ltr_harness.logs.contract import A_RANK, are_ranks
@@ -28,7 +29,6 @@ from ltr_harness.readers.rows import bad_rows
 from ltr_harness.readers.table_part import OpenedTable, unfit_ids
 from ltr_harness.readers.trec import A_SCORE
 from ltr_harness.readers.trec_lines import Lines
-from ltr_harness.wording import count_of
 
 _BY_ORDER = "if the rows stand in the order of the data"
 

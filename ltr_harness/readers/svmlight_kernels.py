@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.groups import LONGEST_ID
 
 # What `parse` reports; the words are in letor.py.

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import LONGEST_ID
 from ltr_harness.logs.columns import (
@@ -29,7 +30,6 @@ from ltr_harness.readers.files import Bound
 from ltr_harness.readers.reader import ValueOptions
 from ltr_harness.readers.rows import Rows, blocks_of, limited, query_ids, recoded, within_float32
 from ltr_harness.readers.words import NotNumeric, feature_cure, label_cure
-from ltr_harness.wording import count_of
 
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 

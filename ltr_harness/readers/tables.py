@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem, all_of
 from ltr_harness.logs.settings import ListColumns
@@ -21,7 +22,6 @@ from ltr_harness.readers.rows import Rows, assembled, limited, repeated
 from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
 from ltr_harness.relevance.rule import Relevance, columns_to_read, lacking
 from ltr_harness.time_folds import Span, SpanText
-from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.relevance.grades import RuleLabels

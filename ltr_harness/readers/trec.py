@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import count_of, shortened
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.groups import Grades, Judgments, QueryGroups, Subtopics, sealed
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.trec_lines import WITHOUT_BLANKS, Lines, Names, Texts, number_of
-from ltr_harness.wording import count_of, shortened
 
 Namer = Callable[[NDArray[np.int64]], NDArray[np.str_]]
 """The names (n,) of rows (n,)."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 
 SKIPPED, CODED, TEXT, NUMBER, OTHER_NUMBER = range(5)
 """What becomes of a field: nothing, a name that many lines share, one of its own, a number, one in another column."""

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import LONGEST_ID
 from ltr_harness.logs.columns import Ids
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.files import Bound, located, release, text_bytes
 from ltr_harness.readers.rows import SHOWN, OfRow, RowProblems
-from ltr_harness.wording import count_of
 
 Places = NDArray[np.int64]
 Spans = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]

@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ltr_harness._util.text import shortened
 from ltr_harness.errors import Problem
-from ltr_harness.wording import shortened
 
 # Words of scales whose order everybody knows, worst first.
 _SCALES = (

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ltr_harness.catalog import did_you_mean
-from ltr_harness.compiled import compiled
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.compiled import compiled
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import Ids, category_of, decoded, is_text, utf8
 from ltr_harness.logs.computable import is_list, large_list

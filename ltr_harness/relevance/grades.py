@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution
 from ltr_harness.groups import Floats, places_within
 from ltr_harness.logs.columns import texts_of
@@ -22,7 +23,6 @@ from ltr_harness.logs.times import timestamps
 from ltr_harness.relevance.events import JoinedEvents, counts_column, counts_of_lists, refuse_unknown_events
 from ltr_harness.relevance.propensities import effective_weight, estimated, estimated_labels
 from ltr_harness.relevance.rule import MOST_ROWS, Dwell, Propensity, Relevance, event_counts
-from ltr_harness.wording import count_of
 
 
 def grades_from_events(

@@ -10,13 +10,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution, DataError, Problem, all_of
 from ltr_harness.groups import Floats
 from ltr_harness.logs.columns import Columns
 from ltr_harness.logs.contract import Contract, LogRows
 from ltr_harness.logs.log import open_log
 from ltr_harness.relevance.rule import Propensity, PropensityLog, Relevance
-from ltr_harness.wording import count_of
 
 Codes = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.errors import Caution
 from ltr_harness.logs.settings import Duration, ListColumns, Name, Names, Part, seconds
 

@@ -145,7 +145,7 @@ def vega_bundle() -> str:
     """Vega, Vega-Lite and their loader as one script, kept in the cache folder: bundling takes almost two seconds."""
     from importlib.metadata import version
 
-    from ltr_harness.files import cache_folder, write_whole
+    from ltr_harness._util.files import cache_folder, write_whole
 
     folder, path = cache_folder(), None
     if folder is not None:

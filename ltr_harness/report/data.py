@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison, interval_heading, joint_word, n_weightless
@@ -25,7 +26,6 @@ from ltr_harness.report.test_rows import TestRows, read_test_rows
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.record import Record
 from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
-from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.config import Outline

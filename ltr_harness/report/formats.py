@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from ltr_harness._util.text import four_decimals, p_text
 from ltr_harness.report.blocks import Badge, Cell, Estimate, Format, Link, ModelName, Trend
-from ltr_harness.wording import four_decimals, p_text
 
 MISSING = four_decimals(None)
 

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from ltr_harness._util.stored import SCHEMA_VERSION, harness_version
+from ltr_harness._util.text import printable
 from ltr_harness.comparison.comparison import Outcome, n_effective
 from ltr_harness.comparison.headroom import ModelHeadroom
 from ltr_harness.comparison.over_time import FoldSigns, PeriodResult
@@ -23,8 +25,6 @@ from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.sections.queries import ChangedQuery, gains_and_losses, listed
 from ltr_harness.report.sections.ties import audits
 from ltr_harness.runs.record import Record
-from ltr_harness.stored import SCHEMA_VERSION, harness_version
-from ltr_harness.wording import printable
 
 _OF_THE_REPORT = ("title", "metrics", "models", "n_undefined", "slices", "failures")
 _OF_THE_COMPARISON = (

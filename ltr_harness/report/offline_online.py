@@ -4,11 +4,11 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+from ltr_harness._util.text import count_of, json_text
 from ltr_harness.comparison.offline_online import PROBABILITY, OnlineAgreement
 from ltr_harness.report import blocks, charts
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.stats.errors_in_variables import Interval
-from ltr_harness.wording import count_of, json_text
 
 OPEN = "cannot be told"
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ltr_harness._util.files import write_whole
+from ltr_harness._util.text import count_of, json_text, named, plural, text_table
 from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel
 from ltr_harness.comparison.power import ModelPlan, PowerPlan
 from ltr_harness.errors import Caution
-from ltr_harness.files import write_whole
 from ltr_harness.inspection import DataCard, FeatureFacts, SplitCard
 from ltr_harness.inspection.agreement import agreement_lines
 from ltr_harness.inspection.candidates import recall_lines
@@ -17,7 +18,6 @@ from ltr_harness.inspection.lints import beside_lints, one_a_cause
 from ltr_harness.report import blocks, charts, html, markdown
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.report.sections.data import agreement_blocks, recall_tables
-from ltr_harness.wording import count_of, json_text, named, plural, text_table
 
 SHOWN = 5  # models whose curves are shown; all are in the JSON
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TextIO
 
+from ltr_harness._util.text import printable, without_commands
 from ltr_harness.comparison.comparison import n_effective
 from ltr_harness.comparison.headroom import headroom_lines, shares_sentence
 from ltr_harness.comparison.over_time import signs_sentence
@@ -15,7 +16,6 @@ from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import failures_sentence, queries_sentence
-from ltr_harness.wording import printable, without_commands
 
 SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not distinguishable": "·", "baseline": ""}
 STYLES = {"better": "green", "worse": "red"}

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Floats, Ints, Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric
 from ltr_harness.runs import Run
 from ltr_harness.runs.run import TEST_SCORES
-from ltr_harness.wording import count_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from ltr_harness._util.files import file_digest, stored_file, unfinished
+from ltr_harness._util.stored import LARGEST, read_stored
+from ltr_harness._util.text import without_secrets
 from ltr_harness.errors import TrainingError
-from ltr_harness.files import file_digest, stored_file, unfinished
 from ltr_harness.runs.record import Record
-from ltr_harness.stored import LARGEST, read_stored
-from ltr_harness.wording import without_secrets
 
 RECORD = "record.json"
 LOG = "log.txt"

@@ -14,9 +14,9 @@ from packaging.requirements import Requirement
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from ltr_harness._util.text import printable
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.runs.run import Run
-from ltr_harness.wording import printable
 
 # Raise this when the harness itself starts to train all models differently from the same inputs; of some models alone,
 # `revisions` has the number.

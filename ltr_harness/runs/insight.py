@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import none_if_undefined
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, bind
@@ -20,7 +21,6 @@ from ltr_harness.runs.record import Latency
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
-from ltr_harness.wording import none_if_undefined
 
 _POINTS = 40
 

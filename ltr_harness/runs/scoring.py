@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.wording import count_of, plural, shortened
 
 if TYPE_CHECKING:
     from ltr_harness.dataset import RankingDataset

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.groups import Ints
 from ltr_harness.stats.contributions import SMALLEST_P, Contributions, Floats
 

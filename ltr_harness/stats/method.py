@@ -5,9 +5,9 @@ from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of
 from ltr_harness.errors import ConfigError, Problem
-from ltr_harness.wording import count_of
 
 Test = Literal["permutation", "skew-adjusted", "t", "bootstrap", "bounded"]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.stats.contributions import Contributions, WeightedSum
 

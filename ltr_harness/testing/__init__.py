@@ -6,6 +6,7 @@ import dataclasses
 import warnings
 from typing import Any
 
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.evaluated_runs import evaluate_runs
@@ -16,7 +17,6 @@ from ltr_harness.metrics import Metric
 from ltr_harness.stats.method import Test
 from ltr_harness.testing.metric_suite import MetricSuite
 from ltr_harness.testing.ranker_suite import RankerSuite
-from ltr_harness.wording import count_of
 
 __all__ = ["MetricSuite", "RankerSuite", "assert_not_worse"]
 

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from ltr_harness import cache as kept
+from ltr_harness._util.files import cache_folder
 from ltr_harness.cache import DataCache
 from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import DataError
-from ltr_harness.files import cache_folder
 from ltr_harness.groups import RawJudgments
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor

@@ -17,7 +17,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ltr_harness import files, load_run
+from ltr_harness import load_run
+from ltr_harness._util import files
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.export.mlflow import legal_names, parameters

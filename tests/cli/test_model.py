@@ -17,10 +17,10 @@ import pandas as pd
 import pytest
 
 from ltr_harness import load_run, run_experiment
+from ltr_harness._util.text import plain_number
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import DataError
-from ltr_harness.wording import plain_number
 
 pytestmark = pytest.mark.long
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness import compare, load_run, run_experiment
-from ltr_harness.catalog import load_own_file
+from ltr_harness._util.catalog import load_own_file
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import DataError

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.files import unfinished
+from ltr_harness._util.files import unfinished
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import finish, folder_name
 from ltr_harness.runs.record import MetricSummary, Record, SplitFacts

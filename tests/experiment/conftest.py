@@ -158,7 +158,7 @@ def tuned() -> dict[str, Any]:
 def one_core() -> Iterator[None]:
     """A machine of one core, where a test is not about workers: to start two takes longer than a tiny model trains."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ltr_harness.cores.available_cores", lambda: 1)
+        patch.setattr("ltr_harness._util.cores.available_cores", lambda: 1)
         yield
 
 

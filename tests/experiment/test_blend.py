@@ -268,7 +268,7 @@ def test_code_of_a_part_is_executed_only_if_it_is_trusted(
     result: ExperimentResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for known in ("_named", "_loaded"):  # as in another process
-        monkeypatch.setattr(f"ltr_harness.own_files.{known}", {})
+        monkeypatch.setattr(f"ltr_harness._util.user_code.{known}", {})
     path = found(result, "even")[0].path
     with pytest.raises(
         UsageError, match=r"needs code from .*mine.py, which is executed only if you trust it"

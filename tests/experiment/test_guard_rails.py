@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
+from ltr_harness._util.cores import available_cores
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.cores import available_cores
 from ltr_harness.errors import HarnessError, labelled
 
 pytestmark = pytest.mark.long

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.cores import let_idle_threads_sleep
+from ltr_harness._util.cores import let_idle_threads_sleep
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, TrainingError, UsageError
 from ltr_harness.experiment import experiment as module

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ltr_harness import own_files, run_experiment
+from ltr_harness import run_experiment
+from ltr_harness._util import user_code as own_files
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.experiment import prepare, read

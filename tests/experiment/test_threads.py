@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from ltr_harness import run_experiment
+from ltr_harness._util.cores import available_cores
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.cores import available_cores
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.experiment import prepare, read
 from tests.experiment.conftest import runs_of

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from ltr_harness import cores as cores
+from ltr_harness._util import cores as cores
+from ltr_harness._util.cores import SMALL_DATA, sensible_workers
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.cores import SMALL_DATA, sensible_workers
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiment.pool import new_pool, worker_context

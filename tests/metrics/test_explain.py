@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ltr_harness import evaluate, parse_metric
-from ltr_harness.compiled import Compiled
+from ltr_harness._util.compiled import Compiled
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.explanation import as_measured_by, differences_in_words
 from ltr_harness.metrics import ERR, MAP, MRR, NDCG, function_metric

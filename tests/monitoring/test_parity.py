@@ -342,7 +342,7 @@ def linear_run() -> Path:
             {"ranker": "linear", "columns": [0], "weights": [1.0], "centre": [0.0], "n_features": 1}
         )
         (run / "model.json").write_text(stored)
-        from ltr_harness.files import file_digest
+        from ltr_harness._util.files import file_digest
 
         record = json.loads((run / "record.json").read_text())
         record |= {"ranker": "linear", "features": ["f"]}

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from ltr_harness import files as compressed_files
+from ltr_harness._util import files as compressed_files
 from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.readers import files

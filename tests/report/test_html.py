@@ -13,9 +13,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from ltr_harness._util.text import printable
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.report import ReportData, build_report, html
-from ltr_harness.wording import printable
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 

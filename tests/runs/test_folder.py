@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ltr_harness._util.files import unfinished
 from ltr_harness.errors import DataError
-from ltr_harness.files import unfinished
 from ltr_harness.runs import Record, load_run
 from ltr_harness.runs.folder import (
     damaged_files,

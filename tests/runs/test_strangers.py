@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from ltr_harness.cores import available_cores
+from ltr_harness._util.cores import available_cores
+from ltr_harness._util.files import file_digest, stored_file
 from ltr_harness.errors import DataError
-from ltr_harness.files import file_digest, stored_file
 from ltr_harness.runs import load_run
 from ltr_harness.runs.record import read_study
 

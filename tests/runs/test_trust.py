@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ltr_harness import compare, load_run, run_experiment
-from ltr_harness.catalog import load_own_file
+from ltr_harness._util.catalog import load_own_file
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config.experiment import Experiment

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness import compare
+from ltr_harness._util.stored import SCHEMA_VERSION
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiment.reproduce import fold_of
 from ltr_harness.runs import find_runs
-from ltr_harness.stored import SCHEMA_VERSION
 
 HERE = Path(__file__).parent
 FILES = ("small.yaml", "monitor.yaml", "monitor_every.yaml")

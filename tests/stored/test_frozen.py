@@ -23,6 +23,7 @@ import yaml
 from packaging.version import Version
 
 from ltr_harness import compare, evaluate, load_run
+from ltr_harness._util.stored import SCHEMA_VERSION, lifted
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison.ledger import looks_at
@@ -36,7 +37,6 @@ from ltr_harness.monitoring.stored import is_result, read_history
 from ltr_harness.report.json_document import schema
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import damaged_files
-from ltr_harness.stored import SCHEMA_VERSION, lifted
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path.name for path in HERE.glob("v*"))

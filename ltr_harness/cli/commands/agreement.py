@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from ltr_harness._util.text import printable
 from ltr_harness.cli import options
 from ltr_harness.cli.metric_names import split
 from ltr_harness.cli.output import say_again, say_page
-from ltr_harness.wording import printable
 
 
 @options.examples("""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
+from ltr_harness._util.text import count_of, named
 from ltr_harness.cli import options
 from ltr_harness.cli.output import counts, say
-from ltr_harness.wording import count_of, named
 
 
 @options.examples("""

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
+from ltr_harness._util.text import count_of
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say, say_cautions, say_comparison, say_json
 from ltr_harness.cli.rankings import RankingSource, queries_of
 from ltr_harness.errors import Caution, UsageError
-from ltr_harness.wording import count_of
 
 _OF_THE_DRAW = ("cheap", "sample", "as_json", "reader_name", "reader_options")
 

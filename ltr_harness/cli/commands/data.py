@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.files import bare_name, cache_folder, opened_for_writing, suffix_of, whole_files
+from ltr_harness._util.text import count_of
 from ltr_harness.cli import SuggestingGroup, data_source, options
 from ltr_harness.cli.output import counts, say, say_cautions
 from ltr_harness.errors import DataError, UsageError, all_of
-from ltr_harness.files import bare_name, cache_folder, opened_for_writing, suffix_of, whole_files
 from ltr_harness.known_sets import SETS
-from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     import numpy as np

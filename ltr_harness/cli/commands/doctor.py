@@ -14,13 +14,13 @@ from pathlib import Path
 import click
 import numpy as np
 
+from ltr_harness._util.cores import available_cores
+from ltr_harness._util.files import cache_folder
 from ltr_harness.cli import options
 from ltr_harness.cli.exit_codes import WITHOUT_DOCSTRINGS
 from ltr_harness.cli.output import say
-from ltr_harness.cores import available_cores
 from ltr_harness.errors import install_line, requirements_of
 from ltr_harness.evaluation import evaluate
-from ltr_harness.files import cache_folder
 
 SLOW_TO_START = 5.0
 """Seconds after which a first evaluation means that compiled metrics are not kept between processes."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from ltr_harness._util.text import count_of, four_decimals, json_value, plural
 from ltr_harness.cli import SuggestingGroup, options
 from ltr_harness.cli.output import print_table, say, say_json
-from ltr_harness.wording import count_of, four_decimals, json_value, plural
 
 
 @click.group("export", cls=SuggestingGroup, no_args_is_help=True)
@@ -125,7 +125,7 @@ def to_requirements(runs: Path, output: Path | None) -> None:
     RUNS is a run folder, or an experiment's folder. No address of an index is in the file: installing it takes the
     one you have configured. `ltr-harness reproduce` trains again in what was installed from it.
     """
-    from ltr_harness.files import write_whole
+    from ltr_harness._util.files import write_whole
     from ltr_harness.runs import find_runs
     from ltr_harness.runs.identity import requirements
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ltr_harness._util.files import write_whole
+from ltr_harness._util.text import named
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import counts, say
 from ltr_harness.errors import DataError, Problem, UsageError
-from ltr_harness.files import write_whole
-from ltr_harness.wording import named
 
 if TYPE_CHECKING:
     from ltr_harness.dataset import RankingDataset

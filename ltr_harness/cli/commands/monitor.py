@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ltr_harness._util.text import count_of
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say
-from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.monitoring.result import Watched

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ltr_harness._util.files import whole_files
+from ltr_harness._util.text import count_of, csv_cell
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import say, say_cautions
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.files import whole_files
-from ltr_harness.wording import count_of, csv_cell
 
 if TYPE_CHECKING:
     import numpy as np

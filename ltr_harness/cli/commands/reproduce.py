@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from ltr_harness._util.text import count_of
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say, say_json
-from ltr_harness.wording import count_of
 
 
 @options.examples("""

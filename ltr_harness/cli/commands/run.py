@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ltr_harness
+from ltr_harness._util.text import count_of
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 from ltr_harness.errors import UsageError
-from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.experiment.job import Job

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from ltr_harness.catalog import load_target
+from ltr_harness._util.catalog import load_target
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 

@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 import ltr_harness
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.files import write_whole
+from ltr_harness._util.text import count_of
 from ltr_harness.cli import SuggestingGroup, options
 from ltr_harness.cli.output import print_table, say, say_json, show_page
 from ltr_harness.errors import UsageError
-from ltr_harness.files import write_whole
-from ltr_harness.wording import count_of
 
 
 @click.group("show", cls=SuggestingGroup, no_args_is_help=True)

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.catalog import Catalog
+from ltr_harness._util.catalog import Catalog
+from ltr_harness._util.text import shortened
 from ltr_harness.errors import DataError, UsageError, optional_module
 from ltr_harness.export.forest import LEAF, Forest, Tree, refused
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.wording import shortened
 
 FORMATS = {
     "elasticsearch": "ltr_harness.export.formats.plugin:Elasticsearch",

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ltr_harness._util.files import write_whole
 from ltr_harness.export.forest import LEAF, Forest, Split, Tree
 from ltr_harness.export.formats import EngineFormat, engine_forest, xgboost_dump
-from ltr_harness.files import write_whole
 from ltr_harness.rankers.lightgbm import LightGBMModel
 from ltr_harness.rankers.ranker import FittedModel
 

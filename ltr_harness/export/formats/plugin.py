@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ltr_harness._util.files import write_whole
 from ltr_harness.export import formats
 from ltr_harness.export.forest import NAN, NEVER, Forest, Split, Tree, refused
 from ltr_harness.export.formats import EngineFormat, Missing
-from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 
 _LONGEST = 504

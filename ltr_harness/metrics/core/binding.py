@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.compiled import compiled
+from ltr_harness._util.text import shortened
 from ltr_harness.alignment import refuse_unaligned
-from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import (
     Judgments,
@@ -28,7 +29,6 @@ from ltr_harness.groups import (
 from ltr_harness.metrics.core.grammar import as_list, parse_metric
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
-from ltr_harness.wording import shortened
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
 _ROWS_PER_THREAD = 1_000_000

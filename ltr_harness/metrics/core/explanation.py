@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from ltr_harness.wording import count_of, html_table, plain_number, text_table
+from ltr_harness._util.text import count_of, html_table, plain_number, text_table
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from ltr_harness.catalog import did_you_mean
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.user_code import installed_version, is_own_file, own_file_digest
 from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics.core.custom import adopt, function_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, accepted_of
 from ltr_harness.metrics.core.presets import own_name, spelling
 from ltr_harness.metrics.table import DEFINITIONS, ELSEWHERE, OBJECTIVES, built_in, catalog
-from ltr_harness.own_files import installed_version, is_own_file, own_file_digest
 
 _FORM = re.compile(
     r"\s*(?P<name>[A-Za-z_][\w.-]*|[^()@]+\.py:\w+)\s*(?:\((?P<parameters>[^()]*)\))?\s*(?:@\s*(?P<k>[^@()]*))?\s*"

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ltr_harness._util.text import count_of, four_decimals
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Array, Floats, Judgments, KeepsArrays
 from ltr_harness.metrics.core import judged_share
@@ -14,7 +15,6 @@ from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ties
 from ltr_harness.metrics.table import METRICS
-from ltr_harness.wording import count_of, four_decimals
 
 REACHED = 0.85
 """From this share of the ceiling on, a random order leaves little to gain."""

@@ -12,15 +12,15 @@ from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness._util.catalog import load_target
+from ltr_harness._util.text import plain_number
 from ltr_harness.alignment import refuse_unaligned
-from ltr_harness.catalog import load_target
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
 from ltr_harness.metrics.core.explanation import Explanation
 from ltr_harness.metrics.core.presets import conventions
 from ltr_harness.metrics.core.ranking import Ranking, Ties
 from ltr_harness.metrics.core.swap_change import SwapChange
-from ltr_harness.wording import plain_number
 
 NO_CUTOFF = np.iinfo(np.int64).max
 LARGEST_CUTOFF = 1_000_000_000  # no list is longer

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Bools, Floats, Ints, Judgments
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.errors import MetricError
 from ltr_harness.explanation import differences_in_words, other_definitions
@@ -19,7 +20,6 @@ from ltr_harness.report import formats
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData, computed_once, same_k
 from ltr_harness.report.test_rows import TestRows
-from ltr_harness.wording import count_of
 
 
 @dataclass(frozen=True)

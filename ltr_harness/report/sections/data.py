@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from ltr_harness._util.text import count_of, named
 from ltr_harness.inspection.agreement import Agreement
 from ltr_harness.inspection.candidates import CandidateRecall
 from ltr_harness.metrics.core.cautions import cautions
@@ -13,7 +14,6 @@ from ltr_harness.relevance.rule import Relevance
 from ltr_harness.report.blocks import Block, Bullets, Cell, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import SplitFacts
-from ltr_harness.wording import count_of, named
 
 SPLITS = ("train", "valid", "test")
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from ltr_harness._util.text import count_of
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import corrected, near, verdict_badge
-from ltr_harness.wording import count_of
 
 
 def section(data: ReportData) -> list[Block]:

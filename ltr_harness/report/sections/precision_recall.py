@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_harness.compiled import compiled
+from ltr_harness._util.compiled import compiled
+from ltr_harness._util.text import plain_number
 from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.metrics.core.metric import BinaryMetric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
@@ -15,7 +16,6 @@ from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, 
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import near_models
 from ltr_harness.report.test_rows import TestRows
-from ltr_harness.wording import plain_number
 
 LEVELS = np.arange(11) / 10  # of recall
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.comparison.headroom import headroom_lines
 from ltr_harness.comparison.over_time import signs_sentence
@@ -15,7 +16,6 @@ from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, ModelName, Paragraph, Table, Tone
 from ltr_harness.report.data import ReportData
-from ltr_harness.wording import count_of, plural
 
 TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "baseline": "muted"}
 

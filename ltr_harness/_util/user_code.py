@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from ltr_harness._util.files import file_digest
 from ltr_harness.errors import UsageError
-from ltr_harness.files import file_digest
 
 _PREFIX = "ltr_harness_own_"
 

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from ltr_harness.files import stored_file
+from ltr_harness._util.files import stored_file
 
 T = TypeVar("T")
 Document = dict[str, Any]

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from ltr_harness._util.files import write_whole
 from ltr_harness.errors import Caution
-from ltr_harness.files import write_whole
 
 P = ParamSpec("P")
 R = TypeVar("R")

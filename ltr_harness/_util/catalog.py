@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ltr_harness._util.retired import retirement
+from ltr_harness._util.user_code import installed_names, is_own_file, own_module
 from ltr_harness.errors import UsageError
-from ltr_harness.own_files import installed_names, is_own_file, own_module
-from ltr_harness.retired import retirement
 
 
 def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str | None] | None = None) -> str:
