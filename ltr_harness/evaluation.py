@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, html_table, plural
-from ltr_harness.alignment import refuse_other_queries, refuse_unaligned
+from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
+from ltr_harness.data.queries import Judgments, KeepsArrays, QueryGroups, Subtopics, as_column, kept, sealed
 from ltr_harness.errors import Caution, DataError, MetricError
-from ltr_harness.groups import Judgments, KeepsArrays, QueryGroups, Subtopics, as_column, kept, sealed
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import as_list, with_tool
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom, headroom
@@ -127,14 +127,14 @@ class Evaluation:
 
         Of runs beside qrels that of the qrels, because each run adds documents that nobody judged.
         """
-        from ltr_harness.dataset import fingerprint_judgments
+        from ltr_harness.data.dataset import fingerprint_judgments
 
         return self._judgments_fingerprint or fingerprint_judgments(self.judgments)
 
     @property
     def truth_fingerprint(self) -> str:
         """Digest of the relevant documents, candidates or not; "" where nobody said which were candidates."""
-        from ltr_harness.dataset import fingerprint_truth
+        from ltr_harness.data.dataset import fingerprint_truth
 
         return fingerprint_truth(self._split(self.judgments))
 

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
-from ltr_harness.alignment import refuse_unaligned
+from ltr_harness.data.alignment import refuse_unaligned
+from ltr_harness.data.queries import Judgments, QueryGroups, as_column
+from ltr_harness.data.splits import fold_parts
 from ltr_harness.errors import DataError, MissingExtraError, UsageError
 from ltr_harness.evaluation import evaluate, evaluate_bound
-from ltr_harness.groups import Judgments, QueryGroups, as_column
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.core.expected_grade import expected_grade
-from ltr_harness.splits import fold_parts
 
 try:
     from sklearn.model_selection import BaseCrossValidator

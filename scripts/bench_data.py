@@ -97,7 +97,7 @@ def measure(name: str, folder: Path) -> None:
     """One reader, in this process."""
     text = folder / "train.txt"
     if name == "ours":
-        from ltr_harness.readers.letor import Letor
+        from ltr_harness.data.readers.letor import Letor
 
         (folder / "tiny.txt").write_text("1 qid:1 1:1\n")
         Letor().read(["tiny.txt"], folder)
@@ -105,8 +105,8 @@ def measure(name: str, folder: Path) -> None:
     elif name in ("cold", "warm"):
         import shutil
 
-        from ltr_harness.cache import DataCache
-        from ltr_harness.readers.letor import Letor
+        from ltr_harness.data.cache import DataCache
+        from ltr_harness.data.readers.letor import Letor
 
         if name == "cold":
             shutil.rmtree(folder / "cache", ignore_errors=True)
@@ -122,7 +122,7 @@ def measure(name: str, folder: Path) -> None:
 
         report_call(lambda: xgboost.DMatrix(f"{text}?format=libsvm", silent=True))
     elif name == "bytes":
-        from ltr_harness.readers.files import text_bytes
+        from ltr_harness.data.readers.text_files import text_bytes
 
         added(np.frombuffer(b"0", dtype=np.uint8))  # compiles
         report_call(lambda: added(text_bytes(text)))

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.dataset import RankingDataset
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.rankers import Training, catalog
 
 BAGGED = {"bagging_fraction": 0.8, "bagging_freq": 1}

@@ -90,10 +90,10 @@ def write(folder: Path, rows: int, events: int) -> None:
 
 
 def ours(log: Path, events: Path, by: str) -> int:
-    from ltr_harness.logs.log import open_log
+    from ltr_harness.data.logs.log import open_log
+    from ltr_harness.data.relevance.events import matched
     from ltr_harness.monitoring.load import load_monitor_config
     from ltr_harness.monitoring.reading import text_columns
-    from ltr_harness.relevance.events import matched
 
     join: dict[str, Any] = {"path": str(events)}
     if by == "user":
@@ -118,10 +118,10 @@ def labels(log: Path, events: Path, by: str) -> int:
     """What a reader with `relevance:` adds to reading: the columns of the rule, the join, a grade for every row."""
     import numpy as np
 
-    from ltr_harness.logs.log import open_log
-    from ltr_harness.logs.settings import ListColumns
-    from ltr_harness.relevance.grades import labels_of
-    from ltr_harness.relevance.rule import Relevance
+    from ltr_harness.data.logs.log import open_log
+    from ltr_harness.data.logs.settings import ListColumns
+    from ltr_harness.data.relevance.labels import labels_of
+    from ltr_harness.data.relevance.rule import Relevance
 
     join: dict[str, Any] = {"path": str(events)}
     if by == "user":

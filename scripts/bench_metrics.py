@@ -58,8 +58,8 @@ def web_search(n_queries: int) -> tuple[Array, Array, Array]:
 
 
 def ours(sizes: Array, grades: Array, scores: Array) -> dict[str, Call]:
+    from ltr_harness.data.queries import Judgments, MissedDocuments, QueryGroups
     from ltr_harness.evaluation import evaluate
-    from ltr_harness.groups import Judgments, MissedDocuments, QueryGroups
     from ltr_harness.metrics import bind
 
     judgments = Judgments.checked(grades, QueryGroups.from_sizes(sizes))

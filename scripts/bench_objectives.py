@@ -42,7 +42,7 @@ def objectives() -> Iterator[tuple[str, str, Any, str]]:
 
 
 def letor(files: list[Path]) -> Any:
-    from ltr_harness.readers.letor import Letor
+    from ltr_harness.data.readers.letor import Letor
 
     return Letor().read([str(file) for file in files], files[0].parent)
 
@@ -71,7 +71,7 @@ def sets(data: Path) -> Iterator[tuple[str, str, list[tuple[Any, Any, Any]]]]:
 
 
 def synthetic(seed: int) -> tuple[Any, Any, Any]:
-    from ltr_harness.readers.synthetic import Synthetic
+    from ltr_harness.data.readers.synthetic import Synthetic
 
     counts = {"train": 400, "valid": 200, "test": 1000}
     reader = Synthetic.model_validate({"n_queries": counts, "n_features": 30, "seed": seed})

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.boosting import StoppingRule
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.synthetic import Synthetic
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.rankers import Training, catalog
-from ltr_harness.readers.synthetic import Synthetic
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method

@@ -19,11 +19,11 @@ import pyarrow as pa
 import ltr_harness
 from ltr_harness import arrow
 from ltr_harness.comparison import compare, evaluate_runs, evaluate_stream
+from ltr_harness.data.splits import divided_by_time
+from ltr_harness.data.time_folds import days_of
 from ltr_harness.errors import HarnessError
 from ltr_harness.monitoring import monitor
 from ltr_harness.sklearn import QueryKFold, scorer
-from ltr_harness.splits import divided_by_time
-from ltr_harness.time_folds import days_of
 
 METRICS = ["ndcg@3", "mrr", "map@5", "recall@3"]
 MORE_METRICS = [

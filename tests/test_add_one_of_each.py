@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ltr_harness import cli, metrics, rankers, readers, report_parts
+from ltr_harness import cli, metrics, rankers, report_parts
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.data import readers
 from ltr_harness.export import formats
 from ltr_harness.metrics.table import METRICS
 from ltr_harness.report import sections
@@ -46,10 +47,10 @@ class Added(RandomRanker):
 
 import numpy as np
 
-from ltr_harness.dataset import RankingDataset
-from ltr_harness.groups import QueryGroups
-from ltr_harness.readers.memory import from_arrays
-from ltr_harness.readers.reader import Reader
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import QueryGroups
+from ltr_harness.data.readers.memory import from_arrays
+from ltr_harness.data.readers.reader import Reader
 
 
 class Added(Reader):

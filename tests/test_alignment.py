@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import DataError
 from ltr_harness.evaluation import evaluate
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import bind, parse_metric
-from ltr_harness.readers.memory import from_arrays
 from ltr_harness.sklearn import QueryKFold, scorer
 
 ROWS = pd.DataFrame(

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ltr_harness import parse_metric, rankers, readers
+from ltr_harness import parse_metric, rankers
 from ltr_harness._util.catalog import Catalog, did_you_mean, load_own_file
 from ltr_harness._util.user_code import is_own_file, own_file_digest
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
+from ltr_harness.data import readers
 from ltr_harness.errors import ConfigError, MetricError, UsageError
 
 CATALOG = Catalog("number", {"tau": "math:tau", "pi": "math:pi"}, "ltr_harness.no_such_group")
@@ -77,7 +78,7 @@ OWN = """
 from ltr_harness.metrics.precision import HitsMetric
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.ranker import Ranker
-from ltr_harness.readers.reader import Reader
+from ltr_harness.data.readers.reader import Reader
 from dataclasses import dataclass
 from typing import ClassVar
 

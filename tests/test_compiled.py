@@ -18,8 +18,8 @@ from numba.core.errors import TypingError
 
 from ltr_harness import evaluate
 from ltr_harness._util import compiled
-from ltr_harness.readers import svmlight_kernels as kernels
-from ltr_harness.readers import trec_kernels
+from ltr_harness.data.readers import svmlight_kernels as kernels
+from ltr_harness.data.readers import trec_kernels
 from ltr_harness.stats.reference import flipped_sums
 
 SOURCE = """

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness import compare, evaluate, evaluate_runs
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import DataError, MetricError, NotComparableError
 from ltr_harness.evaluation import evaluate_bound
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import ERR, NDCG, bind
 
 LABELS = [3, 2, 0, 1, 0, 0]

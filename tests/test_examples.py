@@ -24,19 +24,19 @@ from ltr_harness._util.text import (
     text_table,
     without_commands,
 )
-from ltr_harness.dataset import fingerprint_arrays
+from ltr_harness.data.addresses import is_address, partition_keys
+from ltr_harness.data.dataset import fingerprint_arrays
+from ltr_harness.data.queries import Judgments, QueryGroups, Subtopics, places_within
+from ltr_harness.data.splits import divided, divided_by_time, holdout
+from ltr_harness.data.time_folds import Span, period_in
+from ltr_harness.data.writers import format_of
 from ltr_harness.explanation import (
     as_measured_by,
     differences_in_words,
     explain_mean,
     other_definitions,
 )
-from ltr_harness.groups import Judgments, QueryGroups, Subtopics, places_within
 from ltr_harness.metrics import MAP, NDCG
-from ltr_harness.places import is_address, partition_keys
-from ltr_harness.splits import divided, divided_by_time, holdout
-from ltr_harness.time_folds import Span, period_in
-from ltr_harness.writers import format_of
 
 
 def test_did_you_mean() -> None:

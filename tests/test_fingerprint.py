@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ltr_harness.dataset import (
+from ltr_harness.data.dataset import (
     RankingDataset,
     fingerprint_arrays,
     fingerprint_dataset,
     fingerprint_judgments,
 )
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import Caution
-from ltr_harness.groups import Judgments, QueryGroups
 
 
 def dataset(**changes: object) -> RankingDataset:

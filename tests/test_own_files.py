@@ -119,7 +119,7 @@ from dataclasses import replace
 from experiment_helper import FIRST
 from ltr_harness.rankers.feature import FeatureRanker
 from ltr_harness.rankers.random import RandomRanker
-from ltr_harness.readers.synthetic import Synthetic
+from ltr_harness.data.readers.synthetic import Synthetic
 
 class Ranker(FeatureRanker):
     feature: str = FIRST

@@ -15,12 +15,12 @@ import pytest
 from ltr_harness.arrow import per_query
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.readers.memory import from_arrays, from_frame
+from ltr_harness.data.repeats import row_before
 from ltr_harness.errors import DataError
 from ltr_harness.evaluation import evaluate
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import parse_metric
-from ltr_harness.readers.memory import from_arrays, from_frame
-from ltr_harness.repeats import row_before
 
 LABELS, SCORES, SIZES = [0, 1, 1, 0], [0.4, 0.3, 0.3, 0.1], [1, 3]
 IDS = ["a", "a", "a", "b"]  # of the second query, document a is two rows

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.cache import DataCache
-from ltr_harness.dataset import RankingDataset, fingerprint_dataset, fingerprint_judgments
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset, fingerprint_judgments
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.memory import from_arrays, from_frame
+from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import DataError
 from ltr_harness.rankers.adapters import by_position
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.memory import from_arrays, from_frame
-from ltr_harness.writers import write_dataset
 
 
 def weights_of(data: RankingDataset) -> tuple[list[float], list[float]]:

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from ltr_harness import evaluate
+from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.splits import folds
 from ltr_harness.errors import DataError, MetricError, UsageError
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import MRR, NDCG
-from ltr_harness.splits import folds
 
 sklearn = pytest.importorskip("sklearn", reason="needs scikit-learn")
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier  # noqa: E402

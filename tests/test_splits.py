@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ltr_harness.data.queries import QueryGroups
+from ltr_harness.data.splits import folds, holdout, shuffled
 from ltr_harness.errors import DataError
-from ltr_harness.groups import QueryGroups
-from ltr_harness.splits import folds, holdout, shuffled
 
 
 def groups(n: int) -> QueryGroups:

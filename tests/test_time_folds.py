@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness.data.queries import QueryGroups
+from ltr_harness.data.time_folds import Span, TimeFolds, days_of, period_for, periods_of
 from ltr_harness.errors import DataError
-from ltr_harness.groups import QueryGroups
-from ltr_harness.time_folds import Span, TimeFolds, days_of, period_for, periods_of
 
 
 def spans(**texts: str) -> dict[str, Any]:

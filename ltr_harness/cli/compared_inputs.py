@@ -22,10 +22,10 @@ from ltr_harness.comparison.mteb import results_in
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.stream import StreamEvaluation
 from ltr_harness.comparison.tables import FILE, saved_at
+from ltr_harness.data.addresses import here
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import other_name
-from ltr_harness.places import here
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import MetricSummary

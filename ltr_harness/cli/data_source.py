@@ -10,8 +10,8 @@ from ltr_harness.cli.output import say_caution
 from ltr_harness.errors import Caution, UsageError
 
 if TYPE_CHECKING:
-    from ltr_harness.dataset import RankingDataset
-    from ltr_harness.readers.reader import Reader
+    from ltr_harness.data.dataset import RankingDataset
+    from ltr_harness.data.readers.reader import Reader
 
 
 def guessed_reader(path: Path) -> str:
@@ -30,9 +30,9 @@ def made_reader(name: str, options: Sequence[str] = ()) -> "Reader":
     """A reader with options as they are written in an experiment file."""
     from pydantic import ValidationError
 
-    from ltr_harness import readers
     from ltr_harness.config.explain import explained
     from ltr_harness.config.tree import Node, Place, parse_yaml
+    from ltr_harness.data import readers
 
     kind = readers.catalog.load(name, UsageError)
     values, places = {}, {}
@@ -53,8 +53,8 @@ def made_reader(name: str, options: Sequence[str] = ()) -> "Reader":
 
 def with_columns(reader: "Reader", path: Path, of_run: Mapping[str, Any] | None = None) -> "Reader":
     """A reader of tables with the run's columns of query, label and candidates, or those that `init` would guess."""
-    from ltr_harness.readers.column_names import column_for
-    from ltr_harness.readers.tables import TableReader
+    from ltr_harness.data.readers.column_names import column_for
+    from ltr_harness.data.readers.table_reader import TableReader
 
     if not isinstance(reader, TableReader) or not path.exists():
         return reader
@@ -80,7 +80,7 @@ def read_files(
     paths: Sequence[Path], reader_name: str | None, reader_options: Sequence[str] = ()
 ) -> "RankingDataset":
     """Files as one dataset, through the cache."""
-    from ltr_harness.cache import DataCache
+    from ltr_harness.data.cache import DataCache
 
     reader = with_columns(made_reader(reader_name or guessed_reader(paths[0]), reader_options), paths[0])
     return DataCache().read(reader, [str(path) for path in paths], Path()).dataset

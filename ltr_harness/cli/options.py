@@ -26,7 +26,7 @@ class Place(click.Path):
         self._data = data
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from ltr_harness.places import here, is_address
+        from ltr_harness.data.addresses import here, is_address
 
         name, sign, place = ("", "", value) if is_address(value) else str(value).partition("=")
         if is_address(place):

@@ -11,10 +11,10 @@ import numpy as np
 from ltr_harness._util.files import bare_name
 from ltr_harness._util.text import count_of, plain_number
 from ltr_harness.cli import data_source, options
-from ltr_harness.dataset import fingerprint_judgments
+from ltr_harness.data.dataset import fingerprint_judgments
+from ltr_harness.data.queries import Array, Bools, Floats, Judgments
 from ltr_harness.errors import Caution, DataError, Problem, UsageError, all_of
 from ltr_harness.evaluation import Evaluation, evaluate_bound
-from ltr_harness.groups import Array, Bools, Floats, Judgments
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.binding import BoundOnce
 
@@ -123,7 +123,7 @@ def load_rankings(source: RankingSource) -> Rankings:
     source.refuse_contradictions()
     if source.data is None:
         return _from_runs(source)
-    from ltr_harness.readers.scores import read_scores
+    from ltr_harness.data.readers.scores import read_scores
 
     dataset = data_source.read_files([source.data], source.reader_name, source.reader_options)
     judgments, files, cautions = dataset.judgments, source.scores, list[Caution]()
@@ -160,7 +160,7 @@ def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
 
 def queries_of(labels: Path, source: RankingSource) -> list[str]:
     """The queries of a file of labels, in either form: qrels, or labelled documents."""
-    from ltr_harness.readers.forms import qrels_of
+    from ltr_harness.data.readers.judgment_formats import qrels_of
 
     problems: list[Problem] = []
     if source.reader_name is None and not source.reader_options:
@@ -176,8 +176,8 @@ def queries_of(labels: Path, source: RankingSource) -> list[str]:
 
 
 def _from_runs(source: RankingSource) -> Rankings:
-    from ltr_harness.readers.forms import described, qrels_of, run_of
-    from ltr_harness.readers.trec import join
+    from ltr_harness.data.readers.judgment_formats import described, qrels_of, run_of
+    from ltr_harness.data.readers.trec import join
 
     assert source.qrels is not None  # or the options would have been refused
     files = source.run

@@ -8,9 +8,9 @@ import numpy as np
 
 from ltr_harness.cli import data_source
 from ltr_harness.cli.rankings import Scored
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import Caution, MetricError, UsageError
-from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.rankers.ranker import FittedModel

@@ -59,7 +59,7 @@ class ScoreColumns:
         """The metrics of every column, and cautions."""
         require_room(2, megabytes=256)  # what the libraries take that are imported here
         from ltr_harness.comparison.stream import evaluate_stream
-        from ltr_harness.readers.column_names import orders_by_rank
+        from ltr_harness.data.readers.column_names import orders_by_rank
 
         shown = sys.stderr.isatty()
         found = evaluate_stream(
@@ -91,8 +91,8 @@ class ScoreColumns:
 
 def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
     """Role to column, as given or as the column's name says."""
-    from ltr_harness.logs.log import open_log
-    from ltr_harness.readers.column_names import column_for
+    from ltr_harness.data.logs.log import open_log
+    from ltr_harness.data.readers.column_names import column_for
 
     columns = {}
     for text in texts:

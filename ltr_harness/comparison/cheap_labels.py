@@ -12,9 +12,9 @@ from ltr_harness._util.text import count_of, p_equals, plain_number
 from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import Difference, SystemResult, Verdict, differences_of, rare_kind_of
+from ltr_harness.data.columns import hashes_of
+from ltr_harness.data.queries import Bools, Ints, Judgments
 from ltr_harness.errors import Caution, NotComparableError
-from ltr_harness.groups import Bools, Ints, Judgments
-from ltr_harness.logs.columns import hashes_of
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method

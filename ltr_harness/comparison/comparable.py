@@ -18,8 +18,8 @@ from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison
 from ltr_harness.comparison.headroom import little_to_gain
 from ltr_harness.comparison.over_time import compared, neighbours
 from ltr_harness.comparison.pairs import WEIGHT, Paired, Sampling, SystemResult, rare_kind_of, value_bounds
+from ltr_harness.data.queries import Array, Floats, Texts, as_column
 from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, Severity, UsageError
-from ltr_harness.groups import Array, Floats, Texts, as_column
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.runs.record import Record

@@ -31,8 +31,8 @@ from ltr_harness.comparison.pairs import (
     SystemResult,
     value_bounds,
 )
+from ltr_harness.data.queries import KeepsArrays
 from ltr_harness.errors import Caution, UsageError, labelled
-from ltr_harness.groups import KeepsArrays
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.stats.contributions import TIE, Codes, effective_number, paired_differences

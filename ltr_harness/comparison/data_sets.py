@@ -13,8 +13,8 @@ from ltr_harness._util.text import count_of, p_equals
 from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
 from ltr_harness.comparison.pairs import Contrast, Difference, differences_of, over_seeds, rare_kind_of
+from ltr_harness.data.queries import Bools
 from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
-from ltr_harness.groups import Bools
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum
 from ltr_harness.stats.families import Outcome, furthest_against, outcomes, rare_kind, rule_of_three
 from ltr_harness.stats.method import Method

@@ -123,9 +123,9 @@ def evaluate_runs(
         qrels: dict {query: {document: grade}}: 2 queries, 4 judgments
         bm25: rows of (query, document, score): 2 queries, 4 rows
     """
-    from ltr_harness.dataset import fingerprint_judgments
-    from ltr_harness.readers.forms import is_one, qrels_of, recognised, run_of
-    from ltr_harness.readers.trec import TrecRun, join
+    from ltr_harness.data.dataset import fingerprint_judgments
+    from ltr_harness.data.readers.judgment_formats import is_one, qrels_of, recognised, run_of
+    from ltr_harness.data.readers.trec import TrecRun, join
 
     given = as_list(metrics)
     asked = [parse_metric(metric) for metric in given]

@@ -12,9 +12,9 @@ from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.over_time import days_of_queries
 from ltr_harness.comparison.pairs import SMALLEST as SMALLEST
 from ltr_harness.comparison.pairs import Contrast, Estimated, Paired, Verdict, contrast, rare_kind_of
+from ltr_harness.data.time_folds import DAY
 from ltr_harness.inspection.slices import QuerySlice, query_slices
 from ltr_harness.metrics.core.headroom import is_computed_column
-from ltr_harness.time_folds import DAY
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,16 @@ from ltr_harness._util.text import FORMULA
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.pairs import WEIGHT, Origin, SystemResult, text_ids
+from ltr_harness.data.columns import decoded, table_of
+from ltr_harness.data.logs.separators import refuse_other_separator
+from ltr_harness.data.readers.column_names import column_for
+from ltr_harness.data.time_folds import DAY, PERIOD, period_in
 from ltr_harness.errors import Caution, DataError, MetricError
-from ltr_harness.logs.columns import decoded, table_of
-from ltr_harness.logs.separators import refuse_other_separator
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
 from ltr_harness.metrics.core.presets import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
-from ltr_harness.readers.column_names import column_for
 from ltr_harness.runs import record
-from ltr_harness.time_folds import DAY, PERIOD, period_in
 
 if TYPE_CHECKING:
     import pandas as pd

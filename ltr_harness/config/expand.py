@@ -19,8 +19,8 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.config.search import MOST_POINTS, Range, SweepConfig, shown_value
 from ltr_harness.config.tree import Node, Place, from_plain, not_an_experiment, parse_yaml, read_yaml, shown
+from ltr_harness.data.addresses import is_address
 from ltr_harness.errors import ConfigError, Problem
-from ltr_harness.places import is_address
 
 # What an experiment leaves open is taken from its preset, `search` unless it names another.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -179,7 +179,7 @@ def absolute_path(node: Node, *, data: bool = False) -> Node:
 def _data(data: Node, tree: Node) -> Node:
     known = data.mapping.get("set")
     if known is not None and isinstance(known.value, str):
-        from ltr_harness.known_sets import SETS
+        from ltr_harness.data.known_sets import SETS
 
         if known.value in SETS:
             section = SETS[known.value].data_section()

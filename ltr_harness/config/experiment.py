@@ -24,17 +24,17 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.stored import SweepPoint
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config.search import Section, Seed, TuneConfig, several
+from ltr_harness.data.logs.settings import TimeZone, one_or_many
+from ltr_harness.data.queries import OneLabel
+from ltr_harness.data.readers.reader import Reader
+from ltr_harness.data.time_folds import MOST_FOLDS, Span, SpanText, TimeFolds
 from ltr_harness.errors import Problem, RankerError
-from ltr_harness.groups import OneLabel
-from ltr_harness.logs.settings import TimeZone, one_or_many
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.rankers.objectives import MetricValue
 from ltr_harness.rankers.ranker import Ranker
-from ltr_harness.readers.reader import Reader
 from ltr_harness.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
 from ltr_harness.stats.method import Method
-from ltr_harness.time_folds import MOST_FOLDS, Span, SpanText, TimeFolds
 
 Kind = TypeVar("Kind", bound=BaseModel)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from ltr_harness import rankers, readers
+from ltr_harness import rankers
 from ltr_harness._util.catalog import Catalog, did_you_mean
 from ltr_harness._util.files import stored_file
 from ltr_harness.config import expand, rules
@@ -22,9 +22,10 @@ from ltr_harness.config.experiment import CompareConfig, DataConfig, Experiment,
 from ltr_harness.config.explain import explained
 from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.config.tree import KeyPath, Node, Place, dotted, from_plain, plain_scalar, shown
+from ltr_harness.data import readers
+from ltr_harness.data.logs.settings import one_or_many
+from ltr_harness.data.time_folds import PERIOD
 from ltr_harness.errors import ConfigError, Problem, UsageError
-from ltr_harness.logs.settings import one_or_many
-from ltr_harness.time_folds import PERIOD
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -279,7 +280,7 @@ class _Loading:
         if node is None:
             return None
         if "set" in node.mapping:
-            from ltr_harness.known_sets import SETS
+            from ltr_harness.data.known_sets import SETS
 
             if self.unknown(path, "set", SETS):
                 return None

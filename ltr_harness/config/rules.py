@@ -12,11 +12,11 @@ from ltr_harness.config import experiment
 from ltr_harness.config.experiment import DataLayout, ModelConfig, SplitConfig, TimeFoldsConfig
 from ltr_harness.config.search import BUILT_IN, Range, Space, TuneConfig
 from ltr_harness.config.tree import KeyPath, Node
+from ltr_harness.data.relevance.rule import Relevance
+from ltr_harness.data.time_folds import MOST_FOLDS
 from ltr_harness.errors import RankerError
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
-from ltr_harness.relevance.rule import Relevance
-from ltr_harness.time_folds import MOST_FOLDS
 
 MOST_RUNS = 100_000
 _NO_VALID = "has no validation data, on which stopping could choose the number of rounds"

@@ -22,7 +22,7 @@ from ltr_harness.config.experiment import (
     StoppingConfig,
 )
 from ltr_harness.config.search import SweepConfig, TuneConfig
-from ltr_harness.known_sets import SETS
+from ltr_harness.data.known_sets import SETS
 
 Schema = dict[str, Any]
 TITLE = "ltr-harness experiment"
@@ -35,7 +35,8 @@ _SECTIONS = (
 
 def json_schema() -> Schema:
     """The schema of an experiment file with the readers and rankers that come with the harness."""
-    from ltr_harness import rankers, readers
+    from ltr_harness import rankers
+    from ltr_harness.data import readers
 
     loaded_readers = {name: readers.catalog.load(name) for name in readers.READERS}
     loaded_rankers = {name: rankers.catalog.load(name) for name in rankers.RANKERS}

@@ -15,7 +15,8 @@ from ltr_harness.comparison.comparable import read_weights, unit_texts
 from ltr_harness.comparison.pairs import WEIGHT
 from ltr_harness.config.experiment import model_at
 from ltr_harness.config.rules import probes
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.time_folds import DAY, PERIOD, period_in
 from ltr_harness.errors import (
     Caution,
     DataError,
@@ -41,7 +42,6 @@ from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.objectives import stopping_cautions
 from ltr_harness.rankers.ranker import TrainingFacts
 from ltr_harness.stats.method import UNWEIGHTED
-from ltr_harness.time_folds import DAY, PERIOD, period_in
 
 FoldCautions = Mapping[str, tuple[Caution, ...]]
 """Fold to the cautions of its data."""

@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr_harness._util.cores import available_cores
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.addresses import refuse_secrets
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import MAIN_GUARD, DataError, Problem, TrainingError, UsageError, optional_module
 from ltr_harness.experiment.execute import execute, run_here
 from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.job import Cluster, Job, Task, changed_files
 from ltr_harness.experiment.pool import isolated, worker_context
 from ltr_harness.experiment.workers import Rounds, WorkerPool, batched, dispatch
-from ltr_harness.places import refuse_secrets
 from ltr_harness.rankers.ranker import Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import receive

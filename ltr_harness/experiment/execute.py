@@ -14,7 +14,9 @@ from ltr_harness._util.files import unfinished
 from ltr_harness._util.text import without_secrets
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.config.experiment import Holdout, ModelConfig, TimeFoldsConfig, model_at
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.splits import folds
+from ltr_harness.data.time_folds import DAY
 from ltr_harness.errors import Caution, DataError, HarnessError, TrainingError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.folds import Fold, reading_of
@@ -30,8 +32,6 @@ from ltr_harness.runs.identity import environment, installed_requirements
 from ltr_harness.runs.insight import of_training
 from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, PartRecord, Record, Trial
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, MISSED, PER_QUERY, TEST_SCORES, Run, load_run
-from ltr_harness.splits import folds
-from ltr_harness.time_folds import DAY
 
 if TYPE_CHECKING:
     from ltr_harness.experiment.progress import Progress

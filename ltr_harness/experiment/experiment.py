@@ -16,10 +16,11 @@ from ltr_harness._util.cores import let_idle_threads_sleep, sensible_workers, th
 from ltr_harness._util.files import sweep_unfinished, write_stored
 from ltr_harness._util.stored import DERIVED
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.cache import DataCache
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.config import Experiment, as_mapping, load_experiment, resolved_yaml
 from ltr_harness.config.load import settings
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.readers.truth import judgment_files
 from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
 from ltr_harness.experiment.check import check, refuse_errors
 from ltr_harness.experiment.cluster import cluster_at, local_cluster, local_size, run_on_cluster
@@ -34,7 +35,6 @@ from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric
 from ltr_harness.rankers.boosted import DataParallelRanker
 from ltr_harness.rankers.ranker import Ranker, medians
-from ltr_harness.readers.judgments import judgment_files
 from ltr_harness.report.data import ReportData, experiment_data
 from ltr_harness.report.writing import warm_up, write_report
 from ltr_harness.runs import Run, load_run

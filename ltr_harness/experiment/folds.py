@@ -14,29 +14,29 @@ from ltr_harness import inspection
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import sources_digest
 from ltr_harness._util.text import addressed, count_of, plural, without_secrets
-from ltr_harness.cache import CachedSet, DataCache
 from ltr_harness.comparison.comparable import unit_texts
 from ltr_harness.config import data_mapping
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
-from ltr_harness.dataset import (
+from ltr_harness.data.cache import CachedSet, DataCache
+from ltr_harness.data.dataset import (
     RankingDataset,
     fingerprint_arrays,
     fingerprint_dataset,
     fingerprint_truth,
     values_by_query,
 )
+from ltr_harness.data.readers import column_names
+from ltr_harness.data.readers import truth as truths
+from ltr_harness.data.readers.rows import check_alignment, occurring, with_categories, with_columns
+from ltr_harness.data.splits import divided, divided_by_time, folds, holdout
+from ltr_harness.data.time_folds import DAY, TimeFold, days_of
+from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.inspection import LINTS, data_card, lint
 from ltr_harness.inspection.agreement import agreement
 from ltr_harness.inspection.candidates import candidate_recall
-from ltr_harness.readers import column_names
-from ltr_harness.readers import judgments as truths
-from ltr_harness.readers.rows import check_alignment, occurring, with_categories, with_columns
 from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.record import SplitFacts
-from ltr_harness.splits import divided, divided_by_time, folds, holdout
-from ltr_harness.time_folds import DAY, TimeFold, days_of
-from ltr_harness.writers import write_dataset
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.config.experiment import Experiment, ModelConfig, model_at
 from ltr_harness.config.search import TuneConfig
-from ltr_harness.dataset import fingerprint_arrays
+from ltr_harness.data.dataset import fingerprint_arrays
 from ltr_harness.errors import Caution, Problem, UsageError
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.metrics import Metric

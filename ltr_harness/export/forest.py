@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
+from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import DataError
-from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.rankers.ranker import FittedModel
 
 LEAF = -1

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.files import errors_naming, unfinished
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Bools, Floats, QueryGroups
 from ltr_harness.errors import GateError
 from ltr_harness.export.forest import Forest, forest_of, refused
 from ltr_harness.export.formats import ModelFormat, Scores
-from ltr_harness.groups import Bools, Floats, QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
 from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.stats.contributions import Contributions, paired_differences

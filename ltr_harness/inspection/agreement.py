@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, four_decimals, none_if_undefined
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.inspection.slices import QuerySlice, query_slices
 
 

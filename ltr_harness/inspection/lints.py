@@ -7,14 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from ltr_harness._util.text import count_of, plural, shortened
-from ltr_harness.errors import Caution, Severity, worst_first
-from ltr_harness.groups import Judgments
-from ltr_harness.inspection.card import DataCard, FeatureFacts, SplitCard
-from ltr_harness.metrics import Metric
-from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
-from ltr_harness.metrics.core.headroom import headroom
-from ltr_harness.metrics.core.metric import BinaryMetric
-from ltr_harness.readers.column_names import (
+from ltr_harness.data.queries import Judgments
+from ltr_harness.data.readers.column_names import (
     event_weight,
     features_line,
     has_place_word,
@@ -22,7 +16,13 @@ from ltr_harness.readers.column_names import (
     is_place,
     may_be_id,
 )
-from ltr_harness.relevance.rule import EVENT_COUNTS, MOST_ROWS, event_counts
+from ltr_harness.data.relevance.rule import EVENT_COUNTS, MOST_ROWS, event_counts
+from ltr_harness.errors import Caution, Severity, worst_first
+from ltr_harness.inspection.card import DataCard, FeatureFacts, SplitCard
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
+from ltr_harness.metrics.core.headroom import headroom
+from ltr_harness.metrics.core.metric import BinaryMetric
 
 REPEATED = "query-in-two-folds"
 """The lint that a comparison must know of, because it counts such queries once."""

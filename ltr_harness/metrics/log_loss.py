@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr_harness.groups import Floats, Ints, QueryGroups
+from ltr_harness.data.queries import Floats, Ints, QueryGroups
 from ltr_harness.metrics.core.softmax import LEAST, ProbabilityMetric
 
 

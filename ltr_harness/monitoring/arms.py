@@ -12,9 +12,9 @@ import pandas as pd
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, p_equals, plural
+from ltr_harness.data.columns import codes_of
+from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.errors import Caution, DataError, Problem
-from ltr_harness.groups import Floats, Ints
-from ltr_harness.logs.columns import codes_of
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import Arms, MonitorConfig
 from ltr_harness.monitoring.periods import own_clusters

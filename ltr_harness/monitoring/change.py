@@ -8,10 +8,10 @@ import pandas as pd
 from scipy.special import fdtrc
 
 from ltr_harness._util.text import count_of
+from ltr_harness.data.columns import codes_of, together
+from ltr_harness.data.queries import Floats, Ints
+from ltr_harness.data.times import local_days
 from ltr_harness.errors import Caution
-from ltr_harness.groups import Floats, Ints
-from ltr_harness.logs.columns import codes_of, together
-from ltr_harness.logs.times import local_days
 from ltr_harness.monitoring.calendar import hours_of_week
 from ltr_harness.monitoring.inputs import ComparedColumn, divided
 from ltr_harness.monitoring.periods import Periods, mean_of

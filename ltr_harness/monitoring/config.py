@@ -15,11 +15,11 @@ from pydantic import (
     model_validator,
 )
 
-from ltr_harness.logs.settings import ListColumns, Name, Names, Part, TimeZone, duration, seconds
-from ltr_harness.logs.ubi import Ubi
+from ltr_harness.data.logs.settings import ListColumns, Name, Names, Part, TimeZone, duration, seconds
+from ltr_harness.data.logs.ubi import Ubi
+from ltr_harness.data.relevance.rule import Propensity, Relevance
 from ltr_harness.metrics import F1, Metric, Precision, parse_metric
 from ltr_harness.monitoring.synthetic import SyntheticLog
-from ltr_harness.relevance.rule import Propensity, Relevance
 
 
 def _window_size(text: str) -> str:

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness._util.text import count_of
+from ltr_harness.data.columns import codes_of, together
+from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.groups import Bools, Floats, Ints
-from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, table_of

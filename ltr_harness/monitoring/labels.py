@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness._util.text import count_of, plural
-from ltr_harness.groups import Floats, Ints
-from ltr_harness.logs.contract import Contract, LogCheck
+from ltr_harness.data.logs.contract import Contract, LogCheck
+from ltr_harness.data.queries import Floats, Ints
+from ltr_harness.data.relevance.labels import LABELLED, RELEVANT
 from ltr_harness.monitoring.calendar import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
@@ -28,7 +29,6 @@ from ltr_harness.monitoring.result import (
     RankRow,
     table_of,
 )
-from ltr_harness.relevance.grades import LABELLED, RELEVANT
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Tone
 from ltr_harness.report.formats import p_value

@@ -14,9 +14,9 @@ from ltr_harness._util.retired import retirement
 from ltr_harness.config.expand import absolute_path, merged_tree
 from ltr_harness.config.explain import explained
 from ltr_harness.config.tree import Node, from_plain, shown
+from ltr_harness.data.logs.settings import seconds
+from ltr_harness.data.logs.ubi import OBJECT
 from ltr_harness.errors import ConfigError, DataError, HarnessError, Problem
-from ltr_harness.logs.settings import seconds
-from ltr_harness.logs.ubi import OBJECT
 from ltr_harness.metrics import NDCG
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 

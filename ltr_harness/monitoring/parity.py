@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plural
+from ltr_harness.data.columns import coded, numbers_of
+from ltr_harness.data.logs.contract import THREADS, LogRows
+from ltr_harness.data.queries import Bools, Floats, Ints, Judgments
+from ltr_harness.data.readers.rows import recoded
 from ltr_harness.errors import DataError, Problem, UsageError
-from ltr_harness.groups import Bools, Floats, Ints, Judgments
-from ltr_harness.logs.columns import coded, numbers_of
-from ltr_harness.logs.contract import THREADS, LogRows
 from ltr_harness.metrics import bind
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import MonitorConfig
@@ -32,7 +33,6 @@ from ltr_harness.monitoring.result import (
     ParityWindow,
     table_of,
 )
-from ltr_harness.readers.rows import recoded
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 from ltr_harness.runs import Run, load_run
 from ltr_harness.stats.several_samples import bonferroni

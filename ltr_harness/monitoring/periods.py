@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ltr_harness.data.columns import codes_of, together
+from ltr_harness.data.queries import Array, Floats, Ints
 from ltr_harness.errors import Caution, DataError, Problem
-from ltr_harness.groups import Array, Floats, Ints
-from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, part_of_season, units_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import column_of, places_of, primary_of

@@ -14,12 +14,25 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ltr_harness.data.addresses import here, refuse_secrets
+from ltr_harness.data.logs.contract import (
+    THREADS,
+    Contract,
+    LogCheck,
+    LogRows,
+    are_ranks,
+    in_order,
+    per_query,
+)
+from ltr_harness.data.logs.log import BATCH_ROWS, Log, first_run, last_run, open_log
+from ltr_harness.data.logs.ubi import impressions_and_events
+from ltr_harness.data.queries import Bools, Floats, Ints, Judgments, QueryGroups, Subtopics
+from ltr_harness.data.relevance.events import JoinedEvents, refuse_unknown_events
+from ltr_harness.data.relevance.labels import fit, grades_of_rows, judged_rows
+from ltr_harness.data.relevance.propensities import estimated_labels, examination
+from ltr_harness.data.relevance.rule import EventLog
+from ltr_harness.data.times import NO_MOMENT, timestamps
 from ltr_harness.errors import MAIN_GUARD, DataError, Problem, UsageError, optional_module
-from ltr_harness.groups import Bools, Floats, Ints, Judgments, QueryGroups, Subtopics
-from ltr_harness.logs.contract import THREADS, Contract, LogCheck, LogRows, are_ranks, in_order, per_query
-from ltr_harness.logs.log import BATCH_ROWS, Log, first_run, last_run, open_log
-from ltr_harness.logs.times import NO_MOMENT, timestamps
-from ltr_harness.logs.ubi import impressions_and_events
 from ltr_harness.metrics import Binding, bind
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.metrics.dcg import DCG
@@ -27,11 +40,6 @@ from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_wh
 from ltr_harness.monitoring.parity import feature_columns, parity_of_rows, refuse_unlogged, served
 from ltr_harness.monitoring.queries import QueryColumns, columns_of, concatenated
 from ltr_harness.monitoring.synthetic import SyntheticLog
-from ltr_harness.places import here, refuse_secrets
-from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events
-from ltr_harness.relevance.grades import fit, grades_of_rows, judged_rows
-from ltr_harness.relevance.propensities import estimated_labels, examination
-from ltr_harness.relevance.rule import EventLog
 
 
 class LogRead(NamedTuple):

@@ -13,8 +13,8 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from ltr_harness._util.text import count_of, plural
-from ltr_harness.groups import Bools, Floats, Ints
-from ltr_harness.logs.columns import codes_of, together
+from ltr_harness.data.columns import codes_of, together
+from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of

@@ -17,9 +17,12 @@ import ltr_harness.monitoring.slices as slices
 import ltr_harness.monitoring.stored as stored
 import ltr_harness.monitoring.windows as windows
 from ltr_harness._util.text import count_of, plural
+from ltr_harness.data.addresses import here
+from ltr_harness.data.logs.contract import LogCheck
+from ltr_harness.data.queries import Ints
+from ltr_harness.data.relevance.labels import describe
+from ltr_harness.data.relevance.propensities import estimated
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
-from ltr_harness.groups import Ints
-from ltr_harness.logs.contract import LogCheck
 from ltr_harness.metrics.table import METRICS
 from ltr_harness.monitoring.alerts import alerts_of, undecided_of
 from ltr_harness.monitoring.arms import compared_arms
@@ -33,9 +36,6 @@ from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import Found, LabelTest, MonitorResult, Watched, WherePart
 from ltr_harness.monitoring.verdict import verdict_of
-from ltr_harness.places import here
-from ltr_harness.relevance.grades import describe
-from ltr_harness.relevance.propensities import estimated
 
 
 def monitor(

@@ -10,8 +10,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import UsageError
-from ltr_harness.groups import Bools, Floats, Ints
 
 _ATTRACTION = np.array([0.03, 0.15, 0.35, 0.6, 0.9])
 _DAY = 86_400 * 10**9

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness._util.text import count_of
-from ltr_harness.groups import Floats, Ints
-from ltr_harness.logs.settings import seconds
+from ltr_harness.data.logs.settings import seconds
+from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.monitoring.calendar import Cut, DaysDiffer, hours_of_week, part_of_season
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters

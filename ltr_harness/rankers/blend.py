@@ -20,9 +20,9 @@ from ltr_harness._util.files import stored_file, temporary_folder
 from ltr_harness._util.stored import Stored, read_stored
 from ltr_harness._util.text import count_of
 from ltr_harness._util.user_code import admitted
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments, QueryGroups, places_within
 from ltr_harness.errors import Caution, DataError, Problem, RankerError
-from ltr_harness.groups import Judgments, QueryGroups, places_within
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.rankers import catalog

@@ -15,9 +15,9 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.boosting.swap_gradients import GradientsPerSet
 from ltr_harness.boosting.watching import Watching, keywords_of
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import sealed
 from ltr_harness.errors import Caution, Problem, RankerError
-from ltr_harness.groups import sealed
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.adapters import Trained, TreeModel, fixed_threads, training_cautions

@@ -18,7 +18,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.boosting.catboost import grades_of, stages
 from ltr_harness.boosting.stopping import Stopper
 from ltr_harness.boosting.watching import Measured
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem, optional_module
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.core.expected_grade import expected_grade

@@ -21,9 +21,9 @@ import numpy as np
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured, Watching, keywords_of
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Array, Floats, QueryGroups
 from ltr_harness.errors import Caution, TrainingError, optional_module
-from ltr_harness.groups import Array, Floats, QueryGroups
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.adapters import Trained
 from ltr_harness.rankers.ranker import VALID, Training, Workers

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ltr_harness.boosting.watching import one_per_row
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers import lightgbm_parameters as parameters

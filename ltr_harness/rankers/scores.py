@@ -11,11 +11,11 @@ from pydantic import Field
 
 from ltr_harness._util.files import bare_name, suffix_of
 from ltr_harness._util.text import count_of
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.scores import read_scores
+from ltr_harness.data.readers.trec import read_run
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.rankers.ranker import FittedModel, StoredRanker, Training, TrainingFacts, model_file
-from ltr_harness.readers.scores import read_scores
-from ltr_harness.readers.trec import read_run
 
 _TREC = (".run", ".trec")
 _KNOWN = (".npy", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".arrow", ".txt", ".scores", *_TREC)

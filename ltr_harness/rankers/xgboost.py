@@ -14,7 +14,7 @@ from packaging.version import Version
 from pydantic import Field
 
 from ltr_harness.boosting.watching import one_per_row
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers import xgboost_parameters as parameters

@@ -8,8 +8,8 @@ import numpy as np
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.data.queries import Floats, Ints, Judgments, QueryGroups
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import Floats, Ints, Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric
 from ltr_harness.runs import Run
 from ltr_harness.runs.run import TEST_SCORES

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import none_if_undefined
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.adapters import TreeModel

@@ -18,11 +18,11 @@ from ltr_harness._util.files import file_digest, stored_file, write_stored
 from ltr_harness._util.stored import Stored, read_stored, refuse_twice
 from ltr_harness._util.text import count_of, html_table, plural
 from ltr_harness._util.user_code import admitted, trusting
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments, QueryGroups, number_matrix
+from ltr_harness.data.readers.rows import check_alignment, with_categories, with_columns
 from ltr_harness.errors import DataError
-from ltr_harness.groups import Judgments, QueryGroups, number_matrix
 from ltr_harness.metrics.core.headroom import is_computed_column
-from ltr_harness.readers.rows import check_alignment, with_categories, with_columns
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import Record
 from ltr_harness.runs.scoring import (

@@ -16,7 +16,7 @@ from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.errors import Caution, DataError
 
 if TYPE_CHECKING:
-    from ltr_harness.dataset import RankingDataset
+    from ltr_harness.data.dataset import RankingDataset
     from ltr_harness.runs.record import Record
 
 Score = Callable[[NDArray[Any]], NDArray[np.float64]]
@@ -39,7 +39,7 @@ def rows_of_frame(frame: Any, record: Record) -> RankingDataset | None:
     Raises:
         DataError: a feature is missing, or holds what it must not.
     """
-    from ltr_harness.readers.parquet import ArrowTable, Parquet
+    from ltr_harness.data.readers.parquet import ArrowTable, Parquet
 
     names = record.features
     table, others = _table_with(frame, names)
@@ -99,7 +99,7 @@ def ignored_columns(names: Sequence[str], model: str, place: str) -> list[Cautio
 
 def _table_with(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
     """A table with those of the named columns that a frame has, and the names of its other columns."""
-    from ltr_harness.logs.columns import table_of
+    from ltr_harness.data.columns import table_of
 
     wanted = set(names)
     if hasattr(frame, "iloc"):  # pandas has columns that Arrow cannot take, and need not

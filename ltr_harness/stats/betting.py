@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness.groups import Ints
+from ltr_harness.data.queries import Ints
 from ltr_harness.stats.contributions import SMALLEST_P, Contributions, Floats
 
 _ORDERS = 50  # and each reversed

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from ltr_harness.groups import Floats as Floats
+from ltr_harness.data.queries import Floats as Floats
 
 Codes = NDArray[np.integer]
 

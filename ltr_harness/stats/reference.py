@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness.groups import Bools, Floats, Ints
+from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.stats.contributions import Contributions, WeightedSum
 
 Bytes = NDArray[np.uint8]

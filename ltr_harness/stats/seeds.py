@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from ltr_harness.groups import Bools, Floats
+from ltr_harness.data.queries import Bools, Floats
 from ltr_harness.stats.contributions import (
     TIE,
     Contributions,

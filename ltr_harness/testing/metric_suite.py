@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.swap_gradients import swap_changes
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.evaluation import evaluate
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
 
 

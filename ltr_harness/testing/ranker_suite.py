@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import RankerError
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.rankers import FittedModel, Ranker, Training, TrainingFacts, catalog
 

@@ -12,7 +12,7 @@ import xgboost
 
 from ltr_harness.boosting import lightgbm_metrics, xgboost_metrics
 from ltr_harness.boosting.lightgbm import feval
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.data.queries import Judgments, QueryGroups
 
 PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
 ROUNDED = np.float64(np.float32(0.1))

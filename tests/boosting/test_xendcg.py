@@ -13,8 +13,8 @@ import xgboost
 
 from ltr_harness.boosting.xgboost import XENDCG, Watch, custom_metric
 from ltr_harness.boosting.xgboost_metrics import draw_gammas, xendcg_gradients, xendcg_worth
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError
-from ltr_harness.groups import QueryGroups
 
 PARAMS: dict[str, Any] = {
     "tree_method": "hist",

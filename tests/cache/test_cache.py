@@ -16,15 +16,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_harness import cache as kept
 from ltr_harness._util.files import cache_folder
-from ltr_harness.cache import DataCache
-from ltr_harness.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data import cache as kept
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.queries import RawJudgments
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.letor import Letor
+from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.errors import DataError
-from ltr_harness.groups import RawJudgments
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.lightgbm import LightGbm
 
 TEXT = "1 qid:1 1:0.5 2:1 # docid = A\n0 qid:1 1:0.25 2:NULL # docid = B\n2 qid:7 1:3 2:4 # docid = C\n"
 
@@ -404,8 +404,8 @@ PROGRAM = """
 import os, sys, time
 from pathlib import Path
 from ltr_harness import cache as kept
-from ltr_harness.cache import DataCache
-from ltr_harness.readers.letor import Letor
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.readers.letor import Letor
 print("reading", flush=True)
 if sys.argv[3] == "hang":
     def hang(*_): print("half", flush=True); time.sleep(60)

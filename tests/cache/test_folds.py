@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.cache import DataCache
 from ltr_harness.config import load_experiment
-from ltr_harness.dataset import fingerprint_dataset, fingerprint_judgments
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.dataset import fingerprint_dataset, fingerprint_judgments
+from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.experiment.folds import FoldReader
-from ltr_harness.readers.letor import Letor
 
 
 def config(root: Path, **data: Any) -> dict[str, Any]:
@@ -62,8 +62,8 @@ def test_a_warm_start_reads_nothing_and_gives_the_same(
         raise AssertionError("read again")
 
     monkeypatch.setattr(Letor, "read", forbidden)
-    monkeypatch.setattr("ltr_harness.cache.fingerprint_dataset", forbidden)
-    monkeypatch.setattr("ltr_harness.cache.file_digest", forbidden)
+    monkeypatch.setattr("ltr_harness.data.cache.fingerprint_dataset", forbidden)
+    monkeypatch.setattr("ltr_harness.data.cache.file_digest", forbidden)
     warm = FoldReader(experiment.data, DataCache(tmp_path / "cache"))
     second = [warm.read(name) for name in warm.names()]
     for a, b, c in zip(expected, first, second, strict=True):

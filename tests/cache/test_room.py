@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_harness.cache import FACTS, DataCache, kept_entries, remove_entries
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.dataset import RankingDataset
-from ltr_harness.readers.letor import Letor
+from ltr_harness.data.cache import FACTS, DataCache, kept_entries, remove_entries
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.letor import Letor
 
 DAY = 86_400
 
@@ -53,7 +53,7 @@ def test_the_last_used_comes_first_and_reading_is_use(folder: Path) -> None:
 
 def test_use_does_not_make_an_entry_look_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read(folder.parent, "old.txt")
-    monkeypatch.setattr("ltr_harness.cache.Fingerprints.of", lambda _: pytest.fail("hashed again"))
+    monkeypatch.setattr("ltr_harness.data.cache.Fingerprints.of", lambda _: pytest.fail("hashed again"))
     read(folder.parent, "old.txt")
 
 

@@ -29,14 +29,14 @@ from ltr_harness.comparison.ledger import LEDGER, Look, count_look, looks_at
 from ltr_harness.comparison.offline_online import agreement
 from ltr_harness.comparison.stream import evaluate_stream
 from ltr_harness.comparison.tables import read_saved, to_parquet
+from ltr_harness.data.addresses import here
+from ltr_harness.data.queries import QueryGroups
+from ltr_harness.data.time_folds import MOST_FOLDS, Span, TimeFolds
 from ltr_harness.errors import DataError, MissingExtraError, TrainingError
-from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import parse_metric
-from ltr_harness.places import here
 from ltr_harness.rankers.blend import BlendModel
 from ltr_harness.rankers.random import RandomModel
 from ltr_harness.runs import load_run
-from ltr_harness.time_folds import MOST_FOLDS, Span, TimeFolds
 
 Cli = Callable[..., tuple[int, str, str]]
 CONFIG: dict[str, Any] = {

@@ -14,8 +14,8 @@ from pyarrow import feather
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.parquet import Parquet
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.parquet import Parquet
 
 Cli = Callable[..., tuple[int, str, str]]
 

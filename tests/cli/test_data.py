@@ -11,11 +11,11 @@ from pyarrow import csv, parquet
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.dataset import fingerprint_dataset
-from ltr_harness.known_sets import SETS
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.parquet import Parquet
+from ltr_harness.data.dataset import fingerprint_dataset
+from ltr_harness.data.known_sets import SETS
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.letor import Letor
+from ltr_harness.data.readers.parquet import Parquet
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

@@ -13,7 +13,7 @@ from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
-from ltr_harness.readers.memory import from_frame
+from ltr_harness.data.readers.memory import from_frame
 
 Cli = Callable[..., tuple[int, str, str]]
 pytestmark = pytest.mark.long

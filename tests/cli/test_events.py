@@ -192,8 +192,8 @@ def test_warnings_are_cautions_at_the_end_and_defects_are_failures(
     def broken() -> None:
         with EventStream("run", quiet=False):
             for what in ("the cache", "the report", "the cache"):
-                logging.getLogger("ltr_harness.cache").warning("no space for %s", what)
-            logging.getLogger("ltr_harness.cache").warning(damaged)
+                logging.getLogger("ltr_harness.data.cache").warning("no space for %s", what)
+            logging.getLogger("ltr_harness.data.cache").warning(damaged)
             raise ZeroDivisionError("seven")
 
     assert run_command(click.command()(broken), []) == 1

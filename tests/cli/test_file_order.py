@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness import evaluate, load_run, run_experiment
-from ltr_harness.cache import DataCache
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.readers.letor import Letor
+from ltr_harness.data.readers.memory import from_arrays
+from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.metrics import bind, parse_metric
-from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.memory import from_arrays
-from ltr_harness.readers.scores import read_scores
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -12,10 +12,10 @@ from ltr_harness import compare, load_run, run_experiment
 from ltr_harness._util.catalog import load_own_file
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.data.readers.letor import Letor
+from ltr_harness.data.readers.scores import read_scores
+from ltr_harness.data.readers.trec import read_qrels
 from ltr_harness.errors import DataError
-from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.scores import read_scores
-from ltr_harness.readers.trec import read_qrels
 
 Cli = Callable[..., tuple[int, str, str]]
 

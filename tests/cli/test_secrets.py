@@ -18,9 +18,9 @@ import yaml
 from ltr_harness import run_experiment
 from ltr_harness._util.text import printable, without_secrets
 from ltr_harness.cli import cli
+from ltr_harness.data.addresses import here
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.places import here
 from ltr_harness.runs import load_run
 
 Cli = Callable[..., tuple[int, str, str]]

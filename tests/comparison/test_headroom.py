@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ltr_harness import Evaluation, compare, evaluate
 from ltr_harness.comparison.headroom import headroom_lines
 from ltr_harness.comparison.tables import FILE, read_saved, to_parquet
-from ltr_harness.dataset import fingerprint_truth
+from ltr_harness.data.dataset import fingerprint_truth
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import Caution, NotComparableError
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.json_document import document

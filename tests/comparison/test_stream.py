@@ -19,9 +19,9 @@ from ltr_harness import compare, evaluate
 from ltr_harness.comparison import stream
 from ltr_harness.comparison.paired_moments import LEAST
 from ltr_harness.comparison.stream import Drawn, StreamEvaluation, evaluate_stream
+from ltr_harness.data.columns import hashes_of
+from ltr_harness.data.logs import log
 from ltr_harness.errors import DataError, MetricError, UsageError
-from ltr_harness.logs import log
-from ltr_harness.logs.columns import hashes_of
 
 METRICS = ["ndcg@3", "mrr", "err(max_grade=4)@5", "map", "kendall_tau_distance"]
 Ltr = Callable[..., tuple[int, str, str]]

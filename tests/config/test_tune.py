@@ -14,9 +14,9 @@ from ltr_harness.config import load_experiment, resolved_yaml
 from ltr_harness.config.experiment import model_at
 from ltr_harness.config.rules import probes, with_built_in
 from ltr_harness.config.search import Range
+from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiment.folds import FoldReader
-from ltr_harness.groups import Judgments
 from ltr_harness.rankers import TrainingFacts, catalog
 from ltr_harness.rankers.objectives import BINARY, METRIC
 from ltr_harness.rankers.presets import SPACES

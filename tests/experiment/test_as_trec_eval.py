@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from ltr_harness import run_experiment
+from ltr_harness.data.readers.letor import Letor
 from ltr_harness.metrics import parse_metric
-from ltr_harness.readers.letor import Letor
 from ltr_harness.runs import Run, load_run
 
 pytestmark = pytest.mark.long

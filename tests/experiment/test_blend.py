@@ -219,7 +219,7 @@ def test_a_run_is_whole_by_itself(result: ExperimentResult, folder: Path, tmp_pa
     test = split_of(run)
     expected = run.score_columns("score")["score"]
     np.testing.assert_array_equal(load_run(moved).score_split(test), expected)
-    from ltr_harness.writers import write_dataset
+    from ltr_harness.data.writers import write_dataset
 
     write_dataset(test, tmp_path / "new.parquet")
     np.testing.assert_array_equal(predicted(ltr, moved, tmp_path, "new.parquet"), expected)
@@ -307,7 +307,7 @@ def test_a_blend_waits_for_the_search_of_its_part_on_every_fold(tmp_path: Path) 
 
 
 def test_folds_and_a_final_blend(tmp_path: Path, ltr: Any) -> None:
-    from ltr_harness.writers import write_dataset
+    from ltr_harness.data.writers import write_dataset
     from tests.experiment.test_final import rows
 
     write_dataset(rows(1, 90), tmp_path / "all.parquet")

@@ -14,11 +14,11 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.data_source import read_files
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
+from ltr_harness.data.readers.memory import from_arrays
+from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.experiment import final_experiment
-from ltr_harness.readers.memory import from_arrays
 from ltr_harness.runs import find_runs
-from ltr_harness.writers import write_dataset
 
 
 def rows(seed: int, n_queries: int) -> Any:

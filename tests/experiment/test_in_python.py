@@ -12,12 +12,12 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness._util.cores import let_idle_threads_sleep
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import DataError, TrainingError, UsageError
 from ltr_harness.experiment import experiment as module
 from ltr_harness.experiment.experiment import ExperimentResult
 from ltr_harness.experiment.progress import Progress, TerminalProgress
-from ltr_harness.readers.memory import from_arrays
 
 MODELS = {"one": {"ranker": "feature", "feature": "price"}, "chance": {"ranker": "random"}}
 NUMBERS = {

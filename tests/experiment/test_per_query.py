@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.execute import per_query_columns
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import bind
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from ltr_harness import evaluate, run_experiment
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics.log_loss import LogLoss
-from ltr_harness.readers.memory import from_arrays
 from ltr_harness.runs import find_runs
 from ltr_harness.runs.record import Record
 

@@ -14,8 +14,9 @@ import yaml
 
 from ltr_harness import run_experiment
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.cache import DataCache
 from ltr_harness.config import load_data, load_experiment
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.errors import DataError
 from ltr_harness.experiment import execute
 from ltr_harness.experiment.experiment import read
@@ -23,7 +24,6 @@ from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.job import Job
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers import Training
-from ltr_harness.readers.memory import from_frame
 from ltr_harness.runs import find_runs
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -17,6 +17,7 @@ from ltr_harness import compare, evaluate, run_experiment
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import load_experiment
 from ltr_harness.config.experiment import model_at
+from ltr_harness.data.splits import folds
 from ltr_harness.errors import MissingExtraError, UsageError
 from ltr_harness.experiment.execute import Pruned, PruningCallback, run_trial
 from ltr_harness.experiment.experiment import ExperimentResult, prepare, read
@@ -27,7 +28,6 @@ from ltr_harness.experiment.reproduce import reproduce
 from ltr_harness.experiment.search import FILES, LOCK, tune
 from ltr_harness.metrics import parse_metric
 from ltr_harness.runs.record import STUDIES, STUDY, StudyRecord, Trial, TuningFacts
-from ltr_harness.splits import folds
 
 from .conftest import TUNED, studies, tried  # type: ignore[import-not-found]
 

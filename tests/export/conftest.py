@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.rankers.adapters import safe_feature_names
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.readers.memory import from_arrays
 
 NAMES = ["bm25", "tf[title]", "price", "age", "clicks"]
 N, PER_QUERY = 600, 20

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.export.forest import LEAF, Forest, Split, Tree, forest_of
 from ltr_harness.export.formats import native

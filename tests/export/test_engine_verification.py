@@ -7,12 +7,12 @@ import lightgbm
 import numpy as np
 import pytest
 
+from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import GateError
 from ltr_harness.export.formats import catalog
 from ltr_harness.export.verification import export_model
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers.lightgbm import LightGBMModel
-from ltr_harness.readers.memory import from_arrays
 
 NDCG = parse_metric("ndcg@10")
 

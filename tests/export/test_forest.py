@@ -10,7 +10,7 @@ import pytest
 import xgboost
 from packaging.version import Version
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.export.forest import LEAF, NEVER, ZERO, Forest, Split, Tree, forest_of
 from ltr_harness.rankers.random import RandomModel

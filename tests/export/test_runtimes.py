@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, MissingExtraError
 from ltr_harness.export.forest import NAN, NEVER, ZERO, Forest, Split, Tree, forest_of
 from ltr_harness.export.formats.onnx_model import Onnx

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, GateError
 from ltr_harness.export.forest import Forest, Split, Tree, forest_of
 from ltr_harness.export.formats import FORMATS, ModelFormat, catalog, dump

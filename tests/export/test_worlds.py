@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.experiment.reproduce import fold_of
 from ltr_harness.export.forest import forest_of
 from ltr_harness.export.formats import FORMATS, catalog

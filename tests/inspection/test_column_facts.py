@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.column_names import has_place_word, may_be_id
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.errors import Caution
 from ltr_harness.inspection import data_card, lint
 from ltr_harness.inspection.column_facts import all_different, are_ranks, are_times
-from ltr_harness.readers.column_names import has_place_word, may_be_id
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.memory import from_arrays, from_frame
 
 N_QUERIES, N_ROWS = 50, 5
 

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.readers.letor import Letor
+from ltr_harness.data.readers.lightgbm import LightGbm
+from ltr_harness.data.readers.memory import from_arrays
+from ltr_harness.data.readers.synthetic import Synthetic
 from ltr_harness.errors import Caution
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.inspection import data_card, lint, split_card
 from ltr_harness.inspection.card import Content
 from ltr_harness.inspection.lints import little_to_gain, one_a_cause
 from ltr_harness.metrics import parse_metric
-from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.lightgbm import LightGbm
-from ltr_harness.readers.memory import from_arrays
-from ltr_harness.readers.synthetic import Synthetic
 from ltr_harness.report.pages import card_page, write_card
 
 

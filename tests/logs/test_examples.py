@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from ltr_harness.logs.columns import Ids, hashes_of
-from ltr_harness.logs.contract import are_ranks
-from ltr_harness.logs.settings import seconds
+from ltr_harness.data.columns import Ids, hashes_of
+from ltr_harness.data.logs.contract import are_ranks
+from ltr_harness.data.logs.settings import seconds
 
 
 def test_ids() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ltr_harness import evaluate, evaluate_runs, parse_metric
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import Caution
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics.core.cautions import cautions
 
 

@@ -17,10 +17,10 @@ import pytest
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.swap_gradients import change_of, swap_changes
-from ltr_harness.dataset import fingerprint_judgments
+from ltr_harness.data.dataset import fingerprint_judgments
+from ltr_harness.data.queries import Judgments, QueryGroups, Subtopics
 from ltr_harness.errors import DataError
 from ltr_harness.explanation import explain_mean
-from ltr_harness.groups import Judgments, QueryGroups, Subtopics
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.binding import Binding, BoundOnce, tie_audit
 from ltr_harness.metrics.core.grammar import parse_metric

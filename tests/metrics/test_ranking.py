@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 
 TINY = 5e-324  # the smallest denormal

@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness import evaluate, evaluate_runs, run_experiment
-from ltr_harness.cache import Fingerprints, open_entry, write_entry
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.dataset import fingerprint_judgments
+from ltr_harness.data.cache import Fingerprints, open_entry, write_entry
+from ltr_harness.data.dataset import fingerprint_judgments
+from ltr_harness.data.queries import Judgments, QueryGroups, Subtopics
+from ltr_harness.data.readers.memory import from_arrays, from_frame
+from ltr_harness.data.readers.trec import join, read_qrels, read_run
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import Judgments, QueryGroups, Subtopics
 from ltr_harness.metrics import ERRIA, AlphaNDCG, bind
-from ltr_harness.readers.memory import from_arrays, from_frame
-from ltr_harness.readers.trec import join, read_qrels, read_run
 
 BOTH = ["alpha_ndcg", "err_ia(max_grade=1)"]
 

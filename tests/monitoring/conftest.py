@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from ltr_harness.logs.contract import LogCheck
+from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.labels import WITH_RELEVANT
 from ltr_harness.monitoring.load import load_monitor_config

@@ -439,8 +439,8 @@ def test_the_order_of_rows_shows_nowhere() -> None:
 def test_a_log_read_in_batches_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     log = worse_log().sort_values("query_id", kind="stable")
     whole = monitor(LOG, log=log)
-    monkeypatch.setattr("ltr_harness.logs.log.IN_MEMORY_ROWS", 500)
-    monkeypatch.setattr("ltr_harness.logs.log.BATCH_ROWS", 500)
+    monkeypatch.setattr("ltr_harness.data.logs.log.IN_MEMORY_ROWS", 500)
+    monkeypatch.setattr("ltr_harness.data.logs.log.BATCH_ROWS", 500)
     assert monitor(LOG, log=log).document == whole.document
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr_harness.logs.contract import _repeated
+from ltr_harness.data.logs.contract import _repeated
 
 
 def test_an_item_counts_again_only_within_its_query_and_a_missing_one_never() -> None:

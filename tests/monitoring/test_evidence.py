@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.errors import Caution
-from ltr_harness.logs.contract import LogCheck
 from ltr_harness.monitoring.alerts import alerts_of, undecided_of
 from ltr_harness.monitoring.labels import CLICK_BIAS
 from ltr_harness.monitoring.result import Alert, Examined, LabelTest, Presentation, Slice

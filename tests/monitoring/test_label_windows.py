@@ -90,7 +90,7 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     settings = config(tmp_path / "e.parquet", **BY_USER)
     whole = monitor(settings, log=LOG).to_json()
     for name in ("IN_MEMORY_ROWS", "BATCH_ROWS"):
-        monkeypatch.setattr(f"ltr_harness.logs.log.{name}", 2)
+        monkeypatch.setattr(f"ltr_harness.data.logs.log.{name}", 2)
     assert monitor(settings, log=LOG).to_json() == whole
 
 

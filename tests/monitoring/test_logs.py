@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ltr_harness.data.logs.log import open_log
 from ltr_harness.errors import DataError
-from ltr_harness.logs.log import open_log
 from ltr_harness.monitoring import queries
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.reading import read_log
@@ -119,8 +119,8 @@ def test_batches_never_cut_a_query(sizes: list[int], rows: int, in_memory: int, 
 
 @pytest.mark.long
 def test_a_large_log_must_hold_its_queries_together(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ltr_harness.logs.log.IN_MEMORY_ROWS", 200)
-    monkeypatch.setattr("ltr_harness.logs.log.BATCH_ROWS", 200)
+    monkeypatch.setattr("ltr_harness.data.logs.log.IN_MEMORY_ROWS", 200)
+    monkeypatch.setattr("ltr_harness.data.logs.log.BATCH_ROWS", 200)
     random = np.random.default_rng(0)
     mixed = table.take(pa.array(random.permutation(table.num_rows)))
     with pytest.raises(DataError, match="sort the log by query id"):

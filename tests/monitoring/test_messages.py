@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from ltr_harness.data.logs.contract import Contract
 from ltr_harness.errors import DataError
-from ltr_harness.logs.contract import Contract
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import json_schema
 from ltr_harness.monitoring.page import build_monitor_report

@@ -124,8 +124,8 @@ def test_rows_columns_and_batches_leave_no_trace(tmp_path: Path, monkeypatch: py
     assert report_bytes(mixed, baseline, tmp_path / "mixed") == usual
     parquet.write_table(log, tmp_path / "log.parquet", row_group_size=100)
     assert report_bytes(tmp_path / "log.parquet", baseline, tmp_path / "file") == usual
-    monkeypatch.setattr("ltr_harness.logs.log.IN_MEMORY_ROWS", 100)
-    monkeypatch.setattr("ltr_harness.logs.log.BATCH_ROWS", 70)
+    monkeypatch.setattr("ltr_harness.data.logs.log.IN_MEMORY_ROWS", 100)
+    monkeypatch.setattr("ltr_harness.data.logs.log.BATCH_ROWS", 70)
     assert report_bytes(tmp_path / "log.parquet", baseline, tmp_path / "batches") == usual
 
 

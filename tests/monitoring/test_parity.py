@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from ltr_harness import evaluate, run_experiment
+from ltr_harness.data.logs.contract import Contract
 from ltr_harness.errors import ConfigError, DataError, HarnessError, UsageError
-from ltr_harness.logs.contract import Contract
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.load import load_monitor_config
@@ -266,7 +266,7 @@ def test_the_order_of_rows_and_batches_shows_nowhere(monkeypatch: pytest.MonkeyP
         found(rows, parity=model).document["parity"] for rows in (log, log.sample(frac=1, random_state=3))
     )
     for name in ("BATCH_ROWS", "IN_MEMORY_ROWS"):
-        monkeypatch.setattr(f"ltr_harness.logs.log.{name}", 100)
+        monkeypatch.setattr(f"ltr_harness.data.logs.log.{name}", 100)
     monkeypatch.setattr("ltr_harness.monitoring.parity._PIECE", 33)
     assert one == other == found(log, parity=model).document["parity"]
 

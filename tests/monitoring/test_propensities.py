@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 import yaml
 
+from ltr_harness.data.relevance.propensities import estimated, from_random_order
+from ltr_harness.data.relevance.rule import Propensity
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.relevance.propensities import estimated, from_random_order
-from ltr_harness.relevance.rule import Propensity
 
 pytestmark = pytest.mark.long
 

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from ltr_harness import run_experiment
+from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.errors import ConfigError, DataError, NotComparableError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.relevance.rule import Relevance
 
 RULE = {"events": {"click": 1, "buy": 4}}
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from ltr_harness import evaluate
+from ltr_harness.data.logs.contract import Contract
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.logs.contract import Contract
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import columns_of

@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from ltr_harness.data.logs.ubi import Ubi, impressions_and_events
+from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.errors import ConfigError, DataError, HarnessError
-from ltr_harness.logs.ubi import Ubi, impressions_and_events
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.readers.memory import from_frame
 
 Cli = Callable[..., tuple[int, str, str]]
 Documents = list[dict[str, Any]]

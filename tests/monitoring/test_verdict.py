@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.errors import Caution, Severity
-from ltr_harness.logs.contract import LogCheck
 from ltr_harness.monitoring.labels import CLICK_BIAS, LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
 from ltr_harness.monitoring.result import (
     Examined,

@@ -21,9 +21,9 @@ import pytest
 
 from ltr_harness import compare, evaluate, from_frame
 from ltr_harness.comparison import Method, PairedMoments
+from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import MissingExtraError
 from ltr_harness.metrics import Metric
-from ltr_harness.readers.parquet import Parquet
 from ltr_harness.testing import assert_not_worse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,8 +146,10 @@ def test_documentation_names_public_names_alone() -> None:
 
 
 def test_private_names_are_found() -> None:
-    assert private_uses("from ltr_harness.groups import Judgments") == ["ltr_harness.groups.Judgments"]
-    assert private_uses("from ltr_harness import Judgments, groups") == ["ltr_harness.groups"]
+    assert private_uses("from ltr_harness.data.queries import Judgments") == [
+        "ltr_harness.data.queries.Judgments"
+    ]
+    assert private_uses("from ltr_harness import Judgments, groups") == ["ltr_harness.data.queries"]
     assert private_uses("import ltr_harness\nltr_harness.evaluate\nltr_harness.evaluation") == [
         "ltr_harness.evaluation"
     ]

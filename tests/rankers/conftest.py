@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.dataset import RankingDataset
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.rankers import TrainingFacts
 
 NAMES = ("bm25", "clicks[30d]", "title match", "a:b", "age", "6")

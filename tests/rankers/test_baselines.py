@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import DataError
-from ltr_harness.groups import Judgments
 from ltr_harness.rankers import Training
 from ltr_harness.rankers.feature import FeatureModel
 from ltr_harness.rankers.linear import LinearModel, LinearRanker

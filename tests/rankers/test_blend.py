@@ -18,15 +18,15 @@ from scipy import stats
 
 import ltr_harness
 from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import DataError, RankerError, UsageError
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG, parse_metric
 from ltr_harness.metrics.log_loss import LogLoss
 from ltr_harness.rankers import FittedModel, Training
 from ltr_harness.rankers.blend import BlendModel, BlendRanker, ranks, z_scores
 from ltr_harness.rankers.feature import FeatureRanker
 from ltr_harness.rankers.ranker import Part, Ranker
-from ltr_harness.readers.memory import from_arrays
 from ltr_harness.testing import RankerSuite
 from ltr_harness.testing.ranker_suite import RULE, ranking_data
 

@@ -14,9 +14,9 @@ import pytest
 import xgboost
 
 from ltr_harness.boosting import StoppingRule
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import RankerError
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG
 from ltr_harness.rankers import Training, TrainingFacts
 from ltr_harness.rankers.adapters import TreeModel, by_position

@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.cache import DataCache, Fingerprints
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.data.cache import DataCache, Fingerprints
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.memory import from_frame
+from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import DataError, HarnessError
 from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.memory import from_frame
 from ltr_harness.runs import Run, load_run
-from ltr_harness.writers import write_dataset
 
 # neither the order of the alphabet nor that in which they occur is that of their worth
 GRADES = {"rust": 1, "ash": 0, "dune": 2, "clay": 1, "moss": 0, "bone": 2}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ltr_harness.groups import QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics import NDCG
 from ltr_harness.rankers import catboost, lightgbm_parameters, xgboost_parameters
 from ltr_harness.rankers.adapters import safe_feature_names

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ltr_harness import evaluate
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import DataError
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.rankers import Training
 from ltr_harness.rankers.adapters import by_position

@@ -15,7 +15,7 @@ from packaging.version import Version
 from pydantic import ValidationError
 
 from ltr_harness.boosting import StoppingRule
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, RankerError
 from ltr_harness.metrics import NDCG
 from ltr_harness.rankers import RANKERS, Training, catalog

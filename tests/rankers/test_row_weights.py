@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import xgboost
 
-from ltr_harness.dataset import RankingDataset
-from ltr_harness.groups import Judgments
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments
 from ltr_harness.rankers import Training
 from ltr_harness.rankers.catboost import CatBoostRanker
 from ltr_harness.rankers.cluster import Workers

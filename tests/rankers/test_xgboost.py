@@ -15,8 +15,8 @@ from packaging.version import Version
 
 from ltr_harness.boosting import StoppingRule
 from ltr_harness.boosting.xgboost import XENDCG
+from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import DataError, RankerError, TrainingError
-from ltr_harness.groups import Judgments
 from ltr_harness.metrics import ERR, MRR, NDCG, bind
 from ltr_harness.rankers import Training, TrainingFacts
 from ltr_harness.rankers.xgboost import XGBoostModel, XGBoostRanker
@@ -436,8 +436,8 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> None:
+    from ltr_harness.data.readers.lightgbm import LightGbm
     from ltr_harness.rankers.lightgbm import LightGBMRanker
-    from ltr_harness.readers.lightgbm import LightGbm
     from ltr_harness.stats.contributions import Contributions
     from ltr_harness.stats.families import mean_intervals
     from ltr_harness.stats.method import Method

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.readers.rows import check_alignment, with_columns
 from ltr_harness.errors import DataError
-from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.readers.rows import check_alignment, with_columns
 
 
 def align(datasets: dict[str, RankingDataset]) -> dict[str, RankingDataset]:

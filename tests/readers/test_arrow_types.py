@@ -20,11 +20,11 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import evaluate_stream
 from ltr_harness.data import RankingDataset, from_arrays, from_frame
+from ltr_harness.data.columns import category_of, decoded
+from ltr_harness.data.computable import computable, computable_column
+from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import DataError
-from ltr_harness.logs.columns import category_of, decoded
-from ltr_harness.logs.computable import computable, computable_column
 from ltr_harness.monitoring import monitor
-from ltr_harness.readers.parquet import Parquet
 
 ROWS: dict[str, list[Any]] = {
     "query_id": ["a", "b", "a", "b", "c", "c"],

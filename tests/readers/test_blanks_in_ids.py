@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ltr_harness.data.readers.judgment_formats import qrels_of, run_of
+from ltr_harness.data.readers.trec import read_qrels, read_run
+from ltr_harness.data.readers.truth import read_judgments
 from ltr_harness.errors import DataError
-from ltr_harness.readers.forms import qrels_of, run_of
-from ltr_harness.readers.judgments import read_judgments
-from ltr_harness.readers.trec import read_qrels, read_run
 
 N = 60
 

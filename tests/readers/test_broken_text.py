@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import DataError
-from ltr_harness.readers.letor import Letor
 
 GOOD = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25 2:0\n"
 

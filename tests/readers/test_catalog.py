@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from ltr_harness.data.readers import READERS, catalog
+from ltr_harness.data.readers.reader import Reader
 from ltr_harness.errors import DataError
-from ltr_harness.readers import READERS, catalog
-from ltr_harness.readers.reader import Reader
 
 
 def test_the_table_is_complete(repository: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ltr_harness.data.readers.catboost import CatBoostPool
 from ltr_harness.errors import DataError
-from ltr_harness.readers.catboost import CatBoostPool
 
 POOL = "1\tq1\t0.5\tred\ta\t7\n0\tq1\t0.25\tblue\tb\t7\n2\tq2\t\tred\tc\t9\n"
 CD = "0\tLabel\n1\tGroupId\n3\tCateg\tcolour\n4\tSampleId\n5\tAuxiliary\n"

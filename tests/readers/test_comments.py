@@ -9,12 +9,12 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers import letor
+from ltr_harness.data.readers.letor import IGNORED, Letor
+from ltr_harness.data.readers.lightgbm import LightGbm
+from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import Caution
-from ltr_harness.readers import letor
-from ltr_harness.readers.letor import IGNORED, Letor
-from ltr_harness.readers.lightgbm import LightGbm
-from ltr_harness.writers import write_dataset
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ltr_harness.data.readers import text_files as cost
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.letor import Letor
+from ltr_harness.data.readers.lightgbm import LightGbm
+from ltr_harness.data.readers.parquet import Parquet
+from ltr_harness.data.readers.scores import read_scores
+from ltr_harness.data.readers.text_files import Bound, memory, text_bytes
+from ltr_harness.data.readers.trec import read_qrels
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.readers import files as cost
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.files import Bound, memory, text_bytes
-from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.lightgbm import LightGbm
-from ltr_harness.readers.parquet import Parquet
-from ltr_harness.readers.scores import read_scores
-from ltr_harness.readers.trec import read_qrels
 
 
 def refusal(read: Callable[[], object]) -> str:
@@ -225,7 +225,7 @@ def ones(kind: str) -> bytes:
 def test_what_unpacks_without_end_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, in_memory: int
 ) -> None:
-    from ltr_harness.readers import files
+    from ltr_harness.data.readers import text_files as files
 
     bomb = tmp_path / "a"
     bomb.write_bytes(ones(kind))
@@ -249,7 +249,7 @@ def test_the_room_on_the_disk_is_a_bound_too(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_files_of_the_kernel(tmp_path: Path) -> None:
-    from ltr_harness.groups import Judgments, QueryGroups
+    from ltr_harness.data.queries import Judgments, QueryGroups
 
     judgments = Judgments.checked([1.0], QueryGroups.from_sizes([1]))
     for read in (

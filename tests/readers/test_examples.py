@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ltr_harness.readers.column_names import (
+from ltr_harness.data.readers.column_names import (
     column_among,
     column_for,
     event_weight,
@@ -13,12 +13,12 @@ from ltr_harness.readers.column_names import (
     is_outcome,
     is_place,
 )
-from ltr_harness.readers.forms import qrels_of, run_of
-from ltr_harness.readers.judgments import judgments_of, one_label_each, with_judgments
-from ltr_harness.readers.memory import from_arrays
-from ltr_harness.readers.reader import ValueOptions, grades_in_words
-from ltr_harness.readers.rows import Rows, query_ids, recoded
-from ltr_harness.readers.synthetic import Synthetic
+from ltr_harness.data.readers.judgment_formats import qrels_of, run_of
+from ltr_harness.data.readers.memory import from_arrays
+from ltr_harness.data.readers.reader import ValueOptions, grades_in_words
+from ltr_harness.data.readers.rows import Rows, query_ids, recoded
+from ltr_harness.data.readers.synthetic import Synthetic
+from ltr_harness.data.readers.truth import judgments_of, one_label_each, with_judgments
 
 
 def test_qrels_of() -> None:

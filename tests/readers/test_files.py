@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ltr_harness.data.readers.text_files import located, text_bytes
 from ltr_harness.errors import DataError
-from ltr_harness.readers.files import located, text_bytes
 
 
 def test_what_is_missing_and_what_is_there(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ltr_harness.data.readers import text_files as cost
+from ltr_harness.data.readers.judgment_formats import is_one, qrels_of, run_of
+from ltr_harness.data.readers.trec import Qrels, TrecRun
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.readers import files as cost
-from ltr_harness.readers.forms import is_one, qrels_of, run_of
-from ltr_harness.readers.trec import Qrels, TrecRun
 
 Write = Callable[..., Path]
 

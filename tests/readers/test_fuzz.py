@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.lightgbm import LightGbm
+from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import DataError
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.lightgbm import LightGbm
-from ltr_harness.readers.parquet import Parquet
 
 pytestmark = pytest.mark.long
 

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.cache import DataCache
 from ltr_harness.cli import cli
 from ltr_harness.cli.data_source import guessed_reader, made_reader
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.dataset import fingerprint_dataset
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.dataset import fingerprint_dataset
+from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import DataError
 from ltr_harness.inspection import data_card, lint
-from ltr_harness.readers.letor import Letor
 
 Cli = Callable[..., tuple[int, str, str]]
 

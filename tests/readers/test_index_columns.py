@@ -12,10 +12,10 @@ import pytest
 from ltr_harness.cli.commands.init import guessed_columns
 from ltr_harness.comparison import evaluate_runs
 from ltr_harness.data import from_frame
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import DataError
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.parquet import Parquet
 
 rng = np.random.default_rng(1)
 FRAME = pd.DataFrame(

@@ -12,22 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr_harness.dataset import RankingDataset, fingerprint_dataset
-from ltr_harness.errors import DataError
-from ltr_harness.evaluation import evaluate
-from ltr_harness.groups import OneLabel
-from ltr_harness.inspection.agreement import agreement
-from ltr_harness.metrics import bind
-from ltr_harness.readers.judgments import (
+from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.queries import OneLabel
+from ltr_harness.data.readers.letor import Letor
+from ltr_harness.data.readers.memory import from_arrays, from_frame
+from ltr_harness.data.readers.parquet import Parquet
+from ltr_harness.data.readers.truth import (
     judgments_of,
     read_judgments,
     reader_of_rows,
     with_candidates,
     with_judgments,
 )
-from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.memory import from_arrays, from_frame
-from ltr_harness.readers.parquet import Parquet
+from ltr_harness.errors import DataError
+from ltr_harness.evaluation import evaluate
+from ltr_harness.inspection.agreement import agreement
+from ltr_harness.metrics import bind
 
 ROWS = pd.DataFrame(
     {

@@ -13,13 +13,13 @@ import pyarrow.feather as feather
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.cache import DataCache
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.dataset import fingerprint_dataset
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.dataset import fingerprint_dataset
+from ltr_harness.data.logs.log import open_log
+from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import DataError
-from ltr_harness.logs.log import open_log
-from ltr_harness.readers.parquet import Parquet
 
 
 def rows(n_queries: int = 60, seed: int = 0) -> pd.DataFrame:

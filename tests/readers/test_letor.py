@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from ltr_harness._util import files as compressed_files
-from ltr_harness.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.readers import letor as svmlight_chunks
+from ltr_harness.data.readers import svmlight_kernels as kernels
+from ltr_harness.data.readers import text_files as files
+from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.readers import files
-from ltr_harness.readers import letor as svmlight_chunks
-from ltr_harness.readers import svmlight_kernels as kernels
-from ltr_harness.readers.letor import Letor
 
 
 def read(folder: Path, *texts: str | bytes, reader: Letor | None = None) -> RankingDataset:

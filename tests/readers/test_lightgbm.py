@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.lightgbm import LightGbm
+from ltr_harness.data.readers.rows import check_alignment, with_columns
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.readers.lightgbm import LightGbm
-from ltr_harness.readers.rows import check_alignment, with_columns
 
 ROWS = "1 1:0.5\n0 2:1\n2 1:0.25\n"
 

@@ -18,11 +18,11 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from ltr_harness import compare
-from ltr_harness.dataset import fingerprint_dataset
+from ltr_harness.data.dataset import fingerprint_dataset
+from ltr_harness.data.logs.log import open_log
+from ltr_harness.data.readers.memory import from_arrays, from_frame
+from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.logs.log import open_log
-from ltr_harness.readers.memory import from_arrays, from_frame
-from ltr_harness.readers.parquet import Parquet
 
 FRAME = pd.DataFrame(
     {

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from ltr_harness.data import from_frame
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import Caution
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.parquet import Parquet
 
 ROWS = pd.DataFrame(
     {

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ltr_harness.data.readers.judgment_formats import run_of
+from ltr_harness.data.readers.memory import from_frame
+from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import DataError
-from ltr_harness.readers.forms import run_of
-from ltr_harness.readers.memory import from_frame
-from ltr_harness.readers.parquet import Parquet
 
 GOOD: dict[str, Any] = {"query_id": [1, 1, 2], "label": [1, 0, 1], "f": [0.1, 0.2, 0.3]}
 

@@ -13,15 +13,15 @@ import pytest
 from pydantic import ValidationError
 
 from ltr_harness import evaluate, run_experiment
-from ltr_harness.cache import DataCache
 from ltr_harness.config import load_experiment
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.memory import from_frame
+from ltr_harness.data.readers.parquet import Parquet
+from ltr_harness.data.readers.reader import ValueOptions
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.memory import from_frame
-from ltr_harness.readers.parquet import Parquet
-from ltr_harness.readers.reader import ValueOptions
 from ltr_harness.runs import find_runs
 
 WEIGHTS = {"click": 1, "buy": 4}
@@ -105,7 +105,7 @@ def test_a_reader_and_monitor_mean_the_same_by_relevance(name: str) -> None:
 def test_an_event_log_says_the_same_as_columns_of_events(
     tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ltr_harness.logs.log.BATCH_ROWS", 7)  # files of Parquet pass by in batches
+    monkeypatch.setattr("ltr_harness.data.logs.log.BATCH_ROWS", 7)  # files of Parquet pass by in batches
     rows = shown()
     expected = np.maximum(rows.click, 4 * rows.buy).tolist()
     events = pd.concat([rows.loc[rows[name] > 0].assign(event=name) for name in WEIGHTS], ignore_index=True)

@@ -15,22 +15,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ltr_harness.cache import DataCache
-from ltr_harness.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.cache import DataCache
+from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.readers.catboost import CatBoostPool
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.letor import Letor
+from ltr_harness.data.readers.lightgbm import LightGbm
+from ltr_harness.data.readers.memory import from_arrays, from_frame
+from ltr_harness.data.readers.parquet import Parquet
+from ltr_harness.data.readers.rows import check_alignment
+from ltr_harness.data.readers.scores import read_scores
+from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.evaluation import evaluate
 from ltr_harness.experiment.folds import with_files
 from ltr_harness.metrics.core.binding import Binding
 from ltr_harness.metrics.core.grammar import parse_metric
-from ltr_harness.readers.catboost import CatBoostPool
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.lightgbm import LightGbm
-from ltr_harness.readers.memory import from_arrays, from_frame
-from ltr_harness.readers.parquet import Parquet
-from ltr_harness.readers.rows import check_alignment
-from ltr_harness.readers.scores import read_scores
-from ltr_harness.writers import write_dataset
 
 # Query 8, in the middle, has no candidate.
 ROWS = """\

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.errors import DataError
-from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.scores import read_scores
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.readers.scores import read_scores
 
 LABELS = [2, 0, 1, 0, 1]
 SCORES = [0.5, 0.25, -1.0, 3.0, 1e-3]

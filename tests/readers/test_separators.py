@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from ltr_harness.comparison import compare, evaluate_runs
+from ltr_harness.data.logs.log import open_log
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.memory import from_arrays
+from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.errors import DataError
-from ltr_harness.logs.log import open_log
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.memory import from_arrays
-from ltr_harness.readers.scores import read_scores
 
 ROWS = (("query_id", "document_id", "label", "score"), ("1", "a", "1", "0.5"), ("1", "b", "0", "0.25"))
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from ltr_harness.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.readers.synthetic import Clicks, Draws, QueryCounts, Synthetic
 from ltr_harness.errors import DataError
-from ltr_harness.readers.synthetic import Clicks, Draws, QueryCounts, Synthetic
 
 HERE = Path()
 PLAIN = {
@@ -68,9 +68,9 @@ def test_the_same_bytes_without_the_processors_vector_units() -> None:
     code = (
         "import warnings; warnings.simplefilter('ignore')\n"
         "from pathlib import Path\n"
-        "from ltr_harness.dataset import fingerprint_dataset\n"
-        "from ltr_harness.readers.synthetic import Synthetic\n"
-        "from ltr_harness.readers.synthetic import Clicks\n"
+        "from ltr_harness.data.dataset import fingerprint_dataset\n"
+        "from ltr_harness.data.readers.synthetic import Synthetic\n"
+        "from ltr_harness.data.readers.synthetic import Clicks\n"
         "for reader in (Synthetic(), Synthetic(clicks=Clicks(), drift=0.5, markets=3, leak=0.7, duplicates=0.2)):\n"
         "    print(*(fingerprint_dataset(reader.read([name], Path())) for name in ('train', 'valid', 'test')))"
     )

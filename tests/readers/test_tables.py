@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ltr_harness.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.queries import LONGEST_ID
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.memory import from_frame
+from ltr_harness.data.readers.parquet import Parquet, ParquetTable
+from ltr_harness.data.readers.rows import SHOWN, limited
 from ltr_harness.errors import Caution, DataError, Problem
-from ltr_harness.groups import LONGEST_ID
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.memory import from_frame
-from ltr_harness.readers.parquet import Parquet, ParquetTable
-from ltr_harness.readers.rows import SHOWN, limited
 
 TEXT = """\
 query_id,label,bm25,url,pos,w,device,visits

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ltr_harness.data.readers import trec_lines
+from ltr_harness.data.readers.trec import Joined, Qrels, TrecRun, join, read_qrels, read_run
 from ltr_harness.errors import DataError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.metrics.core import binding
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.cautions import cautions
-from ltr_harness.readers import trec_lines
-from ltr_harness.readers.trec import Joined, Qrels, TrecRun, join, read_qrels, read_run
 
 Write = Callable[..., Path]
 

@@ -15,16 +15,16 @@ from pydantic import ValidationError
 
 from ltr_harness import run_experiment
 from ltr_harness.comparison import compare
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.known_sets import SETS
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.letor import Letor
+from ltr_harness.data.readers.lightgbm import LightGbm
+from ltr_harness.data.readers.memory import from_frame
+from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import Caution, DataError, MetricError, UsageError
 from ltr_harness.evaluation import evaluate_bound
-from ltr_harness.known_sets import SETS
 from ltr_harness.metrics import bind, parse_metric
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.lightgbm import LightGbm
-from ltr_harness.readers.memory import from_frame
-from ltr_harness.readers.parquet import Parquet
 
 LARGEST = float(np.finfo(np.float32).max)
 LABELS = [2, -1, 0, -1, -1]

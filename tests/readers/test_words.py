@@ -11,11 +11,11 @@ import pytest
 
 from ltr_harness.comparison import evaluate_runs
 from ltr_harness.data import from_arrays, from_frame
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import DataError
 from ltr_harness.evaluation import evaluate
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.parquet import Parquet
 
 QUERIES = [1, 1, 2, 2]
 TRUTHS = [True, False, False, True]

@@ -10,13 +10,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from ltr_harness.data.relevance.labels import grades_from_events
+from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.metrics.table import METRICS, catalog
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.page import build_monitor_report
-from ltr_harness.relevance.grades import grades_from_events
-from ltr_harness.relevance.rule import Relevance
 
 EVENTS = {
     "a": ["click"],

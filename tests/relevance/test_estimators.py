@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from ltr_harness import run_experiment
 from ltr_harness.config import load_experiment
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import Judgments
+from ltr_harness.data.readers.memory import from_frame
+from ltr_harness.data.relevance.propensities import cross_fitted, doubly_robust, inverse_propensity
+from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.errors import ConfigError, DataError
-from ltr_harness.groups import Judgments
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.monitoring import monitor
-from ltr_harness.readers.memory import from_frame
-from ltr_harness.relevance.propensities import cross_fitted, doubly_robust, inverse_propensity
-from ltr_harness.relevance.rule import Relevance
 from ltr_harness.runs import find_runs
 
 Floats = NDArray[np.float64]
@@ -150,7 +150,7 @@ def test_propensities_are_measured_below_the_folder_of_the_data(tmp_path: Path) 
     lists([[0, 1, 0, 0]] * 4).iloc[:, :].loc[lambda rows: rows["rank"] <= 2].to_csv(
         tmp_path / "rows.csv", index=False
     )
-    from ltr_harness.readers.csv import Csv
+    from ltr_harness.data.readers.csv import Csv
 
     estimate = {"path": "swaps.csv", "design": "swaps"}
     reader = Csv.model_validate(

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ltr_harness.data.columns import Ids, _hash
+from ltr_harness.data.logs.log import open_log
+from ltr_harness.data.relevance.events import matched
 from ltr_harness.errors import DataError
-from ltr_harness.logs.columns import Ids, _hash
-from ltr_harness.logs.log import open_log
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.relevance.events import matched
 
 pytestmark = pytest.mark.long
 
@@ -30,7 +30,7 @@ def joined(log: pa.Table, events: Any, batch: int = 1000, **join: Any) -> dict[s
         }
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ltr_harness.logs.log.BATCH_ROWS", batch)
+        patch.setattr("ltr_harness.data.logs.log.BATCH_ROWS", batch)
         names, name, row, _ = matched(
             config.relevance.event_log, config.columns, "UTC", open_log(log), events
         )

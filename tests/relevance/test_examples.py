@@ -3,17 +3,17 @@
 import numpy as np
 import pyarrow as pa
 
-from ltr_harness.logs.log import open_log
-from ltr_harness.logs.settings import ListColumns
-from ltr_harness.relevance.grades import grades_from_events, labels_of, quantile_grades
-from ltr_harness.relevance.propensities import (
+from ltr_harness.data.logs.log import open_log
+from ltr_harness.data.logs.settings import ListColumns
+from ltr_harness.data.relevance.labels import grades_from_events, labels_of, quantile_grades
+from ltr_harness.data.relevance.propensities import (
     doubly_robust,
     effective_size,
     from_random_order,
     from_swaps,
     inverse_propensity,
 )
-from ltr_harness.relevance.rule import Relevance
+from ltr_harness.data.relevance.rule import Relevance
 
 
 def test_grades_from_events() -> None:

@@ -9,17 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness.data.relevance.labels import describe, examined, grades_from_events, satisfied_clicks
+from ltr_harness.data.relevance.rule import Dwell, Relevance, Rung
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.page import write_monitor_report
-from ltr_harness.relevance.grades import (
-    describe,
-    examined,
-    grades_from_events,
-    satisfied_clicks,
-)
-from ltr_harness.relevance.rule import Dwell, Relevance, Rung
 
 CLICKS = {"columns": {"rank": "rank"}, "relevance": {"events": {"click": 1}}, "metrics": ["precision@3"]}
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison.pairs import SystemResult
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.report import ReportData, experiments, html, write_report
 from ltr_harness.report.experiments import read_experiments
 from ltr_harness.report.test_rows import TestRows

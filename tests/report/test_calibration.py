@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, norm, t
 
-from ltr_harness.groups import QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics.core.softmax import log_softmax
 from ltr_harness.report.sections.calibration import Bin, binned
 

@@ -34,7 +34,7 @@ PAYLOAD = """
 from pathlib import Path
 Path(__file__).with_name("executed").touch()
 from ltr_harness.rankers.random import RandomModel, RandomRanker
-from ltr_harness.readers.synthetic import Synthetic
+from ltr_harness.data.readers.synthetic import Synthetic
 
 class Ranker(RandomRanker):
     @classmethod

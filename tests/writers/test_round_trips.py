@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ltr_harness.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.letor import Letor
+from ltr_harness.data.readers.lightgbm import LightGbm
+from ltr_harness.data.readers.memory import from_arrays
+from ltr_harness.data.readers.parquet import Parquet
+from ltr_harness.data.writers import format_of, subtopic_columns, write_dataset
 from ltr_harness.errors import DataError
-from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.letor import Letor
-from ltr_harness.readers.lightgbm import LightGbm
-from ltr_harness.readers.memory import from_arrays
-from ltr_harness.readers.parquet import Parquet
-from ltr_harness.writers import format_of, subtopic_columns, write_dataset
 
 FILES = {
     "rows.txt": Letor,

@@ -19,19 +19,19 @@ from ltr_harness._util.files import bare_name, cache_folder, opened_for_writing,
 from ltr_harness._util.text import count_of
 from ltr_harness.cli import SuggestingGroup, data_source, options
 from ltr_harness.cli.output import counts, say, say_cautions
+from ltr_harness.data.known_sets import SETS
 from ltr_harness.errors import DataError, UsageError, all_of
-from ltr_harness.known_sets import SETS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ltr_harness.dataset import RankingDataset
+    from ltr_harness.data.dataset import RankingDataset
+    from ltr_harness.data.readers.csv import Delimited
+    from ltr_harness.data.readers.reader import Reader
+    from ltr_harness.data.readers.table_columns import OpenedTable
+    from ltr_harness.data.readers.table_reader import TableReader
     from ltr_harness.metrics import Metric
-    from ltr_harness.readers.csv import Delimited
-    from ltr_harness.readers.reader import Reader
-    from ltr_harness.readers.table_part import OpenedTable
-    from ltr_harness.readers.tables import TableReader
 
     Parts = Mapping[str, NDArray[np.int64]]
 
@@ -134,7 +134,7 @@ def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **read
 
     FILES are read one after the other.
     """
-    from ltr_harness.writers import write_dataset
+    from ltr_harness.data.writers import write_dataset
 
     dataset = data_source.read_files(files, **reader)
     say_cautions([*dataset.cautions, *write_dataset(dataset, output, form)])
@@ -181,9 +181,9 @@ def data_split(
 
     Columns named here describe the query and must be the same in all its rows.
     """
-    from ltr_harness import writers
-    from ltr_harness.cache import DataCache
-    from ltr_harness.readers.tables import TableReader
+    from ltr_harness.data import writers
+    from ltr_harness.data.cache import DataCache
+    from ltr_harness.data.readers.table_reader import TableReader
 
     keys = {"time": "by_time", "together": "together", "strata": "stratify"}
     given: dict[str, str] = {key: how[name] for key, name in keys.items() if how[name] is not None}
@@ -239,8 +239,8 @@ def _divided(
     dataset: RankingDataset, shares: dict[str, float], n_folds: int | None, by: dict[str, str], seed: int
 ) -> dict[str, Parts]:
     """Folder to part to queries."""
-    from ltr_harness.dataset import values_by_query
-    from ltr_harness.splits import divided, divided_by_time, folds
+    from ltr_harness.data.dataset import values_by_query
+    from ltr_harness.data.splits import divided, divided_by_time, folds
 
     groups, keys = dataset.groups, {}
     for what, column in by.items():
@@ -259,8 +259,8 @@ def _divided(
 
 def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[OpenedTable]:
     """The files, opened, if they are tables whose rows can be copied into files of this suffix; else none."""
-    from ltr_harness.readers.csv import Csv, Delimited
-    from ltr_harness.readers.parquet import Parquet
+    from ltr_harness.data.readers.csv import Csv, Delimited
+    from ltr_harness.data.readers.parquet import Parquet
 
     if not isinstance(reader, Csv | Parquet):
         return []
@@ -283,8 +283,8 @@ def copy_rows(
     """Write the rows of each part's queries as they stand, in the order of the files; all parts appear, or none."""
     import numpy as np
 
-    from ltr_harness.readers.csv import Delimited
-    from ltr_harness.readers.table_part import TableColumns, joined
+    from ltr_harness.data.readers.csv import Delimited
+    from ltr_harness.data.readers.table_columns import TableColumns, joined
 
     for table in tables[1:]:
         if table.columns != tables[0].columns:
@@ -378,8 +378,8 @@ def data_cache(unused: int | None, clear: bool) -> None:
 
     Removed data is parsed again when it is next read; runs that are reading it go on.
     """
-    from ltr_harness.cache import kept_entries, remove_entries
-    from ltr_harness.readers.files import in_words
+    from ltr_harness.data.cache import kept_entries, remove_entries
+    from ltr_harness.data.readers.text_files import in_words
 
     if clear and unused is not None:
         raise UsageError("--clear and --unused; expected one of them")

@@ -82,7 +82,7 @@ def examined() -> Iterator[Diagnosis]:
     if (folder := cache_folder()) is None:
         yield Diagnosis("note", "data cache", "switched off", "every run parses its files again")
     else:
-        from ltr_harness.cache import kept_entries
+        from ltr_harness.data.cache import kept_entries
 
         yield _writable("data cache", folder, sum(entry.size for entry in kept_entries(folder)))
     yield _writable("temporary folder", Path(tempfile.gettempdir()))
@@ -121,8 +121,8 @@ def _metrics() -> Diagnosis:
 def _trains(name: str, objective: str) -> Diagnosis:
     """A tiny model that must learn to sort by its one informative feature."""
     from ltr_harness import rankers
+    from ltr_harness.data.readers.synthetic import Synthetic
     from ltr_harness.rankers.ranker import Training
-    from ltr_harness.readers.synthetic import Synthetic
 
     data = Synthetic.model_validate({"n_queries": {"train": 30}}).read(["train"], Path())
     ranker = rankers.catalog.load(name).model_validate({"objective": objective})
@@ -157,7 +157,7 @@ def _workers() -> Diagnosis:
 
 def _writable(what: str, folder: Path, held: int | None = None) -> Diagnosis:
     """Whether something can be kept there; `held` bytes are already."""
-    from ltr_harness.readers.files import in_words
+    from ltr_harness.data.readers.text_files import in_words
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

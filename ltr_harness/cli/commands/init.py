@@ -15,9 +15,9 @@ from ltr_harness.cli.output import counts, say
 from ltr_harness.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from ltr_harness.dataset import RankingDataset
-    from ltr_harness.readers.reader import Reader
-    from ltr_harness.readers.tables import TableReader
+    from ltr_harness.data.dataset import RankingDataset
+    from ltr_harness.data.readers.reader import Reader
+    from ltr_harness.data.readers.table_reader import TableReader
 
 FEW_QUERIES = 2_000  # training queries up to which the preset `small` is written instead of `web`
 MOST_GUESSED = 50  # different texts of a column up to which it is guessed to be a category
@@ -94,9 +94,9 @@ def _guessed(
     splits: Mapping[str, Sequence[Path]], name: str, reader: "Reader", output: Path
 ) -> tuple[str, list[str]]:
     """The experiment file for the files of each split, and what was guessed."""
+    from ltr_harness.data.readers.rows import check_alignment
+    from ltr_harness.data.readers.table_reader import TableReader
     from ltr_harness.inspection import data_card, lint
-    from ltr_harness.readers.rows import check_alignment
-    from ltr_harness.readers.tables import TableReader
 
     given: dict[str, Any] = reader.model_dump(mode="json", exclude_unset=True)
     said, train = [f"reader: {name}"], splits["train"][0]
@@ -145,7 +145,7 @@ def guessed_columns(
     columns: Sequence[str], numeric: Collection[str], given: dict[str, Any], place: str
 ) -> tuple[dict[str, Any], list[str]]:
     """Which column of a table is the query, the label, the document and the position: options, and what to say."""
-    from ltr_harness.readers.column_names import (
+    from ltr_harness.data.readers.column_names import (
         ROLES,
         column_for,
         columns_named,
@@ -183,8 +183,8 @@ def guessed_columns(
 
 def guessed_categories(reader: "TableReader", path: Path) -> tuple[str, ...]:
     """Columns of a table that look like categories: few different texts, which do not begin as numbers and times do."""
-    from ltr_harness.logs.columns import id_texts, is_text, plain_column
-    from ltr_harness.readers.column_names import is_id, is_outcome
+    from ltr_harness.data.columns import id_texts, is_text, plain_column
+    from ltr_harness.data.readers.column_names import is_id, is_outcome
 
     if reader.features is not None or reader.categorical:
         return ()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ltr_harness.dataset import RankingDataset
+    from ltr_harness.data.dataset import RankingDataset
     from ltr_harness.runs.record import Record
 
 _SUFFIXES = (".parquet", ".csv", ".tsv", ".npy", ".txt", ".run")
@@ -72,9 +72,9 @@ def _read(
     data: Path, record: "Record", reader_name: str | None, reader_options: Sequence[str]
 ) -> "RankingDataset":
     """The rows; in a table they need no labels, and the model's features are read, whatever they are called."""
-    from ltr_harness.cache import DataCache
-    from ltr_harness.readers.column_names import columns_named
-    from ltr_harness.readers.tables import TableReader
+    from ltr_harness.data.cache import DataCache
+    from ltr_harness.data.readers.column_names import columns_named
+    from ltr_harness.data.readers.table_reader import TableReader
     from ltr_harness.runs.scoring import ignored_columns
 
     reader = data_source.made_reader(reader_name or data_source.guessed_reader(data), reader_options)

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_harness._util.files import write_whole
+from ltr_harness.data.queries import Floats
 from ltr_harness.errors import UsageError
 from ltr_harness.export import formats
 from ltr_harness.export.forest import LEAF, Forest, Split, Tree, refused
 from ltr_harness.export.formats import EngineFormat, Missing, Scores
-from ltr_harness.groups import Floats
 from ltr_harness.rankers.ranker import FittedModel
 
 _LARGEST = 100 * 2**20

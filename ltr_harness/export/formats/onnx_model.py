@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from ltr_harness._util.files import write_whole
+from ltr_harness.data.queries import Floats
 from ltr_harness.export.forest import LEAF, Forest
 from ltr_harness.export.formats import ModelFormat, Scores, package
-from ltr_harness.groups import Floats
 from ltr_harness.rankers.ranker import FittedModel
 
 _INPUT, _OUTPUT = "features", "score"

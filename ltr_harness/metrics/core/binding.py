@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import shortened
-from ltr_harness.alignment import refuse_unaligned
-from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import (
+from ltr_harness.data.alignment import refuse_unaligned
+from ltr_harness.data.queries import (
     Judgments,
     KeepsArrays,
     QueryGroups,
@@ -26,6 +25,7 @@ from ltr_harness.groups import (
     place_of,
     sealed,
 )
+from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics.core.grammar import as_list, parse_metric
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ltr_harness._util.text import count_of, plain_number
+from ltr_harness.data.queries import Bools, Floats, Ints, Judgments
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Bools, Floats, Ints, Judgments
 from ltr_harness.metrics.core.metric import ExplainColumns, Metric
 
 NAMED_GAINS = ("exp", "linear", "exp_real")

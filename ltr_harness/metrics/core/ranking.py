@@ -7,8 +7,8 @@ from typing import Literal, Self
 import numpy as np
 
 from ltr_harness._util.compiled import compiled
+from ltr_harness.data.queries import Bools, Floats, Ints, Judgments
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Bools, Floats, Ints, Judgments
 
 Ties = Literal["expected", "stable", "worst", "best", "id"]
 Lists = tuple[Ints, Ints, Ints]

@@ -10,9 +10,9 @@ import numpy as np
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparable import LABEL_FACTS
+from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import MetricError
 from ltr_harness.explanation import differences_in_words, other_definitions
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, parse_metric
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.metrics.core.presets import OF_CANDIDATES

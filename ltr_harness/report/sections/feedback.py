@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ltr_harness.relevance.propensities import effective_size
-from ltr_harness.relevance.rule import Relevance
+from ltr_harness.data.relevance.propensities import effective_size
+from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import Record

@@ -1,0 +1,371 @@
+"""Logs of any size: Parquet, CSV, Arrow or JSON lines, in batches that never cut a query in two."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.cores import require_room
+from ltr_harness.data.addresses import here, partition_keys, refuse_stored_keys
+from ltr_harness.data.columns import collected, plain_column, table_of
+from ltr_harness.data.computable import computable
+from ltr_harness.data.logs.separators import refuse_other_separator, separator_in
+from ltr_harness.errors import DataError, Problem
+
+_ACTIONS = {"index", "create", "update", "delete"}
+_SHOWN = 10  # problems of a file
+_LONGEST_HEADER = 1 << 20  # bytes
+_MOST = 2_000  # columns; a search engine's index has a thousand at most
+
+
+def json_lines(files: Sequence[Path]) -> Any:
+    """A `pyarrow.Table` with a column for every field; fields of objects have dots in their names.
+
+    Documents may stand in what a search engine wraps them in: ``{"_index": …, "_source": {…}}`` as exported, or behind
+    lines such as ``{"index": {"_index": …}}`` as its bulk API takes them. Lists of objects are left out. What is a
+    number in one document and text in another is text.
+    """
+    fields: dict[str, tuple[list[int], list[Any]]] = {}
+    n = 0
+    for file in files:
+        for document in _documents(file):
+            for name, value in _leaves(document):
+                at, values = fields.setdefault(name, ([], []))
+                at.append(n)
+                values.append(value)
+            n += 1
+            if len(fields) > _MOST:
+                raise DataError.at(file, f"has more than {_MOST:,} different fields", "documents of one kind")
+    if not n:
+        raise DataError.at(str(files[0]), "has no rows", "a JSON object a line")
+    return pa.table({name: _column(name, at, values, n) for name, (at, values) in fields.items()})
+
+
+def _documents(file: Path) -> Iterator[dict[str, Any]]:
+    problems = []
+    try:
+        with gzip.open(file) if file.suffix.lower() == ".gz" else open(file, "rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.isspace():
+                    continue
+                try:
+                    document = json.loads(line.decode("utf-8-sig"))
+                except (ValueError, RecursionError):
+                    document = None
+                if not isinstance(document, dict):
+                    expected = "one document a line: NDJSON"
+                    problems.append(Problem(f"{file}:{number}", "is not a JSON object", expected))
+                    if len(problems) == _SHOWN:
+                        break
+                elif not _is_action(document):
+                    source = document.get("_source")
+                    yield source if isinstance(source, dict) else document
+    except (OSError, EOFError, zlib.error) as problem:
+        raise DataError.at(file, f"cannot be read: {problem}") from None
+    DataError.refuse(problems)
+
+
+def _is_action(document: dict[str, Any]) -> bool:
+    """Whether a line says what the bulk API is to do with the next one."""
+    if len(document) != 1:
+        return False
+    ((name, value),) = document.items()
+    meta = isinstance(value, dict) and all(key.startswith("_") or key == "routing" for key in value)
+    return meta and name in _ACTIONS
+
+
+def _leaves(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every field with a value, by its path; a stack, as a hostile document is deep."""
+    left = [("", document)]
+    while left:
+        path, value = left.pop()
+        for key, part in value.items():
+            name = f"{path}{key}"
+            if isinstance(part, dict):
+                left.append((f"{name}.", part))
+            elif part is not None and not (isinstance(part, list) and any(isinstance(e, dict) for e in part)):
+                yield name, part
+
+
+def _column(name: str, at: list[int], values: list[Any], n: int) -> Any:
+    kinds = {type(value) for value in values}
+    if kinds == {list}:
+        values = [[_text(part) for part in value if part is not None] for value in values]
+        kind = pa.list_(pa.string())
+    elif kinds == {bool}:
+        kind = pa.bool_()
+    elif kinds == {int} and all(abs(value) < 2**63 for value in values):
+        kind = pa.int64()
+    elif kinds <= {int, float} and all(abs(value) < 2**1000 for value in values):
+        kind = pa.float64()
+    else:
+        values, kind = [_text(value) for value in values], pa.string()
+    column = [None] * n
+    for row, value in zip(at, values, strict=True):
+        column[row] = value
+    try:
+        return pa.array(column, kind)
+    except UnicodeEncodeError:
+        found = "holds text that is not Unicode"
+        raise DataError.at(f"column {name!r}", found, "text in UTF-8", "encode it again") from None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+IN_MEMORY_ROWS = 5_000_000  # a log up to this size is read whole, and its rows may come in any order
+BATCH_ROWS = 1_000_000
+
+_FORMATS = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".tsv": "csv",
+    ".arrow": "ipc", ".feather": "feather", ".ipc": "ipc",
+    ".ndjson": "json", ".ndjson.gz": "json", ".jsonl": "json", ".jsonl.gz": "json",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """A table that may be larger than the memory."""
+
+    name: str  # how messages call it
+    columns: tuple[str, ...]  # names of its columns
+    _source: Any  # a pyarrow Table or Dataset
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        query: str | None,
+        *,
+        in_memory: int | None = None,
+        rows: int | None = None,
+    ) -> Iterator[Any]:
+        """Tables with the named columns, whole queries each; one that fits into the memory is one batch."""
+        # a larger one must hold each query's rows together; `read_log` notices where it does not
+        rows = BATCH_ROWS if rows is None else rows
+        in_memory = rows if query is None else IN_MEMORY_ROWS if in_memory is None else in_memory
+        self.refuse_missing(columns)
+        empty = True
+        try:
+            if isinstance(self._source, pa.Table):
+                batches = self._source.select(list(columns)).to_batches()
+            else:
+                require_room(pa.cpu_count() + pa.io_thread_count())
+                fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
+                wanted = {name: fields[name] for name in columns}
+                scanner = self._source.scanner(columns=wanted, batch_size=1 << 17, batch_readahead=4)
+                batches = scanner.to_batches()
+            filled = (computable(batch) for batch in batches if len(batch))
+            for table in whole_queries(filled, query, in_memory=in_memory, rows=rows):
+                empty = False
+                yield table
+        except (pa.ArrowException, OSError) as problem:
+            raise DataError.at(self.name, f"cannot be read: {problem}") from None
+        if empty:
+            raise DataError.at(self.name, "has no rows", "rows")
+
+    def pieces(self, rows: int) -> "Iterator[tuple[Log, int]]":
+        """Logs of about so many rows, or of one row group or file, that make up this one, each with its rows."""
+        if isinstance(self._source, pa.Table):
+            whole = computable(self._source)
+            for at in range(0, len(whole), rows):
+                mine = pa.array(range(at, min(at + rows, len(whole))))
+                yield Log(self.name, self.columns, whole.take(mine)), len(mine)
+            return
+        held: list[Any] = []
+        n, source = 0, self._source
+        fragments: list[Any] = []  # files, or the row groups of Parquet files, in order
+        for file in source.get_fragments():
+            fragments += file.split_by_row_group() if hasattr(file, "split_by_row_group") else [file]
+        for fragment in fragments:
+            held.append(fragment)
+            n += fragment.count_rows()
+            if n >= rows or (n and fragment is fragments[-1]):
+                part = ds.FileSystemDataset(held, source.schema, source.format, source.filesystem)
+                yield Log(self.name, self.columns, part), n
+                held, n = [], 0
+
+    def refuse_missing(self, columns: Sequence[str]) -> None:
+        """Raises DataError: for every column that the log does not have, or has more than once."""
+        lacking = [name for name in dict.fromkeys(columns) if name not in self.columns]
+        twice = [f"has the column {n!r} twice" for n in dict.fromkeys(columns) if self.columns.count(n) > 1]
+        problems = [
+            Problem(self.name, f"has no column {n!r}", cure=did_you_mean(n, self.columns)) for n in lacking
+        ]
+        problems += [Problem(self.name, found, "each once", "rename one of them") for found in twice]
+        DataError.refuse(problems)
+
+
+def whole_queries(
+    pieces: Iterable[Any], query: str | None, *, in_memory: int = BATCH_ROWS, rows: int = BATCH_ROWS
+) -> Iterator[Any]:
+    """Tables of whole queries, from batches that may end within one; what fits into the memory is one table."""
+    pending: list[Any] = []
+    held, limit = 0, in_memory
+    for piece in pieces:
+        pending.append(piece)
+        held += len(piece)
+        if held <= limit:
+            continue
+        limit = rows
+        whole = pa.Table.from_batches(pending)
+        end = len(whole) if query is None else last_run(whole, query)
+        while end > 0:
+            cut = end
+            if end > 2 * rows:
+                cut = rows if query is None else first_run(whole, query, rows - 1)
+            yield whole.slice(0, cut)
+            whole = whole.slice(cut)
+            end -= cut
+        pending, held = whole.to_batches(), len(whole)
+    if pending:
+        yield pa.Table.from_batches(pending)
+
+
+def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
+    """A log from a path, or from a pandas or Arrow table in memory."""
+    table = collected(source)
+    try:
+        if hasattr(table, "columns"):
+            table = table_of(table)
+    except (pa.ArrowException, TypeError, ValueError) as problem:
+        raise DataError.at(name or "log", f"cannot be read as a table: {problem}") from None
+    if isinstance(table, pa.Table):
+        return Log(name or "log", tuple(table.column_names), table)
+    if not isinstance(table, str | Path):
+        expected = "a path, or a pandas, Polars or Arrow table"
+        raise DataError.at(name or "log", f"is a {type(table).__name__}", expected)
+    path = here(table)
+    return open_files(files_of(path), name, text_columns, path)
+
+
+def open_files(
+    files: Sequence[Path], name: str | None = None, text_columns: Sequence[str] = (), path: Path | None = None
+) -> Log:
+    """A log from files of one kind, one after the other."""
+    path = path or files[0]
+    try:
+        dataset = _dataset(path, files, text_columns)
+        names = tuple(".".join(p) for p in _paths(dataset.schema))
+    except DataError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise DataError.at(path, f"cannot be read: {problem}") from None
+    return Log(name or str(path), names, dataset)
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files a log consists of, in the order in which they are read."""
+    if not path.exists():
+        raise DataError.at(path, "no such file or folder", "a log: Parquet, CSV, Arrow or JSON lines")
+    if path.is_file():
+        return [path]
+    shown = (file for file in path.rglob("*") if not file.name.startswith((".", "_")))
+    files = sorted(file for file in shown if file.is_file() and _format(file) is not None)
+    if not files:
+        raise DataError.at(path, "holds no log", f"files ending in {', '.join(_FORMATS)}")
+    return files
+
+
+def _paths(fields: Any) -> Iterator[tuple[str, ...]]:
+    """Where each column is: a field within a structure behind the fields around it."""
+    for field in fields:
+        inner = _paths(field.type.fields) if pa.types.is_struct(field.type) else ((),)
+        yield from ((field.name, *path) for path in inner)
+
+
+def _format(file: Path) -> str | None:
+    return next((form for ending, form in _FORMATS.items() if file.name.lower().endswith(ending)), None)
+
+
+def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> Any:
+    forms = {_format(file) for file in files}
+    if len(forms) > 1 or None in forms:
+        odd = next(file for file in files if _format(file) != _format(files[0]) or _format(file) is None)
+        raise DataError.at(odd, "is of no known format or mixes formats", f"one of {', '.join(_FORMATS)}")
+    form: Any = forms.pop()
+    if form == "json":
+        return json_lines(files)
+    if files[0].stat().st_size == 0:
+        raise DataError.at(str(files[0]), "is empty", "a header and rows")
+    if form == "csv":
+        separator = "\t" if files[0].name.lower().endswith(".tsv") else ","
+        for file in files:
+            _refuse_other_separator(file, separator)
+        texts = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string()))
+        parsing = pyarrow.csv.ParseOptions(delimiter=separator)
+        form = ds.CsvFileFormat(parse_options=parsing, convert_options=texts)
+
+    def opened(form: Any, keys: Collection[str]) -> Any:
+        return ds.dataset(
+            [str(file.absolute()) for file in files],
+            format=form,
+            partitioning=ds.partitioning(flavor="hive") if keys else None,
+            partition_base_dir=str(path.absolute()) if keys else None,
+        )
+
+    keys = {key for file in files for key in partition_keys(path, file)} if path.is_dir() else {}
+    for file in opened(form, []).get_fragments() if keys else ():
+        refuse_stored_keys(file.path, keys, file.physical_schema.names)
+    dataset = opened(form, keys)
+    if form == "parquet":  # ids stay codes, as they are in the file: five times as fast as text
+        text = [f.name for f in dataset.schema if f.name in text_columns and pa.types.is_string(f.type)]
+        no_ahead = ds.ParquetFragmentScanOptions(pre_buffer=False)  # a tenth of the memory, half the time
+        dataset = opened(
+            ds.ParquetFileFormat(dictionary_columns=text, default_fragment_scan_options=no_ahead), keys
+        )
+    return dataset
+
+
+def _refuse_other_separator(file: Path, separator: str) -> None:
+    """Raise DataError if the header of a text table has another separator than its name promises."""
+    with gzip.open(file) if file.suffix.lower() == ".gz" else open(file, "rb") as lines:
+        header = lines.readline(_LONGEST_HEADER).decode("utf-8", "replace").strip()
+    cure = "call the file .csv" if separator == "\t" else "write it with commas"
+    if separator == "," and separator_in(header) == "\t":
+        cure = "call the file .tsv"
+    refuse_other_separator(file, 1, header, separator, cure)
+
+
+def last_run(table: Any, name: str) -> int:
+    """Rows before the last run of equal values of a column."""
+    start, rows = len(table), 1024
+    while start > 0:  # the end alone is looked at where that suffices
+        start = max(0, len(table) - rows)
+        others = np.flatnonzero(_differs(table.slice(start), name, len(table) - start - 1))
+        if others.size:
+            return start + int(others[-1]) + 1
+        rows *= 8
+    return 0
+
+
+def first_run(table: Any, name: str, row: int = 0) -> int:
+    """Rows up to the end of the run of equal values that a row belongs to."""
+    rows = 1024
+    while row < len(table):
+        others = np.flatnonzero(_differs(table.slice(row, rows), name, 0))
+        if others.size:
+            return row + int(others[0])
+        if row + rows >= len(table):
+            break
+        row, rows = row + rows - 1, 8 * rows
+    return len(table)
+
+
+def _differs(table: Any, name: str, row: int) -> NDArray[np.bool_]:
+    """Which rows (n_rows,) have another value than one of them; missing ones are alike."""
+    column = plain_column(table[name], name)
+    value = column[row]
+    others = pc.not_equal(column, value).fill_null(True) if value.is_valid else column.is_valid()
+    return np.asarray(others.to_numpy())

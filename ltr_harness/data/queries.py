@@ -1,0 +1,920 @@
+"""Which rows form a query, and what those rows are worth: grades, weights, subtopics."""
+
+from __future__ import annotations
+
+import sys
+from array import array as array_of
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from mmap import mmap
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ltr_harness._util.text import count_of
+from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
+from ltr_harness.data.repeats import row_before
+from ltr_harness.errors import DataError, Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Texts = NDArray[np.str_]
+Array = NDArray[Any]
+"""Arrays by their elements, for the signatures of many arrays."""
+
+A = TypeVar("A", bound=NDArray[Any])
+
+
+def sealed(own: A) -> A:
+    """The array, from now on read-only: for arrays of which nobody else has a view."""
+    own.setflags(write=False)
+    return own
+
+
+def kept(values: A) -> A:
+    """The array as it will stay: itself where nobody can write to its memory, else a read-only copy."""
+    root: Any = values
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    # pandas and Arrow hand over read-only views of memory that changes
+    lasts = root.flags.owndata or isinstance(root.base, mmap)
+    is_fixed = lasts and not (root.flags.writeable or values.flags.writeable)
+    return values if is_fixed else sealed(values.copy())
+
+
+class KeepsArrays:
+    """A frozen dataclass whose arrays stay as they are, whatever becomes of the buffers that it was made of."""
+
+    def __post_init__(self) -> None:
+        vars(self).update({name: _each_array(kept, value) for name, value in vars(self).items()})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What was pickled or copied: NumPy does not store that an array is read-only."""
+        vars(self).update({name: _each_array(sealed, value) for name, value in state.items()})
+
+
+def _each_array(change: Callable[[Any], Any], value: Any) -> Any:
+    """An array, or a mapping to arrays, with each of them changed; any other value as it is."""
+    if isinstance(value, np.ndarray):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: change(one) if isinstance(one, np.ndarray) else one for key, one in value.items()}
+    return value
+
+
+LONGEST_ID = 1000
+"""Characters, in files bytes, of an id or an attribute: one longer text makes an array as wide in every row."""
+
+
+def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
+    """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column."""
+    width = 0
+    kind, listed = str(getattr(values, "type", "")), getattr(values, "to_pylist", None)
+    if listed and kind.startswith(("extension<arrow.uuid>", "dictionary<values=string_view")):
+        # of these Arrow gives NumPy the bytes, or nothing
+        texts: list[Any] = [one if one is None else str(one) for one in listed()]
+        return as_column(texts, name)
+    if isinstance(values, list | tuple):
+        code = {float: "d", int: "q"}.get(type(values[0])) if values else None
+        if code is not None:
+            with suppress(TypeError, OverflowError):  # something else is among the numbers
+                return np.asarray(array_of(code, values))
+        width = _text_width(values, name)
+    refuse_masked(values, name)
+    try:
+        # NumPy finds the width in twice the time
+        array = np.asarray(values, dtype=f"U{width}" if width else None)
+    except NotImplementedError:  # Arrow's views in pandas
+        return as_column(_entries(values, name), name)
+    except ValueError:
+        raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
+    _refuse_odd_array(array, name)
+    if array.dtype.kind == "T":  # NumPy's texts of any length, which few of its functions take
+        texts = array.tolist()
+        width = _text_width(texts, name)
+        array = np.array(texts, dtype=f"U{width or 1}" if set(map(type, texts)) <= {str} else object)
+    if array.dtype.kind == "O":
+        entries = array.tolist()
+        _refuse_odd_entries(entries, name)
+        _text_width(entries, name)
+    return array
+
+
+def _refuse_odd_array(array: Array, name: str) -> None:
+    """Raise where it has no single value for each row, or bytes that are no text to NumPy."""
+    if array.ndim != 1:
+        raise DataError(f"{name} has shape {array.shape}; expected one value per row, shape (n_rows,)")
+    if array.dtype.kind == "V":
+        found = f"rows of several fields (dtype {array.dtype})"
+        raise DataError(f"{name} has {found}; expected one value per row")
+    if array.dtype.kind == "S":
+        _refuse_odd_bytes(array.tolist(), name)
+
+
+def _entries(values: Any, name: str) -> list[Any]:
+    """The entries of a column of which NumPy makes no array; DataError where Python has no such values either."""
+    try:
+        return list(values)
+    except (NotImplementedError, ValueError, OverflowError) as problem:  # such as times after 9999 in pandas
+        raise DataError(f"{name} cannot be read: {problem}; expected one value per row") from None
+
+
+def _refuse_odd_entries(entries: Sequence[Any], name: str) -> None:
+    """Raise where a row has several values, or one that cannot be written down, such as pandas' times after 9999."""
+    if set(map(type, entries)) <= _PLAIN:
+        return
+    for row, entry in enumerate(entries):
+        if isinstance(entry, _COLLECTIONS):
+            raise DataError(f"{name}[{row}] is a {type(entry).__name__}; expected one value per row")
+        if isinstance(entry, bytes):
+            _refuse_odd_bytes([entry], name, row)
+        elif type(entry) not in _PLAIN:
+            try:
+                str(entry)
+            except Exception as problem:
+                raise DataError(f"{name}[{row}] has no text: {problem}; expected text or numbers") from None
+
+
+def _refuse_odd_bytes(entries: Sequence[bytes], name: str, first_row: int = 0) -> None:
+    """Raise where bytes are no text to NumPy."""
+    for row, entry in enumerate(entries, start=first_row):
+        if not entry.isascii():
+            raise DataError(f"{name}[{row}] is {entry[:20]!r}, bytes beyond ASCII; expected text")
+
+
+_PLAIN = {str, int, float, bool, type(None)}
+_COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
+
+
+def _mask_of(values: Any) -> Bools | None:
+    """Where a masked array of NumPy hides values; None where nothing is hidden."""
+    known = sys.modules.get(
+        "numpy.ma"
+    )  # loaded where there is such an array; it takes longer than a small evaluation
+    if known is None:
+        return None
+    if isinstance(values, known.MaskedArray):
+        mask: Bools = known.getmaskarray(values)
+        return mask if mask.any() else None
+    if isinstance(values, list | tuple) and any(isinstance(row, known.MaskedArray) for row in values):
+        masks = [known.getmaskarray(known.asanyarray(row)) for row in values]
+        if len({each.shape for each in masks}) == 1:  # others are refused as they are
+            return np.array(masks) if np.any(masks) else None
+    return None
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise where a masked array of NumPy has no value: the numbers below its mask mean nothing."""
+    if (mask := _mask_of(values)) is not None:
+        masked = np.argwhere(mask)
+        place = ", ".join(map(str, masked[0].tolist()))
+        expected = "expected a value in every row: leave out the rows without one, or fill them"
+        raise DataError(f"{name}[{place}] is masked ({len(masked):,} such); {expected}")
+
+
+_NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.character, np.datetime64, np.timedelta64)
+
+
+WORDS_AS_LABELS = "where they are words, number them, worst first"
+
+
+def all_numbers(values: Array) -> bool:
+    """Whether all are real numbers, or None: NumPy makes numbers of texts and times, and drops imaginary parts."""
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "biuf"
+    return all(
+        value is None or (hasattr(value, "__float__") and not isinstance(value, _NO_NUMBERS))
+        for value in values.ravel().tolist()
+    )
+
+
+def unmasked(features: Any, expected: str) -> Array:
+    """Features as an array, NaN below a mask of NumPy; a DataError where its rows have different lengths."""
+    if (mask := _mask_of(features)) is not None:
+        features = np.asarray(features)
+        features = np.array(features, dtype=np.result_type(features.dtype, np.float32))
+        features[mask] = np.nan
+    try:
+        return np.asarray(features)
+    except (TypeError, ValueError, NotImplementedError):
+        raise DataError(f"features are not numbers; {expected}") from None
+
+
+def number_matrix(features: Any, expected: str) -> Array:
+    """Features as an array of numbers, NaN below a mask of NumPy; a DataError where they are none."""
+    if hasattr(features, "toarray"):
+        raise DataError(f"features are a sparse matrix; {expected}, such as .toarray() gives")
+    matrix = _numbers_in(unmasked(features, expected))
+    if matrix.dtype.kind not in "biuf":
+        raise DataError(f"features are not numbers (dtype {matrix.dtype}); {expected}")
+    return matrix
+
+
+def _numbers_in(values: Array) -> Array:
+    """Objects that are numbers as float64; anything else as it is."""
+    if values.dtype.kind != "O":
+        return values
+    numbers = _floats(values)
+    return values if numbers is None else numbers
+
+
+def _floats(values: Array, *, copy: bool | None = None) -> Floats | None:
+    """float64, contiguous; None where they are no numbers."""
+    try:
+        return np.array(values, dtype=np.float64, order="C", copy=copy) if all_numbers(values) else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _text_width(values: Sequence[Any], name: str) -> int:
+    """Characters of the longest text, which is no longer than `LONGEST_ID`; 0 where not all are texts."""
+    kinds = set(map(type, values))
+    if not any(issubclass(kind, str | bytes) for kind in kinds):
+        return 0
+    lengths = (len(value) if isinstance(value, str | bytes) else 0 for value in values)
+    longest = max(map(len, values) if kinds == {str} else lengths)
+    if longest > LONGEST_ID:
+        at = next(
+            at for at, value in enumerate(values) if isinstance(value, str | bytes) and len(value) == longest
+        )
+        raise DataError(f"{name}[{at}] has {longest:,} characters; expected at most {LONGEST_ID:,}")
+    return longest if kinds == {str} else 0
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether it is None, or equals nothing, as NaN and NaT; of pandas' NA nobody knows what it equals."""
+    if value is None:
+        return True
+    different = value != value
+    return type(different).__name__ == "NAType" or bool(different)
+
+
+_MOST_ROWS = 2**53
+"""Exact in float64, and more than any data have."""
+
+
+@dataclass(frozen=True, eq=False)
+class QueryGroups(KeepsArrays):
+    """Contiguous blocks of rows, one per query; a query all of whose judged documents were missed has no row.
+
+    Attributes:
+        boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
+        ids: (n_queries,), the queries' names in the data; 0..n-1 where the data has none.
+
+    Example:
+        >>> QueryGroups.from_sizes([2, 3]).boundaries
+        array([0, 2, 5])
+    """
+
+    boundaries: NDArray[np.int64]
+    ids: NDArray[Any]
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.boundaries) - 1
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.boundaries[-1])
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """int64 (n_queries,), rows per query."""
+        return np.diff(self.boundaries)
+
+    @cached_property
+    def has_rows(self) -> NDArray[np.bool_]:
+        """bool (n_queries,), which queries have rows."""
+        return sealed(self.sizes > 0)
+
+    def sum(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """(n_queries,): the sum over each query's rows.
+
+        Args:
+            values: (n_rows,).
+            dtype: of the sums; NumPy's choice if None.
+        """
+        return self._over_queries(np.add, values, dtype)
+
+    def max(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(n_queries,): the largest of each query's rows; 0 where it has none.
+
+        Args:
+            values: (n_rows,).
+        """
+        return self._over_queries(np.maximum, values)
+
+    def min(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(n_queries,): the smallest of each query's rows; 0 where it has none.
+
+        Args:
+            values: (n_rows,).
+        """
+        return self._over_queries(np.minimum, values)
+
+    def mean(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n_queries,): the mean of each query's rows, exactly their value where all are equal; 0 where it has none.
+
+        Args:
+            values: (n_rows,).
+        """
+        lowest, sums = self.min(values), self.sum(values)
+        means = np.divide(sums, self.sizes, out=np.zeros(self.n_queries), where=self.has_rows)
+        return np.where(lowest == self.max(values), lowest, means)
+
+    def any(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(n_queries,): whether any of each query's rows is flagged.
+
+        Args:
+            flags: (n_rows,).
+        """
+        return self._over_queries(np.logical_or, flags)
+
+    def _over_queries(
+        self, reduce: np.ufunc, values: NDArray[Any], dtype: DTypeLike | None = None
+    ) -> NDArray[Any]:
+        starts = self.boundaries[:-1]
+        if self.has_rows.all():
+            return np.asarray(reduce.reduceat(values, starts, dtype=dtype))
+        found = reduce.reduceat(values, starts[self.has_rows], dtype=dtype)
+        out = np.zeros(self.n_queries, dtype=found.dtype)
+        out[self.has_rows] = found
+        return out
+
+    @classmethod
+    def from_sizes(cls, sizes: ArrayLike, ids: ArrayLike | None = None) -> QueryGroups:
+        """Groups from the number of rows of each query, in row order.
+
+        Args:
+            sizes: integers (n_queries,), rows of each query.
+            ids: (n_queries,) names of the queries; numbers from 0 if None.
+
+        Raises:
+            DataError: a size is zero, negative or not an integer, the sizes add up to more rows than can be
+                counted, or there is no query.
+        """
+        refuse_unaligned({"group_sizes": sizes, "query ids": ids})
+        counts = _numbers_in(as_column(sizes, "group_sizes"))
+        if counts.size == 0:
+            raise DataError("group_sizes is empty; expected at least one query")
+        whole = counts.dtype.kind in "iu" or (
+            counts.dtype.kind == "f" and np.array_equal(counts, np.floor(counts))
+        )
+        if not whole:
+            raise DataError(f"group_sizes has dtype {counts.dtype}; expected integers, rows per query")
+        bad = np.flatnonzero(counts <= 0)
+        if bad.size:
+            at = int(bad[0])
+            raise DataError(
+                f"group_sizes[{at}] is {counts[at]} ({bad.size} such); expected at least one row per query: "
+                "leave empty queries out"
+            )
+        total = np.cumsum(counts, dtype=np.float64)  # does not wrap, as integers do
+        if total[-1] > _MOST_ROWS:
+            at = int(np.argmax(total > _MOST_ROWS))
+            raise DataError(
+                f"group_sizes[{at}] is {counts[at]}, with which they add up to {total[at]:.3g}; expected rows per query"
+            )
+        names = np.arange(counts.size) if ids is None else as_column(ids, "query ids")
+        if names.size != counts.size:
+            raise DataError(
+                f"{names.size} query ids for {counts.size} group sizes; expected one id per query"
+            )
+        return cls.from_counts(counts.astype(np.int64), names)
+
+    @classmethod
+    def from_counts(cls, counts: NDArray[np.int64], ids: NDArray[Any]) -> QueryGroups:
+        """Groups from the number of rows of each query, which may be 0.
+
+        Args:
+            counts: int64 (n_queries,).
+            ids: (n_queries,).
+        """
+        return cls(sealed(np.concatenate(([0], np.cumsum(counts)))), ids)
+
+    @classmethod
+    def from_ids(cls, row_ids: ArrayLike) -> tuple[QueryGroups, NDArray[np.int64] | None]:
+        """Groups from one query id per row, in whatever order; queries keep the order they first appear in.
+
+        Args:
+            row_ids: (n_rows,), the query of each row.
+
+        Returns:
+            The groups, and the row order that makes them contiguous: ``rows[order]``; None where the rows
+            are contiguous already.
+
+        Raises:
+            DataError: no rows, or a missing id.
+        """
+        ids = as_column(row_ids, "query_ids")
+        if ids.size == 0:
+            raise DataError("query_ids is empty; expected at least one row")
+        if ids.dtype.kind == "f" and np.isnan(ids).any():
+            raise DataError(f"query_ids[{int(np.flatnonzero(np.isnan(ids))[0])}] is missing (NaN)")
+        if ids.dtype.kind == "O":
+            missing = [i for i, value in enumerate(ids) if _is_missing(value)]
+            if missing:
+                raise DataError(f"query_ids[{missing[0]}] is missing ({len(missing)} such)")
+            ids = ids.astype(str) if all(isinstance(value, str) for value in ids) else ids
+        starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+        blocks = ids[starts]
+        try:
+            _, first, block_of = np.unique(blocks, return_index=True, return_inverse=True)
+        except TypeError:  # ids of mixed types have no order among themselves
+            texts = np.array([f"{type(value).__name__}:{value}" for value in blocks])
+            _, first, block_of = np.unique(texts, return_index=True, return_inverse=True)
+        if first.size == blocks.size:
+            return cls(np.append(starts, ids.size).astype(np.int64), blocks), None
+        rank = np.empty(first.size, dtype=np.int64)
+        by_appearance = np.argsort(first, kind="stable")
+        rank[by_appearance] = np.arange(first.size)
+        query_of_row = np.repeat(rank[block_of], np.diff(np.append(starts, ids.size)))
+        order = np.argsort(query_of_row, kind="stable").astype(np.int64)
+        return cls.from_sizes(np.bincount(query_of_row), blocks[first[by_appearance]]), order
+
+    def take(self, queries: NDArray[np.int64]) -> tuple[QueryGroups, NDArray[np.int64]]:
+        """The given queries alone, and the rows they consist of.
+
+        Args:
+            queries: int64 (n_kept,), numbers of queries in the order wanted.
+        """
+        sizes = self.sizes[queries]
+        groups = self.from_counts(sizes, self.ids[queries])
+        first = self.boundaries[queries] - groups.boundaries[:-1]
+        # of neighbours, all rows are shifted alike
+        shift = first[0] if isinstance(as_slice(queries), slice) else np.repeat(first, sizes)
+        return groups, shift + np.arange(groups.n_rows)
+
+    def name(self, query: int) -> str:
+        """How messages call a query: its id in the data."""
+        return str(self.ids[query])
+
+    def query_of(self, row: int) -> int:
+        """The query a row belongs to."""
+        return int(np.searchsorted(self.boundaries, row, side="right")) - 1
+
+
+def place_of(rows: Ints, groups: QueryGroups) -> str:
+    """Where the first of these rows stands (n,), for messages, and how many they are."""
+    query = groups.query_of(rows[0])
+    at = rows[0] - groups.boundaries[query]
+    return f"in query {groups.name(query)!r}, its row {at} ({count_of(rows.size, 'such row')})"
+
+
+def places_within(values: Floats, queries: Ints) -> tuple[Ints, Ints]:
+    """How many rows of its query have a smaller value than a row, and how many the same, itself included.
+
+    Shapes: all (n_rows,); rows of a query need not stand together.
+    """
+    order, at = np.lexsort((values, queries)), np.arange(values.size)
+    query, value = queries[order], values[order]
+    begins = np.append(True, query[1:] != query[:-1])[: at.size]
+    differs = begins | np.append(True, value[1:] != value[:-1])[: at.size]
+    starts, run = np.flatnonzero(differs), np.cumsum(differs) - 1
+    below, same = np.empty((2, at.size), dtype=np.int64)
+    below[order] = starts[run] - np.maximum.accumulate(np.where(begins, at, 0))
+    same[order] = np.diff(np.append(starts, at.size))[run]
+    return below, same
+
+
+def as_slice(rows: Ints) -> Ints | slice:
+    """Numbers of rows (n_kept,) as an index: of neighbours, a slice copies nothing."""
+    if rows.size and np.array_equal(rows, np.arange(rows[0], rows[0] + rows.size)):
+        return slice(rows[0], rows[0] + rows.size)
+    return rows
+
+
+def of_rows(own: NDArray[Any], some: Ints | slice) -> NDArray[Any]:
+    """These rows of a read-only array, read-only as well: a view of neighbours, else a copy."""
+    part = own[some]
+    return part if isinstance(some, slice) else sealed(part)
+
+
+@dataclass(frozen=True, eq=False)
+class Subtopics(KeepsArrays):
+    """Grades of rows by subtopic of their query, a meaning or a part of it; a row may have several, most have none."""
+
+    rows: Ints  # int64 (n_pairs,), ascending
+    numbers: Ints  # int64 (n_pairs,), which subtopic of the row's query, from 0
+    grades: Floats  # float64 (n_pairs,), above 0: what is worth nothing is left out
+
+    @classmethod
+    def of(cls, rows: Ints, numbers: Ints, grades: Floats) -> Subtopics:
+        """From pairs in any order, each once."""
+        order = np.lexsort((numbers, rows))
+        order = order[grades[order] > 0]
+        return cls(rows[order], numbers[order], grades[order])
+
+    @classmethod
+    def of_matrix(cls, grades: ArrayLike, n_rows: int) -> Subtopics:
+        """Subtopics from a matrix (n_rows, n_subtopics) of finite grades >= 0, each query's own in its columns."""
+        refuse_masked(grades, "subtopics")
+        try:
+            matrix = np.asarray(grades)
+        except ValueError:
+            raise DataError(
+                "subtopics has rows of different lengths; expected a grade for each subtopic in every row"
+            ) from None
+        except NotImplementedError as problem:  # Arrow's unions
+            raise DataError(f"subtopics cannot be read: {problem}; expected numbers") from None
+        matrix = _numbers_in(matrix)
+        if matrix.ndim != 2 or len(matrix) != n_rows or matrix.dtype.kind not in "biuf":
+            raise DataError(
+                f"subtopics have the shape {matrix.shape} and dtype {matrix.dtype}; expected numbers, (n_rows, "
+                f"n_subtopics), for {count_of(n_rows, 'row')}"
+            )
+        bad = np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))
+        if len(bad):
+            row, column = bad[0].tolist()
+            raise DataError(
+                f"subtopics[{row}, {column}] is {matrix[row, column]:g} ({len(bad):,} such); expected finite "
+                "grades >= 0"
+            )
+        rows, numbers = np.nonzero(matrix)
+        return cls(rows, numbers, matrix[rows, numbers].astype(np.float64))
+
+    def take(self, rows: Ints) -> Subtopics:
+        """The given rows (n_kept,) as rows 0, 1, 2, …; -1 stands for a row without subtopics."""
+        numbers, pairs = _taken(self.rows, rows)
+        return Subtopics(numbers, self.numbers[pairs], self.grades[pairs])
+
+    def labels(self, n_rows: int) -> Floats:
+        """float64 (n_subtopics, n_rows): every row's grade by the first, the second, … subtopic of its query."""
+        grades = np.zeros((int(self.numbers.max(initial=0)) + 1, n_rows))
+        grades[self.numbers, self.rows] = self.grades
+        return grades
+
+
+@dataclass(frozen=True, eq=False)
+class Grades(KeepsArrays):
+    """Labels that are small integers."""
+
+    of_row: NDArray[np.uint8]  # uint8 (n_rows,)
+    # int64 (largest + 1,), a row with each grade; any row for grades that no row has
+    representative_row: Ints
+
+    @classmethod
+    def of(cls, labels: NDArray[Any]) -> Grades | None:
+        """None if a label does not fit into a byte."""
+        largest = labels.max()
+        if largest > 255 or labels.min() < 0:
+            return None
+        grades = labels.astype(np.uint8, copy=False)
+        if not np.array_equal(grades, labels):
+            return None
+        if grades is not labels:
+            sealed(grades)
+        return cls(grades, np.array([np.argmax(grades == grade) for grade in range(int(largest) + 1)]))
+
+
+@dataclass(frozen=True, eq=False)
+class MissedDocuments(KeepsArrays):
+    """Judged documents that were not among the candidates: they have a label and no rank."""
+
+    queries: Ints  # (n_missed,), ascending: the number of each one's query
+    labels: Floats  # (n_missed,), finite
+    document_ids: NDArray[Any] | None = None  # (n_missed,) or None
+    subtopics: Subtopics | None = None  # of these documents; None where the rows have none
+
+    def take(self, queries: Ints) -> MissedDocuments:
+        """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
+        numbers, rows = _taken(self.queries, queries)
+        return MissedDocuments(
+            numbers,
+            self.labels[rows],
+            None if self.document_ids is None else self.document_ids[rows],
+            None if self.subtopics is None else self.subtopics.take(rows),
+        )
+
+
+def _taken(owners: Ints, queries: Ints) -> tuple[Ints, Ints]:
+    """For ascending `owners` (n_rows,), the rows of the given queries (n_kept,), and which of those each is of."""
+    first = np.searchsorted(owners, queries)
+    counts = np.searchsorted(owners, queries, side="right") - first
+    rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    return np.repeat(np.arange(queries.size), counts), rows
+
+
+OneLabel = Literal["majority", "mean", "max", "median"]
+"""How several judgments of a document become its label; of equally frequent grades the lowest."""
+
+
+@dataclass(frozen=True, eq=False)
+class RawJudgments(KeepsArrays):
+    """Judgments before several of one document became one label; how far they agree is in the data card."""
+
+    queries: Ints  # (n_judgments,), ascending: the number of each one's query
+    # (n_judgments,): equal for the judgments of one document, else different in all queries
+    documents: Ints
+    grades: Floats  # (n_judgments,), finite
+
+    def take(self, queries: Ints) -> RawJudgments:
+        """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
+        numbers, rows = _taken(self.queries, queries)
+        return RawJudgments(numbers, self.documents[rows], self.grades[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Judgments(KeepsArrays):
+    """Judgments of rows: labels in query groups, checked and copied once, read-only and trusted afterwards.
+
+    Attributes:
+        labels: float64 (n_rows,), finite.
+        groups: the queries; `labels` is in their row order.
+        query_weights: float64 (n_queries,) or None; finite, >= 0, not all zero.
+        document_ids: (n_rows,) or None; needed by ``ties=id``.
+        judged: bool (n_rows,) or None where every row is; an unjudged row has label 0.
+        subtopics: what rows are worth for each subtopic of their query; None where not given.
+        missed: judged documents that have no row, none where the candidates are known to be all; None where nobody
+            said which documents were candidates.
+    """
+
+    labels: NDArray[np.float64]
+    groups: QueryGroups
+    query_weights: NDArray[np.float64] | None = None
+    document_ids: NDArray[Any] | None = None
+    judged: NDArray[np.bool_] | None = None
+    subtopics: Subtopics | None = None
+    missed: MissedDocuments | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        labels: ArrayLike,
+        groups: QueryGroups,
+        *,
+        query_weights: ArrayLike | None = None,
+        document_ids: ArrayLike | Sequence[str] | None = None,
+        judged: ArrayLike | None = None,
+        subtopics: Subtopics | None = None,
+        retrieved: ArrayLike | None = None,
+        recurring: bool = False,
+    ) -> Judgments:
+        """Judgments from arrays in the groups' row order.
+
+        Args:
+            labels: (n_rows,), finite; what is below 0, such as a return, few metrics take.
+            groups: which rows form a query.
+            query_weights: (n_queries,), how much each query counts; None where all count once.
+            document_ids: (n_rows,) names of the rows; None where they have none.
+            judged: bool (n_rows,), judged rows; None where all are.
+            subtopics: of these rows; None where there are none.
+            retrieved: bool (n_rows,), the candidates; the other rows become `missed`. None where all rows are.
+            recurring: whether a query may have a document in several rows, as a log of what was shown has.
+
+        Raises:
+            DataError: lengths disagree; a label is missing or infinite; a weight is negative,
+                not finite, or all are zero; a row is relevant and not judged; a document is in its query twice; no
+                row was retrieved. The message names the query.
+
+        Example:
+            >>> pool = [3, 1, 2], QueryGroups.from_sizes([2, 1])
+            >>> judgments = Judgments.checked(*pool, retrieved=[True, False, False])
+            >>> judgments.labels.tolist(), judgments.groups.sizes.tolist(), judgments.missed.labels.tolist()
+            ([3.0], [1, 0], [1.0, 2.0])
+        """
+        columns = {"labels": labels, "document_ids": document_ids, "judged": judged, "retrieved": retrieved}
+        refuse_unaligned(columns)
+        if not np.array_equal(groups.ids, np.arange(groups.n_queries)):  # which numbers stand for no names
+            refuse_other_queries(query_weights, groups.ids)
+        grades = as_column(labels, "labels")
+        if grades.size != groups.n_rows:
+            raise DataError(
+                f"{count_of(grades.size, 'label')} for {count_of(groups.n_rows, 'row')} in "
+                f"{count_of(groups.n_queries, 'query')}; expected one label per row"
+            )
+        numbers = _floats(grades, copy=True)  # a copy: callers use their buffers again
+        if numbers is None:
+            found = f"labels are not numbers (dtype {grades.dtype})"
+            raise DataError(Problem("", found, "finite numbers", WORDS_AS_LABELS))
+        grades = sealed(numbers)
+        bad = np.flatnonzero(~np.isfinite(grades))
+        if bad.size:
+            raise DataError(f"label {grades[bad[0]]:g} {place_of(bad, groups)}; expected finite labels")
+        weights = None
+        if query_weights is not None:
+            column = as_column(query_weights, "query_weights")
+            weights = _floats(column, copy=True)
+            if weights is None:
+                raise DataError(f"query_weights are not numbers (dtype {column.dtype})")
+            if weights.size != groups.n_queries:
+                raise DataError(
+                    f"{weights.size} query_weights for {count_of(groups.n_queries, 'query')}; expected one per query"
+                )
+            if not np.all(np.isfinite(weights) & (weights >= 0)) or not weights.any():
+                raise DataError("query_weights must be finite, >= 0 and not all zero")
+        documents = None
+        if document_ids is not None:
+            documents = as_column(document_ids, "document_ids")
+            if documents.size != groups.n_rows:
+                raise DataError(
+                    f"{documents.size} document_ids for {count_of(groups.n_rows, 'row')}; expected one per row"
+                )
+            if not recurring:
+                refuse_repeated(documents, groups)
+        flags = None
+        if judged is not None:
+            flags = as_row_flags(judged, "judged", groups)
+            unjudged = np.flatnonzero(~flags & (grades != 0))
+            if unjudged.size:
+                place = groups.name(groups.query_of(int(unjudged[0])))
+                raise DataError(
+                    f"label {grades[unjudged[0]]:g} in query {place!r} belongs to a row that is not judged "
+                    f"({count_of(unjudged.size, 'such row')}); expected label 0 for unjudged rows"
+                )
+        pool = cls(grades, groups, weights, documents, flags, subtopics)
+        return pool if retrieved is None else pool.with_missed(as_row_flags(retrieved, "retrieved", groups))
+
+    def with_missed(self, retrieved: NDArray[np.bool_]) -> Judgments:
+        """These rows as candidates and missed documents; what was missed and is not judged is nothing at all.
+
+        Args:
+            retrieved: bool (n_rows,), the candidates, at least one.
+        """
+        if not retrieved.any():
+            raise DataError("no row was retrieved; expected at least one candidate")
+        out = np.flatnonzero(~retrieved if self.judged is None else ~retrieved & self.judged)
+        queries = np.repeat(np.arange(self.groups.n_queries), self.groups.sizes)[out]
+        subtopics = None if self.subtopics is None else self.subtopics.take(out)
+        missed = MissedDocuments(queries, self.labels[out], self.documents_of(out), subtopics)
+        groups = QueryGroups.from_counts(self.groups.sum(retrieved, np.int64), self.groups.ids)
+        return replace(self.with_rows(np.flatnonzero(retrieved), groups), missed=missed)
+
+    def with_rows(self, rows: NDArray[np.int64], groups: QueryGroups) -> Judgments:
+        """The given rows in these groups; of neighbours nothing is copied.
+
+        Args:
+            rows: int64 (n_kept,).
+            groups: of those rows, with the queries of these judgments.
+        """
+        some = as_slice(rows)
+        return replace(
+            self,
+            labels=of_rows(self.labels, some),
+            groups=groups,
+            document_ids=None if self.document_ids is None else of_rows(self.document_ids, some),
+            judged=None if self.judged is None else of_rows(self.judged, some),
+            subtopics=None if self.subtopics is None else self.subtopics.take(rows),
+        )
+
+    @cached_property
+    def pool_rows(self) -> NDArray[np.int64]:
+        """int64 (n_rows,): the row of `pool` that each row is; a query's missed documents follow its candidates."""
+        if self.missed is None:
+            return sealed(np.arange(self.groups.n_rows))
+        before = np.searchsorted(self.missed.queries, np.arange(self.groups.n_queries))
+        return sealed(np.arange(self.groups.n_rows) + np.repeat(before, self.groups.sizes))
+
+    @cached_property
+    def pool(self) -> Judgments:
+        """Candidates and missed documents, of which the ideal list and the number of relevant documents are.
+
+        Itself where nobody said which documents were candidates.
+        """
+        missed, groups, rows = self.missed, self.groups, self.pool_rows
+        if missed is None:
+            return self
+        ends = groups.boundaries + np.searchsorted(missed.queries, np.arange(groups.n_queries + 1))
+        others = np.ones(int(ends[-1]), dtype=bool)
+        others[rows] = False
+
+        def both(candidates: NDArray[Any], missing: NDArray[Any]) -> NDArray[Any]:
+            column = np.empty(others.size, dtype=np.result_type(candidates, missing))
+            column[rows], column[others] = candidates, missing
+            return sealed(column)
+
+        ids, subtopics = None, None
+        if self.document_ids is not None and missed.document_ids is not None:
+            ids = both(self.document_ids, missed.document_ids)
+        if self.subtopics is not None and missed.subtopics is not None:
+            own, more = self.subtopics, missed.subtopics
+            subtopics = Subtopics.of(
+                np.concatenate((rows[own.rows], np.flatnonzero(others)[more.rows])),
+                np.concatenate((own.numbers, more.numbers)),
+                np.concatenate((own.grades, more.grades)),
+            )
+        return Judgments(
+            both(self.labels, missed.labels),
+            QueryGroups(ends, groups.ids),
+            self.query_weights,
+            ids,
+            None if self.judged is None else both(self.judged, np.array(True)),
+            subtopics,
+        )
+
+    @cached_property
+    def n_relevant(self) -> NDArray[np.int64]:
+        """int64 (n_queries,): documents with a label above 0, missed ones included."""
+        return sealed(self.pool.groups.sum(self.pool.compact_labels > 0, np.int64))
+
+    @property
+    def without_relevant(self) -> NDArray[np.bool_]:
+        """bool (n_queries,), the queries without a relevant document; none where labels are values and no grades."""
+        return np.asarray((self.n_relevant == 0) & (self.lowest == 0))
+
+    @cached_property
+    def lowest(self) -> float:
+        """The smallest label, of missed documents too, 0 where none is below: else labels are values and no grades."""
+        return float(self.pool.compact_labels.min(initial=0))
+
+    @cached_property
+    def grades(self) -> Grades | None:
+        """The labels in a byte each; None where they do not fit."""
+        return Grades.of(self.labels)
+
+    @property
+    def compact_labels(self) -> NDArray[Any]:
+        """The labels, in a byte each where they fit."""
+        return self.labels if self.grades is None else self.grades.of_row
+
+    @property
+    def distinct_labels(self) -> NDArray[np.float64]:
+        """Each different one, ascending."""
+        if self.grades is None:
+            return np.unique(self.labels)
+        by_grade = np.arange(self.grades.representative_row.size, dtype=np.float64)
+        return np.asarray(by_grade[self.grades.of_row[self.grades.representative_row] == by_grade])
+
+    def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
+        """The ids of the given rows; None where rows have none.
+
+        Args:
+            rows: int64 (n,).
+        """
+        return None if self.document_ids is None else self.document_ids[rows]
+
+    def take(self, queries: NDArray[np.int64]) -> Judgments:
+        """The given queries alone; of neighbours nothing is copied.
+
+        Args:
+            queries: int64 (n_kept,), numbers of queries in the order wanted.
+        """
+        groups, rows = self.groups.take(queries)
+        return replace(
+            self.with_rows(rows, groups),
+            query_weights=None if self.query_weights is None else self.query_weights[queries],
+            missed=None if self.missed is None else self.missed.take(queries),
+        )
+
+
+ONE_ROW_EACH = "one row for each document of a query"
+
+
+def refuse_repeated(document_ids: Array, groups: QueryGroups) -> None:
+    """Raise where a query (n_queries,) has a document (n_rows,) twice, which would count it twice."""
+    before = row_before(document_ids, groups.boundaries)
+    again = np.flatnonzero(before >= 0)
+    if again.size:
+        row = int(again[0])
+        query = groups.query_of(row)
+        start = groups.boundaries[query]
+        rows = f"its rows {before[row] - start} and {row - start}"
+        count, cure = repeats_in_words(document_ids, again, groups)
+        found = f"document {str(document_ids[row])!r} of query {groups.name(query)!r} is {rows} ({count})"
+        raise DataError(f"{found}; expected {ONE_ROW_EACH}; {cure}")
+
+
+def repeats_in_words(document_ids: Array, again: Ints, groups: QueryGroups) -> tuple[str, str]:
+    """How many rows (n_again,) name a document of their query again, in how many queries; and the cure."""
+    if (document_ids == document_ids[0]).all():
+        return f"as in all {document_ids.size:,} rows", "are these the ids of documents?"
+    queries = np.unique(np.searchsorted(groups.boundaries, again, side="right"))
+    n_queries = f"{queries.size:,} of {count_of(groups.n_queries, 'query')}"
+    cure = "if a join has multiplied the rows, keep one of each"
+    return f"{count_of(again.size, 'such row')} in {n_queries}", cure
+
+
+def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> Bools:
+    """One truth value per row, (n_rows,)."""
+    column = as_column(flags, name)
+    if column.size != groups.n_rows:
+        raise DataError(
+            f"{count_of(column.size, 'value')} of {name} for {count_of(groups.n_rows, 'row')}; expected one per row"
+        )
+    if column.dtype.kind == "O" and set(map(type, column.tolist())) <= {bool, np.bool_}:
+        column = column.astype(bool)
+    if column.dtype != np.bool_:
+        raise DataError(f"{name} has dtype {column.dtype}; expected booleans, one per row")
+    return np.ascontiguousarray(column)
+
+
+def check_scores(scores: ArrayLike, groups: QueryGroups) -> Floats:
+    """Scores (n_rows,) as contiguous float64, infinite ones included; NaN is refused with its query."""
+    column = as_column(scores, "scores")
+    if column.size != groups.n_rows:
+        raise DataError(
+            f"{count_of(column.size, 'score')} for {count_of(groups.n_rows, 'row')} in "
+            f"{count_of(groups.n_queries, 'query')}; expected one per row"
+        )
+    values = _floats(column)
+    if values is None:
+        raise DataError(f"scores are not numbers (dtype {column.dtype})")
+    # carries NaN through and is the cheapest way to see one
+    if np.isnan(np.minimum.reduce(values, initial=np.inf)):
+        where = place_of(np.flatnonzero(np.isnan(values)), groups)
+        raise DataError(f"score is NaN {where}; expected a number: infinities are fine, NaN has no rank")
+    return values

@@ -1,0 +1,521 @@
+"""Formats of judgments and rankings from other tools, recognised by content, in memory and in files."""
+
+import itertools
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+
+from ltr_harness._util.files import arrow_blocks, bare_name, compression_of
+from ltr_harness._util.text import count_of, shortened
+from ltr_harness.data.columns import table_of
+from ltr_harness.data.logs.separators import SEPARATORS, separator_in
+from ltr_harness.data.queries import LONGEST_ID, Bools, Floats
+from ltr_harness.data.readers import trec
+from ltr_harness.data.readers.column_names import LISTINGS, column_among, columns_named, rank_column
+from ltr_harness.data.readers.csv import Delimited
+from ltr_harness.data.readers.parquet import ArrowTable, Parquet
+from ltr_harness.data.readers.rows import OfRow, RowProblems
+from ltr_harness.data.readers.table_columns import OpenedTable, unfit_ids
+from ltr_harness.data.readers.text_files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
+from ltr_harness.data.readers.trec import Qrels, TrecRun
+from ltr_harness.data.readers.trec_lines import Names, checked_names
+from ltr_harness.data.readers.words import NotNumeric, listing_cure
+from ltr_harness.errors import DataError, MissingExtraError, Problem, UsageError
+
+Role = Literal["qrels", "run"]
+
+WORD: dict[str, str] = {"qrels": "grade", "run": "score"}
+_EXPECTED = {
+    "qrels": "a finite number, such as 0, 1, 2, or -1 for what nobody judged",
+    "run": trec.A_SCORE,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """One value for each (query, document), not checked yet."""
+
+    source: str  # the file, or what messages call it
+    form: str  # what it was recognised as
+    # queries, documents: Arrow texts, chunked, (n_rows,); "" where one is missing
+    queries: Any
+    documents: Any
+    values: Floats  # (n_rows,)
+    place: OfRow  # where a row stands, for messages
+    name: str = ""  # the run's own name, or ""
+    subtopics: Any = None  # as the queries, for judgments by subtopic; None for others
+
+    def qrels(self, *, several: bool = False) -> Qrels:
+        """The rows as judgments, one of each document, or `several`."""
+        bad = ~(np.abs(self.values) < trec.LARGEST_GRADE)
+        queries, documents, *subtopics = self._names("qrels", bad, several)
+        whole = self.values.astype(np.int64)
+        grades = whole if np.array_equal(whole, self.values) else self.values
+        each = Qrels(Path(self.source), queries, documents, grades, form=self.form, place=self.place)
+        return trec.of_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
+
+    def run(self) -> TrecRun:
+        """The rows as a ranking."""
+        queries, documents = self._names("run", np.isnan(self.values))
+        return TrecRun(Path(self.source), queries, documents, self.values, self.name, form=self.form)
+
+    def _names(self, role: Role, bad: Bools, several: bool = False) -> list[Names]:
+        if not len(self.values):
+            raise DataError.at(self.source, f"has no rows (read as {self.form})", "at least one row")
+        columns = {"query": self.queries, "document": self.documents}
+        if self.subtopics is not None and not several:
+            columns["subtopic"] = self.subtopics
+        problems = RowProblems()
+        for column, texts in columns.items():
+            found = partial(_unfit, column, texts)
+            problems.report(unfit_ids(texts), self.place, found, "an id")
+        word = WORD[role]
+
+        def no_value(row: int) -> str:
+            value = self.values[row]
+            return f"the {word} is " + ("missing or no number" if np.isnan(value) else f"{value:g}")
+
+        problems.report(bad, self.place, no_value, _EXPECTED[role])
+        problems.finish()
+        bound = Bound.of_file(sum(int(texts.nbytes) for texts in columns.values()))
+        names = []
+        for column, texts in columns.items():
+            encoded = texts.combine_chunks().dictionary_encode()
+            values = checked_names(encoded.dictionary.to_pylist(), self.source, column, bound)
+            names.append(Names.by_row(values, encoded.indices.to_numpy().astype(np.int64)))
+        before = trec.line_before(trec.lists_of(names[0], *names[2:]), names[1])
+        what = "judged" if role == "qrels" else "listed"
+        once = "each document once per query" + " and subtopic" * (len(names) > 2)
+
+        def already(row: int) -> str:
+            query, document = (columns[name][row].as_py() for name in ("query", "document"))
+            there = self.place(int(before[row]))
+            return f"document {document!r} is {what} for query {query!r} at {there} already"
+
+        if not several:
+            problems.report_repeats(before, self.place, already, once, self.values)
+        problems.finish()
+        return names
+
+
+def _unfit(column: str, texts: Any, row: int) -> str:
+    text = texts[row].as_py()
+    if not text:
+        return f"the {column} is missing"
+    shown = text if len(text) <= 60 else text[:60] + "…"
+    why = f"{len(text):,} characters long" if len(text) > LONGEST_ID else "with a NUL byte"
+    return f"the {column} is {shown!r}, {why}"
+
+
+def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The columns of query, document, and grade or score, where nothing was said told by their names."""
+    value = column_among(LISTINGS[WORD[role]], table.columns)
+    if value is None and role == "run":
+        value = rank_column(table.columns)
+    named = {
+        "query": column_among(LISTINGS["query"], table.columns),
+        "document": column_among(LISTINGS["document"], table.columns),
+        WORD[role]: value,
+        **(said or {}),
+    }
+    lacking = [what for what, column in named.items() if column is None]
+    if lacking:
+        expected = "; ".join(f"{what}: {', '.join(LISTINGS[what][:6])} …" for what in lacking)
+        columns = shortened([repr(name) for name in columns_named(table.columns, table.columns)], 8)
+        found = f"no column is the {' or the '.join(lacking)} (columns: {columns})"
+        cures = [_cure_of_name(what, table.columns) for what in lacking]
+        cure = next(filter(None, cures), "rename the column")
+        raise DataError.at(table.path, found, f"such as {expected}", cure)
+    return {what: str(column) for what, column in named.items()}
+
+
+def _cure_of_name(what: str, columns: Sequence[str]) -> str:
+    """Which column to rename: one with a word for it among others, such as `Gains (relevance score)`."""
+    for name in columns:
+        if any(column_among(LISTINGS[what], [word]) for word in re.findall(r"\w+", name)):
+            return f"rename the column {name!r} to {LISTINGS[what][0]}"
+    return ""
+
+
+def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
+    """The rows of a table, its columns told by their names."""
+    query, document, value = columns_of(table, role).values()
+    by_rank = role == "run" and column_among(LISTINGS["score"], table.columns) is None
+    about = column_among(LISTINGS["subtopic"], table.columns) if role == "qrels" else None
+    named_ids = [query, document, *([about] if about else [])]
+    try:
+        cells = table.read([value], named_ids)
+    except DataError as error:
+        raise DataError(_cured(problem, table) for problem in error.problems) from None
+    ids: list[Any] = [cells.texts(column) for column in named_ids]
+    for column, texts in zip(named_ids, ids, strict=True):
+        if texts is None:
+            found = f"column {column!r} has the type {cells[column].type}"
+            raise DataError.at(table.path, found, "ids: text or integers")
+    values = cells.numbers(value)
+    form = f"{form} ({query}, {document}, {value}{': the first is the best' if by_rank else ''})"
+    subtopics: Any = ids[2] if about and len(ids[2].unique()) > 1 else None
+    values = -values if by_rank else values
+    return Listing(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
+
+
+def _cured(problem: Problem, table: OpenedTable) -> Problem:
+    """The problem, with what to do about grades that are words."""
+    if not isinstance(problem, NotNumeric) or problem.mostly_numbers:
+        return problem
+    words = table.read([], [problem.column])[problem.column].unique().drop_null().to_pylist()
+    return replace(problem, cure=listing_cure([word for word in words if word]))
+
+
+def _of_columns(
+    columns: Sequence[Sequence[Any]],
+    source: str,
+    form: str,
+    name: str = "",
+    place: OfRow | None = None,
+) -> Listing:
+    """The rows of queries, documents and values. Raises DataError: ids that are neither text nor integers."""
+    ids = [
+        column
+        if set(map(type, column)) <= {str}  # as nearly always, and a million looks cheaper
+        else [_id(value, source, word) for value in column]
+        for word, column in zip(("query", "document"), columns, strict=False)
+    ]
+    try:
+        texts = [pa.chunked_array([pa.array(column, pa.large_string())]) for column in ids]
+    except UnicodeEncodeError:
+        raise DataError.at(source, "an id is not Unicode text (a lone surrogate)", "text") from None
+    place = place or (lambda row: f"{source}: row {row + 1}")
+    return Listing(source, form, texts[0], texts[1], _numbers(columns[2]), place, name)
+
+
+def _id(value: Any, source: str, column: str) -> str:
+    if isinstance(value, str | int | np.integer) and not isinstance(value, bool):
+        return str(value)
+    if value is None:
+        return ""
+    found = f"a {column} is {value!r}, a {type(value).__name__}"
+    raise DataError.at(source, found, "ids: text or integers")
+
+
+def _numbers(values: Sequence[Any]) -> Floats:
+    """Numbers as float64: NaN for what is none, infinity for an integer beyond float64."""
+    if set(map(type, values)) <= {float, int}:
+        with suppress(OverflowError):
+            return np.array(values, dtype=np.float64)
+
+    def number(value: Any) -> float:
+        if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
+            return float("nan")
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
+
+    return np.array([number(value) for value in values], dtype=np.float64)
+
+
+ACCEPTED = (
+    "a file, a dict {query: {document: value}}, a table (pandas, Polars, Arrow, DuckDB), rows of (query, document, "
+    "value), or an object of ranx or ir_datasets"
+)
+
+
+def listing_of(value: Any, source: str, role: Role) -> Listing:
+    """The rows of an object."""
+    if _library(value) == "ranx":
+        kind = type(value).__name__
+        if kind != role.capitalize():
+            raise DataError.at(source, f"is a ranx {kind}", "ranx Qrels" if role == "qrels" else "a ranx Run")
+        return _of_mapping(value.to_dict(), source, role, f"ranx {kind}", value.name or "")
+    if isinstance(value, Mapping):
+        if role == "qrels" and (ratings := _ratings(value)) is not None:
+            return _of_ratings(ratings, source)
+        if _MTEB in value:
+            return _of_mteb(value, source, role)
+        return _of_mapping(value, source, role, f"dict {{query: {{document: {WORD[role]}}}}}")
+    if hasattr(value, "qrels_iter"):  # a data set of ir_datasets
+        return _of_rows(value.qrels_iter() if role == "qrels" else value.scoreddocs_iter(), source, role)
+    if (table := table_in_memory(value, source)) is not None:
+        lazy = hasattr(value, "collect") and not hasattr(value, "__arrow_c_stream__")
+        return of_table(table, role, f"{_library(value)} {'lazy ' * lazy}table")
+    if _ratings(value) is not None:
+        return _of_ratings(value, source)
+    if isinstance(value, Iterable):
+        return _of_rows(value, source, role)
+    kind = f"{type(value).__module__}.{type(value).__name__}"
+    raise UsageError.at(source, f"cannot tell what a {kind} is", ACCEPTED)
+
+
+def is_one(value: Any) -> bool:
+    """Whether a value is judgments or a ranking by itself, not several under names or in a list."""
+    if isinstance(value, Mapping):
+        inner = next(iter(value.values()), None)
+        return isinstance(inner, Mapping) and not any(isinstance(one, Mapping) for one in inner.values())
+    if isinstance(value, list | tuple):
+        return bool(value) and _is_row(value[0])
+    return True
+
+
+def _library(value: Any) -> str:
+    return type(value).__module__.partition(".")[0].lstrip("_")
+
+
+def _is_row(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return not any(isinstance(inner, Mapping) for inner in value.values())
+    scalars = isinstance(value, tuple) and all(
+        isinstance(cell, str) or not hasattr(cell, "__len__") for cell in value
+    )
+    return scalars and not any(isinstance(cell, Path) for cell in value) and len(value) > 2
+
+
+def _of_mapping(mapping: Mapping[Any, Any], source: str, role: Role, form: str, name: str = "") -> Listing:
+    wrong = next(((query, inner) for query, inner in mapping.items() if not isinstance(inner, Mapping)), None)
+    if wrong is not None:
+        found = f"holds {type(wrong[1]).__name__} where documents should be"
+        raise DataError.at(f"{source}[{wrong[0]!r}]", found, f"{{query: {{document: {WORD[role]}}}}}")
+    queries = [query for query, inner in mapping.items() for _ in range(len(inner))]
+    documents = [document for inner in mapping.values() for document in inner]
+    values = [value for inner in mapping.values() for value in inner.values()]
+    place = lambda row: f"{source}[{queries[row]!r}][{documents[row]!r}]"  # noqa: E731
+    return _of_columns((queries, documents, values), source, form, name, place)
+
+
+_MTEB = "mteb_model_meta"
+
+
+def _of_mteb(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
+    """A retrieval task's predictions as MTEB keeps them, of any subsets and splits that share no query."""
+    if role == "qrels":
+        raise DataError.at(source, "holds predictions of MTEB, which are a ranking", "judgments")
+    part_of: dict[str, str] = {}
+    rows: dict[str, Mapping[str, Any]] = {}
+    for subset in (one for one in value if one != _MTEB):
+        splits = value[subset]
+        for split, queries in splits.items() if isinstance(splits, Mapping) else [(None, splits)]:
+            part = f"[{subset!r}]" + (f"[{split!r}]" if split is not None else "")
+            lists = queries.values() if isinstance(queries, Mapping) else [None]
+            if not all(isinstance(one, Mapping) for one in lists):
+                expected = f"{{{_MTEB!r}: …, subset: {{split: {{query: {{document: score}}}}}}}}, of a retrieval task"
+                raise DataError.at(source + part, "is not a ranking of MTEB", expected)
+            if twice := next((query for query in queries if query in rows), None):
+                found = f"query {twice!r} stands in {part_of[twice]} and in {part}"
+                cure = f"""take one of them, as jq '.["{subset}"]["{split}"]' does"""
+                raise DataError.at(source, found, "each query in one subset and split", cure)
+            rows |= queries
+            part_of |= dict.fromkeys(queries, part)
+    model = value[_MTEB].get("model_name") if isinstance(value[_MTEB], Mapping) else None
+    parts = shortened(list(dict.fromkeys(part_of.values())), 3)
+    form = f"predictions of MTEB {parts}".rstrip()
+    return _of_mapping(rows, source, role, form, str(model or ""))
+
+
+def table_in_memory(value: Any, source: str) -> ArrowTable | None:
+    """A frame as a table; None where the value is none. Raises DataError: what cannot be read as a table."""
+    if not any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")):
+        return None
+    try:
+        return ArrowTable(table_of(value, named_index=True), Path(source))
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
+        raise DataError.at(source, f"cannot be read as a table: {problem}") from None
+
+
+def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
+    """Tuples of three, named tuples and dicts by their fields' names."""
+    each = iter(value)
+    first = next(each, None)
+    rows: Any = each if first is None else itertools.chain([first], each)
+    if first is None or (isinstance(first, tuple) and not hasattr(first, "_fields")):
+        triples: list[Any] = list(rows)
+        triple = f"(query, document, {WORD[role]})"
+        for number, row in enumerate(triples, 1):
+            if not isinstance(row, tuple) or len(row) != 3:
+                raise DataError.at(f"{source}: row {number}", f"is {str(row)[:60]!r}", triple)
+        columns = list(zip(*triples, strict=True)) or [(), (), ()]
+        return _of_columns(columns, source, f"rows of {triple}")
+    try:
+        if isinstance(first, Mapping):
+            table, form = pa.Table.from_pylist([dict(row) for row in rows]), "list of dicts"
+        else:
+            cells = zip(*rows, strict=True)
+            table = pa.table(dict(zip(first._fields, map(list, cells), strict=True)))
+            form = f"{_library(first)} {type(first).__name__} tuples"
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
+        raise DataError.at(source, f"its rows are not alike: {problem}", f"rows like {first!r}") from None
+    return of_table(ArrowTable(table, Path(source)), role, form)
+
+
+def _ratings(value: Any) -> Any | None:
+    """OpenSearch's list of judgments, as the Search Relevance Workbench takes and returns it; None where it is none."""
+    if isinstance(value, Mapping):
+        hits = value.get("hits")
+        if isinstance(hits, Mapping) and hits.get("hits"):
+            return _ratings(hits["hits"][0].get("_source", {}))
+        value = value.get("judgmentRatings")
+    is_list = isinstance(value, list) and value and isinstance(value[0], Mapping)
+    return value if is_list and {"query", "ratings"} <= value[0].keys() else None
+
+
+def _of_ratings(value: Any, source: str) -> Listing:
+    """Ratings are text there: "0.000"."""
+    try:
+        rated = [(judged["query"], rating) for judged in value for rating in judged["ratings"]]
+        rows = [(query, rating["docId"], float(rating["rating"])) for query, rating in rated]
+    except (KeyError, TypeError, ValueError) as problem:
+        found = f"a rating cannot be read: {type(problem).__name__} {problem}"
+        expected = '{"query": …, "ratings": [{"docId": …, "rating": "1.0"}]}'
+        raise DataError.at(source, found, expected) from None
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return _of_columns(columns, source, "judgments of OpenSearch's Search Relevance Workbench")
+
+
+_LZ4 = b"\x04\x22\x4d\x18"
+_PEEKED = 1 << 16
+_JSON_GROWS, _CBOR_GROWS = 10, 20  # bytes of objects for a byte of text; of CBOR, a byte can be an empty list
+_LEVEL = re.compile(r"L[0-9]+")
+_JSON = re.compile(rb'\s*[\[{]\s*["{\]}]')
+
+
+def read_file(path: Path, role: Role, *, several: bool = False) -> Listing | Qrels | TrecRun:
+    """What a file holds, told by its first bytes and, for text, by the first line's cells."""
+    if (opened := opened_table(path)) is not None:
+        return of_table(opened[0], role, opened[1])
+    start = _start(path)
+    if start.startswith(_LZ4):
+        return replace(listing_of(_read_lz4(path), str(path), role), form="lz4 file of ranx")
+    if _JSON.match(start):
+        listing = listing_of(_read_json(path), str(path), role)
+        return replace(listing, form=f"JSON, {listing.form}")
+    cells = _first_line(start).split()
+    if len(cells) != 3:
+        return trec.read_qrels(path, several=several) if role == "qrels" else trec.read_run(path)
+    if role == "run":
+        return trec.read_marco_run(path)
+    if _LEVEL.fullmatch(cells[2]):
+        form = "NTCIR qrels (query document L2)"
+        return trec.read_qrels(path, "query document level", form, several=several)
+    return trec.read_qrels(path, "query document grade", "qrels of three columns", several=several)
+
+
+def opened_table(path: Path, names: Sequence[str] = ()) -> tuple[OpenedTable, str] | None:
+    """The table in a file, whose header has the names or tells query and document, and its form; None for others."""
+    start = _start(path)
+    if start.startswith((b"PAR1", b"ARROW1")):
+        return Parquet().opened(path), "Parquet or Arrow table"
+    if start.startswith(_LZ4) or _JSON.match(start):
+        return None
+    header = _first_line(start)
+    for separator, word in SEPARATORS.items():
+        cells = [cell.strip().strip('"') for cell in header.split(separator)]
+        told = column_among(LISTINGS["query"], cells) and column_among(LISTINGS["document"], cells)
+        if len(cells) > 2 and (told or (names and {*names} <= {*cells})):
+            return Delimited(path, separator), f"{word}-separated table"
+    if bare_name(path.name).lower().endswith(".csv"):
+        separator = separator_in(header) or ","
+        return Delimited(path, separator), f"{SEPARATORS[separator]}-separated table"
+    return None
+
+
+def _first_line(start: bytes) -> str:
+    lines = [line for line in start.decode("utf-8", "replace").splitlines() if line.strip()]
+    return next((line for line in lines if not line.lstrip().startswith("#")), lines[0] if lines else "")
+
+
+def _start(path: Path) -> bytes:
+    """A file's first bytes, unpacked where it is compressed; of what cannot be unpacked none: reading will say why."""
+    refuse_pipe(path)
+    try:
+        with open(path, "rb") as stream:
+            start = stream.read(_PEEKED)
+        kind = compression_of(start)
+        if kind is not None:
+            start = b""
+            with suppress(EOFError, zlib.error):
+                start = next(kind.blocks(path), b"")[:_PEEKED]
+    except OSError as problem:
+        raise unreadable(path, problem) from None
+    return start.removeprefix(b"\xef\xbb\xbf")
+
+
+def _read_json(path: Path) -> Any:
+    """One document, or one to a line."""
+    text = text_bytes(path).tobytes()
+    Bound.of_file(path.stat().st_size).refuse(str(path), "its values take", _JSON_GROWS * len(text))
+    try:
+        try:
+            return json.loads(text, object_pairs_hook=_once)
+        except json.JSONDecodeError as problem:
+            if problem.msg != "Extra data":
+                raise
+            return [json.loads(line, object_pairs_hook=_once) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as problem:
+        raise DataError.at(path, f"cannot be read as JSON: {problem}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object, where no name stands in it twice: JSON readers keep the last without a word."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"{twice!r} stands twice in one object")
+    return made
+
+
+def _read_lz4(path: Path) -> Mapping[Any, Any]:
+    try:
+        import cbor2
+    except ImportError:
+        raise MissingExtraError.at(path, "is an lz4 file", "the package cbor2", "pip install cbor2") from None
+    try:
+        text = unpacked(path, "lz4", arrow_blocks(path, "lz4", times=2))  # as ranx compresses
+    except OSError as problem:
+        raise unreadable(path, problem) from None
+    Bound.of_file(path.stat().st_size).refuse(str(path), "its values take", _CBOR_GROWS * text.size)
+    try:
+        value = cbor2.loads(text.tobytes())
+    except (cbor2.CBORError, RuntimeError, ValueError, EOFError) as problem:
+        raise DataError.at(path, f"cannot be read as an lz4 file of ranx: {problem}") from None
+    if not isinstance(value, Mapping):
+        raise DataError.at(path, f"holds a {type(value).__name__}", "{query: {document: score}}")
+    return value
+
+
+def qrels_of(value: Any, source: str = "qrels", *, several: bool = False) -> Qrels:
+    """Judgments in any form, one of each document, or `several`."""
+    recognised = value if isinstance(value, Qrels) else _recognised(value, source, "qrels", several)
+    return recognised.qrels(several=several) if isinstance(recognised, Listing) else cast(Qrels, recognised)
+
+
+def run_of(value: Any, source: str = "run") -> TrecRun:
+    """A ranking in any form; see `qrels_of`."""
+    recognised = value if isinstance(value, TrecRun) else _recognised(value, source, "run")
+    return recognised.run() if isinstance(recognised, Listing) else cast(TrecRun, recognised)
+
+
+def _recognised(value: Any, source: str, role: Role, several: bool = False) -> Listing | Qrels | TrecRun:
+    if isinstance(value, str | Path):
+        return read_file(located([str(value)], Path())[0], role, several=several)
+    return listing_of(value, source, role)
+
+
+def recognised(qrels: Qrels, runs: Mapping[str, TrecRun]) -> list[str]:
+    """What judgments and rankings were taken for, one line each."""
+    said = [f"{name}: {described(run)}" for name, run in runs.items()]
+    return [f"{qrels.path}: {described(qrels)}", *said]
+
+
+def described(table: Qrels | TrecRun) -> str:
+    """What judgments or a ranking were taken for, and how large they are."""
+    rows, word = (table.grades, "judgment") if isinstance(table, Qrels) else (table.scores, "row")
+    return f"{table.form}: {count_of(table.queries.values.size, 'query')}, {count_of(rows.size, word)}"

@@ -1,0 +1,360 @@
+"""Data in memory: NumPy arrays, and frames of pandas, Polars or Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness._util.text import count_of
+from ltr_harness.data.alignment import refuse_unaligned
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import (
+    WORDS_AS_LABELS,
+    OneLabel,
+    QueryGroups,
+    all_numbers,
+    as_column,
+    kept,
+    number_matrix,
+    sealed,
+    unmasked,
+)
+from ltr_harness.data.readers.reader import Beyond
+from ltr_harness.data.readers.rows import Rows, assembled, blocks_of
+from ltr_harness.data.readers.text_files import Bound, in_words
+from ltr_harness.errors import DataError, Problem
+
+
+def from_arrays(
+    features: ArrayLike,
+    labels: ArrayLike | None,
+    *,
+    query_ids: ArrayLike | None = None,
+    group_sizes: ArrayLike | None = None,
+    feature_names: Sequence[str] | None = None,
+    weights: ArrayLike | None = None,
+    positions: ArrayLike | None = None,
+    document_ids: ArrayLike | None = None,
+    attributes: Mapping[str, ArrayLike] | None = None,
+    subtopics: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    judgments: Any = None,
+    several: OneLabel | None = None,
+    regroup: bool = False,
+    source: str = "arrays",
+) -> RankingDataset:
+    """A ranking dataset from arrays with one entry per row.
+
+    Args:
+        features: (n_rows, n_features); NaN means missing. Stored as float32; what a sparse matrix of SciPy leaves out
+            is 0, as in SciPy and LightGBM (XGBoost alone would take it for missing).
+        labels: (n_rows,), finite; None where they are those of `judgments`.
+        query_ids: (n_rows,), the query of each row; or
+        group_sizes: (n_queries,), rows per query, in row order.
+        feature_names: one per column; default ``"0"``, ``"1"``, …
+        weights: (n_rows,) >= 0, what rows count in training; a query's weight is the mean of its rows'.
+        positions: (n_rows,) integers.
+        document_ids: (n_rows,).
+        attributes: name to (n_rows,) values that are equal within a query.
+        subtopics: (n_rows, n_subtopics), each row's grade for each subtopic of its query.
+        retrieved: (n_rows,), 1 for candidates and 0 for missed documents, which count as judged; their features may
+            be anything.
+        judgments: the truth, of which the rows are candidates: a frame, ``{query: {document: grade}}``, a file, or
+            whatever `evaluate_runs` takes. Judged documents without a row were missed.
+        several: ``majority`` (of equals the lowest), ``mean``, ``max`` or ``median``: the label of a document with
+            several judgments, which are an error otherwise.
+        regroup: bring scattered queries together, with a caution; otherwise they are an error.
+        source: how messages call this data.
+
+    Raises:
+        DataError: every array whose shape or values do not fit.
+
+    Example:
+        >>> data = from_arrays([[0.5], [1.0], [0.1]], [1, 0, 2], query_ids=["a", "a", "b"])
+        >>> data.n_queries, data.features.dtype
+        (2, dtype('float32'))
+    """
+    if labels is None and judgments is None:
+        raise DataError("labels is None; expected labels, or judgments with document_ids")
+    flags = None if retrieved is None else _flags(source, retrieved)
+    matrix = _matrix(features, flags)
+    n_rows = len(matrix) if flags is None else flags.size
+    starts, ids = _starts_and_ids(n_rows, query_ids, group_sizes)
+    names = tuple(map(str, range(matrix.shape[1]) if feature_names is None else feature_names))
+    columns = {
+        "labels": np.zeros(n_rows) if labels is None else labels,
+        "weights": weights,
+        "positions": positions,
+        "document_ids": document_ids,
+        **{f"attribute {name!r}": values for name, values in (attributes or {}).items()},
+    }
+    beside = {"query_ids": query_ids, "subtopics": subtopics, "retrieved": retrieved}
+    refuse_unaligned({"features": features, **beside, **columns, "labels": labels})
+    checked = {name: as_column(values, name) for name, values in columns.items() if values is not None}
+    problems = [
+        Problem(source, f"{len(values):,} {name}", f"{n_rows:,}, one for each row of features")
+        for name, values in checked.items()
+        if len(values) != n_rows
+    ]
+    if len(names) != matrix.shape[1] or len(set(names)) != len(names):
+        text = f"{count_of(len(names), 'feature name')}, {len(set(names))} of them different"
+        problems.append(Problem(source, text, f"{matrix.shape[1]} different ones, one per column"))
+    if not problems:
+        problems += _value_problems(source, checked, flags)
+    DataError.refuse(problems)
+    if flags is not None and "positions" in checked:
+        checked["positions"] = np.where(flags, checked["positions"], 0)
+    kinds = {"labels": np.float64, "weights": np.float64, "positions": np.int32}
+    rows = Rows(
+        matrix,
+        names,
+        {
+            name: checked[name].astype(kinds[name]) if name in kinds else _plain(checked[name])
+            for name in (*kinds, "document_ids")
+            if name in checked
+        }
+        | ({} if flags is None else {"retrieved": flags}),
+        np.asarray(starts, dtype=np.int64),
+        ids,
+        lambda row: f"{source}: row {row}",
+        {name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
+        subtopics=subtopics,
+    )
+    dataset = assembled(rows, source, regroup=regroup)
+    if judgments is None:
+        return dataset
+    from ltr_harness.data.readers.truth import judgments_of, with_judgments
+
+    return with_judgments(dataset, judgments_of(judgments, None, several), labelled=labels is not None)
+
+
+def _starts_and_ids(
+    n_rows: int, query_ids: ArrayLike | None, group_sizes: ArrayLike | None
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Where queries' blocks of rows begin, and whose they are."""
+    if (query_ids is None) == (group_sizes is None):
+        raise DataError("give either query_ids, one per row, or group_sizes, one per query")
+    if group_sizes is not None:
+        groups = QueryGroups.from_sizes(group_sizes)
+        if groups.n_rows != n_rows:
+            found = f"group_sizes add up to {groups.n_rows:,}"
+            raise DataError(f"{found}; expected {n_rows:,}, the rows of features")
+        return groups.boundaries[:-1], groups.ids
+    rows = as_column(query_ids, "query_ids")  # type: ignore[arg-type]
+    if len(rows) != n_rows:
+        raise DataError(f"{len(rows):,} query_ids; expected {n_rows:,}, one for each row of features")
+    if n_rows:
+        QueryGroups.from_ids(rows)  # refuses missing ids
+    return blocks_of(_plain(rows), [0])
+
+
+def from_frame(
+    frame: Any,
+    *,
+    source: str = "frame",
+    judgments: Any = None,
+    several: OneLabel | None = None,
+    query: str | Sequence[str] = "query_id",
+    label: str = "label",
+    features: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    weight: str | Mapping[str, str] | None = None,
+    position: str | None = None,
+    document_id: str | None = None,
+    retrieved: str | None = None,
+    attributes: Sequence[str] = (),
+    subtopics: Sequence[str] = (),
+    relevance: Mapping[str, Any] | None = None,
+    user: str | None = None,
+    timestamp: str | None = None,
+    regroup: bool = False,
+    unjudged: float | None = None,
+    grades: Mapping[Any, Any] | None = None,
+    beyond_float32: Beyond = "error",
+) -> RankingDataset:
+    """A ranking dataset from a frame of pandas, Polars or Arrow.
+
+    Args:
+        frame: anything that pandas or Arrow calls a table (``__arrow_c_stream__``); a LazyFrame is collected.
+        source: how messages call this data.
+        judgments: the truth, of which the rows are candidates: see `from_arrays`. A frame's columns are called as those
+            of the rows; without a column of labels the rows have the labels of the judgments.
+        several: how several judgments of a document become one label: see `from_arrays`.
+        query: the column of each row's query; several are a key together.
+        label: the column of grades, or of other numbers, such as returns.
+        features: the columns of features; None for every numeric one without another role or the name of an id, a
+            time or an outcome, and those that are categories.
+        categorical: features that are texts or integers without an order.
+        weight: the column of rows' weights, or ``{"half_life": "90 days", "by": "day"}`` for weights that halve with
+            age.
+        position: the column of the whole-number positions at which rows were shown.
+        document_id: the column that names documents; None for `document_id`, if it is there and nowhere empty.
+        retrieved: the column with 1 for candidates and 0 for missed documents.
+        attributes: columns that describe the query, equal in all its rows, to slice results by.
+        subtopics: columns with rows' grades for a subtopic of their query each.
+        relevance: from what users did to labels, in place of `label`: the block of an experiment file.
+        user: the column of the user, for an event log without query ids.
+        timestamp: the column of the query's time, likewise.
+        regroup: bring scattered queries together, with a caution; otherwise they are an error.
+        unjudged: the label of documents that nobody judged.
+        grades: what labels stand for, such as ``{"bad": 0, "good": 1}``.
+        beyond_float32: what becomes of feature values that float32 cannot hold: ``error``, ``clip`` or ``missing``.
+
+    Raises:
+        DataError: a column is missing, or holds what it must not; rows are counted from 1.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"query_id": [7, 7], "label": [1, 0], "bm25": [2.5, 0.5]})
+        >>> from_frame(frame)  # says which columns are features
+        frame: 1 query, 2 rows, 1 feature: bm25
+    """
+    import pyarrow
+    from pydantic import ValidationError
+
+    from ltr_harness.data.columns import table_of
+    from ltr_harness.data.readers.parquet import ArrowTable, Parquet
+
+    try:
+        table = table_of(frame)
+    except (TypeError, ValueError, pyarrow.ArrowException) as problem:
+        found, expected = f"is not a table: {problem}", "a frame of pandas, Polars or Arrow"
+        raise DataError.at(source, found, expected) from None
+    roles = {
+        "query": query,
+        "label": label,
+        "features": features,
+        "categorical": categorical,
+        "weight": weight,
+        "position": position,
+        "document_id": document_id,
+        "retrieved": retrieved,
+        "attributes": attributes,
+        "subtopics": subtopics,
+        "relevance": relevance,
+        "user": user,
+        "timestamp": timestamp,
+        "regroup": regroup,
+        "unjudged": unjudged,
+        "grades": grades,
+        "beyond_float32": beyond_float32,
+    }
+    try:
+        reader = Parquet.model_validate(roles)
+    except ValidationError as problem:
+        raise DataError(
+            Problem(f"from_frame, {'.'.join(map(str, wrong['loc'])) or 'columns'}", wrong["msg"])
+            for wrong in problem.errors()
+        ) from None
+    opened = ArrowTable(table, Path(source))
+    if judgments is None:
+        return reader.assembled([opened], source)
+    from ltr_harness.data.readers.truth import has_labels, judgments_of, with_judgments
+
+    truth, labelled = judgments_of(judgments, reader, several), has_labels(reader, [opened])
+    rows = (reader if labelled else reader.without_labels()).assembled([opened], source)
+    return with_judgments(rows, truth, labelled=labelled)
+
+
+def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:
+    """Which rows (n_rows,) are candidates."""
+    column, expected = (
+        as_column(retrieved, "retrieved"),
+        "1 or True for candidates, 0 or False for missed documents",
+    )
+    if column.dtype.kind == "O" and not all_numbers(column):
+        raise DataError.at(source, f"retrieved are not numbers (dtype {column.dtype})", expected)
+    wrong = np.flatnonzero(~np.isin(column, (0, 1)))
+    if wrong.size:
+        found = f"retrieved[{wrong[0]}] is {column[wrong[0]]} ({wrong.size:,} such)"
+        raise DataError.at(source, found, expected)
+    return column.astype(bool)
+
+
+def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray[np.float32]:
+    """The features of the candidates."""
+    if hasattr(features, "toarray"):
+        features = sealed(_dense(features))
+    expected = "expected an array (n_rows, n_features)"
+    if retrieved is not None:
+        every = np.atleast_1d(unmasked(features, expected))
+        n_rows = len(every)
+        if n_rows != retrieved.size:
+            found = f"{count_of(retrieved.size, 'value')} of retrieved for {count_of(n_rows, 'row')}"
+            raise DataError(f"{found} of features; expected one per row")
+        features = sealed(every[retrieved])
+    given = number_matrix(features, expected)
+    with np.errstate(over="ignore", under="ignore"):
+        matrix = np.ascontiguousarray(given, dtype=np.float32)
+    matrix = kept(matrix) if np.may_share_memory(matrix, given) else sealed(matrix)
+    if matrix.ndim != 2 or 0 in (matrix.shape if retrieved is None else matrix.shape[1:]):
+        raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
+    infinite = np.argwhere(np.isinf(matrix))
+    if len(infinite):
+        row, column = infinite[0]
+        if retrieved is not None:
+            row = np.flatnonzero(retrieved)[row]
+        found = f"features[{row}, {column}] is infinite or beyond the range of float32"
+        expected = "finite numbers, NaN where a value is missing"
+        raise DataError(f"{found} ({len(infinite):,} such); expected {expected}")
+    return matrix
+
+
+def _dense(matrix: Any) -> NDArray[Any]:
+    """A sparse matrix of SciPy as an array, refused where that does not fit into the memory."""
+    if matrix.ndim != 2:
+        raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
+    n_rows, n_columns = matrix.shape
+    size = f"a sparse matrix of {count_of(n_rows, 'row')} and {count_of(n_columns, 'column')}"
+    width = matrix.dtype.itemsize
+    copied = 0 if width == 4 else 4  # into float32
+    found, needed = f"{size} becomes dense, which takes", n_rows * n_columns * (width + copied)
+    cure = "leave out columns that are nearly always 0"
+    Bound.of_file(0, meant=True).refuse("features", found, needed, cure)
+    try:
+        return np.asarray(matrix.toarray())
+    except MemoryError:
+        expected = "the memory for it"
+        raise DataError.at("features", f"{found} {in_words(needed)}", expected, cure) from None
+
+
+def _value_problems(
+    source: str, columns: Mapping[str, NDArray[Any]], retrieved: NDArray[np.bool_] | None
+) -> list[Problem]:
+    problems = []
+    expectations = {
+        "labels": "finite numbers",
+        "weights": "finite numbers >= 0",
+        "positions": "integers >= 0",
+    }
+    for name, expected in expectations.items():
+        if name not in columns:
+            continue
+        values = columns[name]
+        try:
+            if not all_numbers(values):
+                raise TypeError
+            numbers = values.astype(np.float64)
+        except (TypeError, ValueError):
+            cure = WORDS_AS_LABELS if name == "labels" else ""
+            problems.append(Problem(source, f"{name} are not numbers (dtype {values.dtype})", expected, cure))
+            continue
+        bad = ~np.isfinite(numbers) | ((numbers < 0) & (name != "labels"))
+        if name == "positions":
+            bad |= (numbers != np.floor(numbers)) | (numbers >= 2**31)
+        if retrieved is not None and name != "labels":  # which missed documents may lack
+            bad &= retrieved | ~np.isnan(numbers)
+        if bad.any():
+            row = int(np.argmax(bad))
+            found = f"{name}[{row}] is {values[row]} ({int(bad.sum()):,} such)"
+            problems.append(Problem(source, found, expected))
+    return problems
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Objects as texts, and everything else as it is."""
+    return values.astype(np.str_) if values.dtype.kind == "O" else values

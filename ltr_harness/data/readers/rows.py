@@ -1,0 +1,464 @@
+"""Rows of files, grouped into queries: what readers give to make a dataset; and splits with the same columns."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr_harness._util.text import count_of, plural, shortened
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.queries import ONE_ROW_EACH, Judgments, QueryGroups, Subtopics, repeats_in_words, sealed
+from ltr_harness.data.readers.reader import ValueOptions, grades_in_words
+from ltr_harness.data.repeats import row_before
+from ltr_harness.errors import Caution, DataError, Problem
+
+SHOWN = 20
+"""How many problems of one kind are listed before the rest is only counted."""
+
+OfRow = Callable[[int], str]
+"""Words on a row, made of its number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows in file order, each value checked, queries not yet."""
+
+    features: NDArray[np.float32]  # (n_rows, n_features); of the candidates alone where `retrieved` is there
+    feature_names: tuple[str, ...]
+    # (n_rows,) each: `labels`, finite; `weights`, `half_lives`, `positions` and `document_ids` where there are
+    # any; `judged` where somebody did not judge every row; `retrieved`, the candidates, where somebody says which rows
+    # are. Other rows are missed documents, and may lack weights, half-lives (NaN) and positions (any)
+    values: Mapping[str, NDArray[Any]]
+    # (n_blocks,), first row of each run of rows with one query id; a new file always starts a new run
+    block_starts: NDArray[np.int64]
+    block_ids: NDArray[Any]  # (n_blocks,), the query ids
+    place: OfRow  # ``"file:line"``, for messages
+    # name to (n_rows,) values that must be the same in all rows of a query
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    # (n_rows, n_subtopics), the rows' grades by subtopic; None where nobody said them
+    subtopics: ArrayLike | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sparse: bool = False
+    cautions: tuple[Caution, ...] = ()
+    # first row of each file, and the end of the last
+    file_starts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def labelled(self, options: ValueOptions, n_beyond: int = 0) -> "Rows":
+        """The rows with 0 where nobody judged, and cautions about it, mapped labels and on values beyond float32."""
+        labels, cautions = self.values["labels"], [*self.cautions]
+        if options.grades is not None:
+            text = f"labels by `grades`: {grades_in_words(options.grades)}"
+            cautions.append(Caution("mapped-labels", "note", text))
+        judged = None if options.unjudged is None else labels != options.unjudged
+        if judged is None or judged.all():
+            judged = None
+        else:
+            n, of = int(np.count_nonzero(~judged)), count_of(labels.size, "document")
+            text = f"{n:,} of {of} {plural('is', n)} not judged (unjudged: {options.unjudged:g})"
+            cautions.append(Caution("unjudged-documents", "note", text))
+            labels = np.where(judged, labels, 0.0)
+        if n_beyond and options.beyond_float32 != "error":
+            now = "clipped to its range" if options.beyond_float32 == "clip" else "taken as missing"
+            values = f"{count_of(n_beyond, 'value')} beyond float32 {plural('is', n_beyond)} {now}"
+            text = f"{values} (beyond_float32: {options.beyond_float32})"
+            cautions.append(Caution("values-beyond-float32", "note", text))
+        return self.with_values(cautions, labels=labels, judged=judged)
+
+    def with_values(self, cautions: Iterable[Caution], **values: NDArray[Any] | None) -> "Rows":
+        """The rows with these cautions, and those of these values that are there in place of their own."""
+        others = {name: each for name, each in values.items() if each is not None}
+        return replace(self, values={**self.values, **others}, cautions=tuple(cautions))
+
+
+def assembled(
+    rows: Rows,
+    source: str,
+    *,
+    regroup: bool,
+    columns: Mapping[str, str] | None = None,
+    recurring: bool = False,  # whether a query may have a document in several rows
+) -> RankingDataset:
+    """The dataset that rows make.
+
+    Raises DataError: scattered queries, a document twice in a query, or an attribute that differs within a query.
+    """
+    groups, order, regrouped = _grouped(rows, regroup)
+
+    def ordered(values: NDArray[Any]) -> NDArray[Any]:
+        return values if order is None else values[order]
+
+    def place(row: int) -> str:
+        return rows.place(row if order is None else int(order[row]))
+
+    values = {name: ordered(each) for name, each in rows.values.items()}
+    retrieved, positions, half_lives = map(values.get, ("retrieved", "positions", "half_lives"))
+    pairs = None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, groups.n_rows)
+    if retrieved is not None and not retrieved.any():
+        found = "all documents were missed: `retrieved` is 0 in all rows"
+        raise DataError.at(source, found, "1 in the rows of candidates")
+    repeats: tuple[Caution, ...] = ()
+    if "document_ids" in values:
+        ids = values["document_ids"]
+        repeats = _repeated_documents(ids, groups, retrieved, place, recurring=recurring)
+    if "weights" in values and not values["weights"].any():
+        raise DataError.at(source, "all weights are 0", "at least one above 0")
+    weights, row_weights, averaged = _weights(values.get("weights"), groups, retrieved, place)
+    judgments = Judgments.checked(
+        values["labels"],
+        groups,
+        query_weights=weights,
+        document_ids=values.get("document_ids"),
+        judged=values.get("judged"),
+        subtopics=pairs if pairs is None or order is None else pairs.take(order),
+        retrieved=retrieved,
+        recurring=True,  # asked above, where places are known
+    )
+    attributes = {
+        name: per_query(name, ordered(each), groups, place) for name, each in rows.attributes.items()
+    }
+    features, file_rows = rows.features, order
+    if retrieved is not None and not retrieved.all():
+        file_rows = np.flatnonzero(retrieved) if order is None else order[retrieved]
+        positions = None if positions is None else positions[retrieved]
+        half_lives = None if half_lives is None else half_lives[retrieved]
+    if order is not None:
+        at = order if retrieved is None else np.cumsum(rows.values["retrieved"])[file_rows] - 1
+        features = features[at]
+    return RankingDataset(
+        sealed(features),
+        judgments,
+        rows.feature_names,
+        positions,
+        attributes,
+        source,
+        rows.sparse,
+        rows.cautions + regrouped + repeats + averaged + _missed(judgments, groups),
+        file_rows,
+        columns or {},
+        rows.categories,
+        row_weights=row_weights,
+        half_lives=half_lives,
+    )
+
+
+class RowProblems:
+    """Problems of rows, gathered check by check, and raised together in the order of the rows."""
+
+    def __init__(self) -> None:
+        self.listed: list[tuple[int, Problem]] = []
+        self.total = 0
+
+    def report(self, bad: NDArray[np.bool_], place: OfRow, found: OfRow, expected: str) -> None:
+        """Keep a problem for each bad row (n_rows,)."""
+        rows = np.flatnonzero(bad)
+        self.total += rows.size
+        self.listed += [(row, Problem(place(row), found(row), expected)) for row in rows[:SHOWN].tolist()]
+
+    def report_repeats(
+        self, before: NDArray[np.int64], place: OfRow, found: OfRow, expected: str, values: NDArray[Any]
+    ) -> None:
+        """Keep one problem for all rows that repeat one `before` them, -1 where they repeat none; (n_rows,) each.
+
+        `values` (n_rows,) are what such rows say: the cure of equal ones is another.
+        """
+        rows = np.flatnonzero(before >= 0)
+        if not rows.size:
+            return
+        first = int(rows[0])
+        count, cure = "", "keep one of them"
+        if rows.size > 1:
+            count, cure = f" ({count_of(rows.size, 'such row')})", "keep one of each"
+        if (values[rows] == values[before[rows]]).all():
+            cure = f"the values are equal: {cure}, as `sort -u` does"
+        self.listed.append((first, Problem(place(first), found(first) + count, expected, cure)))
+        self.total += 1
+
+    def finish(self, noun: str = "such row") -> None:
+        """Raise what was reported; nothing if all is well."""
+        if self.listed:
+            ordered = [problem for _, problem in sorted(self.listed, key=itemgetter(0))]
+            raise DataError(limited(ordered, self.total, noun))
+
+
+def bad_rows(
+    bad: NDArray[np.bool_], place: OfRow, found: OfRow, expected: str, where: str = "", noun: str = "such row"
+) -> list[Problem]:
+    """A problem for each bad row (n_rows,), the first of them listed and the others counted."""
+    problems = RowProblems()
+    problems.report(bad, place, found, expected)
+    return limited([problem for _, problem in problems.listed], problems.total, noun, where)
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that come more than once, sorted."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
+def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
+    """Query ids (n,) as int64 where every one is a plain integer that fits, else as the text they are."""
+    try:
+        numbers = texts.astype(np.int64)
+    except (ValueError, OverflowError):
+        return texts
+    # "007" and "7" are two names: only text that an integer would print as may become one.
+    return numbers if np.array_equal(numbers.astype(texts.dtype), texts) else texts
+
+
+def blocks_of(ids: NDArray[Any], file_starts: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Starts and ids of the runs of equal query ids in rows; no run spans two files. Shapes: `ids` (n_rows,)."""
+    new = np.ones(len(ids), dtype=bool)
+    new[1:] = ids[1:] != ids[:-1]
+    new[list(file_starts)] = True
+    starts = np.flatnonzero(new).astype(np.int64)
+    return starts, ids[starts]
+
+
+def limited(
+    problems: Sequence[Problem], total: int | None = None, noun: str = "such row", where: str = ""
+) -> list[Problem]:
+    """The problems, with a last line that counts those beyond the ones listed."""
+    listed = list(problems[:SHOWN])
+    if total is None:
+        total = sum(problem.count for problem in problems)
+    left = total - sum(problem.count for problem in listed)
+    if left > 0:
+        listed.append(Problem("", f"and {left:,} more {plural(noun, left)}{where}", count=left))
+    return listed
+
+
+def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] | None, tuple[Caution, ...]]:
+    starts, ids = rows.block_starts, rows.block_ids
+    boundaries = np.append(starts, rows.values["labels"].size).astype(np.int64)
+    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+    if len(first) == len(ids):
+        return QueryGroups(boundaries, ids), None, ()
+    again = np.flatnonzero(first[which] != np.arange(len(ids)))
+    n_scattered = len(np.unique(which[again]))
+    share = f"{n_scattered:,} of {count_of(len(first), 'query')}"
+    if not regroup:
+        block = again[0]
+        there = rows.place(int(starts[first[which[block]]]))
+        found = f"query {str(ids[block])!r} is not contiguous; its first row is at {there}"
+        found += f" ({share} are scattered)" if n_scattered > 1 else ""
+        cure = "sort the rows by query, or set `regroup: true`"
+        raise DataError.at(rows.place(int(starts[block])), found, "all rows of a query together", cure)
+    groups, order = QueryGroups.from_ids(np.repeat(ids, np.diff(boundaries)))
+    text = f"{share} were scattered and have been regrouped (regroup: true)"
+    return groups, order, (Caution("regrouped-rows", "note", text),)
+
+
+def per_query(name: str, values: NDArray[Any], groups: QueryGroups, place: OfRow) -> NDArray[Any]:
+    """The value of each query (n_queries,), which all its rows (n_rows,) have. Raises DataError: a row has another."""
+    starts = groups.boundaries[:-1]
+    firsts = values[starts]
+    differs = values != np.repeat(firsts, groups.sizes)
+    if values.dtype.kind == "f":
+        differs &= ~(np.isnan(values) & np.isnan(np.repeat(firsts, groups.sizes)))
+    bad = np.flatnonzero(differs)
+    if bad.size:
+        row = int(bad[0])
+        query = groups.query_of(row)
+        there = f"in the first row of query {groups.name(query)!r} ({count_of(bad.size, 'such row')})"
+        found = f"attribute {name!r} is {values[row]!s} here and {firsts[query]!s} {there}"
+        cure = "an attribute describes the query; make it a feature if it describes the document"
+        raise DataError.at(place(row), found, "one value for all rows of a query", cure)
+    return firsts
+
+
+def _repeated_documents(
+    ids: NDArray[Any],
+    groups: QueryGroups,
+    retrieved: NDArray[np.bool_] | None,
+    place: OfRow,
+    *,
+    recurring: bool,
+) -> tuple[Caution, ...]:
+    """Raise where a query has a document (n_rows,) twice; a caution where lists that were shown may have one."""
+    before = row_before(ids, groups.boundaries)
+    again = np.flatnonzero(before >= 0)
+    if not again.size:
+        return ()
+    row, (count, cure) = int(again[0]), repeats_in_words(ids, again, groups)
+    if recurring and retrieved is not None:
+        missed = again[~(retrieved[again] & retrieved[before[again]])]
+        recurring, row = not missed.size, int(missed[0]) if missed.size else row
+    name = f"document {str(ids[row])!r} of query {groups.name(groups.query_of(row))!r}"
+    there = place(int(before[row]))
+    if recurring:
+        text = f"lists show a document more than once ({count}), such as {name} at {there} and {place(row)}"
+        return (Caution("repeated-documents", "warning", text, cure),)
+    found = f"{name} is at {there} already ({count})"
+    if retrieved is not None:
+        kinds = ["a candidate" if retrieved[each] else "missed" for each in (row, int(before[row]))]
+        found = f"{name} is {kinds[0]} here and {kinds[1]} at {there} ({count})"
+    cure = f"{cure}; rows without ids of their own need no `document_id`"
+    raise DataError.at(place(row), found, ONE_ROW_EACH, cure)
+
+
+def _weights(
+    weights: NDArray[np.float64] | None,
+    groups: QueryGroups,
+    retrieved: NDArray[np.bool_] | None,
+    place: OfRow,
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, tuple[Caution, ...]]:
+    """Weights of queries, the mean of their rows', and of rows where they differ within a query, with a caution."""
+    if weights is None:
+        return None, None, ()
+    rows, candidates = weights, groups
+    if retrieved is not None:  # of a query without candidates, the mean of its missed documents
+        counts = retrieved | ~np.repeat(groups.any(retrieved), groups.sizes)
+        absent = np.flatnonzero(counts & np.isnan(weights))
+        if absent.size:
+            row = int(absent[0])
+            found = f"query {groups.name(groups.query_of(row))!r} has no candidate, and this missed document no weight"
+            raise DataError.at(place(row), found, "a weight >= 0")
+        rows = weights[retrieved]
+        candidates = QueryGroups.from_counts(groups.sum(retrieved, np.int64), groups.ids)
+        weights, groups = weights[counts], QueryGroups.from_counts(groups.sum(counts, np.int64), groups.ids)
+    means = groups.mean(weights)
+    n = int(np.count_nonzero(candidates.min(rows) < candidates.max(rows)))
+    if not n:
+        return means, None, ()
+    text = f"weights differ within {n:,} of {count_of(groups.n_queries, 'query')}, which count their mean in metrics"
+    return means, rows, (Caution("row-weights", "note", text),)
+
+
+def _missed(judgments: Judgments, everything: QueryGroups) -> tuple[Caution, ...]:
+    """How much was missed, of the rows of candidates and missed documents; nothing where nobody said so."""
+    if judgments.missed is None:
+        return ()
+    groups, n = judgments.groups, judgments.missed.labels.size
+    n_unjudged = everything.n_rows - groups.n_rows - n
+    if not n and not n_unjudged:
+        return (Caution("missed-documents", "note", "nothing was missed: `retrieved` is 1 in all rows"),)
+    n_queries, n_without = len(np.unique(judgments.missed.queries)), int(np.count_nonzero(~groups.has_rows))
+    parts = [f"{count_of(n, 'judged document')} of {count_of(n_queries, 'query')} {plural('was', n)} missed"]
+    if n_without:
+        parts.append(f"{count_of(n_without, 'query')} {plural('has', n_without)} no candidate")
+    if n_unjudged:
+        left_out = count_of(n_unjudged, "missed document")
+        parts.append(f"{left_out} that nobody judged {plural('is', n_unjudged)} counted nowhere")
+    return (Caution("missed-documents", "note", f"{'; '.join(parts)} (`retrieved`)"),)
+
+
+def within_float32(values: NDArray[np.float32], how: str) -> int:
+    """Put infinite values in their place, and count them; with ``error`` they stay. Shapes: `values` (n_rows,)."""
+    infinite, largest = np.isinf(values), np.finfo(np.float32).max
+    if how == "clip":
+        np.clip(values, -largest, largest, out=values)
+    elif how == "missing":
+        values[infinite] = np.nan
+    return int(np.count_nonzero(infinite))
+
+
+def recoded(codes: NDArray[np.float32], before: Sequence[str], after: Sequence[str]) -> NDArray[np.float32]:
+    """Codes (n_rows,) of the texts `before` as codes of the texts `after`; NaN where the text is not among them."""
+    place = {text: float(code) for code, text in enumerate(after)}
+    table = np.array([*(place.get(text, np.nan) for text in before), np.nan], dtype=np.float32)
+    return table[np.where(np.isnan(codes), len(before), codes).astype(np.int64)]
+
+
+def occurring(dataset: RankingDataset) -> dict[str, tuple[str, ...]]:
+    """Of each categorical feature the texts that the dataset's rows have: what training on it can know."""
+    texts_by_column = {}
+    for name, texts in dataset.categories.items():
+        codes = dataset.features[:, dataset.feature_names.index(name)]
+        texts_by_column[name] = tuple(texts[int(code)] for code in np.unique(codes[~np.isnan(codes)]))
+    return texts_by_column
+
+
+def with_categories(dataset: RankingDataset, categories: Mapping[str, tuple[str, ...]]) -> RankingDataset:
+    """The dataset with the codes of these texts; other texts are missing, and a caution counts them."""
+    if dataset.categories == categories:
+        return dataset
+    features, cautions = np.array(dataset.features), list(dataset.cautions)
+    for name, texts in categories.items():
+        column, before = dataset.feature_names.index(name), dataset.categories[name]
+        features[:, column] = recoded(dataset.features[:, column], before, texts)
+        n_unseen = int(np.isnan(features[:, column]).sum() - np.isnan(dataset.features[:, column]).sum())
+        if n_unseen:
+            rows = f"{count_of(n_unseen, 'row')} {plural('has', n_unseen)}"
+            text = f"{rows} a text in {name!r} that training never saw; there it is missing"
+            cautions.append(Caution("unseen-categories", "note", text))
+    categories = dict(categories)
+    return replace(dataset, features=sealed(features), categories=categories, cautions=tuple(cautions))
+
+
+def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
+    """That all splits have candidates and can be given the columns of train, and that there are features at all."""
+    train = datasets["train"]
+    problems = [problem for split in datasets for problem in _misfits(split, datasets[split], train)]
+    for split, dataset in datasets.items():
+        if not dataset.n_rows:
+            found = f"has no candidate in {count_of(dataset.n_queries, 'query')}: all documents were missed"
+            problems.append(Problem(_place(split, dataset), found, "at least one"))
+    if not train.feature_names:
+        ignored = "".join(f"; {caution}" for caution in train.cautions)
+        cure = "models that only have scores are compared by `ltr-harness compare SCORES --data FILE`"
+        expected = "a numeric column, or index:value"
+        problems = [Problem(_place("train", train), f"has no feature{ignored}", expected, cure)]
+    DataError.refuse(problems)
+
+
+def _misfits(split: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:
+    """Columns that a split has more or less than train; where there are none, features of another kind."""
+    place, names, known = _place(split, dataset), set(train.feature_names), set(dataset.feature_names)
+    unknown = [name for name in dataset.feature_names if name not in names]
+    absent = [name for name in train.feature_names if name not in known]
+    problems = []
+    if unknown:
+        cure = "name the columns to use with `features:`"
+        if dataset.sparse:
+            n_features = int(dataset.feature_names[-1]) + (dataset.feature_names[0] == "0")
+            zero = "if the training files only leave them out because they are 0"
+            cure = f"set `n_features: {n_features}` {zero}"
+            if "0" in unknown:
+                cure = "set `first_index: 0` if features count from 0 in all files"
+        size = f"{count_of(dataset.n_features, 'feature')} against {train.n_features}"
+        found = f"has {_named(unknown)} that the train split does not have ({size})"
+        problems.append(Problem(place, found, "the features of the train split", cure))
+    if absent and not dataset.sparse:
+        problems.append(Problem(place, f"lacks {_named(absent)}", "every feature of the train split"))
+    here, there, kinds = dataset.categories, train.categories, ("a number", "a category")
+    return problems or [
+        Problem(
+            place,
+            f"feature {name!r} is {kinds[name in here]} and in the train split {kinds[name in there]}",
+            "one kind in all splits",
+            "name it under `categorical:` of the reader",
+        )
+        for name in (*here, *there)
+        if (name in here) != (name in there)
+    ]
+
+
+def _place(split: str, dataset: RankingDataset) -> str:
+    return f"{split} split" + (f" ({dataset.source})" if dataset.source else "")
+
+
+def _named(features: list[str]) -> str:
+    shown = shortened(features, 5)
+    return f"{count_of(len(features), 'feature')} ({shown})" if len(features) > 1 else f"the feature {shown}"
+
+
+def with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingDataset:
+    """The dataset with these columns in this order; columns it lacks are 0.0. The same object if it has them."""
+    if dataset.feature_names == names:
+        return dataset
+    column_of = {name: column for column, name in enumerate(dataset.feature_names)}
+    features = np.zeros((dataset.n_rows, len(names)), dtype=np.float32)
+    for column, name in enumerate(names):
+        if name in column_of:
+            features[:, column] = dataset.features[:, column_of[name]]
+    cautions = dataset.cautions
+    if padded := [name for name in names if name not in column_of]:
+        text = f"{_named(padded)} never occur in this split and are 0.0 in all its rows"
+        cautions = (*cautions, Caution("absent-features", "note", text))
+    categories = {name: texts for name, texts in dataset.categories.items() if name in names}
+    return replace(
+        dataset, features=sealed(features), feature_names=names, cautions=cautions, categories=categories
+    )

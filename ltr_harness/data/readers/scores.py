@@ -1,0 +1,316 @@
+"""Scores of files and tables in the row order of the data they belong to.
+
+One number per line (or a ``.npy`` array) is in the order of the data's files. A table names its rows: by query and
+document, by query and ``row`` (counted from 0 within the query), or, with a query alone or nothing, by that order.
+Columns that could name rows and are not used so are refused. A table without scores may have ranks.
+"""
+
+import tokenize
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.files import bare_name
+from ltr_harness._util.text import count_of
+from ltr_harness.data.columns import Columns
+from ltr_harness.data.logs.contract import A_RANK, are_ranks
+from ltr_harness.data.queries import Judgments
+from ltr_harness.data.readers.column_names import column_for, rank_column
+from ltr_harness.data.readers.csv import Csv
+from ltr_harness.data.readers.parquet import Parquet
+from ltr_harness.data.readers.rows import bad_rows
+from ltr_harness.data.readers.table_columns import OpenedTable, unfit_ids
+from ltr_harness.data.readers.text_files import located
+from ltr_harness.data.readers.trec import A_SCORE
+from ltr_harness.data.readers.trec_lines import Lines
+from ltr_harness.errors import Caution, DataError, Problem
+
+_BY_ORDER = "if the rows stand in the order of the data"
+
+
+class ScoreTable:
+    """A table of scores: the columns that say which row of the data a score belongs to, and what stands in them."""
+
+    _query: str | None  # None where rows stand in the order of the data and say no more
+    _document: str | None = None  # None where documents are not named, or the data has no names of them
+    _has_row: bool  # there is a column ``row``, counted from 0 within the query
+    _label: str | None
+
+    def __init__(self, table: OpenedTable, by: str, judgments: Judgments, said: Mapping[str, str]) -> None:
+        """Read what the columns' names say. Raises DataError: they could name rows, and it is not clear which."""
+        self._table = table
+        self._judgments, self._groups = judgments, judgments.groups
+        columns = [name for name in table.columns if name not in ("score", "row")]
+        label = next((name for name in (said.get("label"), "label") if name in columns), None)
+        document_said = said.get("document_id")
+        free = [name for name in columns if name not in (label, document_said)]
+        query = column_for("query", free, said.get("query"))
+        rest = [name for name in columns if name not in (label, query)]
+        document = column_for("document_id", rest, document_said)
+        self._query, self._label = query, label
+        self._has_row = query is not None and "row" in table.columns
+        if query is not None and document is not None and judgments.document_ids is not None:
+            self._document = document
+        elif self._has_row or (query is not None and label is not None):
+            pass  # the labels themselves say whose scores these are
+        elif query is not None and document is not None:
+            found = f"names its rows by {query} and {document}, and the data has no document ids"
+            expected = "document ids in the data too, or a column row, counted from 0 within the query"
+            cure = "say which column of the data is the document (document_id)"
+            raise DataError.at(table.path, found, expected, f"{cure}, or leave {document} out {_BY_ORDER}")
+        else:
+            self._refuse_unused([name for name in rest if column_for("position", [name]) is None])
+        numbers = [by, *(["row"] if self._has_row else []), *([label] if label else [])]
+        self._columns = table.read(numbers, [name for name in (query, self._document) if name])
+
+    def _refuse_unused(self, columns: Sequence[str]) -> None:
+        """Refuse to match rows by their order where a column could name them."""
+        if not columns:
+            return
+        query = self._query
+        texts = self._table.read([], [*columns, *([query] if query else [])])
+        queries = None
+        if query is not None:
+            ids = self._as_text(texts, query).fill_null("").to_numpy().astype(np.str_)
+            queries = np.unique(ids, return_inverse=True)[1]
+        names = [name for name in columns if _could_name(texts.texts(name), queries)]
+        if not names:
+            return
+        listed = f"has the column{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        what, name = ("query", "query_id") if query is None else ("document", "document_id")
+        found = f"{listed}{f' with {query}' if query else ''}: say which is the {what}"
+        expected = "query_id, and document_id or row, which counts from 0 within the query"
+        cure = f"call the {what}'s column {name}, or leave out what is neither {_BY_ORDER}"
+        raise DataError.at(self._table.path, found, expected, cure)
+
+    def matched(
+        self, by: str, order: NDArray[np.int64], other_queries: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The scores of the rows that are used, higher ones ranking first, and the data's rows that they belong to.
+
+        `order` is (n_rows,). Raises DataError: each score that is none; rows that are not in the data's order, as far
+        as their queries and labels say.
+        """
+        groups, columns = self._groups, self._columns
+        scores = columns.numbers(by)
+        wrong, said, expected = np.isnan(scores), "the score is missing or NaN", A_SCORE
+        if by != "score":
+            wrong, said = ~are_ranks(scores), f"the {by} is missing or no rank"
+            expected = f"{A_RANK}, 1 for the best"
+            scores = -scores
+        DataError.refuse(bad_rows(wrong, self._table.place, lambda row: said, expected))
+        at, used = order, np.arange(scores.size)
+        if self._query is not None and (self._document is not None or self._has_row):
+            at, used = self._rows_named(self._query, other_queries)
+        else:
+            _as_many(self._table.path, scores.size, self._judgments)
+            if self._query is not None:
+                wanted = np.repeat(np.arange(groups.n_queries), groups.sizes)[order]
+                other = np.flatnonzero(self._codes(self._query, groups.ids) != wanted)
+                if other.size:
+                    row = int(other[0])
+                    there = f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})"
+                    found = f"query {str(columns.cell(self._query, row))!r} where the data has {there}"
+                    second = "row, from 0 within the query, or document_id, where the data has one too"
+                    expected = f"the rows of the data in their order, or a second column that names the row: {second}"
+                    raise DataError.at(self._table.place(row), found, expected)
+        if self._label is not None:  # it says which data the table was made for
+            labels, own = columns.numbers(self._label)[used], self._judgments.labels[at]
+            other = np.flatnonzero(labels != own)
+            if other.size:
+                first = other[0]
+                there = f"{own[first]:g} ({count_of(other.size, 'such row')})"
+                found = f"label {labels[first]:g} where the data has {there}"
+                expected = "scores of the same rows: is this another split, or another order?"
+                raise DataError.at(self._table.place(int(used[first])), found, expected)
+        return scores[used], at
+
+    def _rows_named(
+        self, query_column: str, other_queries: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The data's row that each row of the table names, every one exactly once; and the table's rows used."""
+        groups, columns = self._groups, self._columns
+        query = self._codes(query_column, groups.ids)
+        data_query = np.repeat(np.arange(groups.n_queries), groups.sizes)
+        second, data_named, part = self._within_query(query)
+        span = max(int(data_named.max()) + 1, 1)
+        data_key = data_query * span + data_named
+        order: NDArray[np.int64] = np.argsort(data_key, kind="stable")
+        key = query * span + part
+        found_at = np.searchsorted(data_key, key, sorter=order)
+        at: NDArray[np.int64] = order[np.minimum(found_at, order.size - 1)]
+        unknown = (query < 0) | (part < 0) | (data_key[at] != key)
+
+        def name(row: int) -> str:
+            part = columns.cell(second, row)
+            part = f"{part:g}" if isinstance(part, float) else part
+            what = "row" if second == "row" else "document"
+            return f"query {str(columns.cell(query_column, row))!r}, {what} {part}"
+
+        def refused(bad: NDArray[np.bool_], found: str, expected: str) -> list[Problem]:
+            return bad_rows(bad, self._table.place, lambda row: f"{name(row)} {found}", expected)
+
+        strange = unknown & (query >= 0) if other_queries else unknown
+        expected = "scores of these rows alone"
+        if self._judgments.missed is not None:
+            expected += ": missed documents have no rank"
+        problems = refused(strange, "is not a row of the data", expected)
+        at = at[~unknown]
+        source = np.flatnonzero(~unknown)
+        again = ~unknown
+        again[source[np.unique(at, return_index=True)[1]]] = False
+        problems += refused(again, "has a score already", "one score per row")
+        without = np.flatnonzero(np.bincount(at, minlength=groups.n_rows) == 0)
+        if without.size:
+            row = int(without[0])
+            place = groups.query_of(row)
+            first = f"first in query {groups.name(place)!r}, its row {row - int(groups.boundaries[place])}"
+            found = f"{without.size:,} of {count_of(groups.n_rows, 'row')} have no score, {first}"
+            expected = "a score for every row: leaving rows out would change every metric"
+            problems.append(Problem(str(self._table.path), found, expected))
+        DataError.refuse(problems)
+        return at, source
+
+    def _within_query(self, query: NDArray[np.int64]) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
+        """The column that tells a query's rows apart; what the data's and the table's rows have there, as numbers."""
+        groups, documents = self._groups, self._judgments.document_ids
+        starts = np.repeat(groups.boundaries[:-1], groups.sizes)
+        if self._document is not None and documents is not None:
+            values, data_named = np.unique(documents.astype(str), return_inverse=True)
+            ordered = np.sort(starts * values.size + data_named)
+            twice = np.flatnonzero(np.diff(ordered) == 0)
+            if not twice.size:
+                return self._document, data_named, self._codes(self._document, values)
+            if not self._has_row:
+                start, document = divmod(int(ordered[twice[0]]), values.size)
+                again = f"comes more than once in query {groups.name(groups.query_of(start))!r} of the data"
+                found = f"names rows by {self._document}, but document {str(values[document])!r} {again}"
+                expected = f"a column `row`, the row within the query from 0, instead of {self._document}"
+                raise DataError.at(self._table.path, found, expected)
+        named = self._columns.numbers("row")
+        inside = (query >= 0) & (named >= 0) & (named == np.floor(named))
+        inside &= named < groups.sizes[np.maximum(query, 0)]
+        return "row", np.arange(groups.n_rows) - starts, np.where(inside, named, -1).astype(np.int64)
+
+    def _codes(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Where each cell of a column stands among the values, -1 where it does not."""
+        from pyarrow.compute import index_in
+
+        known = pa.array([str(value) for value in values.tolist()], type=pa.string())
+        places = index_in(self._as_text(self._columns, name), value_set=known).fill_null(-1)
+        return np.asarray(places.to_numpy().astype(np.int64))
+
+    def _as_text(self, columns: Columns, name: str) -> Any:
+        try:
+            return columns[name].cast(pa.string())
+        except pa.ArrowNotImplementedError:
+            found = f"column {name!r} has the type {columns[name].type}"
+            raise DataError.at(self._table.path, found, "ids: text or integers") from None
+
+
+def _could_name(texts: Any | None, queries: NDArray[np.int64] | None) -> bool:
+    """Whether a column may say which query, or which document of a query, a row is: it is more than a count of rows."""
+    if texts is None or unfit_ids(texts).any():
+        return False
+    values = texts.to_numpy(zero_copy_only=False).astype(np.str_)
+    codes = np.unique(values, return_inverse=True)[1]
+    n_values = int(codes.max()) + 1
+    try:
+        numbers = values.astype(np.float64)
+    except ValueError:
+        pass
+    else:
+        if not np.array_equal(numbers, np.floor(numbers)):
+            return False
+        if numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
+            return False
+        if queries is not None:  # numbers that count each query's rows, from 0 or 1, in their order
+            order, sizes = np.argsort(queries, kind="stable"), np.bincount(queries)
+            expected = np.arange(len(queries)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            if any(np.array_equal(numbers[order], expected + first) for first in (0, 1)):
+                return False
+    if queries is None:
+        return n_values > 1
+    if len(queries) == int(queries.max()) + 1:
+        return False  # one row per query: the query says it
+    return np.unique(queries * n_values + codes).size == len(codes)
+
+
+_TEXT = (".csv", ".tsv", ".tab")
+_TABLES = (*_TEXT, ".parquet", ".pq", ".arrow", ".feather")
+
+# What NumPy raises besides where a header is damaged: it reads it as Python.
+_HEADER = (tokenize.TokenError, SyntaxError, TypeError, MemoryError)
+
+
+def read_scores(
+    path: str | Path,
+    judgments: Judgments,
+    *,
+    file_order: NDArray[np.int64] | None = None,  # (n_rows,)
+    columns: Mapping[str, str] | None = None,
+    other_queries: bool = False,
+    cautions: list[Caution] | None = None,
+) -> NDArray[np.float64]:
+    """One score for every row of the judgments, float64 (n_rows,) in their row order."""
+    file = located([str(path)], Path())[0]
+    order = np.arange(judgments.groups.n_rows) if file_order is None else file_order
+    name = bare_name(file.name)
+    if name.endswith(_TABLES):
+        table = (Csv() if name.endswith(_TEXT) else Parquet()).opened(file)
+        by = "score"
+        if by not in table.columns:  # ranks do where nothing is called as scores are
+            ranks = rank_column(table.columns)
+            if ranks is None or any("score" in name.lower() for name in table.columns):
+                cure = did_you_mean("score", table.columns)
+                lacking = Problem(str(table.path), "has no column 'score'", cure=cure)
+                raise DataError(table.missing_header() or lacking)
+            by = ranks
+            if cautions is not None:
+                text = f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best"
+                cautions.append(Caution("ranks-for-scores", "note", text))
+        scored = ScoreTable(table, by, judgments, columns or {})
+        scores, order = scored.matched(by, order, other_queries)
+    else:
+        if name.endswith(".npy"):
+            scores = _read_array(file)
+        else:
+            lines = Lines(file, "score", more=False)
+            scores = lines.numbers("score", A_SCORE)
+            lines.finish()
+        _as_many(file, scores.size, judgments)
+    placed = np.empty(scores.size)
+    placed[order] = scores
+    return placed
+
+
+def _read_array(file: Path) -> NDArray[np.float64]:
+    try:
+        values = np.load(file, allow_pickle=False)
+    except (ValueError, OSError, EOFError, *_HEADER) as problem:
+        raise DataError.at(file, f"cannot be read as an array: {problem}") from None
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
+        shape = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "no array"
+        raise DataError.at(file, f"holds {shape}", "numbers, one per row: shape (n_rows,)")
+    scores = values.astype(np.float64)
+    missing = np.flatnonzero(np.isnan(scores))
+    if missing.size:
+        found = f"the score is NaN ({count_of(missing.size, 'such row')})"
+        raise DataError.at(f"{file}: row {missing[0] + 1}", found, A_SCORE)
+    return scores
+
+
+def _as_many(file: Path, n_scores: int, judgments: Judgments) -> None:
+    """Refuse another number of scores than there are rows."""
+    groups = judgments.groups
+    if n_scores != groups.n_rows:
+        rows = f"{count_of(groups.n_rows, 'row')} in {count_of(groups.n_queries, 'query')}"
+        by_query = "one per query? every document of a query has its own score"
+        cure = by_query if n_scores == groups.n_queries else ""
+        expected = "one score per row, in the order of the data"
+        raise DataError.at(file, f"{count_of(n_scores, 'score')} for {rows}", expected, cure)

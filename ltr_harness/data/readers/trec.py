@@ -1,0 +1,420 @@
+"""TREC judgments (qrels) and rankings (runs), formats like them, and the join of both by trec_eval's rules.
+
+A run's rows are ordered by scores alone. An iteration that is not the same in all lines of qrels is a subtopic.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness._util.text import count_of, shortened
+from ltr_harness.data.queries import Grades, Judgments, QueryGroups, Subtopics, sealed
+from ltr_harness.data.readers import trec_kernels as kernels
+from ltr_harness.data.readers.trec_lines import WITHOUT_BLANKS, Lines, Names, Texts, number_of
+from ltr_harness.errors import Caution, DataError
+
+Namer = Callable[[NDArray[np.int64]], NDArray[np.str_]]
+"""The names (n,) of rows (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class LateJudgments(Judgments):
+    """Judgments whose rows get labels of eight bytes, and names, when somebody asks for them."""
+
+    names: Namer = field(kw_only=True)
+    _given: NDArray[Any] = field(init=False)  # labels, as narrow as they came
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        del self.__dict__["document_ids"]
+        self.__dict__["_given"] = self.__dict__.pop("labels")
+
+    @cached_property  # type: ignore[misc]  # read only, as the field is
+    def labels(self) -> NDArray[np.float64]:
+        return sealed(self._given.astype(np.float64, copy=False))
+
+    @cached_property
+    def grades(self) -> Grades | None:
+        """See `Judgments`."""
+        return Grades.of(self._given)
+
+    @cached_property  # type: ignore[misc]  # read only, as the field is
+    def document_ids(self) -> NDArray[Any] | None:
+        names = self.documents_of(np.arange(self.groups.n_rows))
+        return None if names is None else sealed(names)
+
+    def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
+        """See `Judgments`; of the others no name is made. Shapes: `rows` (n,)."""
+        return self.names(rows)
+
+    def take(self, queries: NDArray[np.int64]) -> Judgments:
+        """The given queries alone, their labels and documents as late. Shapes: `queries` (n_kept,)."""
+        some = Judgments(self._given, self.groups, self.query_weights, None, self.judged, self.subtopics)
+        taken, rows = some.take(queries), self.groups.take(queries)[1]
+        return LateJudgments(**vars(taken), names=partial(of_some, self.names, rows))
+
+
+def of_some(names: Namer, some: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.str_]:
+    """The names (n,) of some of the rows whose names are known."""
+    return names(some[rows])
+
+
+_RUN = "query Q0 document rank score tag"
+A_SCORE = "a number: every document needs a score"
+
+LARGEST_GRADE = 2**53
+"""From here on not every integer is a float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Listed:
+    """Documents of queries, one a line."""
+
+    path: Path
+    queries: Names  # each line's query
+    documents: Names | Texts  # each line's document
+    form: str = field(kw_only=True)  # what the file, or whatever it is, was recognised as
+    cautions: tuple[Caution, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Qrels(_Listed):
+    """Judgments of documents."""
+
+    # (n_lines,), int64, or float64 where judgments are no whole numbers; negative: in the pool, but nobody judged it
+    grades: NDArray[np.int64] | NDArray[np.float64]
+    subtopics: Subtopics | None = None  # of the lines; None where the judgments name none
+    # where a line stands, for messages
+    place: Callable[[int], str] | None = field(default=None, kw_only=True)
+
+    @property
+    def n_queries(self) -> int:
+        return self.queries.values.size
+
+    @cached_property
+    def judgments(self) -> Judgments:
+        """The pool without any run: the same whatever run is joined to it."""
+        order = np.argsort(self.queries.codes, kind="stable")
+        grades = self.grades[order].astype(np.float64)
+        return LateJudgments(
+            np.maximum(grades, 0),
+            QueryGroups.from_sizes(np.bincount(self.queries.codes), self.queries.values),
+            judged=grades >= 0,
+            subtopics=None if self.subtopics is None else self.subtopics.take(order),
+            names=partial(of_some, self.documents.of, order),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TrecRun(_Listed):
+    """Ranking of a system."""
+
+    scores: NDArray[np.float64]  # (n_lines,), higher ranks first; never NaN
+    tag: str  # the run's name in the file, that of the last line where there are several
+
+
+def read_qrels(
+    path: str | Path,
+    fields: str = "query iteration document grade",
+    form: str = "TREC qrels",
+    *,
+    several: bool = False,
+) -> Qrels:
+    """Judgments from a file with these fields; with `several` of a document, whatever its second column says."""
+    lines = Lines(Path(path), fields, more=False)
+    queries, documents = lines.names("query"), lines.texts("document")
+    if "level" in fields:  # as NTCIREVAL writes them
+        levels = lines.names("level")
+        found = [re.fullmatch(r"L([0-9]{1,9})", level) for level in levels.values.tolist()]
+        grades = np.array([np.nan if each is None else float(each[1]) for each in found])[levels.codes]
+        field, expected = "level", "a level of relevance, such as L0, L1, L2"
+        bad = np.isnan(grades)
+    else:
+        field, expected = "grade", "an integer, such as 0, 1, 2, or -1 for what nobody judged"
+        grades = lines.numbers("grade", expected)
+        bad = (np.abs(grades) >= LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades)))
+    lines.report(bad, lambda row: f"the {field} is {lines.text(row, field)}", expected)
+    subtopics = lines.names("iteration") if "iteration" in fields and not several else None
+    if subtopics is not None and subtopics.values.size == 1:
+        subtopics = None
+    if not several:
+        _refuse_twice(lines, queries, documents, grades, "judged", subtopics)
+    lines.finish()
+    place = lambda row: f"{lines.path}:{lines.line(row)}"  # noqa: E731
+    each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form=form, place=place)
+    return each if subtopics is None else of_subtopics(each, subtopics, "the second column")
+
+
+def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
+    """Judgments by subtopic as one judgment for each document, its highest grade, and the grades beside it."""
+    queries, documents, grades = each.queries, each.documents, each.grades
+    pair = queries.codes * documents.values.size + documents.codes
+    _, first, of_line = np.unique(pair, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    row, lines = np.argsort(order)[of_line], first[order]
+    highest = grades[lines]
+    np.maximum.at(highest, row, grades)
+    # numbered within each query, by name, those with a relevant document alone: the file's order changes nothing
+    relevant = np.flatnonzero(grades > 0)
+    by_name = np.argsort(np.argsort(subtopics.values))
+    start = queries.codes[relevant] * by_name.size
+    distinct, number = np.unique(start + by_name[subtopics.codes[relevant]], return_inverse=True)
+    number -= np.searchsorted(distinct, start)
+    cautions = each.cautions
+    if n_several := int(np.count_nonzero(np.bincount(row) > 1)):
+        said = f"{count_of(n_several, 'document')} with judgments for several subtopics ({where})"
+        text = f"{said}; metrics that know no subtopics take the highest grade"
+        cautions = (*cautions, Caution("several-subtopics", "note", text, place=str(each.path)))
+    return replace(
+        each,
+        queries=Names.by_row(queries.values, queries.codes[lines]),
+        documents=Names.by_row(documents.values, documents.codes[lines]),
+        grades=highest,
+        subtopics=Subtopics.of(row[relevant], number, grades[relevant].astype(np.float64)),
+        cautions=cautions,
+        place=None if each.place is None else lambda row: str(each.place and each.place(lines[row])),
+    )
+
+
+def read_marco_run(path: str | Path) -> TrecRun:
+    """A ranking in MS MARCO's form, lines ``query document rank``; rank 1 is the best."""
+    expected = "a rank: an integer, 1 for the best (a run with scores has six columns)"
+    lines = Lines(Path(path), "query document rank", more=False)
+    queries, documents = lines.names("query"), lines.texts("document")
+    ranks = lines.numbers("rank", expected)
+    lines.report(
+        ~np.isnan(ranks) & ((ranks < 1) | (ranks != np.floor(ranks))),
+        lambda row: f"the rank is {lines.text(row, 'rank')}",
+        expected,
+    )
+    _refuse_twice(lines, queries, documents, ranks, "listed")
+    lines.finish()
+    return TrecRun(lines.path, queries, documents, -ranks, "", form="MS MARCO run (query document rank)")
+
+
+def read_run(path: str | Path) -> TrecRun:
+    """A ranking from a file."""
+    lines = Lines(Path(path), _RUN, more=True)
+    queries, documents, tags = lines.names("query"), lines.texts("document"), lines.names("tag")
+    _refuse_blanks_in_ids(lines, tags)
+    scores = lines.numbers("score", A_SCORE)
+    _refuse_twice(lines, queries, documents, scores, "listed")
+    lines.finish()
+    cautions = []
+    if tags.values.size > 1:
+        several = f"{count_of(tags.values.size, 'run tag')} ({shortened(tags.values, 3)})"
+        text = f"{several}; the last line's is used"
+        cautions.append(Caution("several-run-tags", "note", text, place=str(path)))
+    # whether the ranks, which nothing is computed from, tell another story than the scores
+    ranks, n_queries = lines.numbers_if_all_are("rank"), queries.values.size
+    if ranks is None:
+        text = "the ranks are not all numbers; only scores decide, so this changes nothing"
+        cautions.append(Caution("ranks-without-numbers", "note", text, place=str(lines.path)))
+    else:
+        n = kernels.contrary_queries(queries.of_block, queries.starts, scores, ranks, n_queries)
+        if n < 0:  # the rows of a query do not stand together
+            codes, order = queries.codes, np.lexsort((-scores, queries.codes))
+            above, row = order[:-1], order[1:]
+            contrary = codes[row] == codes[above]
+            contrary &= (scores[row] < scores[above]) & (ranks[row] < ranks[above])
+            n = np.unique(codes[row][contrary]).size
+        if n:
+            said = f"ranks contradict the scores in {n:,} of {count_of(n_queries, 'query')}"
+            text = f"{said}; the scores decide, higher first"
+            cautions.append(Caution("contradictory-ranks", "warning", text, place=str(lines.path)))
+    tag = str(tags.values[tags.of_block[-1]])
+    return TrecRun(lines.path, queries, documents, scores, tag, form="TREC run", cautions=tuple(cautions))
+
+
+def _refuse_blanks_in_ids(lines: Lines, tags: Names) -> None:
+    """Raise where the scores stand in place of the tag, which blanks in the ids before it have moved."""
+    if tags.values.size == 1:  # a tag that begins with a number
+        return
+    numeric = np.array([not np.isnan(number_of(tag.encode())) for tag in tags.values.tolist()])
+    blocks = np.flatnonzero(numeric[tags.of_block])
+    if not blocks.size:
+        return
+    row = int(tags.starts[blocks[0]])
+    n_fields = lines.n_fields(row)
+    if n_fields > len(_RUN.split()):
+        found = f"the line has {n_fields} fields, and {lines.text(row, 'tag')} in place of the tag: an id has a blank"
+        raise DataError.at(f"{lines.path}:{lines.line(row)}", found, f"`{_RUN}`", WITHOUT_BLANKS)
+
+
+def lists_of(queries: Names, *subtopics: Names) -> Names:
+    """The queries, told apart by subtopic too where there are any."""
+    for one in subtopics:
+        queries = Names.by_row(queries.values, queries.codes * one.values.size + one.codes)
+    return queries
+
+
+def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:
+    """Where each row's query and document stood last before it; -1 where they did not."""
+    key = queries.codes * documents.values.size + documents.codes
+    order = np.argsort(key, kind="stable")
+    again = np.flatnonzero(key[order][1:] == key[order][:-1]) + 1
+    before = np.full(key.size, -1)
+    before[order[again]] = order[again - 1]
+    return before
+
+
+def _refuse_twice(
+    lines: Lines,
+    queries: Names,
+    documents: Texts,
+    values: NDArray[Any],  # (n_lines,), grades, ranks or scores
+    what: str,
+    subtopics: Names | None = None,
+) -> None:
+    """Report the first document that is listed again for the same query, or the same subtopic of one."""
+    if subtopics is None:
+        order, boundaries, n_queries = np.empty(0, dtype=np.int64), queries.starts, queries.values.size
+        if queries.of_block.size != n_queries:  # the rows of a query do not stand together
+            order, sizes = np.argsort(queries.codes, kind="stable"), np.bincount(queries.codes)
+            boundaries = np.concatenate([[0], np.cumsum(sizes)])
+        if not kernels.has_twice(order, boundaries, documents.packed, documents.offsets):
+            return
+    before = line_before(lists_of(queries, *([] if subtopics is None else [subtopics])), documents)
+
+    def found(row: int) -> str:
+        subtopic = "" if subtopics is None else f" and subtopic {lines.text(row, 'iteration')}"
+        return (
+            f"document {str(documents.values[documents.codes[row]])!r} is {what} for query "
+            f"{str(queries.values[queries.codes[row]])!r}{subtopic} on line {lines.line(int(before[row]))} already"
+        )
+
+    each = "each document once per query" + ("" if subtopics is None else " and subtopic (the second column)")
+    lines.report_repeats(before, found, each, values)
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """A run beside the judgments of its queries: what `evaluate_bound` takes."""
+
+    # in each query the rows that the run lists, in its order, then those that were judged and are not listed; queries
+    # in the order of the qrels. A row that nobody judged has label 0
+    judgments: Judgments
+    scores: NDArray[np.float64]  # (n_rows,); 0 where the row is not listed
+    # (n_rows,), rows that the run lists. The others have no rank, and count in R and in the ideal list
+    retrieved: NDArray[np.bool_]
+    cautions: tuple[Caution, ...]  # which queries were left out, and the run's own
+
+
+def join(
+    qrels: Qrels, run: TrecRun, *, complete: bool = False, judged_only: bool = False, depth: int | None = None
+) -> Joined:
+    """A run beside the judgments of its queries, by trec_eval's rules; cautions name the queries that are left out."""
+    code_of = {name: code for code, name in enumerate(qrels.queries.values.tolist())}
+    in_qrels = np.array([code_of.get(name, -1) for name in run.queries.values.tolist()], dtype=np.int32)
+    kept = np.zeros(qrels.n_queries, dtype=bool)
+    kept[in_qrels[in_qrels >= 0]] = True
+    if not kept.any():
+        own, others = (shortened(each.queries.values, 3) for each in (run, qrels))
+        found = f"has no query of {qrels.path}: its queries are {own}, those of the qrels {others}"
+        raise DataError.at(run.path, found, "a run over the queries of the qrels")
+    cautions = [*run.cautions]
+    unknown, lacking = run.queries.values[in_qrels < 0], qrels.queries.values[~kept]
+    if unknown.size:
+        said = f"{unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels"
+        text = f"{said} and are left out: {shortened(unknown, 3)}"
+        cautions.append(Caution("unknown-queries", "note", text, place=str(run.path)))
+    if lacking.size:
+        fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
+        said = f"{lacking.size:,} of the {count_of(kept.size, 'query')} of the qrels are not in the run"
+        text = f"{said} and {fate}: {shortened(lacking, 3)}"
+        cautions.append(Caution("absent-queries", "note", text, place=str(run.path)))
+    if complete:
+        kept[:] = True
+    arrangement = _Arrangement(qrels, run, in_qrels, kept, judged_only, depth)
+    most = run.scores.size + qrels.grades.size
+    dtype = np.uint8 if np.isin(qrels.grades, np.arange(-1, 256)).all() else np.float64
+    labels: NDArray[Any] = np.zeros(most, dtype)
+    (judged, retrieved), scores = np.zeros((2, most), dtype=bool), np.zeros(most)
+    line = np.empty(0 if qrels.subtopics is None else most, dtype=np.int32)
+    given = run.scores
+    if np.isneginf(given).any():  # elsewhere that says "not listed": any numbers in the same order do
+        given = np.unique(given, return_inverse=True)[1].astype(np.float64)
+    sizes = arrangement.fill(given, (labels, judged, retrieved, scores), (np.empty(0, dtype=np.int32), line))
+    n = int(sizes.sum())
+    judgments = LateJudgments(
+        labels[:n],
+        QueryGroups.from_sizes(sizes[kept], qrels.queries.values[kept]),
+        judged=judged[:n],
+        subtopics=None if qrels.subtopics is None else qrels.subtopics.take(line[:n].astype(np.int64)),
+        names=arrangement.names,
+    )
+    return Joined(judgments, scores[:n], retrieved[:n], tuple(cautions))
+
+
+class _Arrangement:
+    """Where the rows of a run and its judgments stand, query by query: what `arrange` takes."""
+
+    def __init__(
+        self,
+        qrels: Qrels,
+        run: TrecRun,
+        in_qrels: NDArray[np.int32],
+        kept: NDArray[np.bool_],
+        judged_only: bool,
+        depth: int | None,
+    ) -> None:
+        code_of_block = in_qrels[run.queries.of_block]
+        blocks = np.argsort(code_of_block, kind="stable")[np.count_nonzero(code_of_block < 0) :]
+        every, codes = np.arange(qrels.n_queries + 1), qrels.queries.codes
+        lines = np.argsort(codes, kind="stable")
+        listed = np.empty(0, dtype=bool) if depth is None else _ranks(run) <= depth
+        judged = np.searchsorted(codes[lines], every), lines, qrels.grades.astype(np.float64)
+        self.kept, self._most = kept, run.scores.size + qrels.grades.size
+        self._listed, self._judged = run.documents, qrels.documents
+        self._blocks = np.searchsorted(code_of_block[blocks], every), blocks, run.queries.starts
+        self._names = listed, run.documents.spans, judged, qrels.documents.spans, judged_only, kept
+
+    def fill(
+        self,
+        scores: NDArray[np.float64],
+        columns: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]],
+        sources: tuple[NDArray[np.int32], NDArray[np.int32]],
+    ) -> NDArray[np.int64]:
+        """Fill columns and sources as `arrange` does; the rows of each query."""
+        sizes = np.zeros(self.kept.size, dtype=np.int64)
+        kernels.arrange((*self._blocks, scores), *self._names, sizes, columns, sources)
+        return sizes
+
+    @cached_property
+    def sources(self) -> NDArray[np.int32]:
+        """A row of the run, or -1 - line of the judgments: only who asks for names needs them, and few do."""
+        labels, flags, nothing = np.zeros(self._most, np.uint8), np.zeros(self._most, dtype=bool), np.empty(0)
+        rows, lines = np.empty(self._most, dtype=np.int32), np.empty(0, dtype=np.int32)
+        self.fill(nothing, (labels, flags, flags, nothing), (rows, lines))
+        return rows
+
+    def names(self, wanted: NDArray[np.int64]) -> NDArray[np.str_]:
+        """The documents of the wanted rows (n,)."""
+        rows = self.sources[wanted].astype(np.int64)
+        is_listed = rows >= 0
+        some, others = self._listed.of(rows[is_listed]), self._judged.of(-1 - rows[~is_listed])
+        names = np.empty(rows.size, dtype=np.promote_types(some.dtype, others.dtype))
+        names[is_listed], names[~is_listed] = some, others
+        return names
+
+
+def _ranks(run: TrecRun) -> NDArray[np.int64]:
+    """Each line's rank, from 1: by score, and by document id, descending, where scores tie."""
+    codes, scores = run.queries.codes, run.scores
+    order = np.lexsort((-scores, codes))
+    above, row = order[:-1], order[1:]
+    if ((codes[row] == codes[above]) & (scores[row] == scores[above])).any():
+        names = run.documents.values
+        by_name = np.empty(names.size, dtype=np.int64)
+        by_name[np.argsort(names)] = np.arange(names.size)
+        order = np.lexsort((-by_name[run.documents.codes], -scores, codes))
+    sizes = np.bincount(codes)
+    ranks = np.empty(order.size, dtype=np.int64)
+    ranks[order] = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
+    return ranks

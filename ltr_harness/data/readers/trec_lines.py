@@ -1,0 +1,403 @@
+"""Lines of TREC's files as columns of names and of numbers, with every bad line named."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ltr_harness._util.text import count_of
+from ltr_harness.data.columns import Ids
+from ltr_harness.data.queries import LONGEST_ID
+from ltr_harness.data.readers import trec_kernels as kernels
+from ltr_harness.data.readers.rows import SHOWN, OfRow, RowProblems
+from ltr_harness.data.readers.text_files import Bound, located, release, text_bytes
+from ltr_harness.errors import DataError, Problem
+
+Places = NDArray[np.int64]
+Spans = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+"""Names one after the other, where each begins and the last ends, and which of them each row has; empty: its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """A column of names, each different one stored once."""
+
+    values: NDArray[np.str_]  # (n_distinct,), in the order they first appear
+    of_block: NDArray[np.int64]  # (n_blocks,), which of them each block of neighbouring rows has
+    starts: NDArray[np.int64]  # (n_blocks + 1,), where each block begins and the last ends
+
+    @classmethod
+    def by_row(cls, values: NDArray[np.str_], codes: NDArray[np.int64]) -> Self:
+        """Names of rows. Shapes: `values` (n_distinct,), `codes` (n_rows,)."""
+        starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+        return cls(values, codes[starts], np.append(starts, codes.size))
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """int64 (n_rows,), which name each row has."""
+        return np.repeat(self.of_block, np.diff(self.starts))
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """The names of the given rows. Shapes: `rows` (n,)."""
+        return self.values[self.codes[rows]]
+
+    @cached_property
+    def spans(self) -> Spans:
+        """The names as bytes."""
+        encoded = [value.encode("utf-8", "surrogatepass") for value in self.values.tolist()]
+        packed = np.array(bytearray(b"".join(encoded)))
+        offsets = np.concatenate([[0], np.cumsum([len(one) for one in encoded], dtype=np.int64)])
+        return packed, offsets.astype(_offset(packed.size)), self.codes
+
+
+def _offset(n_bytes: int) -> type[np.int32 | np.int64]:
+    return np.int32 if n_bytes < 2**31 else np.int64
+
+
+def decoded(names: Sequence[bytes]) -> list[str]:
+    """Names as texts; bytes that are no UTF-8 are shown as escapes."""
+    return [name.decode("utf-8", "backslashreplace") for name in names]
+
+
+def checked_names(values: Sequence[str], source: str, column: str, bound: Bound) -> NDArray[np.str_]:
+    """Names as an array, where they do not take more memory than they may."""
+    longest = max(map(len, values))
+    found = f"a {column} has {longest:,} characters, so that the {len(values):,} different ones take"
+    bound.refuse(source, found, 4 * longest * len(values))
+    return np.array(values, dtype=np.str_)
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A column of names, most of them different, as bytes: texts are made when somebody asks for them."""
+
+    packed: NDArray[np.uint8]  # uint8, one row's name after the other
+    offsets: NDArray[np.int64]  # int32, of large files int64, (n_rows + 1,), where each begins
+    longest: int | None  # bytes; None where a name is not ASCII
+    source: tuple[str, str, Bound]  # file, column and bound of the memory, for messages
+
+    @property
+    def values(self) -> NDArray[np.str_]:
+        """See `Names`."""
+        return self._names.values
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """See `Names`."""
+        return self._names.codes
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """The names of the given rows. Shapes: `rows` (n,)."""
+        if self.longest is None:
+            return self._names.of(rows)
+        texts = np.zeros((rows.size, self.longest), dtype=np.uint32)
+        kernels.widen(self.packed, self.offsets, rows, texts)
+        return texts.view(f"<U{self.longest}")[:, 0]
+
+    @property
+    def spans(self) -> Spans:
+        """See `Names`."""
+        return self.packed, self.offsets, np.empty(0, dtype=np.int64)
+
+    @cached_property
+    def _names(self) -> Names:
+        buffers = [None, pa.py_buffer(self.offsets.astype(np.int64)), pa.py_buffer(self.packed)]
+        encoded = pa.Array.from_buffers(pa.large_binary(), self.offsets.size - 1, buffers).dictionary_encode()
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        values = checked_names(decoded(encoded.dictionary.to_pylist()), *self.source)
+        return Names.by_row(values, codes)
+
+
+class Coded:
+    """A column of names that neighbouring rows share, given where it changes."""
+
+    def __init__(self) -> None:
+        self.names = Ids()
+        self.codes: list[NDArray[np.int32]] = []
+        self.rows: list[NDArray[np.int64]] = []
+
+    def add(self, data: NDArray[np.uint8], rows: Places, starts: Places, ends: Places) -> None:
+        """Take in the names, each from its start to its end, of rows that have not that of the row above."""
+        self.codes.append(self.names.numbered(data, starts, ends))
+        self.rows.append(rows)
+
+
+class Numbers:
+    """A column of numbers, of which the plain ones are there; `strict` while Arrow takes all of them."""
+
+    def __init__(self, most: int) -> None:
+        self.values = np.empty(most)
+        self.strict = True
+
+    def add(self, data: NDArray[np.uint8], rows: Places, starts: Places, ends: Places) -> None:
+        """Take in those that are not plain, each from its start to its end."""
+        offsets = np.zeros(starts.size + 1, dtype=np.int64)
+        packed = np.empty(int((ends - starts).sum()), dtype=np.uint8)
+        kernels.gather(data, starts, ends, packed, offsets)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(packed)]
+        texts = pa.Array.from_buffers(pa.large_binary(), starts.size, buffers)
+        try:  # correctly rounded
+            self.values[rows] = texts.cast(pa.large_string()).cast(pa.float64()).to_numpy()
+        except pa.ArrowInvalid:
+            self.strict = False
+            self.values[rows] = [number_of(token) for token in texts.to_pylist()]
+
+
+def number_of(token: bytes) -> float:
+    """Takes what Arrow's strict reading leaves out, such as ``+1.5``; NaN for what is no number."""
+    try:
+        return np.nan if b"_" in token else float(token)
+    except ValueError:
+        return np.nan
+
+
+NUMBERS = ("grade", "score")
+"""Fields that must be numbers."""
+_KINDS = dict.fromkeys((*NUMBERS, "rank"), kernels.NUMBER) | {"document": kernels.TEXT, "Q0": kernels.SKIPPED}
+"""What becomes of a field; others are names that neighbouring rows share."""
+
+WITHOUT_BLANKS = "if ids have blanks, replace each by `_`, in judgments and rankings alike"
+"""The cure of lines with more fields than they should have: blanks end fields, between tabs too."""
+
+_BLOCK = 1 << 16
+"""Lines that are parsed at a time."""
+_ROOM = 1 << 14
+"""Names that change, and numbers that are not plain, in a block."""
+
+
+class _Block(NamedTuple):
+    """Where lines without a comment among them begin: the first byte, lines and rows before it."""
+
+    at: int
+    line: int
+    row: int
+
+
+class _Split(NamedTuple):
+    """Lines in fields: where these stand, the line of each row, its number of fields, and what it is not."""
+
+    starts: Places  # (n_rows, n_fields), as ends
+    ends: Places
+    lines: Places  # (n_rows,), as counts
+    counts: Places
+    wrong: NDArray[np.bool_]  # (n_rows,), rows of another number of fields
+    comments: list[int]  # rows that are none
+    after: int  # the first byte behind them
+    passed: int  # lines
+
+
+class Lines:
+    """One file's lines, split into fields, without blank ones and comments; all that is wrong is told at once."""
+
+    def __init__(self, path: Path, form: str, *, more: bool) -> None:
+        self.path = located([str(path)], Path())[0]
+        self._form = form.split()
+        self._more = more
+        data = text_bytes(self.path)
+        self._data = data[3:] if data[:3].tobytes() == b"\xef\xbb\xbf" else data
+        most = len(self._data) // (2 * len(self._form)) + 1  # pages that are not written take no memory
+        self._kinds = np.array([_KINDS.get(field, kernels.CODED) for field in self._form], dtype=np.int64)
+        self._columns: dict[str, Any] = {
+            field: Coded() if kind == kernels.CODED else Numbers(most)
+            for field, kind in zip(self._form, self._kinds.tolist(), strict=True)
+            if kind in (kernels.CODED, kernels.NUMBER)
+        }
+        self._kinds[np.flatnonzero(self._kinds == kernels.NUMBER)[1:]] = kernels.OTHER_NUMBER
+        # names that most rows have of their own, one after the other
+        n_bytes = self._data.size if kernels.TEXT in self._kinds else 0
+        self._packed = np.empty(n_bytes, dtype=np.uint8)
+        self._offsets: NDArray[Any] = np.empty(most + 1, dtype=_offset(n_bytes))
+        self._offsets[0] = 0
+        self._blocks: list[_Block] = []
+        self._wrong: list[tuple[int, int, int]] = []  # row, line and fields of the first of them
+        self._problems = RowProblems()
+        self.n_rows = 0
+        n_wrong = self._read()
+        if not self.n_rows:
+            raise DataError.at(path, "has only blank lines and comments", f"lines `{form}`")
+        # a file of another kind, not a file with mistakes: one line says it
+        every = f", like all {self.n_rows:,}" if n_wrong == self.n_rows > 1 else ""
+        for row, line, fields in self._wrong[: 1 if every else SHOWN]:
+            found = f"the line has {count_of(fields, 'field')}{every}"
+            cure = WITHOUT_BLANKS if fields > len(self._form) else ""
+            self._problems.listed.append((row, Problem(f"{self.path}:{line}", found, f"`{form}`", cure)))
+        self._problems.total = 1 if every else n_wrong
+        self.finish()
+
+    def _read(self) -> int:
+        """Parse all lines into the columns; the number of wrong lines."""
+        data, n_fields = self._data, len(self._form)
+        numbers = [column for column in self._columns.values() if isinstance(column, Numbers)]
+        main, other = [column.values for column in (*numbers, Numbers(0), Numbers(0))][:2]
+        kinds, arrays = self._kinds, (main, other, self._packed, self._offsets)
+        previous = np.full((n_fields, 2), -1, dtype=np.int64)
+        changes, hard = np.empty((2, _ROOM + n_fields, 4), dtype=np.int64)
+        at = line = released = 0
+        hash_at = -1
+        while at < data.size:
+            self._blocks.append(_Block(at, line, self.n_rows))
+            last = self.n_rows + _BLOCK
+            stopped, self.n_rows, at, passed, n_changes, n_hard = kernels.parse(
+                data, at, self.n_rows, last, kinds, self._more, hash_at, previous, arrays, changes, hard
+            )
+            line += passed
+            for found in (changes[:n_changes], hard[:n_hard]):
+                for place in np.unique(found[:, 0]).tolist():
+                    rows, starts, ends = found[found[:, 0] == place, 1:].T.copy()
+                    self._columns[self._form[place]].add(data, rows, starts, ends)
+            if stopped == kernels.AT_WRONG:
+                break
+            if stopped == kernels.AT_HASH:
+                found_line = self._split(at, 1)
+                if found_line.comments:
+                    at, line = found_line.after, line + 1
+                else:
+                    hash_at = at
+            if at - released > 1 << 22:
+                release(data[released:at])
+                released = at
+        n_wrong = 0
+        # from the first wrong line on, rows are only counted, and the wrong ones among them
+        while at < data.size:
+            some = self._split(at, _BLOCK)
+            for row in np.flatnonzero(some.wrong)[: SHOWN - len(self._wrong)].tolist():
+                before = self.n_rows + row - bisect_right(some.comments, row)
+                self._wrong.append((before, line + int(some.lines[row]), int(some.counts[row])))
+            n_wrong += int(some.wrong.sum())
+            self.n_rows += some.counts.size - len(some.comments)
+            line += some.passed
+            release(data[at : some.after])
+            at = some.after
+        return n_wrong
+
+    def _split(self, at: int, most: int) -> _Split:
+        """The next lines in fields."""
+        n_fields = len(self._form)
+        starts, ends = np.empty((2, most, n_fields), dtype=np.int64)
+        lines, counts = np.empty((2, most), dtype=np.int64)
+        n, after, passed = kernels.split(self._data, at, starts, ends, lines, counts)
+        starts, ends, lines, counts = starts[:n], ends[:n], lines[:n], counts[:n]
+        wrong = counts < n_fields if self._more else counts != n_fields
+        comments = [
+            row
+            for row in np.flatnonzero(self._data[starts[:, 0]] == ord("#")).tolist()
+            if wrong[row] or not self._is_row(starts[row], ends[row])
+        ]
+        wrong[comments] = False
+        return _Split(starts, ends, lines, counts, wrong, comments, after, passed)
+
+    def names(self, field: str) -> Names:
+        """A field of names."""
+        column = self._columns[field]
+        values, of_block = column.names.values(), np.concatenate(column.codes).astype(np.int64)
+        starts = np.append(np.concatenate(column.rows), self.n_rows)
+        lengths = np.array([len(value) for value in values])
+        bound = Bound.of_file(len(self._data))
+
+        def each(facts: NDArray[Any]) -> NDArray[Any]:
+            return np.repeat(facts[of_block], np.diff(starts))
+
+        self._refuse_long(field, lambda: each(lengths), int(lengths.max()))
+        texts = decoded(values)
+        # NumPy's texts lose NUL bytes at their end, which would make two names one
+        with_nul = np.array(["\0" in text for text in texts])
+        if with_nul.any():
+            self._report_nul(field, each(with_nul))
+        return Names(checked_names(texts, str(self.path), field, bound), of_block, starts)
+
+    def texts(self, field: str) -> Texts:
+        """A field of names, most of which are different."""
+        offsets = self._offsets[: self.n_rows + 1]
+        packed = self._packed[: offsets[-1]]
+        longest = int((offsets[1:] - offsets[:-1]).max())
+        self._refuse_long(field, lambda: np.diff(offsets), longest)
+
+        bound, is_ascii = Bound.of_file(len(self._data)), packed.max() < 128
+        made = Texts(packed, offsets, longest if is_ascii else None, (str(self.path), field, bound))
+        if not packed.all():
+            bad = np.zeros(self.n_rows, dtype=bool)
+            bad[np.searchsorted(offsets, np.flatnonzero(packed == 0), side="right") - 1] = True
+            self._report_nul(field, bad)
+        if 4 * longest * self.n_rows > bound.most:
+            _ = made.values  # or it would be refused when somebody asks for them
+        return made
+
+    def _refuse_long(self, field: str, lengths: Callable[[], NDArray[np.int64]], longest: int) -> None:
+        if longest <= LONGEST_ID:
+            return
+        of_row = lengths()
+        self.report(
+            of_row > LONGEST_ID,
+            lambda row: f"the {field} is {count_of(of_row[row], 'byte')} long",
+            f"at most {LONGEST_ID:,}",
+        )
+        self.finish()
+
+    def _report_nul(self, field: str, bad: NDArray[np.bool_]) -> None:
+        self.report(bad, lambda row: f"the {field} is {self.text(row, field)}", "text without NUL bytes")
+
+    def numbers(self, field: str, expected: str) -> NDArray[np.float64]:
+        """A field of numbers; what is none is reported, NaN too, and is NaN here."""
+        values: NDArray[np.float64] = self._columns[field].values[: self.n_rows]
+        self.report(np.isnan(values), lambda row: f"the {field} is {self.text(row, field)}", expected)
+        return values
+
+    def numbers_if_all_are(self, field: str) -> NDArray[np.float64] | None:
+        """A field of numbers; None where a line has something else there."""
+        column = self._columns[field]
+        return column.values[: self.n_rows] if column.strict else None
+
+    def text(self, row: int, field: str) -> str:
+        """One field as it stands in the file, in quotes."""
+        _, starts, ends = self._located(row)
+        at = self._form.index(field)
+        raw = self._data[starts[at] : ends[at]].tobytes()
+        shown = raw[:60].decode("utf-8", "backslashreplace")
+        return repr(shown + "…" if len(raw) > 60 else shown)
+
+    def n_fields(self, row: int) -> int:
+        """How many fields a row has, those after the last that is read included."""
+        block = self._block_of(row)
+        return int(self._split(block.at, row - block.row + 1).counts[-1])
+
+    def line(self, row: int) -> int:
+        """The number of a row's line in the file."""
+        return self._located(row)[0]
+
+    def _block_of(self, row: int) -> _Block:
+        return self._blocks[bisect_right(self._blocks, row, key=lambda one: one.row) - 1]
+
+    def _located(self, row: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+        """A row's line, and where its fields stand: its block is split again, which only messages need."""
+        block = self._block_of(row)
+        found = self._split(block.at, row - block.row + 1)
+        return block.line + int(found.lines[-1]), found.starts[-1], found.ends[-1]
+
+    def report(self, bad: NDArray[np.bool_], found: OfRow, expected: str) -> None:
+        """Keep a problem for each bad row (n_rows,), for `finish` to tell."""
+        self._problems.report(bad, lambda row: f"{self.path}:{self.line(row)}", found, expected)
+
+    def report_repeats(
+        self, before: NDArray[np.int64], found: OfRow, expected: str, values: NDArray[Any]
+    ) -> None:
+        """Keep one problem for all rows (n_rows,) that repeat an earlier one, for `finish` to tell."""
+        self._problems.report_repeats(
+            before, lambda row: f"{self.path}:{self.line(row)}", found, expected, values
+        )
+
+    def finish(self) -> None:
+        """Raise what was reported, in the order of the lines; nothing if all is well."""
+        self._problems.finish("such line")
+
+    def _is_row(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
+        """Whether a line that starts with # has a name there and numbers where they belong."""
+        numbers = [at for at, field in enumerate(self._form) if field in NUMBERS]
+        return ends[0] - starts[0] > 1 and not any(
+            np.isnan(number_of(self._data[starts[at] : ends[at]].tobytes())) for at in numbers
+        )

@@ -1,0 +1,237 @@
+"""Event logs: a list of names per row, or a table of events that is joined to the rows."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.compiled import compiled
+from ltr_harness.data.columns import Ids, category_of, decoded, is_text, utf8
+from ltr_harness.data.computable import is_list, large_list
+from ltr_harness.data.logs.contract import Contract
+from ltr_harness.data.logs.log import Log, open_log
+from ltr_harness.data.logs.settings import ListColumns, seconds
+from ltr_harness.data.logs.ubi import ACTION, OBJECT, TIME, ubi_events
+from ltr_harness.data.relevance.rule import EventLog, Relevance
+from ltr_harness.data.times import timestamps
+from ltr_harness.errors import DataError, Problem
+
+Codes = NDArray[np.int32]
+Rows = NDArray[np.int64]
+_NEVER = np.iinfo(np.int64).min
+_UNTIMED = np.empty(0, dtype=np.int64)
+
+
+def matched(
+    join: EventLog, columns: ListColumns, timezone: str, log: Log, source: Any
+) -> tuple[list[str], Codes, Rows, Rows]:
+    """The events' names; and of every event, its name's number, its row (-1 for none), and its time.
+
+    Events are sorted by owner (query or user), item and time. Each row of the log leaves its mark at the first event
+    that could be its own; at the end every event takes the best mark at or before itself.
+    """
+    names, owners, items = Ids(), Ids(), Ids()
+    theirs, when = join.query_id or join.user or "", join.timestamp
+    happenings = open_log(source, text_columns=[join.event, theirs, join.item_id])
+    parts: list[tuple[Codes, Codes, Codes, Rows]] = []
+    for batch in happenings.batches([n for n in (join.event, theirs, join.item_id, when) if n], None):
+        codes = names.add(batch[join.event], join.event), owners.add(batch[theirs], theirs)
+        of_items = items.add(batch[join.item_id], join.item_id)
+        parts.append((*codes, of_items, timestamps(batch[when], when, timezone) if when else _UNTIMED))
+    event, owner, item, happened = (np.concatenate(column) for column in zip(*parts, strict=True))
+    parts.clear()  # the memory, before the sorting needs it
+    by_time = _UNTIMED if join.query_id else happened  # with a query id, times only say when orphans happened
+    in_order = by_time.size == 0 or bool(np.all(by_time[1:] >= by_time[:-1]))
+    order = np.arange(owner.size) if in_order else np.argsort(by_time, kind="stable")
+    order, _ = _stably(order, item, items.n)
+    order, starts = _stably(order, owner, owners.n)
+    event, item, by_time = event[order], item[order], by_time[order] if by_time.size else by_time
+    happened = happened[order] if join.query_id and happened.size else by_time
+    row, seen = np.full(order.size, -1, dtype=np.int64), np.full(by_time.size, _NEVER)
+    del owner, order
+    ours, time = (columns.query_id, None) if join.query_id else (columns.cluster_id or "", columns.timestamp)
+    shown, first = columns.item_id or "", 0
+    for batch in log.batches([n for n in (ours, shown, time) if n], None):
+        moments = timestamps(batch[time], time, timezone) if time else _UNTIMED
+        known = owners.find(batch[ours], ours), items.find(batch[shown], shown)
+        _note(*known, moments, first, starts, item, by_time, row, seen)
+        first += batch.num_rows
+    _settle(starts, item, by_time, seconds(join.window) * 10**9, row, seen)
+    return names.texts(), event, row, happened
+
+
+@compiled
+def _stably(order: Rows, codes: Codes, n_codes: int) -> tuple[Rows, Rows]:
+    """The order by code, equal codes as they were, the missing first; and where each code begins, from -1 on."""
+    starts = np.zeros(n_codes + 2, dtype=np.int64)
+    for code in codes:
+        starts[code + 2] += 1
+    for at in range(1, starts.size):
+        starts[at] += starts[at - 1]
+    free = starts.copy()
+    sorted_order = np.empty_like(order)
+    for event in order:
+        code = codes[event] + 1
+        sorted_order[free[code]] = event
+        free[code] += 1
+    return sorted_order, starts
+
+
+@compiled
+def _note(
+    owners: Codes,
+    items: Codes,
+    shown: Rows,
+    first: int,
+    starts: Rows,
+    item: Codes,
+    time: Rows,
+    row: Rows,
+    seen: Rows,
+) -> None:
+    """Leave each impression's mark at the first event of its owner and item that did not happen before it."""
+    timed = time.size > 0
+    for at in range(owners.size):
+        owner, wanted = owners[at], items[at]
+        if owner < 0 or wanted < 0 or (timed and shown[at] == _NEVER):
+            continue
+        low, high = starts[owner + 1], starts[owner + 2]
+        end = high
+        while low < high:
+            middle = (low + high) // 2
+            earlier = timed and item[middle] == wanted and time[middle] < shown[at]
+            if item[middle] < wanted or earlier:
+                low = middle + 1
+            else:
+                high = middle
+        if low == end or item[low] != wanted:
+            continue
+        if timed:
+            if shown[at] >= seen[low]:  # of two looks at one moment, the later row
+                seen[low] = shown[at]
+                row[low] = first + at
+        elif row[low] < 0:
+            row[low] = first + at
+
+
+@compiled
+def _settle(starts: Rows, item: Codes, time: Rows, window: int, row: Rows, seen: Rows) -> None:
+    """Every event takes the latest mark at or before itself, unless that is too long ago."""
+    timed = time.size > 0
+    for owner in range(starts.size - 2):
+        best, when = -1, _NEVER
+        for at in range(starts[owner + 1], starts[owner + 2]):
+            if at == starts[owner + 1] or item[at] != item[at - 1]:
+                best, when = -1, _NEVER
+            if row[at] >= 0:
+                best = row[at]
+                if timed:
+                    when = seen[at]
+            in_time = best >= 0 and (not timed or time[at] - when <= window)
+            row[at] = best if in_time else -1
+
+
+Counts = dict[str, NDArray[np.int32]]
+
+
+def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contract: Contract) -> Counts:
+    """How often each event stands in each row's list; lists, or text such as ``click,buy``."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0)
+    array = decoded(array)
+    if is_list(array.type):
+        array = large_list(array)
+    if is_text(array.type):
+        array = utf8(array.cast(pa.large_string()), column_name)
+        array = pc.split_pattern_regex(pc.replace_substring_regex(array, r"[\[\]'\" ]", ""), "[,|;]")
+    if not is_list(array.type):
+        raise DataError.at(f"column {column_name!r}", f"has the type {array.type}", "a list of event names")
+    row = pc.list_parent_indices(array).to_numpy()
+    event = category_of(pc.list_flatten(array), column_name)
+    counts: Counts = {}
+    for name, at in zip(names, event.categories.get_indexer(pd.Index(names)), strict=True):
+        rows = row[event.codes == at] if at >= 0 else row[:0]
+        counts[name] = np.bincount(rows, minlength=len(array)).astype(np.int32)
+    unknown = np.append(~event.categories.isin(names), False)[event.codes]  # the last is missing
+    contract.totals["events"] += int((event.codes >= 0).sum())
+    contract.check("unknown-event", unknown, lambda at: repr(str(event.categories[event.codes[at]])))
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedEvents:
+    """Joined event log: the row of the log that each event belongs to. Eight bytes an event, whatever its size."""
+
+    names: tuple[str, ...]  # the events that the rule of relevance counts
+    # (n,) of each event that has a row: row, counted from the log's first, times the number of names, plus the index
+    # into `names`; in increasing order
+    cell: NDArray[np.int64]
+    # (m,) when those without a row happened; None where the event log has no times
+    orphans: NDArray[np.int64] | None = None
+
+    @classmethod
+    def read(
+        cls,
+        rule: Relevance,
+        columns: ListColumns,
+        timezone: str,
+        log: Log,
+        contract: Contract,
+        *,
+        source: Any = None,
+    ) -> "JoinedEvents | None":
+        """Join the configured event log to a log, both read in batches; None where there is none."""
+        join = rule.event_log
+        if join is None:
+            return None
+        names = rule.event_names
+        source = join.path if source is None else source
+        if join.ubi:
+            join = join.model_copy(update={"event": ACTION, "item_id": OBJECT, "timestamp": TIME})
+            source = ubi_events(Path(source), names, timezone) if isinstance(source, str) else source
+        event_names, event, row, time = matched(join, columns, timezone, log, source)
+        to_ours = np.array([names.index(n) if n in names else -1 for n in event_names] + [-1])
+        code = to_ours[event]
+        contract.totals["events"] += row.size
+        event_names.append("")  # of none, whose number is -1
+        contract.check("unknown-event", code < 0, lambda at: repr(event_names[event[at]]))
+        contract.count("orphan-event", int((row < 0).sum()))
+        cell = (row * len(names) + code)[(code >= 0) & (row >= 0)]
+        cell.sort()
+        return cls(names, cell, time[row < 0] if time.size else None)
+
+    def of(self, first: int, n: int) -> "JoinedEvents":
+        """Those of `n` rows from row `first` on, which is 0 in the answer."""
+        width = len(self.names)
+        low, high = np.searchsorted(self.cell, [first * width, (first + n) * width])
+        return JoinedEvents(self.names, self.cell[low:high] - first * width)
+
+    def beside(self, table: Any, first: int) -> Any:
+        """A batch of the log, from row `first` on, with a column of counts for every event."""
+        n, width = table.num_rows, len(self.names)
+        counts = np.bincount(self.of(first, n).cell, minlength=n * width).astype(np.int32)
+        for at, name in enumerate(self.names):
+            table = table.append_column(counts_column(name), pa.array(counts[at::width]))
+        return table
+
+
+def counts_column(event: str) -> str:
+    """The column in which a joined event's counts stand."""
+    return f"event of the event log: {event}"
+
+
+def refuse_unknown_events(names: Iterable[str], happened: dict[str, int], contract: Contract) -> None:
+    """An event that never happened while others with strange names did is a misspelt one."""
+    unknown = (check.examples for check in contract.log_checks if check.check == "unknown-event")
+    strange = [name.strip("'") for examples in unknown for name in examples]
+    never = [name for name in names if strange and not happened.get(name)]
+    cures = {name: did_you_mean(name, strange) for name in never}
+    DataError.refuse(Problem(contract.place, f"event {n!r} never happens", cure=cures[n]) for n in never)

@@ -1,0 +1,390 @@
+"""Rule of relevance, as configured: how events become the relevance of a row."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, Self
+
+from pydantic import AliasChoices, Field, model_validator
+
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness.data.logs.settings import Duration, ListColumns, Name, Names, Part, seconds
+from ltr_harness.errors import Caution
+
+
+class Rung(Part):
+    """One condition of a ladder and the grade it is worth."""
+
+    when: str = Field(description="An event's name, or `column >= number`.")
+    grade: float = Field(ge=0)
+
+    @property
+    def condition(self) -> tuple[str, float] | None:
+        """(column, least value), or None for an event."""
+        parsed = re.fullmatch(r"\s*(\w+)\s*>=\s*([-+.0-9eE]+)\s*", self.when)
+        return (parsed[1], float(parsed[2])) if parsed else None
+
+
+class Dwell(Part):
+    """A click counts only when the user stayed."""
+
+    column: str = Field(
+        description="Seconds on the item; missing on a query's last click counts as satisfied: the visit ended there."
+    )
+    event: str = Field(default="click", description="The event that needs it.")
+    satisfied: float = Field(default=30.0, gt=0, description="From this many seconds on.")
+    by: dict[str, dict[str, float]] = Field(
+        {}, description="Other thresholds by segment: {device: {mobile: 20}}."
+    )
+
+
+class EventLog(Part):
+    """A table of events, one row each, joined to the impressions."""
+
+    path: str
+    baseline_path: str | None = Field(
+        default=None, description="The baseline's events, where they lie elsewhere."
+    )
+    event: Name = Field(default="event", description="Column with the event's name.")
+    query_id: Name | None = Field(
+        default="query_id",
+        description="Null: an event goes to the latest earlier impression of the item by that user.",
+    )
+    item_id: Name = "item_id"
+    user: Name | None = Field(
+        default=None,
+        description="Needed, with `timestamp`, where events carry no query id; the log's column is cluster_id.",
+    )
+    timestamp: Name | None = None
+    window: Duration = Field(
+        default="7d", description="How long after the impression an event still belongs to it."
+    )
+    ubi: bool = Field(
+        default=False,
+        description="The events are documents of User Behavior Insights, joined by their query_id and object_id; "
+        "actions that do not count are left alone.",
+    )
+
+    @model_validator(mode="after")
+    def _named_by_ubi(self) -> Self:
+        fields = type(self).model_fields
+        others = ("event", "query_id", "item_id", "user", "timestamp")
+        given = [name for name in others if getattr(self, name) != fields[name].default]
+        if self.ubi and given:
+            raise ValueError(f"{', '.join(given)} beside ubi; expected none of them: its documents name them")
+        return self
+
+
+class PropensityLog(Part):
+    """An experiment that gave ranks at random: one row per item shown."""
+
+    path: str = Field(description="Parquet, CSV, Arrow or JSON lines, file or folder.")
+    design: Literal["swaps", "random_order"] = Field(
+        description="swaps: rank 1 exchanged with another rank, or not; random_order: the top shuffled."
+    )
+    baseline_path: str | None = Field(
+        default=None, description="The experiment on the baseline's page, where it differs."
+    )
+    query_id: str = Field(default="query_id", description="Identifier of the row's list.")
+    rank: str = Field(default="rank", description="Position shown, from 1.")
+    original: str = Field(default="original_rank", description="Position before randomisation.")
+    click: str = Field(default="click", description="How often it was clicked.")
+
+
+class Propensity(Part):
+    """How likely each position is looked at; makes clicks speak of the ranking instead of the page."""
+
+    column: str | None = Field(default=None, description="A column with each row's examination probability.")
+    table: tuple[float, ...] = Field(
+        default=(), description="By rank from 1; the last value stands for all later ranks."
+    )
+    baseline_table: tuple[float, ...] = Field(
+        default=(), description="The baseline's page, where it differs."
+    )
+    errors: tuple[float, ...] = Field(
+        default=(),
+        description="Standard errors of the logarithms of `table`, rank 1's common to all ranks; they enter the "
+        "interval of IPS-DCG. `estimate` measures them.",
+    )
+    baseline_errors: tuple[float, ...] = Field(default=(), description="Likewise of `baseline_table`.")
+    estimate: PropensityLog | None = Field(
+        default=None, description="Measure the table in an experiment; never in clicks by rank."
+    )
+    source: str | None = Field(default=None, description="Where the table comes from, for the report.")
+    clip: float = Field(default=0.01, gt=0, le=1, description="Smaller propensities count as this.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        given = [name for name in ("column", "table", "estimate") if getattr(self, name)]
+        if len(given) != 1:
+            found = f"{' and '.join(given) or 'nothing'} given"
+            raise ValueError(f"{found}; expected one of column, table, estimate")
+        if self.baseline_table and not self.table:
+            raise ValueError("baseline_table without table; expected both, or estimate: {baseline_path: …}")
+        for name, of in ("errors", self.table), ("baseline_errors", self.baseline_table):
+            errors = getattr(self, name)
+            if errors and (len(errors) != len(of) or not all(0 <= error < math.inf for error in errors)):
+                expected = "a number from 0 for each rank of its table"
+                raise ValueError(f"{name} {list(errors)}; expected {expected}")
+        if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
+            raise ValueError("a propensity outside 0 … 1; expected probabilities above 0")
+        return self
+
+
+class Relevance(Part):
+    """From what users did to how relevant a row was. Part of every metric's definition."""
+
+    mode: (
+        Literal["label", "match", "quantiles", "sum", "max", "weighted_sum", "ladder", "ips", "doubly_robust"]
+        | None
+    ) = Field(
+        default=None,
+        description="label where no events are given, else max, the highest weight that happened. ips and "
+        "doubly_robust estimate it as if users had examined every row alike. quantiles makes grades of numbers.",
+    )
+    label: Name = Field(
+        default="relevance",
+        validation_alias=AliasChoices("label", "column"),
+        description="Column with the ready grade (label), the class that was right (match), or numbers such as returns "
+        "(quantiles, where it may be called `column`).",
+    )
+    bins: int | None = Field(
+        default=None,
+        ge=2,
+        le=31,
+        description="quantiles: how many grades. Of a query's n rows, one with m rows of smaller numbers has the grade "
+        "floor(bins m / n), so that ties share the lower one.",
+    )
+    within: Literal["query"] | None = Field(
+        default=None, description="quantiles: among the rows of a query, as always."
+    )
+    prediction: Name | None = Field(default=None, description="match: column with the predicted class.")
+    events: dict[str, float] = Field(
+        default={},
+        description="Event to weight; each is a column of counts unless list_column or event_log is given.",
+    )
+    positive: Names = Field(
+        default=(), description="sum, match: what counts as relevant; all events unless given."
+    )
+    negative: Names = Field(
+        default=(), description="Events such as hide or return: counted, worth 0, never less."
+    )
+    list_column: Name | None = Field(default=None, description="One column with a list of the events' names.")
+    event_log: EventLog | None = None
+    ladder: tuple[Rung, ...] = Field(
+        default=(), description="Conditions and grades, the first that holds wins."
+    )
+    propensity: Propensity | None = Field(
+        default=None, description="ips, doubly_robust: how likely users examined each rank."
+    )
+    count: Literal["any", "log1p"] = Field(default="any", description="Two clicks: one, or log(1 + 2).")
+    dwell: Dwell | None = None
+    unseen: Literal["zero", "ignore_below_last_click"] = Field(
+        default="zero",
+        description="ignore_below_last_click: rows below the last one with an event are not judged. "
+        "Moves what counts rows without an event (precision, f1, bpref), not ndcg, mrr, map, err or recall.",
+    )
+    clip: float | None = Field(default=None, gt=0, description="Largest grade of weighted_sum.")
+    max_grade: float | None = Field(
+        default=None, gt=0, description=("Top of the scale of grades; ERR needs it with mode label.")
+    )
+    unlabelled: Literal["refuse", "zero", "ignore"] = Field(
+        default="refuse",
+        description="label, quantiles: a row without a label is an error, not relevant, or left out of its list.",
+    )
+    maturity: Duration = Field(
+        default="0d", description="Windows younger than this still gather labels: shown, never alerted."
+    )
+
+    @property
+    def chosen(self) -> str:
+        return self.mode or ("ladder" if self.ladder else "max" if self.events else "label")
+
+    @property
+    def from_events(self) -> bool:
+        return self.chosen not in ("label", "match", "quantiles")
+
+    @property
+    def estimates(self) -> bool:
+        """Whether labels are estimates of relevance, which are right on average."""
+        return self.chosen in ("ips", "doubly_robust")
+
+    @property
+    def cuts_lists(self) -> bool:
+        """Whether rows that nobody judged are left out of their lists."""
+        return self.unseen == "ignore_below_last_click" or self.unlabelled == "ignore"
+
+    @property
+    def event_names(self) -> tuple[str, ...]:
+        """Every event of the log that is counted."""
+        rungs = [rung.when for rung in self.ladder if rung.condition is None]
+        positive = self.positive if self.from_events else ()
+        return tuple(dict.fromkeys([*self.events, *positive, *rungs, *self.negative]))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column of the rows that the rule looks at."""
+        names: list[str | None] = []
+        if not self.from_events:
+            names += [self.label, self.prediction if self.chosen == "match" else None]
+        elif self.list_column or self.event_log is None:
+            names += [self.list_column] if self.list_column else self.event_names
+        names.append(self.propensity.column if self.propensity else None)
+        names += [rung.condition[0] for rung in self.ladder if rung.condition]
+        names.append(self.dwell.column if self.dwell else None)
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        """`columns`, and those by which thresholds of dwell times differ: none is a feature."""
+        return tuple(dict.fromkeys([*self.columns, *(self.dwell.by if self.dwell else ())]))
+
+    @property
+    def logs(self) -> list[str]:
+        """Tables that the rule reads beside the rows: events, and the experiment that propensities are measured in."""
+        experiment = self.propensity.estimate if self.propensity else None
+        return [log.path for log in (self.event_log, experiment) if log is not None]
+
+    def with_logs(self, paths: Sequence[str]) -> Self:
+        """The same rule, its `logs` lying elsewhere."""
+        left = list(paths)
+        changed: dict[str, Part] = {}
+        if self.event_log is not None:
+            changed["event_log"] = self.event_log.model_copy(update={"path": left.pop(0)})
+        if self.propensity is not None and self.propensity.estimate is not None:
+            experiment = self.propensity.estimate.model_copy(update={"path": left.pop(0)})
+            changed["propensity"] = self.propensity.model_copy(update={"estimate": experiment})
+        return self.model_copy(update=changed)
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What two data sets must share to be labelled alike: everything but where events lie, how old they are and
+        how likely a page's ranks are looked at."""
+        said = self.model_dump(mode="json", exclude={"maturity", "event_log", "within"}) | {
+            "mode": self.chosen
+        }
+        said["propensity"] = {"clip": self.propensity.clip} if self.propensity else None
+        return {key: value for key, value in said.items() if value not in (None, {}, [], (), "refuse")}
+
+    @property
+    def by_list(self) -> bool:
+        """Whether a row's grade depends on what stood above and below it."""
+        return self.dwell is not None or self.unseen != "zero"
+
+    @property
+    def scale(self) -> float | None:
+        """The highest grade possible, where the rule fixes one."""
+        if self.max_grade is not None:
+            return self.max_grade
+        return {
+            "match": 1.0,
+            "quantiles": (self.bins or 1) - 1.0,
+            "max": max(self.events.values(), default=1.0),
+            "ladder": max((rung.grade for rung in self.ladder), default=1.0),
+            "weighted_sum": self.clip,
+        }.get(self.chosen)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        for problem in self._contradictions():
+            raise ValueError(problem)
+        return self
+
+    def _contradictions(self) -> Iterator[str]:
+        mode = self.chosen
+        if mode in ("max", "weighted_sum") and not self.events:
+            yield f"mode {mode} without events; expected such as events: {{click: 1, buy: 4}}"
+        if self.estimates and not (self.events and self.propensity):
+            yield f"mode {mode} lacks a part; expected events, and propensity: how likely each rank is examined"
+        if self.propensity and not self.estimates:
+            yield f"propensity with mode {mode}; expected mode ips or doubly_robust"
+        if self.estimates and self.unseen != "zero":
+            yield f"unseen with mode {mode}; expected none: propensities model examination"
+        if mode == "sum" and not (self.events or self.positive):
+            yield "mode sum without events; expected such as positive: [click, buy]"
+        if mode == "ladder" and not self.ladder:
+            yield "mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]"
+        if mode == "match" and not (self.prediction and self.positive):
+            yield "mode match lacks a part; expected prediction: (a column), positive: (the class that counts)"
+        if mode == "quantiles" and self.bins is None:
+            yield "mode quantiles without bins; expected such as bins: 5"
+        if mode == "quantiles" and self.max_grade is not None:
+            yield "max_grade with mode quantiles; expected none: the highest grade is bins - 1"
+        if mode != "quantiles" and (self.bins or self.within):
+            yield f"bins or within with mode {mode}; expected mode quantiles"
+        if any(weight < 0 for weight in self.events.values()):
+            yield "a negative weight; expected weights >= 0, and the event under negative, worth 0"
+        for name in self.positive if mode == "sum" and self.events else ():
+            if name not in self.events:
+                cure = did_you_mean(name, self.events)
+                yield f"positive event {name!r} is not among events; expected one of them; {cure}"
+        if self.unseen != "zero" and not self.from_events:
+            yield f"unseen {self.unseen} with mode {mode}, which does not use clicks; expected zero"
+        if self.unlabelled != "refuse" and mode not in ("label", "quantiles"):
+            yield f"unlabelled with mode {mode}; expected none: a row without an event is worth 0"
+        if self.list_column and self.event_log:
+            yield "list_column with event_log; expected one of them"
+        if not self.from_events and (self.list_column or self.event_log or self.dwell or self.ladder):
+            found = f"mode {mode} does not look at events; expected no list_column, event_log, dwell, ladder"
+            if mode == "label":
+                found += "; or say what events are worth, as in events: {click: 1, buy: 4}, or mode: sum"
+            yield found
+        if self.dwell and self.dwell.event not in self.event_names:
+            cure = did_you_mean(self.dwell.event, self.event_names)
+            yield f"dwell.event {self.dwell.event!r} is not an event; expected one of the rule's; {cure}"
+
+
+def columns_to_read(rule: Relevance, columns: ListColumns) -> tuple[list[str], list[str]]:
+    """The columns that make labels: those of numbers, and those of text, lists and times."""
+    texts = [columns.query_id]
+    if rule.event_log is not None:
+        owner = [] if rule.event_log.query_id else [columns.cluster_id, columns.timestamp]
+        texts += [name for name in (columns.item_id, *owner) if name]
+    if seconds(rule.maturity) and columns.timestamp:
+        texts.append(columns.timestamp)
+    if rule.chosen == "match":
+        texts += rule.columns
+    texts += [name for name in (rule.list_column, *(rule.dwell.by if rule.dwell else ())) if name]
+    by_rank = rule.by_list or (rule.propensity is not None and not rule.propensity.column)
+    rank = [columns.rank] if by_rank and columns.rank else []
+    numbers = [name for name in (*rule.columns, *rank) if name not in texts]
+    return list(dict.fromkeys(numbers)), list(dict.fromkeys(texts))
+
+
+def lacking(rule: Relevance, columns: ListColumns) -> Iterator[str]:
+    """What the rule needs and no option names."""
+    log = rule.event_log
+    if log is not None:
+        if columns.item_id is None:
+            yield "relevance.event_log without document_id; expected the column that names the item"
+        by_user = log.user and log.timestamp and columns.cluster_id and columns.timestamp
+        if log.query_id is None and not by_user:
+            yield "relevance.event_log without query_id; expected user and timestamp there and in data"
+        if log.baseline_path:
+            yield "relevance.event_log.baseline_path is of monitor; expected one log of events for all splits"
+    if rule.by_list and columns.rank is None:
+        yield "relevance.dwell and relevance.unseen without position; expected the column with the rank shown"
+    if rule.propensity is not None and columns.rank is None and not rule.propensity.column:
+        yield f"relevance.mode {rule.chosen} without position; expected the column with the rank shown"
+    if seconds(rule.maturity) and columns.timestamp is None:
+        yield "relevance.maturity without timestamp; expected the column with the time"
+
+
+EVENT_COUNTS = "event-counts"
+MOST_ROWS = 0.5
+"""With more than one event in a larger share of rows, a column has the counts of many users."""
+
+
+def event_counts(shares: Mapping[str, float]) -> Iterator[Caution]:
+    """A caution about columns of events, with the share of rows in which each is above 1."""
+    if not shares:
+        return
+    listed = ", ".join(f"{name} in {share:.0%} of the rows" for name, share in shares.items())
+    rate, first = "`relevance: {mode: quantiles, column: RATE, bins: 5}`", next(iter(shares))
+    yield Caution(
+        EVENT_COUNTS,
+        "warning",
+        f"above 1: {listed}: counts of many users, of which being above 0 says little",
+        f"make grades of a rate, such as clicks per impression, {rate}; or of counts, by `count: log1p` or by steps: "
+        f"`ladder: [{{when: {first} >= 10, grade: 1}}]`",
+    )
