@@ -18,9 +18,9 @@ from ltr_harness.data.alignment import refuse_unaligned
 from ltr_harness.data.queries import Judgments, QueryGroups, as_column
 from ltr_harness.data.splits import fold_parts
 from ltr_harness.errors import DataError, MissingExtraError, UsageError
-from ltr_harness.evaluation import evaluate, evaluate_bound
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.core.expected_grade import expected_grade
+from ltr_harness.metrics.evaluation import evaluate, evaluate_bound
 
 try:
     from sklearn.model_selection import BaseCrossValidator

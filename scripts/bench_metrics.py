@@ -59,8 +59,8 @@ def web_search(n_queries: int) -> tuple[Array, Array, Array]:
 
 def ours(sizes: Array, grades: Array, scores: Array) -> dict[str, Call]:
     from ltr_harness.data.queries import Judgments, MissedDocuments, QueryGroups
-    from ltr_harness.evaluation import evaluate
     from ltr_harness.metrics import bind
+    from ltr_harness.metrics.evaluation import evaluate
 
     judgments = Judgments.checked(grades, QueryGroups.from_sizes(sizes))
     sixteen = bind(METRICS, judgments)
@@ -152,7 +152,7 @@ def xgboost(sizes: Array, grades: Array, scores: Array) -> dict[str, Call]:
 
 def agreement(sizes: Array, grades: Array, scores: Array) -> str:
     """What the three say of ndcg@10 with empty queries counted as 1, as the boosters do."""
-    from ltr_harness.evaluation import evaluate
+    from ltr_harness.metrics.evaluation import evaluate
 
     name = "ndcg(empty=one,ties=stable)@10"
     mine = evaluate(grades, scores, group_sizes=sizes, metrics=[name]).means[name]

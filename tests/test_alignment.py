@@ -12,8 +12,8 @@ import pytest
 from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import DataError
-from ltr_harness.evaluation import evaluate
 from ltr_harness.metrics import bind, parse_metric
+from ltr_harness.metrics.evaluation import evaluate
 from ltr_harness.sklearn import QueryKFold, scorer
 
 ROWS = pd.DataFrame(

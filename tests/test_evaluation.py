@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from ltr_harness import compare, evaluate, evaluate_runs
 from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import DataError, MetricError, NotComparableError
-from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.metrics import ERR, NDCG, bind
+from ltr_harness.metrics.evaluation import evaluate_bound
 
 LABELS = [3, 2, 0, 1, 0, 0]
 SCORES = [0.5, 0.9, 0.1, 0.2, 0.3, 0.1]

@@ -30,13 +30,8 @@ from ltr_harness.data.queries import Judgments, QueryGroups, Subtopics, places_w
 from ltr_harness.data.splits import divided, divided_by_time, holdout
 from ltr_harness.data.time_folds import Span, period_in
 from ltr_harness.data.writers import format_of
-from ltr_harness.explanation import (
-    as_measured_by,
-    differences_in_words,
-    explain_mean,
-    other_definitions,
-)
 from ltr_harness.metrics import MAP, NDCG
+from ltr_harness.metrics.explain import as_measured_by, differences_in_words, explain_mean, other_definitions
 
 
 def test_did_you_mean() -> None:

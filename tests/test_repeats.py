@@ -19,8 +19,8 @@ from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.data.repeats import row_before
 from ltr_harness.errors import DataError
-from ltr_harness.evaluation import evaluate
 from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.evaluation import evaluate
 
 LABELS, SCORES, SIZES = [0, 1, 1, 0], [0.4, 0.3, 0.3, 0.1], [1, 3]
 IDS = ["a", "a", "a", "b"]  # of the second query, document a is two rows

@@ -14,9 +14,9 @@ from ltr_harness.cli import data_source, options
 from ltr_harness.data.dataset import fingerprint_judgments
 from ltr_harness.data.queries import Array, Bools, Floats, Judgments
 from ltr_harness.errors import Caution, DataError, Problem, UsageError, all_of
-from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.binding import BoundOnce
+from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.pairs import SystemResult

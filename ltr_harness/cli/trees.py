@@ -14,9 +14,9 @@ from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.pairs import Paired
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, GateError, NotComparableError, UsageError
-from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.reproduce import fold_of
 from ltr_harness.metrics import Metric, bind, parse_metric
+from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.runs import Run, find_runs, insight

@@ -2,8 +2,6 @@ from ltr_harness.comparison.comparing import compare as compare
 from ltr_harness.comparison.comparison import Comparison as Comparison
 from ltr_harness.comparison.data_sets import AcrossDataSets as AcrossDataSets
 from ltr_harness.comparison.data_sets import across_data_sets as across_data_sets
-from ltr_harness.comparison.evaluated_runs import EvaluatedRuns as EvaluatedRuns
-from ltr_harness.comparison.evaluated_runs import evaluate_runs as evaluate_runs
 from ltr_harness.comparison.gates import Gate as Gate
 from ltr_harness.comparison.gates import parse_gate as parse_gate
 from ltr_harness.comparison.offline_online import OnlineAgreement as OnlineAgreement
@@ -18,4 +16,6 @@ from ltr_harness.comparison.slices import SliceResult as SliceResult
 from ltr_harness.comparison.slices import slice_results as slice_results
 from ltr_harness.comparison.stream import StreamEvaluation as StreamEvaluation
 from ltr_harness.comparison.stream import evaluate_stream as evaluate_stream
+from ltr_harness.metrics.evaluate_runs import EvaluatedRuns as EvaluatedRuns
+from ltr_harness.metrics.evaluate_runs import evaluate_runs as evaluate_runs
 from ltr_harness.stats.method import Method as Method

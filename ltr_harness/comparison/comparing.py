@@ -80,7 +80,7 @@ def compare(
 
     method = Method(test, confidence, margin, draws, seed, unit, weights)
     if qrels is not None:
-        from ltr_harness.comparison.evaluated_runs import evaluate_runs
+        from ltr_harness.metrics.evaluate_runs import evaluate_runs
 
         if not metrics:
             raise UsageError("compare with qrels and without metrics; expected such as metrics=['ndcg@10']")

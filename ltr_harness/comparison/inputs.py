@@ -8,16 +8,16 @@ from typing import Any
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.entrants import distinct_replicates, systems_from_runs
-from ltr_harness.comparison.evaluated_runs import EvaluatedRuns
 from ltr_harness.comparison.mteb import from_results, results_in
 from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
 from ltr_harness.data.addresses import here
 from ltr_harness.data.columns import collected
 from ltr_harness.errors import Caution, DataError, MetricError, UsageError
-from ltr_harness.evaluation import Evaluation
 from ltr_harness.metrics.core.grammar import MetricName, parse_metric
 from ltr_harness.metrics.core.judged_share import FEW_JUDGED
+from ltr_harness.metrics.evaluate_runs import EvaluatedRuns
+from ltr_harness.metrics.evaluation import Evaluation
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
 

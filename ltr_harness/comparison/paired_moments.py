@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness.arrow import FACTS, QUERY, WEIGHT
 from ltr_harness.comparison.pairs import Difference, bounds_of, differences_of
 from ltr_harness.data.columns import numbers_of
 from ltr_harness.data.queries import KeepsArrays
 from ltr_harness.errors import DataError, NotComparableError, UsageError
 from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.arrow import FACTS, QUERY, WEIGHT
 from ltr_harness.stats.contributions import Floats, paired_differences
 from ltr_harness.stats.families import by_t, rare_share
 from ltr_harness.stats.method import Method

@@ -13,9 +13,9 @@ import numpy as np
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.data.queries import Array, Bools, Floats, Ints, KeepsArrays, Texts, as_column
 from ltr_harness.errors import MetricError
-from ltr_harness.evaluation import Evaluation
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core import judged_share
+from ltr_harness.metrics.evaluation import Evaluation
 from ltr_harness.stats.contributions import (
     TIE,
     Codes,

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ltr_harness import arrow
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.paired_moments import PairedMoments
@@ -25,7 +24,7 @@ from ltr_harness.data.logs.log import Log, open_log
 from ltr_harness.data.queries import KeepsArrays
 from ltr_harness.data.readers.column_names import orders_by_rank
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.metrics import Metric
+from ltr_harness.metrics import Metric, arrow
 from ltr_harness.stats.contributions import Contributions, Floats, paired_differences
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method

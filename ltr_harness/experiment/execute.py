@@ -18,13 +18,13 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.splits import folds
 from ltr_harness.data.time_folds import DAY
 from ltr_harness.errors import Caution, DataError, HarnessError, TrainingError
-from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.folds import Fold, reading_of
 from ltr_harness.experiment.job import Job, Task, revised_definition
 from ltr_harness.inspection.lints import beside_lints
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric, with_learned
+from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Part, Training, Workers
 from ltr_harness.runs.folder import LOG, finish, replace_files

@@ -46,7 +46,7 @@ gc.disable()
 with suppress(Exception):
     for module in MODULES:
         importlib.import_module(module)
-    from ltr_harness.evaluation import evaluate
+    from ltr_harness.metrics.evaluation import evaluate
 
     metrics = ["ndcg@10", "mrr@10", "err(max_grade=4)@10", "map@10"]
     evaluate([0, 1], [0.5, 0.1], group_sizes=[2], metrics=metrics)

@@ -17,11 +17,11 @@ from ltr_harness._util.user_code import admitted, is_own_file, own_file_digest, 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import load_data, stored_tree
 from ltr_harness.errors import ConfigError, Problem, UsageError
-from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.execute import with_temperatures
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.core.softmax import with_learned
+from ltr_harness.metrics.evaluation import evaluate_bound
 from ltr_harness.rankers import Ranker, Training, catalog
 from ltr_harness.rankers.ranker import Part, Workers
 from ltr_harness.runs import Run, load_run

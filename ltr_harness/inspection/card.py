@@ -14,7 +14,6 @@ from ltr_harness._util.text import json_value
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.splits import shuffled
-from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.inspection.agreement import Agreement, agreement
 from ltr_harness.inspection.candidates import CandidateRecall, candidate_recall
 from ltr_harness.inspection.column_facts import (
@@ -29,6 +28,7 @@ from ltr_harness.inspection.column_facts import (
     tells_relevant,
 )
 from ltr_harness.metrics import bind
+from ltr_harness.metrics.evaluation import evaluate_bound
 from ltr_harness.metrics.ndcg import NDCG
 
 SAMPLED_QUERIES = 1000  # drawn with a fixed seed, and said to be: a feature's NDCG is computed on these

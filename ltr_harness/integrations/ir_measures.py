@@ -8,9 +8,9 @@ import numpy as np
 from ltr_harness.data.readers.judgment_formats import qrels_of, run_of
 from ltr_harness.data.readers.trec import join
 from ltr_harness.errors import MetricError, optional_module
-from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce
+from ltr_harness.metrics.evaluation import evaluate_bound
 
 __all__ = ["measure"]
 

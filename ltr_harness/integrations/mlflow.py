@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import temporary_folder
 from ltr_harness._util.text import count_of
-from ltr_harness.arrow import means, per_query
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.arrow import means, per_query
 from ltr_harness.metrics.core.grammar import as_list
 
 __all__ = ["RankingEvaluator"]

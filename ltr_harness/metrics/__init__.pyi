@@ -1,4 +1,3 @@
-from ltr_harness.evaluation import MetricValues as MetricValues
 from ltr_harness.metrics.alpha_ndcg import AlphaNDCG as AlphaNDCG
 from ltr_harness.metrics.bpref import BPref as BPref
 from ltr_harness.metrics.brier import Brier as Brier
@@ -15,6 +14,7 @@ from ltr_harness.metrics.dcg import DCG as DCG
 from ltr_harness.metrics.dcg import cumulated as cumulated
 from ltr_harness.metrics.err import ERR as ERR
 from ltr_harness.metrics.err_ia import ERRIA as ERRIA
+from ltr_harness.metrics.evaluation import MetricValues as MetricValues
 from ltr_harness.metrics.f1 import F1 as F1
 from ltr_harness.metrics.gauc import GAUC as GAUC
 from ltr_harness.metrics.judged import Judged as Judged

@@ -10,11 +10,11 @@ from ltr_harness._util.stored import DERIVED, Amount, Count, Form, Stored, Sweep
 from ltr_harness._util.text import count_of, none_if_undefined
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.errors import Caution
-from ltr_harness.evaluation import MetricValues
 from ltr_harness.inspection.agreement import Agreement
 from ltr_harness.inspection.candidates import CandidateRecall
 from ltr_harness.inspection.lints import LINTS
 from ltr_harness.metrics.core.softmax import TEMPERATURE, M, with_learned
+from ltr_harness.metrics.evaluation import MetricValues
 
 
 def _no_file(name: str) -> str:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.boosting.swap_gradients import swap_changes
 from ltr_harness.data.queries import Judgments, QueryGroups
-from ltr_harness.evaluation import evaluate
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.evaluation import evaluate
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.data.readers.scores import read_scores
-from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.metrics import bind, parse_metric
+from ltr_harness.metrics.evaluation import evaluate_bound
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -14,8 +14,8 @@ import pytest
 from ltr_harness import compare, evaluate
 from ltr_harness.comparison import Comparison
 from ltr_harness.errors import DataError, MetricError, NotComparableError, UsageError
-from ltr_harness.evaluation import Evaluation
 from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.evaluation import Evaluation
 from ltr_harness.report import write_report
 from ltr_harness.report.data import ReportData
 

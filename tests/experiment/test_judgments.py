@@ -17,9 +17,9 @@ from ltr_harness.config.load import load_experiment, resolved_yaml
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import ConfigError, DataError
-from ltr_harness.evaluation import evaluate
 from ltr_harness.experiment.experiment import final_experiment
 from ltr_harness.experiment.folds import Fold, FoldReader, reading_of
+from ltr_harness.metrics.evaluation import evaluate
 from ltr_harness.runs import load_run
 
 MISSING = ("q3", "q20", "q50")

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments, QueryGroups
-from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.execute import per_query_columns
 from ltr_harness.metrics import bind
+from ltr_harness.metrics.evaluation import evaluate_bound
 
 
 def test_attributes_and_weights_are_kept_and_replace_nothing() -> None:

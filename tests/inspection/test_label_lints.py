@@ -12,10 +12,10 @@ import pytest
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.errors import Caution
-from ltr_harness.evaluation import evaluate
 from ltr_harness.inspection import data_card, lint
 from ltr_harness.inspection.lints import nearly_all_relevant
 from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.evaluation import evaluate
 
 N_QUERIES, N_ROWS = 50, 5
 DRAWS = np.random.default_rng(4)

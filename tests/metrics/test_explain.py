@@ -10,8 +10,8 @@ import pytest
 from ltr_harness import evaluate, parse_metric
 from ltr_harness._util.compiled import Compiled
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.explanation import as_measured_by, differences_in_words
 from ltr_harness.metrics import ERR, MAP, MRR, NDCG, function_metric
+from ltr_harness.metrics.explain import as_measured_by, differences_in_words
 from ltr_harness.metrics.table import METRICS, catalog
 
 LABELS = [0, 3, 1, 2, 0, 1]

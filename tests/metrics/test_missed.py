@@ -20,10 +20,10 @@ from ltr_harness.boosting.swap_gradients import change_of, swap_changes
 from ltr_harness.data.dataset import fingerprint_judgments
 from ltr_harness.data.queries import Judgments, QueryGroups, Subtopics
 from ltr_harness.errors import DataError
-from ltr_harness.explanation import explain_mean
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.binding import Binding, BoundOnce, tie_audit
 from ltr_harness.metrics.core.grammar import parse_metric
+from ltr_harness.metrics.explain import explain_mean
 from ltr_harness.metrics.table import METRICS as METRIC_NAMES
 from ltr_harness.metrics.table import catalog
 

@@ -151,7 +151,7 @@ def test_private_names_are_found() -> None:
     ]
     assert private_uses("from ltr_harness import Judgments, groups") == ["ltr_harness.data.queries"]
     assert private_uses("import ltr_harness\nltr_harness.evaluate\nltr_harness.evaluation") == [
-        "ltr_harness.evaluation"
+        "ltr_harness.metrics.evaluation"
     ]
     assert private_uses("from ltr_harness import arrow\narrow.per_query\narrow.by_query") == [
         "ltr_harness.arrow.by_query"

@@ -25,9 +25,9 @@ from ltr_harness.data.readers.truth import (
     with_judgments,
 )
 from ltr_harness.errors import DataError
-from ltr_harness.evaluation import evaluate
 from ltr_harness.inspection.agreement import agreement
 from ltr_harness.metrics import bind
+from ltr_harness.metrics.evaluation import evaluate
 
 ROWS = pd.DataFrame(
     {

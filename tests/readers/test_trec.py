@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from ltr_harness.data.readers import trec_lines
 from ltr_harness.data.readers.trec import Joined, Qrels, TrecRun, join, read_qrels, read_run
 from ltr_harness.errors import DataError
-from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.metrics.core import binding
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.cautions import cautions
+from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 
 Write = Callable[..., Path]
 

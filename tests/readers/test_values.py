@@ -23,8 +23,8 @@ from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import Caution, DataError, MetricError, UsageError
-from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.metrics import bind, parse_metric
+from ltr_harness.metrics.evaluation import evaluate_bound
 
 LARGEST = float(np.finfo(np.float32).max)
 LABELS = [2, -1, 0, -1, -1]

@@ -15,7 +15,7 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import DataError
-from ltr_harness.evaluation import evaluate
+from ltr_harness.metrics.evaluation import evaluate
 
 QUERIES = [1, 1, 2, 2]
 TRUTHS = [True, False, False, True]

@@ -11,9 +11,9 @@ import pytest
 from ltr_harness import evaluate, run_experiment
 from ltr_harness._util.files import file_digest
 from ltr_harness.errors import DataError
-from ltr_harness.evaluation import evaluate_bound
-from ltr_harness.explanation import explain_mean
 from ltr_harness.metrics import bind, parse_metric
+from ltr_harness.metrics.evaluation import evaluate_bound
+from ltr_harness.metrics.explain import explain_mean
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Table
 from ltr_harness.report.data import stored_data

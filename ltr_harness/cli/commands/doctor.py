@@ -20,7 +20,7 @@ from ltr_harness.cli import options
 from ltr_harness.cli.exit_codes import WITHOUT_DOCSTRINGS
 from ltr_harness.cli.output import say
 from ltr_harness.errors import install_line, requirements_of
-from ltr_harness.evaluation import evaluate
+from ltr_harness.metrics.evaluation import evaluate
 
 SLOW_TO_START = 5.0
 """Seconds after which a first evaluation means that compiled metrics are not kept between processes."""

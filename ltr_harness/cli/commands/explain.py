@@ -16,10 +16,10 @@ from ltr_harness._util.text import count_of, printable
 from ltr_harness.cli import metric_names, options, rankings
 from ltr_harness.cli.output import say, say_cautions, say_json
 from ltr_harness.errors import UsageError
-from ltr_harness.explanation import explain_mean, explain_query
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core import explanation
 from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation
+from ltr_harness.metrics.explain import explain_mean, explain_query
 
 
 @options.examples("""

@@ -354,7 +354,9 @@ class Metric:
         judgments = Judgments.checked(
             labels, groups, document_ids=document_ids, judged=judged, subtopics=pairs
         )
-        explain_query = load_target("ltr_harness.explanation:explain_query")  # it stands above the metrics
+        explain_query = load_target(
+            "ltr_harness.metrics.explain:explain_query"
+        )  # it stands above the metrics
         explanation: Explanation = explain_query(self, judgments, scores, retrieved)
         return explanation
 

@@ -12,10 +12,10 @@ from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import MetricError
-from ltr_harness.explanation import differences_in_words, other_definitions
 from ltr_harness.metrics import Binding, Metric, parse_metric
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.metrics.core.presets import OF_CANDIDATES
+from ltr_harness.metrics.explain import differences_in_words, other_definitions
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData, computed_once, same_k

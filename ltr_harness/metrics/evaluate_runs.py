@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from ltr_harness._util.files import bare_name
 from ltr_harness._util.text import html_table, plain_number, text_table
 from ltr_harness.errors import Caution, UsageError, all_of
-from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.grammar import as_list, other_name, whose
+from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 
 if TYPE_CHECKING:
     import pandas as pd
