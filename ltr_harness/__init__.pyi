@@ -1,8 +1,8 @@
 from ltr_harness.comparison.comparing import compare as compare
 from ltr_harness.comparison.comparison import Comparison as Comparison
+from ltr_harness.comparison.contrasts import Paired as Paired
+from ltr_harness.comparison.contrasts import Summary as Summary
 from ltr_harness.comparison.offline_online import agreement as agreement
-from ltr_harness.comparison.pairs import Paired as Paired
-from ltr_harness.comparison.pairs import Summary as Summary
 from ltr_harness.data.dataset import RankingDataset as RankingDataset
 from ltr_harness.data.queries import Judgments as Judgments
 from ltr_harness.data.queries import QueryGroups as QueryGroups

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.boosting import StoppingRule
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import mean_intervals
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.synthetic import Synthetic
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.rankers import Training, catalog
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import mean_intervals
-from ltr_harness.stats.method import Method
 
 OBJECTIVES = (
     "lightgbm:lambdarank",

@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import mean_intervals, outcomes
-from ltr_harness.stats.method import Method
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import mean_intervals, outcomes
+from ltr_harness.comparison.stats.method import Method
 
 SAMPLE = 2  # columns on which the others are timed
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import outcomes
-from ltr_harness.stats.method import Method
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import outcomes
+from ltr_harness.comparison.stats.method import Method
 
 Floats = NDArray[np.float64]
 World = Callable[[np.random.Generator, tuple[int, int]], Floats]

@@ -27,13 +27,13 @@ from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison import across_data_sets, compare
 from ltr_harness.comparison.cheap_labels import chosen_at_random, powered
 from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.contrasts import SystemResult, detectable_difference, spread_of
 from ltr_harness.comparison.over_time import ENOUGH, blocks, how_many
-from ltr_harness.comparison.pairs import SystemResult, detectable_difference, spread_of
 from ltr_harness.comparison.slices import slice_results
-from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.families import mean_intervals, outcomes
-from ltr_harness.stats.method import Method, Test
-from ltr_harness.stats.seeds import method_difference
+from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
+from ltr_harness.comparison.stats.families import mean_intervals, outcomes
+from ltr_harness.comparison.stats.method import Method, Test
+from ltr_harness.comparison.stats.seeds import method_difference
 
 DOCS = Path(__file__).parents[1] / "docs"
 DEFAULT = Method(draws=1000)

@@ -18,9 +18,9 @@ from numba.core.errors import TypingError
 
 from ltr_harness import evaluate
 from ltr_harness._util import compiled
+from ltr_harness.comparison.stats.reference import flipped_sums
 from ltr_harness.data.readers import svmlight_kernels as kernels
 from ltr_harness.data.readers import trec_kernels
-from ltr_harness.stats.reference import flipped_sums
 
 SOURCE = """
 from ltr_harness._util.compiled import compiled
@@ -134,7 +134,7 @@ assert compiling.isdisjoint(sys.modules)
 import numpy
 import scipy.special
 compiling.difference_update(sys.modules)  # from 1.18 on it takes scipy.linalg itself
-from ltr_harness.stats.reference import flipped_sums
+from ltr_harness.comparison.stats.reference import flipped_sums
 print(*next(flipped_sums(numpy.ones((2, 1)), 4, 0)).ravel())
 print(*compiling & set(sys.modules))
 from ltr_harness.metrics.core import ranking

@@ -15,11 +15,12 @@ from ltr_harness.cli.streams import ScoreColumns
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.gates import Gate
 from ltr_harness.comparison.inputs import name_among
 from ltr_harness.comparison.ledger import counted
 from ltr_harness.comparison.mteb import results_in
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stream import StreamEvaluation
 from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.data.addresses import here
@@ -30,7 +31,6 @@ from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import MetricSummary
 from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
-from ltr_harness.stats.method import Method
 
 if TYPE_CHECKING:
     from ltr_harness.report.data import ReportData

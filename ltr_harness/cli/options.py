@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ltr_harness._util.catalog import did_you_mean
+from ltr_harness.comparison.stats.method import SIMILAR_TESTS, TESTS, Method
 from ltr_harness.errors import UsageError
-from ltr_harness.stats.method import SIMILAR_TESTS, TESTS, Method
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -19,7 +19,7 @@ from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 
 if TYPE_CHECKING:
-    from ltr_harness.comparison.pairs import SystemResult
+    from ltr_harness.comparison.contrasts import SystemResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class Rankings:
 
     def system(self, scored: Scored, evaluation: Evaluation) -> "SystemResult":
         """An evaluated ranking as comparisons take it."""
-        from ltr_harness.comparison.pairs import SystemResult
+        from ltr_harness.comparison.contrasts import SystemResult
 
         return replace(
             SystemResult.of(scored.name, [evaluation], self.query_attributes),

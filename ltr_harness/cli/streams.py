@@ -13,12 +13,12 @@ from ltr_harness._util.text import count_of, four_decimals
 from ltr_harness.cli import options
 from ltr_harness.cli.output import counts, print_table, say, say_again, say_caution, say_cautions, say_json
 from ltr_harness.cli.rankings import RankingSource
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import Caution, DataError, UsageError
 from ltr_harness.metrics import Metric
-from ltr_harness.stats.method import Method
 
 if TYPE_CHECKING:
-    from ltr_harness.comparison.pairs import Difference
+    from ltr_harness.comparison.contrasts import Difference
     from ltr_harness.comparison.stream import StreamEvaluation
 
 _ROLES = ("query", "label", "document_id", "weight", "judged", "retrieved")

@@ -11,7 +11,7 @@ from ltr_harness.cli.data_source import read_files
 from ltr_harness.cli.output import print_table, say, say_caution, say_cautions, say_json
 from ltr_harness.cli.stored_runs import learned_by_all, loaded, on_scale_of, without_valid
 from ltr_harness.comparison.comparing import compare
-from ltr_harness.comparison.pairs import Paired
+from ltr_harness.comparison.contrasts import Paired
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, GateError, NotComparableError, UsageError
 from ltr_harness.experiment.reproduce import fold_of

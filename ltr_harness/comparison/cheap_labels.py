@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from ltr_harness._util.text import count_of, p_equals, plain_number
-from ltr_harness.comparison.comparable import require_means
+from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.pairs import Difference, SystemResult, Verdict, differences_of, rare_kind_of
+from ltr_harness.comparison.contrasts import Difference, SystemResult, Verdict, differences_of, rare_kind_of
+from ltr_harness.comparison.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
+from ltr_harness.comparison.stats.families import outcomes
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.columns import hashes_of
 from ltr_harness.data.queries import Bools, Ints, Judgments
 from ltr_harness.errors import Caution, NotComparableError
-from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
-from ltr_harness.stats.families import outcomes
-from ltr_harness.stats.method import Method
 
 FEW = 100  # human-labelled queries below which ties decide whether cheap labels count
 TIED = 0.8  # the share of such queries without a difference above which they do not

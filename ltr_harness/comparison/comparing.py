@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness.comparison import comparable
+from ltr_harness.comparison import comparability as comparable
 from ltr_harness.comparison.comparison import Comparison, family_text
+from ltr_harness.comparison.contrasts import WEIGHT, Contrast, Sampling, SystemResult, contrast, summarise
 from ltr_harness.comparison.over_time import in_periods, signs_cautions
-from ltr_harness.comparison.pairs import WEIGHT, Contrast, Sampling, SystemResult, contrast, summarise
+from ltr_harness.comparison.stats.method import UNWEIGHTED, Method, Test
 from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
-from ltr_harness.stats.method import UNWEIGHTED, Method, Test
 
 
 def compare(

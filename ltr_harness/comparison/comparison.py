@@ -13,16 +13,8 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, html_table, p_equals, p_text, plural
-from ltr_harness.comparison import pairs
-from ltr_harness.comparison.headroom import ModelHeadroom, model_headroom
-from ltr_harness.comparison.over_time import (
-    FoldSigns,
-    PeriodResult,
-    fold_signs,
-    period_results,
-    signs_sentence,
-)
-from ltr_harness.comparison.pairs import (
+from ltr_harness.comparison import contrasts as pairs
+from ltr_harness.comparison.contrasts import (
     Contrast,
     Letters,
     Paired,
@@ -31,12 +23,20 @@ from ltr_harness.comparison.pairs import (
     SystemResult,
     value_bounds,
 )
+from ltr_harness.comparison.headroom import ModelHeadroom, model_headroom
+from ltr_harness.comparison.over_time import (
+    FoldSigns,
+    PeriodResult,
+    fold_signs,
+    period_results,
+    signs_sentence,
+)
+from ltr_harness.comparison.stats.contributions import TIE, Codes, effective_number, paired_differences
+from ltr_harness.comparison.stats.method import Method, Test
 from ltr_harness.data.queries import KeepsArrays
 from ltr_harness.errors import Caution, UsageError, labelled
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.stats.contributions import TIE, Codes, effective_number, paired_differences
-from ltr_harness.stats.method import Method, Test
 
 if TYPE_CHECKING:
     import pandas as pd

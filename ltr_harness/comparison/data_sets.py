@@ -10,15 +10,21 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_harness._util.text import count_of, p_equals
-from ltr_harness.comparison.comparable import require_means
+from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
-from ltr_harness.comparison.pairs import Contrast, Difference, differences_of, over_seeds, rare_kind_of
+from ltr_harness.comparison.contrasts import Contrast, Difference, differences_of, over_seeds, rare_kind_of
+from ltr_harness.comparison.stats.contributions import Contributions, Floats, WeightedSum
+from ltr_harness.comparison.stats.families import (
+    Outcome,
+    furthest_against,
+    outcomes,
+    rare_kind,
+    rule_of_three,
+)
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.seeds import MethodDifference, weighted_difference
 from ltr_harness.data.queries import Bools
 from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
-from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum
-from ltr_harness.stats.families import Outcome, furthest_against, outcomes, rare_kind, rule_of_three
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.seeds import MethodDifference, weighted_difference
 
 _WORDS = ("better", "worse")
 _FEWEST = 3  # queries of a data set that differ, below which their spread is not known (simulated)

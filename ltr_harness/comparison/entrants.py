@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.comparable import budget_cautions
-from ltr_harness.comparison.pairs import SystemResult, text_ids
+from ltr_harness.comparison.comparability import budget_cautions
+from ltr_harness.comparison.contrasts import SystemResult, text_ids
 from ltr_harness.errors import Caution, NotComparableError, Problem, all_of
 from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.metrics.core.headroom import is_computed_column

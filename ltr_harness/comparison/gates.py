@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import p_equals
-from ltr_harness.comparison.comparable import FOREIGN, absence_text
+from ltr_harness.comparison.comparability import FOREIGN, absence_text
 from ltr_harness.comparison.comparison import Comparison, joint_word
 from ltr_harness.comparison.inputs import resolve_metric
 from ltr_harness.errors import Caution, MetricError, UsageError

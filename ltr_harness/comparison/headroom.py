@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ltr_harness.comparison.pairs import Sampling, SystemResult
+from ltr_harness.comparison.contrasts import Sampling, SystemResult
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import mean_intervals, rule_of_three
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.seeds import MethodDifference, method_difference
 from ltr_harness.errors import Caution
 from ltr_harness.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import mean_intervals, rule_of_three
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.seeds import MethodDifference, method_difference
 
 FEWEST = 10
 """Degrees of freedom below which the share has no interval: simulated, it holds less often than it says."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.comparison.comparable import FOREIGN
+from ltr_harness.comparison.comparability import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.entrants import distinct_replicates, systems_from_runs
 from ltr_harness.comparison.mteb import from_results, results_in
-from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
 from ltr_harness.data.addresses import here
 from ltr_harness.data.columns import collected

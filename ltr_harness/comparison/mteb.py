@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from ltr_harness._util.stored import read_stored
 from ltr_harness._util.text import count_of, shortened
-from ltr_harness.comparison.comparable import FOREIGN
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.comparability import FOREIGN
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import Caution, DataError, Problem
 
 _META = "model_meta.json"

@@ -18,13 +18,13 @@ from ltr_harness._util.stored import Form, NewerVersionError, Versioned, read_st
 from ltr_harness._util.text import count_of, shortened
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.inputs import gather
+from ltr_harness.comparison.stats.contributions import Floats
 from ltr_harness.data.addresses import here
 from ltr_harness.data.columns import category_of, is_numeric, numbers_of, texts_of, values_shown
 from ltr_harness.data.logs.log import Log, open_log
 from ltr_harness.errors import Caution, DataError, MetricError, Problem, UsageError, all_of
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import as_list
-from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.errors_in_variables import Interval, TrueEffects, correlation_differences, variation_p
 
 NAME, ONLINE, SUFFIX = "experiment", "online", "_se"

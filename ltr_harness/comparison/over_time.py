@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural
-from ltr_harness.comparison.pairs import SMALLEST, Paired, Sampling, SystemResult, value_bounds
+from ltr_harness.comparison.contrasts import SMALLEST, Paired, Sampling, SystemResult, value_bounds
+from ltr_harness.comparison.stats.contributions import TIE, Codes, Contributions, Floats, paired_differences
+from ltr_harness.comparison.stats.families import mean_intervals
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.time_folds import DAY, PERIOD, Days, period_for, period_in, periods_of
 from ltr_harness.data.times import local_days, moments_of
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.stats.contributions import TIE, Codes, Contributions, Floats, paired_differences
-from ltr_harness.stats.families import mean_intervals
-from ltr_harness.stats.method import Method
 
 FOLD = "fold"
 _FEW = 3  # distinct periods from which on there is a course over time

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness.comparison.pairs import Difference, bounds_of, differences_of
+from ltr_harness.comparison.contrasts import Difference, bounds_of, differences_of
+from ltr_harness.comparison.stats.contributions import Floats, paired_differences
+from ltr_harness.comparison.stats.families import by_t, rare_share
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.columns import numbers_of
 from ltr_harness.data.queries import KeepsArrays
 from ltr_harness.errors import DataError, NotComparableError, UsageError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.arrow import FACTS, QUERY, WEIGHT
-from ltr_harness.stats.contributions import Floats, paired_differences
-from ltr_harness.stats.families import by_t, rare_share
-from ltr_harness.stats.method import Method
 
 LEAST = 100_000  # queries from which on flips of signs add nothing to Student's t
 _MERGED = "compare() on the merged results"

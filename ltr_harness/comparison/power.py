@@ -9,11 +9,11 @@ import numpy as np
 
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
-from ltr_harness.comparison.pairs import Contrast, components_of, spread_of
+from ltr_harness.comparison.contrasts import Contrast, components_of, spread_of
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.spread import MOST_SEEDS
+from ltr_harness.comparison.stats.spread import Spread as Spread
 from ltr_harness.errors import Caution, UsageError
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.spread import MOST_SEEDS
-from ltr_harness.stats.spread import Spread as Spread
 
 FEW = 50  # draws below which the test asks for more than Student's t, as what so few may lack counts
 _CURVE = (0.25, 0.5, 1, 2, 4, 8, 16)  # of the draws at hand, for the curve of the detectable difference

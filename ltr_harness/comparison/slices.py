@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.contrasts import SMALLEST as SMALLEST
+from ltr_harness.comparison.contrasts import Contrast, Estimated, Paired, Verdict, contrast, rare_kind_of
 from ltr_harness.comparison.over_time import days_of_queries
-from ltr_harness.comparison.pairs import SMALLEST as SMALLEST
-from ltr_harness.comparison.pairs import Contrast, Estimated, Paired, Verdict, contrast, rare_kind_of
+from ltr_harness.comparison.query_slices import QuerySlice, query_slices
 from ltr_harness.data.time_folds import DAY
-from ltr_harness.inspection.slices import QuerySlice, query_slices
 from ltr_harness.metrics.core.headroom import is_computed_column
 
 

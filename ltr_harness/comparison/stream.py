@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.contrasts import bounds_of
 from ltr_harness.comparison.paired_moments import PairedMoments
-from ltr_harness.comparison.pairs import bounds_of
+from ltr_harness.comparison.stats.contributions import Contributions, Floats, paired_differences
+from ltr_harness.comparison.stats.families import mean_intervals
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.columns import hashes_of, numbers_of, values_shown
 from ltr_harness.data.logs.log import Log, open_log
 from ltr_harness.data.queries import KeepsArrays
 from ltr_harness.data.readers.column_names import orders_by_rank
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.metrics import Metric, arrow
-from ltr_harness.stats.contributions import Contributions, Floats, paired_differences
-from ltr_harness.stats.families import mean_intervals
-from ltr_harness.stats.method import Method
 
 T = TypeVar("T")
 KEPT_VALUES, KEPT_QUERIES = 1 << 24, 500_000

@@ -16,8 +16,8 @@ from pydantic import Field
 from ltr_harness._util.stored import SCHEMA_VERSION, Form, Versioned, harness_version, refuse_twice, validated
 from ltr_harness._util.text import FORMULA
 from ltr_harness._util.user_code import is_own_file
-from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
-from ltr_harness.comparison.pairs import WEIGHT, Origin, SystemResult, text_ids
+from ltr_harness.comparison.comparability import FOREIGN, LABEL_FACTS
+from ltr_harness.comparison.contrasts import WEIGHT, Origin, SystemResult, text_ids
 from ltr_harness.data.columns import decoded, table_of
 from ltr_harness.data.logs.separators import refuse_other_separator
 from ltr_harness.data.readers.column_names import column_for

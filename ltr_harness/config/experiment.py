@@ -23,6 +23,7 @@ from pydantic import (
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.stored import SweepPoint
 from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.config.search import Section, Seed, TuneConfig, several
 from ltr_harness.data.logs.settings import TimeZone, one_or_many
 from ltr_harness.data.queries import OneLabel
@@ -34,7 +35,6 @@ from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.rankers.objectives import MetricValue
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
-from ltr_harness.stats.method import Method
 
 Kind = TypeVar("Kind", bound=BaseModel)
 

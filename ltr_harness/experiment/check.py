@@ -11,8 +11,9 @@ import numpy as np
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plural
-from ltr_harness.comparison.comparable import read_weights, unit_texts
-from ltr_harness.comparison.pairs import WEIGHT
+from ltr_harness.comparison.comparability import read_weights, unit_texts
+from ltr_harness.comparison.contrasts import WEIGHT
+from ltr_harness.comparison.stats.method import UNWEIGHTED
 from ltr_harness.config.experiment import model_at
 from ltr_harness.config.rules import probes
 from ltr_harness.data.dataset import RankingDataset
@@ -41,7 +42,6 @@ from ltr_harness.inspection.lints import (
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.objectives import stopping_cautions
 from ltr_harness.rankers.ranker import TrainingFacts
-from ltr_harness.stats.method import UNWEIGHTED
 
 FoldCautions = Mapping[str, tuple[Caution, ...]]
 """Fold to the cautions of its data."""

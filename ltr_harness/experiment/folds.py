@@ -14,7 +14,7 @@ from ltr_harness import inspection
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import sources_digest
 from ltr_harness._util.text import addressed, count_of, plural, without_secrets
-from ltr_harness.comparison.comparable import unit_texts
+from ltr_harness.comparison.comparability import unit_texts
 from ltr_harness.config import data_mapping
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
 from ltr_harness.data.cache import CachedSet, DataCache

@@ -7,6 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.files import errors_naming, unfinished
+from ltr_harness.comparison.stats.contributions import Contributions, paired_differences
+from ltr_harness.comparison.stats.families import mean_intervals
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Bools, Floats, QueryGroups
 from ltr_harness.errors import GateError
@@ -14,9 +17,6 @@ from ltr_harness.export.forest import Forest, forest_of, refused
 from ltr_harness.export.formats import ModelFormat, Scores
 from ltr_harness.metrics import Binding, Metric, bind
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.stats.contributions import Contributions, paired_differences
-from ltr_harness.stats.families import mean_intervals
-from ltr_harness.stats.method import Method
 
 _SHARE = 0.1  # of the values that are taken away on the copy with missing values
 _ROWS_AT_ONCE = 65_536

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, four_decimals, none_if_undefined
+from ltr_harness.comparison.query_slices import QuerySlice, query_slices
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.inspection.slices import QuerySlice, query_slices
 
 
 @dataclass(frozen=True)

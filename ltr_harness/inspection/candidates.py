@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr_harness._util.text import count_of, four_decimals, plural
+from ltr_harness.comparison.query_slices import QuerySlice, query_slices
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.inspection.slices import QuerySlice, query_slices
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ltr_harness._util.text import count_of, p_equals
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import Caution
 from ltr_harness.monitoring.config import AlertKind
 from ltr_harness.monitoring.evidence import CORRECTED, Corrected, Evidence
 from ltr_harness.monitoring.labels import CLICK_BIAS
 from ltr_harness.monitoring.result import Alert, LabelTest
-from ltr_harness.stats.two_samples import Estimate
 
 _WITHOUT_BASELINE = {"arm", "parity"}  # they are compared with the control, and with the stored model
 

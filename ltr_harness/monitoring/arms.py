@@ -12,6 +12,11 @@ import pandas as pd
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, p_equals, plural
+from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
+from ltr_harness.comparison.stats.families import Outcome, furthest_against, outcomes, rare_kind
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.reference import hall, normal_of_t, t_of_normal, unhall
+from ltr_harness.comparison.stats.two_samples import Estimate, always_valid_p, always_valid_reach
 from ltr_harness.data.columns import codes_of
 from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.errors import Caution, DataError, Problem
@@ -22,12 +27,7 @@ from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import Arm, ArmComparison, ArmDifference, MonitorResult, table_of
 from ltr_harness.monitoring.windows import TIGHTEST
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Tone
-from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.families import Outcome, furthest_against, outcomes, rare_kind
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.reference import hall, normal_of_t, t_of_normal, unhall
 from ltr_harness.stats.several_samples import same_shares_p, sample_ratio_p
-from ltr_harness.stats.two_samples import Estimate, always_valid_p, always_valid_reach
 
 _BROKEN = 0.001  # chance of shares as odd as these, below which nothing is said of the arms
 _SEVERAL = 0.01  # of the units in several arms, from which on an arm is nobody's

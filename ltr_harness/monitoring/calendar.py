@@ -6,13 +6,13 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from ltr_harness.comparison.stats.two_samples import Sample
 from ltr_harness.data.logs.settings import seconds
 from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.data.times import local_clock, local_days
 from ltr_harness.errors import Caution, Problem, UsageError
 from ltr_harness.monitoring.config import MonitorConfig, Windows
 from ltr_harness.stats.several_samples import WindowVariance, variance_between, variance_of_neighbours
-from ltr_harness.stats.two_samples import Sample
 
 _DAY = 86_400 * 10**9
 _AT_MOST = 10_000  # windows with a query: nobody looks at more

@@ -8,6 +8,8 @@ import pandas as pd
 from scipy.special import fdtrc
 
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.stats.contributions import paired_differences
+from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, mean_estimate
 from ltr_harness.data.columns import codes_of, together
 from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.data.times import local_days
@@ -29,9 +31,7 @@ from ltr_harness.monitoring.result import (
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.adjustment import Decomposition
-from ltr_harness.stats.contributions import paired_differences
 from ltr_harness.stats.several_samples import bonferroni
-from ltr_harness.stats.two_samples import Alternative, Estimate, Sample, mean_estimate
 
 _AT_LEAST = 10  # queries of a day, or of its hour, to say something of it
 _CERTAIN = 0.005  # for a recommendation that nobody asked for

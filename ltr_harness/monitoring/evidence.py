@@ -7,10 +7,10 @@ weighted gain, how high the gains stand, which lost clicks do not move.
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import Caution
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.result import Change, FeatureDrift, Found, LabelTest
-from ltr_harness.stats.two_samples import Estimate
 
 CORRECTED = "self-normalised IPS-DCG"
 _NOT_LOOKED_FOR = 0.01  # p of a fall without the page, where neither the metric nor the page has moved

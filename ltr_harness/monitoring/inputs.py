@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.stats.two_samples import difference
 from ltr_harness.data.columns import codes_of, together
 from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import DataError, Problem
@@ -24,7 +25,6 @@ from ltr_harness.report.blocks import Badge, Block, Column, Details, Heading, Pa
 from ltr_harness.runs import load_run
 from ltr_harness.stats.adjustment import Decomposition, Parts, decompose
 from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold, worth
-from ltr_harness.stats.two_samples import difference
 
 _MISSING_MORE = 0.05  # of the rows, beyond the baseline's share: too many to be news of the queries
 _OUTSIDE = 0.2  # of the queries, with values that the baseline never had

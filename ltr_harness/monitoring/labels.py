@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness._util.text import count_of, plural
+from ltr_harness.comparison.stats.two_samples import Estimate, profile_p
 from ltr_harness.data.logs.contract import Contract, LogCheck
 from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.data.relevance.labels import LABELLED, RELEVANT
@@ -33,7 +34,6 @@ from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Tone
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.several_samples import WindowVariance, bonferroni, widened
-from ltr_harness.stats.two_samples import Estimate, profile_p
 
 WITH_RELEVANT = "queries with a relevant document"
 LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS = "documents with a label", "relevant documents"

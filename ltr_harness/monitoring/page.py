@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ltr_harness._util.catalog import Catalog
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.monitoring.arms import sentence
 from ltr_harness.monitoring.evidence import CORRECTED
 from ltr_harness.monitoring.result import MonitorResult, drawn, table_of
@@ -14,7 +15,6 @@ from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Text
 from ltr_harness.report.sections.definitions import metric_items
 from ltr_harness.report.writing import write_report
-from ltr_harness.stats.two_samples import Estimate
 
 MONITOR_SECTIONS = {
     "verdict": "ltr_harness.monitoring.page:verdict_section",

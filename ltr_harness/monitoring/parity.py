@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plural
+from ltr_harness.comparison.stats.two_samples import Estimate, Sample, mean_estimate
 from ltr_harness.data.columns import coded, numbers_of
 from ltr_harness.data.logs.contract import THREADS, LogRows
 from ltr_harness.data.queries import Bools, Floats, Ints, Judgments
@@ -36,7 +37,6 @@ from ltr_harness.monitoring.result import (
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 from ltr_harness.runs import Run, load_run
 from ltr_harness.stats.several_samples import bonferroni
-from ltr_harness.stats.two_samples import Estimate, Sample, mean_estimate
 
 _PIECE = 200_000  # rows
 _EXAMPLES, _FEATURES = 5, 5

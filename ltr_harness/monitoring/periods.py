@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ltr_harness.comparison.stats.contributions import paired_differences
+from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, difference, mean_estimate
 from ltr_harness.data.columns import codes_of, together
 from ltr_harness.data.queries import Array, Floats, Ints
 from ltr_harness.errors import Caution, DataError, Problem
@@ -20,9 +22,7 @@ from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, pa
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import column_of, places_of, primary_of
 from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
-from ltr_harness.stats.contributions import paired_differences
 from ltr_harness.stats.several_samples import widened
-from ltr_harness.stats.two_samples import Alternative, Estimate, Sample, difference, mean_estimate
 
 _BINS = 5  # of a feature; its line breaks between them
 _LEAST = 20  # queries of the baseline in a cell that has a mean of its own

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from ltr_harness._util.text import count_of, plural
+from ltr_harness.comparison.stats.two_samples import Estimate, Influence, one_sided
 from ltr_harness.data.columns import codes_of, together
 from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.monitoring.inputs import query_features
@@ -30,7 +31,6 @@ from ltr_harness.monitoring.result import (
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table, axis_of
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.several_samples import bonferroni
-from ltr_harness.stats.two_samples import Estimate, Influence, one_sided
 
 _AT_MOST = 10
 _WORST = 20

@@ -31,6 +31,7 @@ from ltr_harness._util.stored import (
     read_stored,
 )
 from ltr_harness._util.text import addressed, count_of, csv_text
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.addresses import here
 from ltr_harness.data.logs.log import files_of
 from ltr_harness.data.relevance.rule import Relevance
@@ -39,7 +40,6 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
 from ltr_harness.monitoring.result import MonitorResult, Slice, Watched, Window
 from ltr_harness.runs.run import MISSED, find_runs
-from ltr_harness.stats.two_samples import Estimate
 
 RESULT = "report.json"
 PER_QUERY = "per_query.parquet"

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_harness._util.text import count_of, p_equals, plural
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import SEVERITIES, Caution, Severity
 from ltr_harness.monitoring.alerts import label_alerts
 from ltr_harness.monitoring.evidence import CORRECTED, Corrected, Evidence
 from ltr_harness.monitoring.labels import CLICK_BIAS, LABELLED_DOCUMENTS, WITH_RELEVANT
 from ltr_harness.monitoring.result import Change, FeatureDrift, SegmentDecomposition, Verdict
 from ltr_harness.monitoring.slices import not_searched
-from ltr_harness.stats.two_samples import Estimate
 
 _EXPLAINS = 0.5  # from this share of the change on, the mix is called the cause
 _BESIDE = 0.2  # from this share on, a second cause is named beside the first

@@ -14,6 +14,9 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.stats.betting import bounded_means
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, always_valid, between
 from ltr_harness.data.logs.settings import seconds
 from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.monitoring.calendar import Cut, DaysDiffer, hours_of_week, part_of_season
@@ -24,10 +27,7 @@ from ltr_harness.monitoring.result import Change, Examined, MonitorResult, Windo
 from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Tone
-from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.several_samples import bonferroni, widened
-from ltr_harness.stats.two_samples import Estimate, Influence, Sample, always_valid, between
 
 OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
 TIGHTEST = 30  # windows, after which a difference is to be seen soonest

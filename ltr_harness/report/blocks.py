@@ -13,7 +13,7 @@ from operator import is_
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from ltr_harness._util.text import none_if_undefined, printable
-from ltr_harness.comparison.pairs import Estimated
+from ltr_harness.comparison.contrasts import Estimated
 
 OURS = "written by ltr-harness report"
 """Stands in every table and picture, so that a later report may replace it."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import none_if_undefined
-from ltr_harness.comparison.pairs import Estimated
+from ltr_harness.comparison.contrasts import Estimated
 from ltr_harness.report import chart_engine
 from ltr_harness.report.blocks import OURS, Chart
 from ltr_harness.report.data import ReportData

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.comparable import LABEL_FACTS
+from ltr_harness.comparison.comparability import LABEL_FACTS
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison, interval_heading, joint_word, n_weightless
-from ltr_harness.comparison.pairs import Letters, Paired
+from ltr_harness.comparison.contrasts import Letters, Paired
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem
 from ltr_harness.inspection.lints import LITTLE_TO_GAIN

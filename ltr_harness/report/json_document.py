@@ -11,9 +11,9 @@ from pydantic_core import core_schema
 from ltr_harness._util.stored import SCHEMA_VERSION, harness_version
 from ltr_harness._util.text import printable
 from ltr_harness.comparison.comparison import Outcome, n_effective
+from ltr_harness.comparison.contrasts import Paired, Summary
 from ltr_harness.comparison.headroom import ModelHeadroom
 from ltr_harness.comparison.over_time import FoldSigns, PeriodResult
-from ltr_harness.comparison.pairs import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.errors import Caution
 from ltr_harness.report.data import ReportData

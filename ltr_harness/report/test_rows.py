@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.data.queries import Floats, Ints, Judgments, QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import Binding, Metric

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import none_if_undefined
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import mean_intervals
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.runs.record import Latency
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import mean_intervals
-from ltr_harness.stats.method import Method
 
 _POINTS = 40
 

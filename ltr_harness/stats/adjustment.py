@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ltr_harness.stats.contributions import Codes, Floats
+from ltr_harness.comparison.stats.contributions import Codes, Floats
+from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, between
 from ltr_harness.stats.drift import bin_edges
 from ltr_harness.stats.several_samples import variance_between
-from ltr_harness.stats.two_samples import Estimate, Influence, Sample, between
 
 _SMALLEST = 1e-8  # relative size of a direction in which covariates do not differ
 

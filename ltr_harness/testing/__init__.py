@@ -11,10 +11,10 @@ from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.inputs import gather
+from ltr_harness.comparison.stats.method import Test
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.evaluate_runs import evaluate_runs
-from ltr_harness.stats.method import Test
 from ltr_harness.testing.metric_suite import MetricSuite
 from ltr_harness.testing.ranker_suite import RankerSuite
 

@@ -14,8 +14,8 @@ from ltr_harness import compare, evaluate, load_run, run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.commands.compare import command
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import UsageError
-from ltr_harness.stats.method import Method
 
 Cli = Callable[..., tuple[int, str, str]]
 

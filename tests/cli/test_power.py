@@ -13,7 +13,7 @@ import pytest
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.power import plan_power
 from ltr_harness.errors import Caution
 

@@ -11,9 +11,9 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import FEWEST_EQUIVALENT, mean_intervals, outcomes
-from ltr_harness.stats.method import TESTS, Method
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import FEWEST_EQUIVALENT, mean_intervals, outcomes
+from ltr_harness.comparison.stats.method import TESTS, Method
 
 METRICS = 8
 

@@ -14,7 +14,7 @@ from ltr_harness.comparison.cheap_labels import (
     drawn_queries,
     with_cheap_labels,
 )
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import NotComparableError, UsageError
 
 HUMAN, ALL = 20, 60

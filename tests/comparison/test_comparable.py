@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.comparison.comparable import aligned, common_queries, differences
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.comparability import aligned, common_queries, differences
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import NotComparableError
 from ltr_harness.metrics.core.grammar import MetricName
 

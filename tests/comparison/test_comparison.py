@@ -13,13 +13,13 @@ import pytest
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparing import compare_systems
+from ltr_harness.comparison.contrasts import SystemResult, contrast, differences_of
 from ltr_harness.comparison.gates import parse_gate
-from ltr_harness.comparison.pairs import SystemResult, contrast, differences_of
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import Outcome, mean_intervals, outcomes
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.seeds import method_difference
 from ltr_harness.errors import Caution, ConfigError, NotComparableError, UsageError
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import Outcome, mean_intervals, outcomes
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.seeds import method_difference
 
 from .conftest import table
 

@@ -14,15 +14,15 @@ from click import NoSuchOption
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.data_sets import across_data_sets
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
+from ltr_harness.comparison.stats.families import outcomes
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.tables import FILE, to_parquet
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.report import write_report
 from ltr_harness.report.data import ReportData
-from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.families import outcomes
-from ltr_harness.stats.method import Method
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.comparable import budget_cautions
+from ltr_harness.comparison.comparability import budget_cautions
 from ltr_harness.comparison.entrants import configuration, systems_from_runs
 from ltr_harness.errors import NotComparableError
 from ltr_harness.runs.record import Record, SplitFacts, TuningFacts

@@ -8,10 +8,10 @@ import pytest
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparing import compare_systems
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.gates import parse_gate
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import MetricError, UsageError
-from ltr_harness.stats.method import Method
 
 NAN = float("nan")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import queries_sentence
 

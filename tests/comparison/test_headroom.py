@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from ltr_harness import Evaluation, compare, evaluate
 from ltr_harness.comparison.headroom import headroom_lines
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import mean_intervals
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.tables import FILE, read_saved, to_parquet
 from ltr_harness.data.dataset import fingerprint_truth
 from ltr_harness.data.queries import Judgments, QueryGroups
@@ -19,9 +22,6 @@ from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.json_document import document
 from ltr_harness.report.terminal import render
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import mean_intervals
-from ltr_harness.stats.method import Method
 
 N = 60
 SIZES = np.full(N, 4)

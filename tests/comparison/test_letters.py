@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.pairs import SystemResult, _letter, _shared, value_bounds
+from ltr_harness.comparison.contrasts import SystemResult, _letter, _shared, value_bounds
 
 
 def models(shifts: Sequence[float], n: int = 60, higher: bool = True) -> Comparison:

@@ -13,17 +13,17 @@ import pytest
 from scipy.stats import t
 
 from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.offline_online import _of_runs
-from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.slices import slice_results
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import outcomes
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.tables import to_parquet
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.sections.verdict import queries_sentence
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import outcomes
-from ltr_harness.stats.method import Method
 
 
 def system(name: str, values: np.ndarray, **attributes: np.ndarray) -> SystemResult:

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.contrasts import Estimated, Paired, SystemResult
 from ltr_harness.comparison.gates import parse_gate
-from ltr_harness.comparison.pairs import Estimated, Paired, SystemResult
 from ltr_harness.report import terminal
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.json_document import document

@@ -14,8 +14,8 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.over_time import days_of_queries, how_many, signs_sentence
-from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.report import ReportData, build_report, write_report
 from ltr_harness.report.blocks import Paragraph, Table, plain
 from ltr_harness.report.charts import colour_of, file_spec, svg

@@ -12,8 +12,8 @@ from scipy.signal import lfilter
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.over_time import alike, autocorrelation, blocks, how_many
 from ltr_harness.comparison.slices import slice_results
+from ltr_harness.comparison.stats.contributions import Contributions
 from ltr_harness.errors import UsageError
-from ltr_harness.stats.contributions import Contributions
 
 
 def of_days(span: int, alike: float, unit: str, seed: int = 3, models: int = 1) -> Comparison:

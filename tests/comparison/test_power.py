@@ -19,8 +19,8 @@ from ltr_harness.comparison.power import (
     plan_power,
     spreads,
 )
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import Caution, UsageError
-from ltr_harness.stats.method import Method
 
 
 def tables(**models: list[float]) -> dict[str, pd.DataFrame]:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison.cheap_labels import Powered, chosen_at_random, powered
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import outcomes
-from ltr_harness.stats.method import Method
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import outcomes
+from ltr_harness.comparison.stats.method import Method
 
 
 def column(values: np.ndarray) -> np.ndarray:

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.inputs import label_of
-from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.tables import _KEY, FILE, _joined, read_saved, saved_at, to_parquet
 from ltr_harness.errors import DataError, NotComparableError
 

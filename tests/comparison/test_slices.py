@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
+from ltr_harness.comparison.query_slices import query_slices
 from ltr_harness.comparison.slices import SMALLEST, slice_results, with_rare_kinds
-from ltr_harness.inspection.slices import query_slices
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import outcomes, rare_kind
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import outcomes, rare_kind
 
 
 def labels(attributes: dict[str, np.ndarray]) -> dict[str, int]:

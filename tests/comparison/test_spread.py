@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import Contributions, moments
-from ltr_harness.stats.families import outcomes
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.seeds import VarianceComponents, method_difference, variance_components
-from ltr_harness.stats.spread import Spread
+from ltr_harness.comparison.stats.betting import bounded_means
+from ltr_harness.comparison.stats.contributions import Contributions, moments
+from ltr_harness.comparison.stats.families import outcomes
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.seeds import VarianceComponents, method_difference, variance_components
+from ltr_harness.comparison.stats.spread import Spread
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.comparable import FEW
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.comparability import FEW
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.slices import slice_results
+from ltr_harness.comparison.stats.contributions import Contributions
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
-from ltr_harness.stats.contributions import Contributions
 
 
 def tables(n_units: int = 40, seed: int = 1) -> dict[str, pd.DataFrame]:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from ltr_harness.comparison.stats.method import TESTS, Method
 from ltr_harness.config import Experiment, Holdout, as_mapping, load_experiment, resolved_yaml, settings
 from ltr_harness.config.expand import PRESETS
 from ltr_harness.config.schema import json_schema
@@ -23,7 +24,6 @@ from ltr_harness.config.tree import TRUTHS_MEANT, parse_yaml
 from ltr_harness.errors import ConfigError
 from ltr_harness.metrics import ERR, NDCG, parse_metric
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.stats.method import TESTS, Method
 
 Write = Callable[..., Path]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import Contributions
+from ltr_harness.comparison.stats.betting import bounded_means
+from ltr_harness.comparison.stats.contributions import Contributions
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ci-gate.md"
 ROWS = [

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ltr_harness.comparison.query_slices import query_slices
 from ltr_harness.data.queries import MissedDocuments
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.inspection.agreement import alphas
 from ltr_harness.inspection.candidates import candidate_recall
 from ltr_harness.inspection.card import Content, are_ids, auc, data_card, n_only_relevant, tells_relevant
-from ltr_harness.inspection.slices import query_slices
 
 
 def test_alphas() -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.labels import WITH_RELEVANT
@@ -28,7 +29,6 @@ from ltr_harness.monitoring.result import (
     Window,
 )
 from ltr_harness.monitoring.stages import analysed
-from ltr_harness.stats.two_samples import Estimate
 
 DAY = 86_400 * 10**9
 START = int(np.datetime64("2026-01-05", "ns").astype(np.int64))  # a Monday

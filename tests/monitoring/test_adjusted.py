@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import yaml
 
+from ltr_harness.comparison.stats.contributions import Floats
 from ltr_harness.errors import Caution, ConfigError, DataError
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
-from ltr_harness.stats.contributions import Floats
 
 pytestmark = pytest.mark.long
 

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import yaml
 
+from ltr_harness.comparison.stats.two_samples import Sample, difference
 from ltr_harness.errors import NotComparableError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.change import section
 from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.stats.two_samples import Sample, difference
 
 pytestmark = pytest.mark.long
 

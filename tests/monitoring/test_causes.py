@@ -11,14 +11,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from ltr_harness.comparison.stats.contributions import Floats
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.verdict import _explains
-from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.drift import bin_edges, binned, distances, psi, psi_threshold
-from ltr_harness.stats.two_samples import Estimate
 
 pytestmark = pytest.mark.long
 

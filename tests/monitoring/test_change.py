@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
+from ltr_harness.comparison.stats.two_samples import Sample
 from ltr_harness.monitoring.change import (
     _decomposition,
     _season_p,
@@ -24,7 +25,6 @@ from ltr_harness.monitoring.inputs import compared_columns, segment_column
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.stats.adjustment import decompose
-from ltr_harness.stats.two_samples import Sample
 
 Table = Callable[..., pd.DataFrame]
 

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness.comparison.stats.contributions import Codes, Floats
 from ltr_harness.errors import ConfigError, UsageError
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import concatenated
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
 from ltr_harness.monitoring.stored import PastWindow
-from ltr_harness.stats.contributions import Codes, Floats
 
 Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.errors import Caution
 from ltr_harness.monitoring.alerts import alerts_of, undecided_of
 from ltr_harness.monitoring.labels import CLICK_BIAS
 from ltr_harness.monitoring.result import Alert, Examined, LabelTest, Presentation, Slice
-from ltr_harness.stats.two_samples import Estimate
 
 from .conftest import (  # type: ignore[import-not-found]
     FELL,

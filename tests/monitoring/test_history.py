@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.change import _season_p
@@ -20,7 +21,6 @@ from ltr_harness.monitoring.stages import watch
 from ltr_harness.monitoring.stored import PastWindow, append_history, read_history, write_tables
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.windows import _spent, last_look, share_to_spend
-from ltr_harness.stats.two_samples import Estimate
 
 CONFIG: dict[str, Any] = {
     "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness.comparison.stats.two_samples import Alternative, estimate_of
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.stats.two_samples import Alternative, estimate_of
 
 Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]

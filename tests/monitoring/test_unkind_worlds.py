@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness.comparison.stats.two_samples import Sample
 from ltr_harness.errors import Caution, UsageError
 from ltr_harness.monitoring.calendar import correlation_of_neighbours, share_of_variance
 from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.stats.two_samples import Sample
 
 Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.errors import Caution, Severity
 from ltr_harness.monitoring.labels import CLICK_BIAS, LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
@@ -20,7 +21,6 @@ from ltr_harness.monitoring.result import (
     Verdict,
 )
 from ltr_harness.monitoring.verdict import _explains, cause_of, verdict_of
-from ltr_harness.stats.two_samples import Estimate
 
 from .conftest import (  # type: ignore[import-not-found]
     FELL,

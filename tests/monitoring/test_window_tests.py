@@ -9,6 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr_harness.comparison.stats.betting import bounded_means
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import load_monitor_config
@@ -24,9 +27,6 @@ from ltr_harness.monitoring.windows import (
     last_look,
     window_rows,
 )
-from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.two_samples import Estimate
 
 Table = Callable[..., pd.DataFrame]
 

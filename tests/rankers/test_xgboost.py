@@ -436,11 +436,11 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> None:
+    from ltr_harness.comparison.stats.contributions import Contributions
+    from ltr_harness.comparison.stats.families import mean_intervals
+    from ltr_harness.comparison.stats.method import Method
     from ltr_harness.data.readers.lightgbm import LightGbm
     from ltr_harness.rankers.lightgbm import LightGBMRanker
-    from ltr_harness.stats.contributions import Contributions
-    from ltr_harness.stats.families import mean_intervals
-    from ltr_harness.stats.method import Method
 
     folder = shared_data / "lightgbm_lambdarank"
     train, test = (LightGbm().read([f"rank.{split}"], folder) for split in ("train", "test"))

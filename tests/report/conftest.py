@@ -13,7 +13,7 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.report import ReportData, build_report, write_report
 from ltr_harness.report.data import stored_data
 from ltr_harness.runs.record import MetricSummary, Record, SplitFacts, StoppingFacts

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.report import ReportData, experiments, html, write_report
 from ltr_harness.report.experiments import read_experiments

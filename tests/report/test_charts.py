@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Chart
 from ltr_harness.report.chart_engine import VEGALITE_VERSION

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ltr_harness._util.text import printable
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.report import ReportData, build_report, html
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import Caution
 from ltr_harness.report import ReportData, build_report, markdown
 from ltr_harness.report.blocks import (

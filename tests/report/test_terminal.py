@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from rich.cells import cell_len
 
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.report import ReportData
 from ltr_harness.report.terminal import render, show
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import UsageError
 from ltr_harness.report import ReportData, build_report, write_report
 

@@ -7,8 +7,8 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import Contributions
+from ltr_harness.comparison.stats.betting import bounded_means
+from ltr_harness.comparison.stats.contributions import Contributions
 
 
 def interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.stats.contributions import Codes, Floats
+from ltr_harness.comparison.stats.contributions import Codes, Floats
+from ltr_harness.comparison.stats.two_samples import Estimate, Sample, difference
 from ltr_harness.stats.several_samples import (
     WindowVariance,
     variance_between,
     variance_of_neighbours,
     widened,
 )
-from ltr_harness.stats.two_samples import Estimate, Sample, difference
 
 
 def days(random: np.random.Generator, n_days: int, n: int, shock: float) -> tuple[Floats, Codes]:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from packaging.version import Version
 from scipy.stats import t, ttest_ind
 
-from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.families import outcomes
-from ltr_harness.stats.method import Method
+from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
+from ltr_harness.comparison.stats.families import outcomes
+from ltr_harness.comparison.stats.method import Method
 
 T_ERROR = (
     1e-12 if Version(scipy.__version__) >= Version("1.15") else 1e-10
@@ -172,7 +172,7 @@ def test_equal_models_are_called_different_in_one_case_of_twenty(sizes: str, n_u
 
 def test_seeds_add_to_the_variance_of_units() -> None:
     """Ten units of ten queries, two seeds a side: the error is that of the units and what seeds add, as by query."""
-    from ltr_harness.comparison.pairs import Contrast, Sampling, SystemResult, over_seeds
+    from ltr_harness.comparison.contrasts import Contrast, Sampling, SystemResult, over_seeds
 
     rng = np.random.default_rng(7)
     units = np.repeat(np.arange(10), 10)

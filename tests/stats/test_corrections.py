@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import outcomes
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import UsageError
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import outcomes
-from ltr_harness.stats.method import Method
 from ltr_harness.stats.several_samples import bonferroni
 
 P_VALUES = st.lists(st.floats(1e-12, 1), min_size=1, max_size=40)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from ltr_harness.comparison.stats.contributions import Floats
+from ltr_harness.comparison.stats.two_samples import Sample, difference
 from ltr_harness.stats.adjustment import Decomposition, decompose
-from ltr_harness.stats.contributions import Floats
-from ltr_harness.stats.two_samples import Sample, difference
 
 
 def test_cells_that_one_side_lacks_are_no_mix() -> None:

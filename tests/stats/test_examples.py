@@ -2,17 +2,23 @@
 
 import numpy as np
 
+from ltr_harness.comparison.stats.betting import bounded_means
+from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum, moments, win_tie_loss
+from ltr_harness.comparison.stats.families import (
+    furthest_against,
+    outcomes,
+    rare_kind,
+    rare_share,
+    rule_of_three,
+)
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.seeds import method_difference, seed_agreement
+from ltr_harness.comparison.stats.two_samples import Sample, always_valid_p, difference, mean_estimate
 from ltr_harness.comparison.stream import Drawn
 from ltr_harness.stats.adjustment import KeyEffects, Regression, decompose
-from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import Contributions, WeightedSum, moments, win_tie_loss
 from ltr_harness.stats.drift import bin_edges, distances, worth
 from ltr_harness.stats.errors_in_variables import TrueEffects, variation_p
-from ltr_harness.stats.families import furthest_against, outcomes, rare_kind, rare_share, rule_of_three
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.seeds import method_difference, seed_agreement
 from ltr_harness.stats.several_samples import bonferroni, same_shares_p, sample_ratio_p, variance_between
-from ltr_harness.stats.two_samples import Sample, always_valid_p, difference, mean_estimate
 
 
 def test_regression_of() -> None:

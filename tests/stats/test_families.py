@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 from scipy.special import stdtrit
 
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import FEWEST_EQUIVALENT, Outcome, outcomes
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.seeds import MethodDifference
-from ltr_harness.stats.spread import Spread
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import FEWEST_EQUIVALENT, Outcome, outcomes
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.seeds import MethodDifference
+from ltr_harness.comparison.stats.spread import Spread
 
 SD = 0.1
 """Of each difference; half of its variance is shared, as by models that have one baseline."""

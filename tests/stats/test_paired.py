@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ltr_harness.stats.contributions import (
+from ltr_harness.comparison.stats.contributions import (
     Contributions,
     moments,
     paired_differences,
     win_tie_loss,
 )
-from ltr_harness.stats.families import outcomes
-from ltr_harness.stats.method import Method, Test
+from ltr_harness.comparison.stats.families import outcomes
+from ltr_harness.comparison.stats.method import Method, Test
 
 A = np.array([1 / 2, 1 / 3, 1 / 2, 1 / 3])
 B = np.array([1, 1 / 10, 1, 1 / 15])
@@ -146,16 +146,16 @@ class TestSignFlip:
     def test_block_size_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         d = np.random.default_rng(1).normal(0.05, 1, size=(301, 3))
         before = sign_flip_p(d).tolist(), bootstrap_p(d).tolist()
-        monkeypatch.setattr("ltr_harness.stats.reference._BLOCK_VALUES", 7_000)
+        monkeypatch.setattr("ltr_harness.comparison.stats.reference._BLOCK_VALUES", 7_000)
         assert (sign_flip_p(d).tolist(), bootstrap_p(d).tolist()) == before
 
     @pytest.mark.long
     def test_any_number_of_threads(self) -> None:
         program = (
             "import numpy as np\n"
-            "from ltr_harness.stats.contributions import Contributions\n"
-            "from ltr_harness.stats.families import outcomes\n"
-            "from ltr_harness.stats.method import Method\n"
+            "from ltr_harness.comparison.stats.contributions import Contributions\n"
+            "from ltr_harness.comparison.stats.families import outcomes\n"
+            "from ltr_harness.comparison.stats.method import Method\n"
             "from threadpoolctl import threadpool_info, threadpool_limits\n"
             "rng = np.random.default_rng(0)\n"
             "d = 1 / rng.integers(1, 12, (2000, 40)) - 1 / rng.integers(1, 12, (2000, 40))\n"

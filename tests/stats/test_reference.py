@@ -12,10 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, rare_kind
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.reference import Flips, criticals, hall, normal_of_t, t_of_normal, tail, unhall
+from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
+from ltr_harness.comparison.stats.families import Outcome, mean_intervals, outcomes, rare_kind
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.reference import (
+    Flips,
+    criticals,
+    hall,
+    normal_of_t,
+    t_of_normal,
+    tail,
+    unhall,
+)
 
 World = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.stats.reference import flipped_sums, half_of_flipped_sums, on_grid, turned, uniform_below
+from ltr_harness.comparison.stats.reference import (
+    flipped_sums,
+    half_of_flipped_sums,
+    on_grid,
+    turned,
+    uniform_below,
+)
 
 
 def test_each_resample_takes_whole_words_of_the_stream() -> None:
@@ -60,7 +66,7 @@ def test_bits_turned_stand_in_rows_that_were_columns(shape: tuple[int, int]) -> 
 def test_blocks_hold_a_hundred_signs_or_a_single_draw(
     n: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ltr_harness.stats.reference._BLOCK_SIGNS", 100)
+    monkeypatch.setattr("ltr_harness.comparison.stats.reference._BLOCK_SIGNS", 100)
     assert [len(sums) for sums in flipped_sums(np.ones((n, 1)), draws=7, seed=0)] == sizes
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import t as t_distribution
 from scipy.stats import ttest_ind
 
-from ltr_harness.stats.contributions import Contributions, Floats
-from ltr_harness.stats.seeds import (
+from ltr_harness.comparison.stats.contributions import Contributions, Floats
+from ltr_harness.comparison.stats.seeds import (
     MethodDifference,
     _freedom,
     method_difference,

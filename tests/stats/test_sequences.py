@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.stats.two_samples import Alternative, always_valid_p, always_valid_reach
+from ltr_harness.comparison.stats.two_samples import Alternative, always_valid_p, always_valid_reach
 
 
 @pytest.mark.long

@@ -8,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ltr_harness.stats.adjustment import decompose
-from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi
-from ltr_harness.stats.two_samples import (
+from ltr_harness.comparison.stats.betting import bounded_means
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.two_samples import (
     Alternative,
     Influence,
     Sample,
@@ -20,6 +18,8 @@ from ltr_harness.stats.two_samples import (
     mean_estimate,
     profile_p,
 )
+from ltr_harness.stats.adjustment import decompose
+from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi
 
 RANDOM = np.random.default_rng(1)
 

@@ -11,6 +11,7 @@ import ltr_harness
 from ltr_harness._util.text import count_of, csv_text, four_decimals, plural, printable
 from ltr_harness.cli import metric_names, options, rankings, streams
 from ltr_harness.cli.output import counts, print_means, print_table, say, say_cautions, say_json
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import share_tied, tie_audit
@@ -19,7 +20,6 @@ from ltr_harness.metrics.core.grammar import other_name, with_tool
 from ltr_harness.metrics.core.judged_share import FEW_JUDGED
 from ltr_harness.metrics.core.judged_share import in_words as judged_in_words
 from ltr_harness.metrics.evaluation import Evaluation, MetricValues
-from ltr_harness.stats.method import Method
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.stream import StreamEvaluation

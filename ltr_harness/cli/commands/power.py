@@ -10,8 +10,8 @@ import click
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say_cautions, say_page
 from ltr_harness.cli.rankings import RankingSource
+from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import UsageError
-from ltr_harness.stats.method import Method
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.power import PowerPlan

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
+from ltr_harness.comparison.stats.contributions import TIE
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData, at_each_metric, computed_once
 from ltr_harness.report.test_rows import TestRows
-from ltr_harness.stats.contributions import TIE
 
 EACH = 5  # largest gains shown per model, and as many losses
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ltr_harness.comparison.pairs import Contrast, components_of
+from ltr_harness.comparison.contrasts import Contrast, components_of
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.comparison import Outcome
+from ltr_harness.comparison.contrasts import Paired
 from ltr_harness.comparison.headroom import headroom_lines
 from ltr_harness.comparison.over_time import signs_sentence
-from ltr_harness.comparison.pairs import Paired
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.errors import labelled
 from ltr_harness.metrics.core import judged_share

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
+from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
 from ltr_harness.data.queries import Bools, Floats, Ints
-from ltr_harness.stats.contributions import Contributions, WeightedSum
 
 Bytes = NDArray[np.uint8]
 

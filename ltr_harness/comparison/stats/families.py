@@ -10,11 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from ltr_harness.stats import reference
-from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import SMALLEST_P, Contributions, Floats, WeightedSum, student_p
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.seeds import MethodDifference
+from ltr_harness.comparison.stats import reference
+from ltr_harness.comparison.stats.betting import bounded_means
+from ltr_harness.comparison.stats.contributions import (
+    SMALLEST_P,
+    Contributions,
+    Floats,
+    WeightedSum,
+    student_p,
+)
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.seeds import MethodDifference
 
 _FEWEST = 2 - 1e-9  # effective units from which on there is a spread
 _ENDLESS = 1e50  # standard errors: resamples of a few units may have no spread

@@ -9,7 +9,13 @@ from typing import Literal
 import numpy as np
 from scipy.special import chdtrc, lambertw, ndtri, stdtr, stdtrit
 
-from ltr_harness.stats.contributions import SMALLEST_P, Codes, Floats, correlation_within, satterthwaite
+from ltr_harness.comparison.stats.contributions import (
+    SMALLEST_P,
+    Codes,
+    Floats,
+    correlation_within,
+    satterthwaite,
+)
 
 Alternative = Literal["drop", "rise", "change"]
 

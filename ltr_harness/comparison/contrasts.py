@@ -11,12 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from ltr_harness._util.user_code import is_own_file
-from ltr_harness.data.queries import Array, Bools, Floats, Ints, KeepsArrays, Texts, as_column
-from ltr_harness.errors import MetricError
-from ltr_harness.metrics import parse_metric
-from ltr_harness.metrics.core import judged_share
-from ltr_harness.metrics.evaluation import Evaluation
-from ltr_harness.stats.contributions import (
+from ltr_harness.comparison.stats.contributions import (
     TIE,
     Codes,
     Contributions,
@@ -24,7 +19,7 @@ from ltr_harness.stats.contributions import (
     paired_differences,
     win_tie_loss,
 )
-from ltr_harness.stats.families import (
+from ltr_harness.comparison.stats.families import (
     Outcome,
     furthest_against,
     mean_intervals,
@@ -33,9 +28,19 @@ from ltr_harness.stats.families import (
     rare_kind,
     rare_share,
 )
-from ltr_harness.stats.method import Method
-from ltr_harness.stats.seeds import MethodDifference, VarianceComponents, seed_agreement, variance_components
-from ltr_harness.stats.spread import Spread
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.comparison.stats.seeds import (
+    MethodDifference,
+    VarianceComponents,
+    seed_agreement,
+    variance_components,
+)
+from ltr_harness.comparison.stats.spread import Spread
+from ltr_harness.data.queries import Array, Bools, Floats, Ints, KeepsArrays, Texts, as_column
+from ltr_harness.errors import MetricError
+from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.core import judged_share
+from ltr_harness.metrics.evaluation import Evaluation
 
 Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]
 

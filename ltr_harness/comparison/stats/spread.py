@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import chdtri, ndtri, stdtrit
 
-from ltr_harness.stats.reference import unhall
-from ltr_harness.stats.seeds import VarianceComponents
+from ltr_harness.comparison.stats.reference import unhall
+from ltr_harness.comparison.stats.seeds import VarianceComponents
 
 LARGEST = 10**9  # so many draws stand for endless ones; what takes more cannot be had
 MOST_SEEDS = 10_000  # likewise of seeds

@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 
 from ltr_harness._util.compiled import compiled
+from ltr_harness.comparison.stats.contributions import SMALLEST_P, Contributions, Floats
 from ltr_harness.data.queries import Ints
-from ltr_harness.stats.contributions import SMALLEST_P, Contributions, Floats
 
 _ORDERS = 50  # and each reversed
 _STAKES = 5_000_000  # of them, 40 MB, as of the reversed: more than 100,000 values have fewer orders

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from ltr_harness.data.queries import Bools, Floats
-from ltr_harness.stats.contributions import (
+from ltr_harness.comparison.stats.contributions import (
     TIE,
     Contributions,
     effective_number,
@@ -15,7 +14,8 @@ from ltr_harness.stats.contributions import (
     paired_differences,
     student_p,
 )
-from ltr_harness.stats.two_samples import one_sided
+from ltr_harness.comparison.stats.two_samples import one_sided
+from ltr_harness.data.queries import Bools, Floats
 
 
 def seed_agreement(

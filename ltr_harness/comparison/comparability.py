@@ -15,17 +15,24 @@ from scipy.special import ndtri
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison, n_effective
+from ltr_harness.comparison.contrasts import (
+    WEIGHT,
+    Paired,
+    Sampling,
+    SystemResult,
+    rare_kind_of,
+    value_bounds,
+)
 from ltr_harness.comparison.headroom import little_to_gain
 from ltr_harness.comparison.over_time import compared, neighbours
-from ltr_harness.comparison.pairs import WEIGHT, Paired, Sampling, SystemResult, rare_kind_of, value_bounds
+from ltr_harness.comparison.stats.contributions import Codes
+from ltr_harness.comparison.stats.families import rare_kind
+from ltr_harness.comparison.stats.method import FLIPS, UNWEIGHTED, Method
 from ltr_harness.data.queries import Array, Floats, Texts, as_column
 from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, Severity, UsageError
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.runs.record import Record
-from ltr_harness.stats.contributions import Codes
-from ltr_harness.stats.families import rare_kind
-from ltr_harness.stats.method import FLIPS, UNWEIGHTED, Method
 
 T = TypeVar("T", bound=np.generic)
 
