@@ -18,7 +18,7 @@ import numpy as np
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments, QueryGroups
-from ltr_harness.rankers import Training, catalog
+from ltr_harness.models.table import Training, catalog
 
 BAGGED = {"bagging_fraction": 0.8, "bagging_freq": 1}
 SETTINGS: list[tuple[str, str, dict[str, Any]]] = [

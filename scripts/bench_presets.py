@@ -26,7 +26,7 @@ from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.synthetic import Synthetic
 from ltr_harness.metrics import NDCG, bind
-from ltr_harness.rankers import Training, catalog
+from ltr_harness.models.table import Training, catalog
 
 OBJECTIVES = (
     "lightgbm:lambdarank",

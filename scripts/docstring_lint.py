@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "ltr_harness"
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("python-*.md"))
-EXTENSION_BASES = {"rankers/ranker.py", "data/readers/reader.py"}
+EXTENSION_BASES = {"models/ranker.py", "data/readers/reader.py"}
 ARRAY = re.compile(r"\b(NDArray|ArrayLike|ndarray)\b")
 SHAPE = re.compile(r"\([nmkN\d]\w*[^)]*\)|\bany shape\b|\bscalar\b")
 MANY = 3

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ltr_harness import cli, metrics, rankers, report_parts
+from ltr_harness import cli, metrics, report_parts
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.data import readers
-from ltr_harness.export import formats
 from ltr_harness.metrics.table import METRICS
+from ltr_harness.models import table as rankers
+from ltr_harness.models.trees import formats
 from ltr_harness.report import sections
 
 FILES = {
@@ -36,7 +37,7 @@ class Added(Success):
     "rankers/added.py": '''
 """Chance under another name."""
 
-from ltr_harness.rankers.random import RandomRanker
+from ltr_harness.models.random import RandomRanker
 
 
 class Added(RandomRanker):
@@ -75,7 +76,7 @@ def section(data):
     "export/formats/added.py": '''
 """A dump under another name."""
 
-from ltr_harness.export.formats.dump import Dump
+from ltr_harness.models.trees.formats.dump import Dump
 
 
 class Added(Dump):
@@ -126,7 +127,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setitem(rankers.RANKERS, "added", "ltr_harness.rankers.added:Added")
     monkeypatch.setitem(readers.READERS, "added", "ltr_harness.readers.added:Added")
     monkeypatch.setitem(report_parts.SECTIONS, "added", "ltr_harness.report.sections.added:section")
-    monkeypatch.setitem(formats.FORMATS, "added", "ltr_harness.export.formats.added:Added")
+    monkeypatch.setitem(formats.FORMATS, "added", "ltr_harness.models.trees.formats.added:Added")
     monkeypatch.setitem(cli.COMMANDS["Setup"], "added", "Says hello.")
     yield tmp_path
     for name in [name for name in sys.modules if name.startswith("ltr_harness.") and name.endswith(".added")]:

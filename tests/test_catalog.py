@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ltr_harness import parse_metric, rankers
+from ltr_harness import parse_metric
 from ltr_harness._util.catalog import Catalog, did_you_mean, load_own_file
 from ltr_harness._util.user_code import is_own_file, own_file_digest
 from ltr_harness.cli import cli
@@ -15,6 +15,7 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.data import readers
 from ltr_harness.errors import ConfigError, MetricError, UsageError
+from ltr_harness.models import table as rankers
 
 CATALOG = Catalog("number", {"tau": "math:tau", "pi": "math:pi"}, "ltr_harness.no_such_group")
 
@@ -77,7 +78,7 @@ def test_two_own_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
 OWN = """
 from ltr_harness.metrics.precision import HitsMetric
 from ltr_harness.metrics import Metric
-from ltr_harness.rankers.ranker import Ranker
+from ltr_harness.models.ranker import Ranker
 from ltr_harness.data.readers.reader import Reader
 from dataclasses import dataclass
 from typing import ClassVar

@@ -17,7 +17,7 @@ METHOD = "class {name}:\n    def three(self, a, b, c):\n        pass\n"
     [
         ("metrics/mine.py", UNDESCRIBED, "three: Args: does not describe a, b, c"),
         ("testing/suite.py", UNDESCRIBED, "three: Args: does not describe a, b, c"),
-        ("rankers/ranker.py", UNDESCRIBED, "three: Args: does not describe a, b, c"),
+        ("models/ranker.py", UNDESCRIBED, "three: Args: does not describe a, b, c"),
         ("metrics/core/loops.py", UNDESCRIBED, None),
         ("rankers/mine.py", UNDESCRIBED, None),
         (

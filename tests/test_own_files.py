@@ -117,8 +117,8 @@ def test_a_file_that_leaves_is_a_message(tmp_path: Path) -> None:
 OWN = """
 from dataclasses import replace
 from experiment_helper import FIRST
-from ltr_harness.rankers.feature import FeatureRanker
-from ltr_harness.rankers.random import RandomRanker
+from ltr_harness.models.feature import FeatureRanker
+from ltr_harness.models.random import RandomRanker
 from ltr_harness.data.readers.synthetic import Synthetic
 
 class Ranker(FeatureRanker):
@@ -209,7 +209,7 @@ def test_what_was_read_by_a_reader_whose_module_changes_is_read_again(folder: Pa
 @pytest.mark.long
 def test_a_ranker_of_an_installed_package_goes_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     from ltr_harness.config.experiment import ModelConfig
-    from ltr_harness.rankers.random import RandomRanker
+    from ltr_harness.models.random import RandomRanker
 
     class Theirs(RandomRanker):
         pass

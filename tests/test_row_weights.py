@@ -15,7 +15,7 @@ from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import DataError
-from ltr_harness.rankers.adapters import by_position
+from ltr_harness.models.tree_model import by_position
 
 
 def weights_of(data: RankingDataset) -> tuple[list[float], list[float]]:

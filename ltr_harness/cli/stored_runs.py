@@ -13,7 +13,7 @@ from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.record import Record
 

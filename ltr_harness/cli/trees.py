@@ -17,8 +17,8 @@ from ltr_harness.errors import Caution, DataError, GateError, NotComparableError
 from ltr_harness.experiment.reproduce import fold_of
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
-from ltr_harness.rankers.adapters import TreeModel
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.tree_model import TreeModel
 from ltr_harness.runs import Run, find_runs, insight
 from ltr_harness.runs.insight import Candidate, first_rounds, latency, quality_by_trees
 from ltr_harness.runs.record import Latency

@@ -32,8 +32,8 @@ from ltr_harness.data.time_folds import MOST_FOLDS, Span, SpanText, TimeFolds
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
-from ltr_harness.rankers.objectives import MetricValue
-from ltr_harness.rankers.ranker import Ranker
+from ltr_harness.models.objectives import MetricValue
+from ltr_harness.models.ranker import Ranker
 from ltr_harness.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
 
 Kind = TypeVar("Kind", bound=BaseModel)

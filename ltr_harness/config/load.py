@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from ltr_harness import rankers
 from ltr_harness._util.catalog import Catalog, did_you_mean
 from ltr_harness._util.files import stored_file
 from ltr_harness.config import expand, rules
@@ -26,6 +25,7 @@ from ltr_harness.data import readers
 from ltr_harness.data.logs.settings import one_or_many
 from ltr_harness.data.time_folds import PERIOD
 from ltr_harness.errors import ConfigError, Problem, UsageError
+from ltr_harness.models import table as rankers
 
 Kind = TypeVar("Kind", bound=BaseModel)
 

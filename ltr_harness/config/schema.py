@@ -35,8 +35,8 @@ _SECTIONS = (
 
 def json_schema() -> Schema:
     """The schema of an experiment file with the readers and rankers that come with the harness."""
-    from ltr_harness import rankers
     from ltr_harness.data import readers
+    from ltr_harness.models import table as rankers
 
     loaded_readers = {name: readers.catalog.load(name) for name in readers.READERS}
     loaded_rankers = {name: rankers.catalog.load(name) for name in rankers.RANKERS}

@@ -40,8 +40,8 @@ from ltr_harness.inspection.lints import (
     one_a_cause,
 )
 from ltr_harness.metrics import Metric, bind
-from ltr_harness.rankers.objectives import stopping_cautions
-from ltr_harness.rankers.ranker import TrainingFacts
+from ltr_harness.models.objectives import stopping_cautions
+from ltr_harness.models.ranker import TrainingFacts
 
 FoldCautions = Mapping[str, tuple[Caution, ...]]
 """Fold to the cautions of its data."""

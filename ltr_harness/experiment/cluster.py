@@ -33,7 +33,7 @@ from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.job import Cluster, Job, Task, changed_files
 from ltr_harness.experiment.pool import isolated, worker_context
 from ltr_harness.experiment.workers import Rounds, WorkerPool, batched, dispatch
-from ltr_harness.rankers.ranker import Workers
+from ltr_harness.models.ranker import Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import receive
 from ltr_harness.runs.identity import package_versions

@@ -25,8 +25,8 @@ from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric, with_learned
 from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
-from ltr_harness.rankers.adapters import TreeModel
-from ltr_harness.rankers.ranker import FittedModel, Part, Training, Workers
+from ltr_harness.models.ranker import FittedModel, Part, Training, Workers
+from ltr_harness.models.tree_model import TreeModel
 from ltr_harness.runs.folder import LOG, finish, replace_files
 from ltr_harness.runs.identity import environment, installed_requirements
 from ltr_harness.runs.insight import of_training

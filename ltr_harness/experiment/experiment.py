@@ -33,8 +33,8 @@ from ltr_harness.experiment.search import require_optuna, tune
 from ltr_harness.experiment.workers import run_in_workers
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric
-from ltr_harness.rankers.boosted import DataParallelRanker
-from ltr_harness.rankers.ranker import Ranker, medians
+from ltr_harness.models.boosted import DataParallelRanker
+from ltr_harness.models.ranker import Ranker, medians
 from ltr_harness.report.data import ReportData, experiment_data
 from ltr_harness.report.writing import warm_up, write_report
 from ltr_harness.runs import Run, load_run

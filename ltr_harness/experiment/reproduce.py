@@ -22,8 +22,8 @@ from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.core.softmax import with_learned
 from ltr_harness.metrics.evaluation import evaluate_bound
-from ltr_harness.rankers import Ranker, Training, catalog
-from ltr_harness.rankers.ranker import Part, Workers
+from ltr_harness.models.ranker import Part, Workers
+from ltr_harness.models.table import Ranker, Training, catalog
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.record import PartRecord, Record

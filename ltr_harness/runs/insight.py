@@ -18,8 +18,8 @@ from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, bind
-from ltr_harness.rankers.adapters import TreeModel
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.tree_model import TreeModel
 from ltr_harness.runs.record import Latency
 
 _POINTS = 40

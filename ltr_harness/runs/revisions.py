@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from ltr_harness.errors import Caution
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.rankers.adapters import is_on
+from ltr_harness.models.tree_model import is_on
 from ltr_harness.runs.record import PartRecord, Record
 
 KEY: Final = "training-revisions"

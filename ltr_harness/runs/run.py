@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from ltr_harness.rankers.ranker import FittedModel, Ranker
+    from ltr_harness.models.ranker import FittedModel, Ranker
 
 PER_QUERY = "per_query.parquet"
 TEST_SCORES = "test_scores.parquet"
@@ -174,7 +174,7 @@ class Run:
         Raises:
             UsageError: as for `model`.
         """
-        from ltr_harness.rankers import catalog
+        from ltr_harness.models.table import catalog
 
         rankers = [*(part.ranker for part in self.record.parts.values()), self.record.ranker]
         *_, own = (catalog.load(admitted(name, self.path, self.trust)) for name in rankers)

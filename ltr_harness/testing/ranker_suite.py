@@ -16,7 +16,7 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import RankerError
 from ltr_harness.metrics import NDCG, bind
-from ltr_harness.rankers import FittedModel, Ranker, Training, TrainingFacts, catalog
+from ltr_harness.models.table import FittedModel, Ranker, Training, TrainingFacts, catalog
 
 NAMES = ("one", "two", "three", "four")
 RULE = StoppingRule(NDCG(k=5), patience=5, max_rounds=25)

@@ -15,7 +15,7 @@ from ltr_harness.boosting.lightgbm import objective as lightgbm_objective
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.cluster import Cluster, local_cluster
 from ltr_harness.metrics import MAP, MRR, NDCG, LogLoss
-from ltr_harness.rankers import lightgbm_parameters, xgboost_parameters
+from ltr_harness.models import lightgbm_parameters, xgboost_parameters
 
 pytest.importorskip("dask", reason="needs ltr-harness[dask]")
 pytest.importorskip("distributed", reason="needs ltr-harness[dask]")

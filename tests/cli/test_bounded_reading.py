@@ -34,8 +34,8 @@ from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.time_folds import MOST_FOLDS, Span, TimeFolds
 from ltr_harness.errors import DataError, MissingExtraError, TrainingError
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers.blend import BlendModel
-from ltr_harness.rankers.random import RandomModel
+from ltr_harness.models.blend import BlendModel
+from ltr_harness.models.random import RandomModel
 from ltr_harness.runs import load_run
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -267,7 +267,7 @@ def test_what_a_killed_process_unpacked_is_swept(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("what", ["runs", "runs/x/chance--*"])
 def test_runs_removed_while_others_train_are_named(tmp_path: Path, what: str) -> None:
     (tmp_path / "mine.py").write_text(
-        "import shutil\nfrom pathlib import Path\nfrom ltr_harness.rankers.random import RandomRanker\n"
+        "import shutil\nfrom pathlib import Path\nfrom ltr_harness.models.random import RandomRanker\n"
         "class Mine(RandomRanker):\n    folder: str\n    def fit(self, training):\n"
         "        for path in Path(self.folder).glob(" + repr(what) + "): shutil.rmtree(path)\n"
         "        return super().fit(training)\n"

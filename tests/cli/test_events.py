@@ -106,7 +106,7 @@ def test_a_model_that_fails_says_why_and_the_end_says_1(
 ) -> None:
     own = config.with_name("own.py")
     own.write_text(
-        "from ltr_harness.rankers.random import RandomRanker\n"
+        "from ltr_harness.models.random import RandomRanker\n"
         "class Bad(RandomRanker):\n"
         "    def fit(self, training): raise RuntimeError('no luck')\n"
     )

@@ -130,7 +130,7 @@ class TestPredict:
     def test_every_kind_of_file_reads_back(self, folder: Path, ltr: Cli, tmp_path: Path, suffix: str) -> None:
         from ltr_harness.data.dataset import RankingDataset
         from ltr_harness.data.readers.csv import Csv
-        from ltr_harness.rankers.scores import ScoresModel
+        from ltr_harness.models.scores import ScoresModel
 
         run, out = run_of(folder, "xgb"), tmp_path / f"scores{suffix}"
         assert ltr("predict", run, folder / "test.csv", "--column", "document_id=doc", "-o", out)[0] == 0

@@ -63,7 +63,7 @@ CONFIG = {
     "report": {"formats": ["html", "json", "md"]},
 }
 MINE = f"""
-from ltr_harness.rankers.random import RandomRanker
+from ltr_harness.models.random import RandomRanker
 class Mine(RandomRanker):
     def fit(self, training):
         raise ConnectionError("no answer from {ADDRESSES[-2]}")

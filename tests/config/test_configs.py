@@ -12,7 +12,7 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.config import Experiment, load_experiment
-from ltr_harness.rankers import TrainingFacts
+from ltr_harness.models.table import TrainingFacts
 
 pytestmark = pytest.mark.long
 

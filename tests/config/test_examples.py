@@ -12,7 +12,7 @@ from ltr_harness.config.rules import probes
 from ltr_harness.config.search import Range, shown_value
 from ltr_harness.config.tree import Place, from_plain, parse_yaml, plain_scalar
 from ltr_harness.config.tree import in_words as yaml_in_words
-from ltr_harness.rankers.xgboost import XGBoostRanker
+from ltr_harness.models.xgboost import XGBoostRanker
 
 
 def test_model_at() -> None:

@@ -209,7 +209,7 @@ OWN = """
 from dataclasses import dataclass
 from pathlib import Path
 from ltr_harness.metrics import NDCG
-from ltr_harness.rankers.random import RandomRanker
+from ltr_harness.models.random import RandomRanker
 
 class Mine(RandomRanker):
     weights: Path | None = None

@@ -17,9 +17,9 @@ from ltr_harness.config.search import Range
 from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiment.folds import FoldReader
-from ltr_harness.rankers import TrainingFacts, catalog
-from ltr_harness.rankers.objectives import BINARY, METRIC
-from ltr_harness.rankers.presets import SPACES
+from ltr_harness.models.objectives import BINARY, METRIC
+from ltr_harness.models.presets import SPACES
+from ltr_harness.models.table import TrainingFacts, catalog
 
 TUNED: dict[str, Any] = {
     "name": "tuned",

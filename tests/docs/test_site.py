@@ -17,7 +17,7 @@ from ltr_harness.cli import COMMANDS, cli
 from ltr_harness.config.expand import PRESETS
 from ltr_harness.data.readers import READERS
 from ltr_harness.metrics.table import METRICS
-from ltr_harness.rankers import RANKERS
+from ltr_harness.models.table import RANKERS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -87,7 +87,7 @@ KILLER = '''
 import fcntl, os, signal
 from dataclasses import replace
 from pathlib import Path
-from ltr_harness.rankers.lightgbm import LightGBMRanker
+from ltr_harness.models.lightgbm import LightGBMRanker
 
 class Killer(LightGBMRanker):
     """Kills its process at the fourth round, as often as its file says."""

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.long
 
 OWN = """
 import numpy as np
-from ltr_harness.rankers.random import RandomModel, RandomRanker
+from ltr_harness.models.random import RandomModel, RandomRanker
 
 class Model(RandomModel):
     def score(self, features): return np.asarray(features, np.float64)[:, 1]

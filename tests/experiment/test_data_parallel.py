@@ -28,7 +28,7 @@ from ltr_harness.experiment.job import Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.reproduce import reproduce
 from ltr_harness.metrics import NDCG
-from ltr_harness.rankers.cluster import cut
+from ltr_harness.models.dask import cut
 from tests.experiment.conftest import runs_of
 
 pytestmark = pytest.mark.long
@@ -258,7 +258,7 @@ def test_a_model_trained_across_workers_is_trained_across_as_many(
 def test_more_workers_than_there_are_is_a_failure_that_says_so(
     cluster: Cluster, across: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ltr_harness.rankers.cluster.WORKERS_WITHIN", 0.5)
+    monkeypatch.setattr("ltr_harness.models.dask.WORKERS_WITHIN", 0.5)
     across["models"] = {
         "lgbm": {**across["models"]["lgbm"], "data_parallel": 5},
         "xgb": across["models"]["xgb"],

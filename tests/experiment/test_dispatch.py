@@ -93,7 +93,7 @@ def test_a_death_is_forgiven_once() -> None:
 MAPPED = '''
 from pathlib import Path
 import numpy as np
-from ltr_harness.rankers.random import RandomRanker
+from ltr_harness.models.random import RandomRanker
 
 class Mapped(RandomRanker):
     """Says where its features are."""

@@ -101,7 +101,7 @@ def test_runs_that_failed_are_an_error_once_the_others_are_reported(
     small: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "failing.py").write_text(
-        "from ltr_harness.rankers.lightgbm import LightGBMRanker\n"
+        "from ltr_harness.models.lightgbm import LightGBMRanker\n"
         "class Failing(LightGBMRanker):\n"
         "    def fit(self, training):\n"
         "        raise ZeroDivisionError('no tree')\n"

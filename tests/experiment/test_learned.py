@@ -20,7 +20,7 @@ from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiment.experiment import final_experiment, train_on_all
 from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.rankers import Training
+from ltr_harness.models.table import Training
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import Record
@@ -365,8 +365,8 @@ def test_a_final_model_of_catboost_has_the_compared_models_learning_rate(tmp_pat
 def test_catboost_derives_what_is_carried_and_nothing_else(names: tuple[str, ...]) -> None:
     """The installed library is asked: what changes with the number of rounds, or of rows, and what fixes it."""
     catboost = pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
-    from ltr_harness.rankers.catboost import CatBoostRanker
-    from ltr_harness.rankers.objectives import CATBOOST
+    from ltr_harness.models.catboost import CatBoostRanker
+    from ltr_harness.models.objectives import CATBOOST
 
     rng = np.random.default_rng(1)
 
@@ -410,7 +410,7 @@ def test_catboost_derives_what_is_carried_and_nothing_else(names: tuple[str, ...
 def test_a_final_model_of_many_rows_stops_as_the_compared_ones_did(tmp_path: Path) -> None:
     """Histogram boosting holds rows out to stop early where there are more than 10,000."""
     pytest.importorskip("sklearn", reason="the extra `sklearn` is not installed")
-    from ltr_harness.rankers.sklearn import SklearnRanker
+    from ltr_harness.models.sklearn import SklearnRanker
 
     name = "sklearn.ensemble.HistGradientBoostingRegressor"
     few, many = made(1, 50, False), made(2, 1_600, False)

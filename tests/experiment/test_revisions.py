@@ -17,7 +17,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.rankers.xgboost import XGBoostRanker
+from ltr_harness.models.xgboost import XGBoostRanker
 from ltr_harness.runs import find_runs, revisions
 from tests.experiment.conftest import SMALL, TUNED
 

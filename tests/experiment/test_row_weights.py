@@ -12,7 +12,7 @@ from ltr_harness import run_experiment
 from ltr_harness.config import load_data
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.experiment.folds import FoldReader
-from ltr_harness.rankers.cluster import _columns
+from ltr_harness.models.dask import _columns
 
 
 @pytest.fixture

@@ -248,7 +248,7 @@ def test_two_workers_find_what_one_finds(
 
 
 BROKEN_RANKER = '''
-from ltr_harness.rankers.random import RandomRanker
+from ltr_harness.models.random import RandomRanker
 
 class Broken(RandomRanker):
     """Fails while training."""

@@ -275,7 +275,7 @@ def test_force_searches_anew(tuned: dict[str, Any], tmp_path: Path) -> None:
 
 POISON = """
 import os, signal
-from ltr_harness.rankers.random import RandomRanker
+from ltr_harness.models.random import RandomRanker
 
 class Poison(RandomRanker):
     size: int = 1

@@ -65,7 +65,7 @@ def test_without_a_rule_nothing_is_promised() -> None:
 SLOW = '''
 import time
 from dataclasses import replace
-from ltr_harness.rankers.lightgbm import LightGBMRanker
+from ltr_harness.models.lightgbm import LightGBMRanker
 
 class Slow(LightGBMRanker):
     """Waits in every round: a worker speaks a few times in a second."""

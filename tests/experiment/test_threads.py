@@ -101,7 +101,7 @@ def test_the_setting_is_the_callers_again_afterwards() -> None:
     import lightgbm
     import xgboost
 
-    from ltr_harness.rankers.adapters import fixed_threads
+    from ltr_harness.models.tree_model import fixed_threads
 
     for library in (xgboost.core._LIB, lightgbm.basic._LIB):
         before = library.omp_get_dynamic()
@@ -115,7 +115,7 @@ def test_the_setting_is_the_callers_again_afterwards() -> None:
 
 
 def test_a_library_that_hides_its_openmp_is_refused_where_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ltr_harness.rankers.adapters import fixed_threads
+    from ltr_harness.models.tree_model import fixed_threads
 
     monkeypatch.setenv("OMP_DYNAMIC", "TRUE")
     with pytest.raises(TrainingError, match="OMP_DYNAMIC: is set"), fixed_threads(object()):

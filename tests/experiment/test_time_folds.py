@@ -23,7 +23,7 @@ from ltr_harness.experiment.experiment import read
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.experiment.job import Job
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers import Training
+from ltr_harness.models.table import Training
 from ltr_harness.runs import find_runs
 
 Cli = Callable[..., tuple[int, str, str]]

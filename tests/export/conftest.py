@@ -11,8 +11,8 @@ import pytest
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.memory import from_arrays
-from ltr_harness.rankers.adapters import safe_feature_names
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.tree_model import safe_feature_names
 
 NAMES = ["bm25", "tf[title]", "price", "age", "clicks"]
 N, PER_QUERY = 600, 20
@@ -55,7 +55,7 @@ def trained(rows: Callable[..., RankingDataset]) -> Callable[..., FittedModel]:
 def _lightgbm(train: RankingDataset, params: dict[str, Any]) -> FittedModel:
     import lightgbm
 
-    from ltr_harness.rankers.lightgbm import LightGBMModel
+    from ltr_harness.models.lightgbm import LightGBMModel
 
     given = {
         "objective": "lambdarank",
@@ -79,7 +79,7 @@ def _lightgbm(train: RankingDataset, params: dict[str, Any]) -> FittedModel:
 def _xgboost(train: RankingDataset, params: dict[str, Any]) -> FittedModel:
     import xgboost
 
-    from ltr_harness.rankers.xgboost import XGBoostModel
+    from ltr_harness.models.xgboost import XGBoostModel
 
     given = {"objective": "rank:ndcg", "nthread": 1, "disable_default_eval_metric": 1} | (
         {} if params.get("booster") == "gblinear" else {"max_depth": 4}
@@ -99,7 +99,7 @@ def _xgboost(train: RankingDataset, params: dict[str, Any]) -> FittedModel:
 
 def _catboost(train: RankingDataset, params: dict[str, Any]) -> FittedModel:
     catboost = pytest.importorskip("catboost", reason="needs ltr-harness[catboost]")
-    from ltr_harness.rankers.catboost import CatBoostModel
+    from ltr_harness.models.catboost import CatBoostModel
 
     given = {"loss_function": "YetiRank", "depth": 3, "iterations": 12, "thread_count": 1, "verbose": 0}
     booster = catboost.CatBoost({**given, "allow_writing_files": False, **params})

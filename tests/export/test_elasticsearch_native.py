@@ -14,12 +14,12 @@ import pytest
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.export.forest import LEAF, Forest, Split, Tree, forest_of
-from ltr_harness.export.formats import native
-from ltr_harness.export.formats.native import ElasticsearchNative
-from ltr_harness.export.verification import export_model
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees.forest import LEAF, Forest, Split, Tree, forest_of
+from ltr_harness.models.trees.formats import native
+from ltr_harness.models.trees.formats.native import ElasticsearchNative
+from ltr_harness.models.trees.verification import export_model
 
 Trained = Callable[..., FittedModel]
 Rows = Callable[..., RankingDataset]
@@ -188,7 +188,7 @@ class TestEland:
 
     def test_lightgbm(self, rows: Rows, tmp_path: Path) -> None:
         lightgbm = pytest.importorskip("lightgbm")
-        from ltr_harness.rankers.lightgbm import LightGBMModel
+        from ltr_harness.models.lightgbm import LightGBMModel
 
         split, names = rows(0), list("abcde")
         estimator = lightgbm.LGBMRegressor(
@@ -204,7 +204,7 @@ class TestEland:
     def test_xgboost_but_for_values_at_a_threshold(self, rows: Rows, tmp_path: Path) -> None:
         """eland takes thresholds from XGBoost's text, nine digits, to which Elasticsearch compares in float64."""
         xgboost = pytest.importorskip("xgboost")
-        from ltr_harness.rankers.xgboost import XGBoostModel
+        from ltr_harness.models.xgboost import XGBoostModel
 
         split, names = rows(0), list("abcde")
         queries = np.repeat(np.arange(split.n_queries), split.groups.sizes)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.export.forest import LEAF, NAN, NEVER, ZERO, Forest, Split, Tree
-from ltr_harness.export.formats import catalog
+from ltr_harness.models.trees.forest import LEAF, NAN, NEVER, ZERO, Forest, Split, Tree
+from ltr_harness.models.trees.formats import catalog
 
 ENGINES = ["opensearch", "elasticsearch"]
 EVERY = [*ENGINES, "elasticsearch-native"]

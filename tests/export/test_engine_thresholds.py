@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.export.forest import Forest, Split, Tree
-from ltr_harness.export.formats import engine_forest
+from ltr_harness.models.trees.forest import Forest, Split, Tree
+from ltr_harness.models.trees.formats import engine_forest
 
 LARGEST = float(np.finfo(np.float32).max)
 GOES_LEFT = {"<=": np.less_equal, "<": np.less}

@@ -9,10 +9,10 @@ import pytest
 
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import GateError
-from ltr_harness.export.formats import catalog
-from ltr_harness.export.verification import export_model
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers.lightgbm import LightGBMModel
+from ltr_harness.models.lightgbm import LightGBMModel
+from ltr_harness.models.trees.formats import catalog
+from ltr_harness.models.trees.verification import export_model
 
 NDCG = parse_metric("ndcg@10")
 

@@ -1,7 +1,7 @@
 """Small examples of internals, which a reader can check by hand."""
 
-from ltr_harness.export.forest import Split, Tree
 from ltr_harness.export.mlflow import legal_names
+from ltr_harness.models.trees.forest import Split, Tree
 
 
 def test_tree_grown() -> None:

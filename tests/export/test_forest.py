@@ -12,9 +12,9 @@ from packaging.version import Version
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError
-from ltr_harness.export.forest import LEAF, NEVER, ZERO, Forest, Split, Tree, forest_of
-from ltr_harness.rankers.random import RandomModel
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.random import RandomModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees.forest import LEAF, NEVER, ZERO, Forest, Split, Tree, forest_of
 
 Trained = Callable[..., FittedModel]
 Rows = Callable[..., RankingDataset]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.data.readers.memory import from_arrays
-from ltr_harness.export.forest import forest_of
-from ltr_harness.export.formats import FORMATS, catalog
+from ltr_harness.models.trees.forest import forest_of
+from ltr_harness.models.trees.formats import FORMATS, catalog
 
 LARGEST = float(np.finfo(np.float32).max)
 VALUES = [-LARGEST, 0.0, LARGEST, np.nan]

@@ -17,11 +17,11 @@ from packaging.version import Version
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, MissingExtraError
-from ltr_harness.export.forest import NAN, NEVER, ZERO, Forest, Split, Tree, forest_of
-from ltr_harness.export.formats.onnx_model import Onnx
-from ltr_harness.export.verification import export_model
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees.forest import NAN, NEVER, ZERO, Forest, Split, Tree, forest_of
+from ltr_harness.models.trees.formats.onnx_model import Onnx
+from ltr_harness.models.trees.verification import export_model
 
 Trained = Callable[..., FittedModel]
 Rows = Callable[..., RankingDataset]

@@ -15,13 +15,13 @@ import pytest
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, GateError
-from ltr_harness.export.forest import Forest, Split, Tree, forest_of
-from ltr_harness.export.formats import FORMATS, ModelFormat, catalog, dump
-from ltr_harness.export.formats.dump import Dump
-from ltr_harness.export.verification import export_model, verified
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers.lightgbm import LightGBMModel
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.lightgbm import LightGBMModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees.forest import Forest, Split, Tree, forest_of
+from ltr_harness.models.trees.formats import FORMATS, ModelFormat, catalog, dump
+from ltr_harness.models.trees.formats.dump import Dump
+from ltr_harness.models.trees.verification import export_model, verified
 
 Trained = Callable[..., FittedModel]
 Rows = Callable[..., RankingDataset]
@@ -131,7 +131,7 @@ def test_trees_that_do_not_score_as_the_library_are_no_export(
     forest = forest_of(model, split.feature_names)
     first, *others = forest.trees
     misread = replace(forest, trees=(replace(first, value=first.value * 0.9), *others))
-    monkeypatch.setattr("ltr_harness.export.verification.forest_of", lambda *_: misread)
+    monkeypatch.setattr("ltr_harness.models.trees.verification.forest_of", lambda *_: misread)
     with pytest.raises(
         DataError, match=r"export model: the stored trees score row \d+ .*in a form that is not known"
     ):
@@ -357,7 +357,7 @@ class TestCommand:
     def test_a_loss_is_exit_3(self, run: Path, ltr: Any, tmp_path: Path) -> None:
         own = tmp_path / "own.py"
         own.write_text(
-            "from ltr_harness.export.formats.dump import Dump\n\n\n"
+            "from ltr_harness.models.trees.formats.dump import Dump\n\n\n"
             "class Reversed(Dump):\n"
             "    def read(self, path, feature_names):\n"
             "        scores = super().read(path, feature_names)\n"

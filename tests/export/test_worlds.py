@@ -12,11 +12,11 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.experiment.reproduce import fold_of
-from ltr_harness.export.forest import forest_of
-from ltr_harness.export.formats import FORMATS, catalog
-from ltr_harness.export.verification import Agreement, export_model
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees.forest import forest_of
+from ltr_harness.models.trees.formats import FORMATS, catalog
+from ltr_harness.models.trees.verification import Agreement, export_model
 
 pytestmark = pytest.mark.slow
 

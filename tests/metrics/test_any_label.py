@@ -22,10 +22,10 @@ from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Binding, bind, function_metric, parse_metric
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.metrics.table import METRICS, catalog
-from ltr_harness.rankers.catboost import CatBoostRanker
-from ltr_harness.rankers.lightgbm import LightGBMRanker
-from ltr_harness.rankers.ranker import TrainingFacts
-from ltr_harness.rankers.xgboost import XGBoostRanker
+from ltr_harness.models.catboost import CatBoostRanker
+from ltr_harness.models.lightgbm import LightGBMRanker
+from ltr_harness.models.ranker import TrainingFacts
+from ltr_harness.models.xgboost import XGBoostRanker
 
 
 def returns(

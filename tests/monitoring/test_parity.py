@@ -501,7 +501,7 @@ def test_a_run_without_a_model_to_score_with(changes: dict[str, Any], told: str,
 
 
 def test_a_ranker_of_ones_own_is_executed_where_that_is_said(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("from ltr_harness.rankers.linear import LinearRanker as Mine\n")
+    (tmp_path / "mine.py").write_text("from ltr_harness.models.linear import LinearRanker as Mine\n")
     run = Path(shutil.copytree(linear_run(), tmp_path / "run"))
     record = json.loads((run / "record.json").read_text())
     (run / "record.json").write_text(json.dumps(record | {"ranker": f"{tmp_path}/mine.py:Mine"}))

@@ -11,7 +11,7 @@ import pytest
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments, QueryGroups
-from ltr_harness.rankers import TrainingFacts
+from ltr_harness.models.table import TrainingFacts
 
 NAMES = ("bm25", "clicks[30d]", "title match", "a:b", "age", "6")
 

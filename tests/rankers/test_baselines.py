@@ -11,12 +11,12 @@ import pytest
 
 from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import DataError
-from ltr_harness.rankers import Training
-from ltr_harness.rankers.feature import FeatureModel
-from ltr_harness.rankers.linear import LinearModel, LinearRanker
-from ltr_harness.rankers.random import RandomModel
-from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.rankers.scores import ScoresModel, ScoresRanker
+from ltr_harness.models.feature import FeatureModel
+from ltr_harness.models.linear import LinearModel, LinearRanker
+from ltr_harness.models.random import RandomModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.scores import ScoresModel, ScoresRanker
+from ltr_harness.models.table import Training
 
 
 class TestLinear:

@@ -23,10 +23,10 @@ from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import DataError, RankerError, UsageError
 from ltr_harness.metrics import NDCG, parse_metric
 from ltr_harness.metrics.log_loss import LogLoss
-from ltr_harness.rankers import FittedModel, Training
-from ltr_harness.rankers.blend import BlendModel, BlendRanker, ranks, z_scores
-from ltr_harness.rankers.feature import FeatureRanker
-from ltr_harness.rankers.ranker import Part, Ranker
+from ltr_harness.models.blend import BlendModel, BlendRanker, ranks, z_scores
+from ltr_harness.models.feature import FeatureRanker
+from ltr_harness.models.ranker import Part, Ranker
+from ltr_harness.models.table import FittedModel, Training
 from ltr_harness.testing import RankerSuite
 from ltr_harness.testing.ranker_suite import RULE, ranking_data
 

@@ -18,13 +18,13 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import RankerError
 from ltr_harness.metrics import NDCG
-from ltr_harness.rankers import Training, TrainingFacts
-from ltr_harness.rankers.adapters import TreeModel, by_position
-from ltr_harness.rankers.catboost import CatBoostRanker
-from ltr_harness.rankers.lightgbm import LightGBMRanker
-from ltr_harness.rankers.objectives import CATBOOST, METRIC
-from ltr_harness.rankers.presets import PRESETS
-from ltr_harness.rankers.xgboost import XGBoostRanker
+from ltr_harness.models.catboost import CatBoostRanker
+from ltr_harness.models.lightgbm import LightGBMRanker
+from ltr_harness.models.objectives import CATBOOST, METRIC
+from ltr_harness.models.presets import PRESETS
+from ltr_harness.models.table import Training, TrainingFacts
+from ltr_harness.models.tree_model import TreeModel, by_position
+from ltr_harness.models.xgboost import XGBoostRanker
 
 LGBM = {"num_leaves": 7, "min_data_in_leaf": 5}
 XGB = {"max_depth": 3}
@@ -381,7 +381,7 @@ class TestSharedBins:
     def test_bins_go_when_their_data_go(self, kind: Any, params: Any, make_dataset: Any) -> None:
         import gc
 
-        from ltr_harness.rankers.adapters import _last
+        from ltr_harness.models.tree_model import _last
 
         data = make_dataset(13)
         kind(params=params).fit(Training(train=data, rounds=1))

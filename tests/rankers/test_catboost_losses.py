@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ltr_harness.metrics import bind
-from ltr_harness.rankers import Training
-from ltr_harness.rankers.catboost import CatBoostRanker
-from ltr_harness.rankers.objectives import CATBOOST
+from ltr_harness.models.catboost import CatBoostRanker
+from ltr_harness.models.objectives import CATBOOST
+from ltr_harness.models.table import Training
 
 pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
 

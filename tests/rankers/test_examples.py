@@ -4,20 +4,20 @@ import numpy as np
 
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics import NDCG
-from ltr_harness.rankers import catboost, lightgbm_parameters, xgboost_parameters
-from ltr_harness.rankers.adapters import safe_feature_names
-from ltr_harness.rankers.blend import ranks, z_scores
-from ltr_harness.rankers.cluster import cut
-from ltr_harness.rankers.feature import FeatureModel
-from ltr_harness.rankers.linear import LinearModel
-from ltr_harness.rankers.objectives import (
+from ltr_harness.models import catboost, lightgbm_parameters, xgboost_parameters
+from ltr_harness.models.blend import ranks, z_scores
+from ltr_harness.models.dask import cut
+from ltr_harness.models.feature import FeatureModel
+from ltr_harness.models.linear import LinearModel
+from ltr_harness.models.objectives import (
     Optimised,
     loss_problems,
     objective_cautions,
     objective_problems,
     stopping_cautions,
 )
-from ltr_harness.rankers.random import RandomModel
+from ltr_harness.models.random import RandomModel
+from ltr_harness.models.tree_model import safe_feature_names
 
 
 def test_safe_feature_names() -> None:

@@ -17,9 +17,9 @@ from ltr_harness.boosting.xgboost import objective as xgboost_objective
 from ltr_harness.config.experiment import ModelConfig, model_at
 from ltr_harness.errors import MetricError, RankerError
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers import Training
-from ltr_harness.rankers.lightgbm import LightGBMModel, LightGBMRanker
-from ltr_harness.rankers.xgboost import XGBoostModel, XGBoostRanker
+from ltr_harness.models.lightgbm import LightGBMModel, LightGBMRanker
+from ltr_harness.models.table import Training
+from ltr_harness.models.xgboost import XGBoostModel, XGBoostRanker
 
 BOTH = [LightGBMRanker, XGBoostRanker]
 MRR = {"metric": "mrr@5", "truncation_level": 20, "sigma": 2.0, "norm": False}

@@ -17,13 +17,13 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import DataError
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.rankers import Training
-from ltr_harness.rankers.adapters import by_position
-from ltr_harness.rankers.catboost import CatBoostRanker
-from ltr_harness.rankers.cluster import cut
-from ltr_harness.rankers.lightgbm import LightGBMRanker
-from ltr_harness.rankers.ranker import VALID, Workers
-from ltr_harness.rankers.xgboost import XGBoostRanker
+from ltr_harness.models.catboost import CatBoostRanker
+from ltr_harness.models.dask import cut
+from ltr_harness.models.lightgbm import LightGBMRanker
+from ltr_harness.models.ranker import VALID, Workers
+from ltr_harness.models.table import Training
+from ltr_harness.models.tree_model import by_position
+from ltr_harness.models.xgboost import XGBoostRanker
 from ltr_harness.runs.insight import latency, permutation_importance, quality_by_trees, why
 from tests.rankers.conftest import make
 

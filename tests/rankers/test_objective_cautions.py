@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ltr_harness.metrics import parse_metric
-from ltr_harness.rankers.catboost import CatBoostRanker
-from ltr_harness.rankers.lightgbm import LightGBMRanker
-from ltr_harness.rankers.xgboost import XGBoostRanker
+from ltr_harness.models.catboost import CatBoostRanker
+from ltr_harness.models.lightgbm import LightGBMRanker
+from ltr_harness.models.xgboost import XGBoostRanker
 
 
 def cautions(kind: Any, primary: str, max_grade: float = 2, **fields: Any) -> list[str]:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.rankers.adapters import kept, remembered
-from ltr_harness.rankers.lightgbm import LightGBMRanker
-from ltr_harness.rankers.xgboost import XGBoostRanker
+from ltr_harness.models.lightgbm import LightGBMRanker
+from ltr_harness.models.tree_model import kept, remembered
+from ltr_harness.models.xgboost import XGBoostRanker
 
 PLAIN = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, -0.0, "", "1", "True"])
 VALUES = PLAIN | st.lists(PLAIN, max_size=2) | st.tuples(PLAIN) | st.dictionaries(st.text(max_size=1), PLAIN)
@@ -121,8 +121,8 @@ def test_nothing_is_kept_without_a_cache_nor_for_another_library(tmp_path: Any, 
 @pytest.mark.long
 def test_a_second_check_imports_no_booster(tmp_path: Any) -> None:
     checked = (
-        "import sys; from ltr_harness.rankers.lightgbm import LightGBMRanker as L; "
-        "from ltr_harness.rankers.xgboost import XGBoostRanker as X; "
+        "import sys; from ltr_harness.models.lightgbm import LightGBMRanker as L; "
+        "from ltr_harness.models.xgboost import XGBoostRanker as X; "
         "assert L(params={'num_leaves': 7}).check() == X(params={'max_depth': 3}).check() == []; "
         "print(*({'lightgbm', 'xgboost', 'sklearn'} & sys.modules.keys()))"
     )

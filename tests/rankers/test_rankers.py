@@ -18,9 +18,9 @@ from ltr_harness.boosting import StoppingRule
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, RankerError
 from ltr_harness.metrics import NDCG
-from ltr_harness.rankers import RANKERS, Training, catalog
-from ltr_harness.rankers.feature import FeatureRanker
-from ltr_harness.rankers.random import RandomRanker
+from ltr_harness.models.feature import FeatureRanker
+from ltr_harness.models.random import RandomRanker
+from ltr_harness.models.table import RANKERS, Training, catalog
 
 DEFINITIONS: list[tuple[str, dict[str, Any]]] = [
     ("feature", {"feature": "bm25"}),

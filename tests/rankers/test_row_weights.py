@@ -10,11 +10,11 @@ import xgboost
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments
-from ltr_harness.rankers import Training
-from ltr_harness.rankers.catboost import CatBoostRanker
-from ltr_harness.rankers.cluster import Workers
-from ltr_harness.rankers.lightgbm import LightGBMRanker
-from ltr_harness.rankers.xgboost import XGBoostRanker
+from ltr_harness.models.catboost import CatBoostRanker
+from ltr_harness.models.dask import Workers
+from ltr_harness.models.lightgbm import LightGBMRanker
+from ltr_harness.models.table import Training
+from ltr_harness.models.xgboost import XGBoostRanker
 
 SMALL: dict[str, Any] = {
     "lightgbm": {"num_leaves": 7, "learning_rate": 0.2},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ltr_harness.boosting import StoppingRule
 from ltr_harness.metrics import NDCG
-from ltr_harness.rankers.adapters import training_cautions
+from ltr_harness.models.tree_model import training_cautions
 
 RULE = StoppingRule(NDCG(k=10), patience=5, max_rounds=30)
 

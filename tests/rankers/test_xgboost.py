@@ -18,9 +18,9 @@ from ltr_harness.boosting.xgboost import XENDCG
 from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import DataError, RankerError, TrainingError
 from ltr_harness.metrics import ERR, MRR, NDCG, bind
-from ltr_harness.rankers import Training, TrainingFacts
-from ltr_harness.rankers.xgboost import XGBoostModel, XGBoostRanker
-from ltr_harness.rankers.xgboost_parameters import OWNED, _gbtree_drops, canonical_names
+from ltr_harness.models.table import Training, TrainingFacts
+from ltr_harness.models.xgboost import XGBoostModel, XGBoostRanker
+from ltr_harness.models.xgboost_parameters import OWNED, _gbtree_drops, canonical_names
 
 NDCG10 = NDCG(k=10)
 SMALL = {"max_depth": 3, "eta": 0.2}
@@ -440,7 +440,7 @@ def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> N
     from ltr_harness.comparison.stats.families import mean_intervals
     from ltr_harness.comparison.stats.method import Method
     from ltr_harness.data.readers.lightgbm import LightGbm
-    from ltr_harness.rankers.lightgbm import LightGBMRanker
+    from ltr_harness.models.lightgbm import LightGBMRanker
 
     folder = shared_data / "lightgbm_lambdarank"
     train, test = (LightGbm().read([f"rank.{split}"], folder) for split in ("train", "test"))

@@ -33,7 +33,7 @@ SMALL: dict[str, Any] = {
 PAYLOAD = """
 from pathlib import Path
 Path(__file__).with_name("executed").touch()
-from ltr_harness.rankers.random import RandomModel, RandomRanker
+from ltr_harness.models.random import RandomModel, RandomRanker
 from ltr_harness.data.readers.synthetic import Synthetic
 
 class Ranker(RandomRanker):

@@ -120,9 +120,9 @@ def _metrics() -> Diagnosis:
 
 def _trains(name: str, objective: str) -> Diagnosis:
     """A tiny model that must learn to sort by its one informative feature."""
-    from ltr_harness import rankers
     from ltr_harness.data.readers.synthetic import Synthetic
-    from ltr_harness.rankers.ranker import Training
+    from ltr_harness.models import table as rankers
+    from ltr_harness.models.ranker import Training
 
     data = Synthetic.model_validate({"n_queries": {"train": 30}}).read(["train"], Path())
     ranker = rankers.catalog.load(name).model_validate({"objective": objective})

@@ -63,8 +63,8 @@ def to_model(
     package of it, elsewhere in a small interpreter after its documentation.
     """
     from ltr_harness.cli.stored_runs import loaded, on_scale_of
-    from ltr_harness.export.formats import catalog
-    from ltr_harness.export.verification import export_model
+    from ltr_harness.models.trees.formats import catalog
+    from ltr_harness.models.trees.verification import export_model
 
     chosen = catalog.load(form)()
     if engine_version:

@@ -211,7 +211,7 @@ def show_importance(
     measured on rows that the model was not trained on.
     """
     from ltr_harness.cli.stored_runs import loaded, on_scale_of
-    from ltr_harness.rankers.adapters import TreeModel
+    from ltr_harness.models.tree_model import TreeModel
     from ltr_harness.runs.insight import permutation_importance
 
     stored, model, split = loaded(run, **rows_of_run)

@@ -22,8 +22,8 @@ from ltr_harness.errors import Caution, MetricError, Problem
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import MAKE_GRADES
 from ltr_harness.metrics.core.gains import gains_of
-from ltr_harness.rankers.adapters import as_number
-from ltr_harness.rankers.ranker import TrainingFacts
+from ltr_harness.models.ranker import TrainingFacts
+from ltr_harness.models.tree_model import as_number
 
 # Names, in small letters, for the same thing or for what stands in its place in another library.
 _ALIKE = (

@@ -10,8 +10,8 @@ docs/tuning.md the sources of spaces.
 
 from typing import Any, Final
 
-from ltr_harness.rankers import lightgbm_parameters, xgboost_parameters
-from ltr_harness.rankers.objectives import CATBOOST, LAMBDAMART, LAMBDAMART_RIDGE, METRIC
+from ltr_harness.models import lightgbm_parameters, xgboost_parameters
+from ltr_harness.models.objectives import CATBOOST, LAMBDAMART, LAMBDAMART_RIDGE, METRIC
 
 Params = dict[str, Any]
 

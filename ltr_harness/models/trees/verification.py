@@ -13,10 +13,10 @@ from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Bools, Floats, QueryGroups
 from ltr_harness.errors import GateError
-from ltr_harness.export.forest import Forest, forest_of, refused
-from ltr_harness.export.formats import ModelFormat, Scores
 from ltr_harness.metrics import Binding, Metric, bind
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees.forest import Forest, forest_of, refused
+from ltr_harness.models.trees.formats import ModelFormat, Scores
 
 _SHARE = 0.1  # of the values that are taken away on the copy with missing values
 _ROWS_AT_ONCE = 65_536

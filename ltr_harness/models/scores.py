@@ -15,7 +15,7 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.data.readers.trec import read_run
 from ltr_harness.errors import DataError, Problem, UsageError
-from ltr_harness.rankers.ranker import FittedModel, StoredRanker, Training, TrainingFacts, model_file
+from ltr_harness.models.ranker import FittedModel, StoredRanker, Training, TrainingFacts, model_file
 
 _TREC = (".run", ".trec")
 _KNOWN = (".npy", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".arrow", ".txt", ".scores", *_TREC)

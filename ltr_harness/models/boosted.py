@@ -19,18 +19,11 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import sealed
 from ltr_harness.errors import Caution, Problem, RankerError
 from ltr_harness.metrics import Metric
-from ltr_harness.rankers import objectives as losses
-from ltr_harness.rankers.adapters import Trained, TreeModel, fixed_threads, training_cautions
-from ltr_harness.rankers.cluster import Parts, cut, train_across
-from ltr_harness.rankers.presets import PRESETS, SPACES
-from ltr_harness.rankers.ranker import (
-    VALID,
-    StoredRanker,
-    Training,
-    TrainingFacts,
-    failures_of,
-    with_derived,
-)
+from ltr_harness.models import objectives as losses
+from ltr_harness.models.dask import Parts, cut, train_across
+from ltr_harness.models.presets import PRESETS, SPACES
+from ltr_harness.models.ranker import VALID, StoredRanker, Training, TrainingFacts, failures_of, with_derived
+from ltr_harness.models.tree_model import Trained, TreeModel, fixed_threads, training_cautions
 
 Name = int | str
 Watch = TypeVar("Watch", bound=Watching)

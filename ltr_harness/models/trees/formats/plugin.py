@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_harness._util.files import write_whole
-from ltr_harness.export import formats
-from ltr_harness.export.forest import NAN, NEVER, Forest, Split, Tree, refused
-from ltr_harness.export.formats import EngineFormat, Missing
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees import formats
+from ltr_harness.models.trees.forest import NAN, NEVER, Forest, Split, Tree, refused
+from ltr_harness.models.trees.formats import EngineFormat, Missing
 
 _LONGEST = 504
 """Bytes of a feature's name. A stored one's id is ``feature-NAME``, and an id has 512 at most."""

@@ -18,13 +18,13 @@ from pydantic import Field
 from ltr_harness.boosting.watching import one_per_row
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem
-from ltr_harness.rankers import adapters
-from ltr_harness.rankers import lightgbm_parameters as parameters
-from ltr_harness.rankers.boosted import DataParallelRanker
-from ltr_harness.rankers.cluster import Parts, Session, SharedStopping
-from ltr_harness.rankers.lightgbm_parameters import plain_message, problems
-from ltr_harness.rankers.objectives import METRIC, MetricObjectiveConfig, Optimised
-from ltr_harness.rankers.ranker import Training, TrainingFacts, model_file
+from ltr_harness.models import lightgbm_parameters as parameters
+from ltr_harness.models import tree_model as adapters
+from ltr_harness.models.boosted import DataParallelRanker
+from ltr_harness.models.dask import Parts, Session, SharedStopping
+from ltr_harness.models.lightgbm_parameters import plain_message, problems
+from ltr_harness.models.objectives import METRIC, MetricObjectiveConfig, Optimised
+from ltr_harness.models.ranker import Training, TrainingFacts, model_file
 
 _ROW = re.compile(r"^\[LightGBM\] \[Debug\]\s+(\d+)\s+(-?[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)\s*$")
 

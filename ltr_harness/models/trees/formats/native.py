@@ -13,10 +13,10 @@ import numpy as np
 from ltr_harness._util.files import write_whole
 from ltr_harness.data.queries import Floats
 from ltr_harness.errors import UsageError
-from ltr_harness.export import formats
-from ltr_harness.export.forest import LEAF, Forest, Split, Tree, refused
-from ltr_harness.export.formats import EngineFormat, Missing, Scores
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees import formats
+from ltr_harness.models.trees.forest import LEAF, Forest, Split, Tree, refused
+from ltr_harness.models.trees.formats import EngineFormat, Missing, Scores
 
 _LARGEST = 100 * 2**20
 """Bytes of a request's body, Elasticsearch's ``http.max_content_length`` unless it is set otherwise."""

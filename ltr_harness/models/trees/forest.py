@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ltr_harness._util.compiled import compiled
 from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import DataError
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
 
 LEAF = -1
 NEVER, ZERO, NAN = 0, 1, 2
@@ -194,9 +194,9 @@ def _summed(
 
 def forest_of(model: FittedModel, feature_names: Sequence[str]) -> Forest:
     """A fitted model's trees; refused is what is more than a sum of trees."""
-    from ltr_harness.rankers.catboost import CatBoostModel
-    from ltr_harness.rankers.lightgbm import LightGBMModel
-    from ltr_harness.rankers.xgboost import XGBoostModel
+    from ltr_harness.models.catboost import CatBoostModel
+    from ltr_harness.models.lightgbm import LightGBMModel
+    from ltr_harness.models.xgboost import XGBoostModel
 
     names = tuple(feature_names)
     if isinstance(model, LightGBMModel):
@@ -317,7 +317,7 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
 
 def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
     from ltr_harness.boosting.catboost import grades_of
-    from ltr_harness.rankers.catboost import as_json
+    from ltr_harness.models.catboost import as_json
 
     _refuse_classes(len(grades_of(booster)))
     content = as_json(booster)

@@ -8,9 +8,9 @@ import numpy as np
 
 from ltr_harness._util.files import write_whole
 from ltr_harness.data.queries import Floats
-from ltr_harness.export.forest import LEAF, Forest
-from ltr_harness.export.formats import ModelFormat, Scores, package
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees.forest import LEAF, Forest
+from ltr_harness.models.trees.formats import ModelFormat, Scores, package
 
 _INPUT, _OUTPUT = "features", "score"
 

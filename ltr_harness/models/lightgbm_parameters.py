@@ -13,10 +13,10 @@ import numpy as np
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plain_number
 from ltr_harness.errors import Caution, Problem
-from ltr_harness.rankers import adapters
-from ltr_harness.rankers.adapters import as_number, is_on
-from ltr_harness.rankers.objectives import METRIC, of_others, tried_labels
-from ltr_harness.rankers.ranker import TrainingFacts
+from ltr_harness.models import tree_model as adapters
+from ltr_harness.models.objectives import METRIC, of_others, tried_labels
+from ltr_harness.models.ranker import TrainingFacts
+from ltr_harness.models.tree_model import as_number, is_on
 
 # Each objective with the parameters that shape its loss, at LightGBM's own defaults: written out in every record.
 OBJECTIVES: dict[str, dict[str, Any]] = {

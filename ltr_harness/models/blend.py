@@ -25,8 +25,8 @@ from ltr_harness.data.queries import Judgments, QueryGroups, places_within
 from ltr_harness.errors import Caution, DataError, Problem, RankerError
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
-from ltr_harness.rankers import catalog
-from ltr_harness.rankers.ranker import FittedModel, Part, StoredRanker, Training, TrainingFacts, model_file
+from ltr_harness.models.ranker import FittedModel, Part, StoredRanker, Training, TrainingFacts, model_file
+from ltr_harness.models.table import catalog
 
 How = Literal["ranks", "z-scores", "scores"]
 STEPS = 20

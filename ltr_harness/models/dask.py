@@ -25,8 +25,8 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Array, Floats, QueryGroups
 from ltr_harness.errors import Caution, TrainingError, optional_module
 from ltr_harness.metrics import Metric
-from ltr_harness.rankers.adapters import Trained
-from ltr_harness.rankers.ranker import VALID, Training, Workers
+from ltr_harness.models.ranker import VALID, Training, Workers
+from ltr_harness.models.tree_model import Trained
 
 ABORT = -1
 """In place of a number of rounds: end with an error."""

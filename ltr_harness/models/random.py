@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.stored import Count
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import FieldsModel, StoredRanker, Training, TrainingFacts
+from ltr_harness.models.ranker import FieldsModel, StoredRanker, Training, TrainingFacts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

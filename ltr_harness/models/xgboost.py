@@ -16,13 +16,13 @@ from pydantic import Field
 from ltr_harness.boosting.watching import one_per_row
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.rankers import adapters
-from ltr_harness.rankers import xgboost_parameters as parameters
-from ltr_harness.rankers.boosted import DataParallelRanker
-from ltr_harness.rankers.cluster import Parts, Session, SharedStopping
-from ltr_harness.rankers.objectives import MetricObjectiveConfig, Optimised
-from ltr_harness.rankers.ranker import Training, TrainingFacts, model_file
-from ltr_harness.rankers.xgboost_parameters import plain_message, problems
+from ltr_harness.models import tree_model as adapters
+from ltr_harness.models import xgboost_parameters as parameters
+from ltr_harness.models.boosted import DataParallelRanker
+from ltr_harness.models.dask import Parts, Session, SharedStopping
+from ltr_harness.models.objectives import MetricObjectiveConfig, Optimised
+from ltr_harness.models.ranker import Training, TrainingFacts, model_file
+from ltr_harness.models.xgboost_parameters import plain_message, problems
 
 
 class XGBoostModel(adapters.TreeModel):

@@ -28,7 +28,7 @@ from ltr_harness.boosting.watching import Measured
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import sealed
 from ltr_harness.errors import Caution, DataError, Problem, TrainingError
-from ltr_harness.rankers.ranker import FittedModel, Training, TrainingFacts, as_matrix
+from ltr_harness.models.ranker import FittedModel, Training, TrainingFacts, as_matrix
 
 Importance = Literal["gain", "split"]
 

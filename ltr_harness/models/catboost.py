@@ -22,10 +22,10 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, Problem, optional_module
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.core.expected_grade import expected_grade
-from ltr_harness.rankers import adapters
-from ltr_harness.rankers import objectives as losses
-from ltr_harness.rankers.boosted import BoostedRanker
-from ltr_harness.rankers.ranker import FittedModel, Training, TrainingFacts, failures_of, model_file
+from ltr_harness.models import objectives as losses
+from ltr_harness.models import tree_model as adapters
+from ltr_harness.models.boosted import BoostedRanker
+from ltr_harness.models.ranker import FittedModel, Training, TrainingFacts, failures_of, model_file
 
 _THREADS = re.compile(r'"thread_count":\d+')
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ltr_harness._util.files import write_whole
-from ltr_harness.export.forest import LEAF, Forest, Split, Tree
-from ltr_harness.export.formats import EngineFormat, engine_forest, xgboost_dump
-from ltr_harness.rankers.lightgbm import LightGBMModel
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.lightgbm import LightGBMModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees.forest import LEAF, Forest, Split, Tree
+from ltr_harness.models.trees.formats import EngineFormat, engine_forest, xgboost_dump
 
 
 class Dump(EngineFormat):

@@ -21,8 +21,8 @@ from ltr_harness._util.stored import DERIVED
 from ltr_harness._util.text import count_of, named
 from ltr_harness._util.user_code import distribution_of, imported_modules, is_own_file, require_trust
 from ltr_harness.errors import Caution, DataError, Problem, RankerError, all_of, optional_module
-from ltr_harness.rankers import ranker
-from ltr_harness.rankers.ranker import Training, TrainingFacts, failures_of
+from ltr_harness.models import ranker
+from ltr_harness.models.ranker import Training, TrainingFacts, failures_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -9,10 +9,10 @@ import numpy as np
 
 from ltr_harness._util.text import count_of
 from ltr_harness.errors import Problem
-from ltr_harness.rankers import adapters
-from ltr_harness.rankers.adapters import as_number, is_on
-from ltr_harness.rankers.objectives import METRIC, of_others, tried_labels
-from ltr_harness.rankers.ranker import TrainingFacts
+from ltr_harness.models import tree_model as adapters
+from ltr_harness.models.objectives import METRIC, of_others, tried_labels
+from ltr_harness.models.ranker import TrainingFacts
+from ltr_harness.models.tree_model import as_number, is_on
 
 _PAIRS: dict[str, Any] = {
     "lambdarank_pair_method": "topk",

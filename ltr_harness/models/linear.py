@@ -10,8 +10,8 @@ from pydantic import Field
 from ltr_harness._util.stored import Count
 from ltr_harness._util.text import count_of
 from ltr_harness.errors import Caution, Problem
-from ltr_harness.rankers.adapters import feature_problems
-from ltr_harness.rankers.ranker import FieldsModel, StoredRanker, Training, TrainingFacts, as_matrix
+from ltr_harness.models.ranker import FieldsModel, StoredRanker, Training, TrainingFacts, as_matrix
+from ltr_harness.models.tree_model import feature_problems
 
 Weight = Annotated[float, Field(allow_inf_nan=False)]
 

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from ltr_harness._util.catalog import Catalog
 from ltr_harness._util.text import shortened
 from ltr_harness.errors import DataError, UsageError, optional_module
-from ltr_harness.export.forest import LEAF, Forest, Tree, refused
-from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.trees.forest import LEAF, Forest, Tree, refused
 
 FORMATS = {
-    "elasticsearch": "ltr_harness.export.formats.plugin:Elasticsearch",
-    "elasticsearch-native": "ltr_harness.export.formats.native:ElasticsearchNative",
-    "json": "ltr_harness.export.formats.dump:Dump",
-    "onnx": "ltr_harness.export.formats.onnx_model:Onnx",
-    "opensearch": "ltr_harness.export.formats.plugin:OpenSearch",
+    "elasticsearch": "ltr_harness.models.trees.formats.plugin:Elasticsearch",
+    "elasticsearch-native": "ltr_harness.models.trees.formats.native:ElasticsearchNative",
+    "json": "ltr_harness.models.trees.formats.dump:Dump",
+    "onnx": "ltr_harness.models.trees.formats.onnx_model:Onnx",
+    "opensearch": "ltr_harness.models.trees.formats.plugin:OpenSearch",
 }
 
 catalog = Catalog("format", FORMATS, "ltr_harness.formats", "ltr_harness.models:ModelFormat")

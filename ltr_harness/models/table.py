@@ -1,0 +1,26 @@
+"""The rankers: one file each, one line in `RANKERS` each."""
+
+from ltr_harness._util.catalog import Catalog
+from ltr_harness.models.ranker import FittedModel as FittedModel
+from ltr_harness.models.ranker import Ranker as Ranker
+from ltr_harness.models.ranker import Training as Training
+from ltr_harness.models.ranker import TrainingFacts as TrainingFacts
+
+RANKERS = {
+    "blend": "ltr_harness.models.blend:BlendRanker",
+    "catboost": "ltr_harness.models.catboost:CatBoostRanker",
+    "feature": "ltr_harness.models.feature:FeatureRanker",
+    "lightgbm": "ltr_harness.models.lightgbm:LightGBMRanker",
+    "linear": "ltr_harness.models.linear:LinearRanker",
+    "random": "ltr_harness.models.random:RandomRanker",
+    "scores": "ltr_harness.models.scores:ScoresRanker",
+    "sklearn": "ltr_harness.models.sklearn:SklearnRanker",
+    "xgboost": "ltr_harness.models.xgboost:XGBoostRanker",
+}
+
+# What does not look like the library that it means; LambdaMART is an objective of several.
+_SYNONYMS = dict.fromkeys(("gbm", "lambdamart", "lambdarank", "lgb"), "lightgbm")
+
+catalog = Catalog("ranker", RANKERS, "ltr_harness.rankers", "ltr_harness.models:Ranker", synonyms=_SYNONYMS)
+
+__all__ = ["RANKERS", "FittedModel", "Ranker", "Training", "TrainingFacts", "catalog"]
