@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness import agreement
-from ltr_harness.comparison.offline_online import MetricOnline
 from ltr_harness.errors import DataError
-from ltr_harness.stats.errors_in_variables import Interval
+from ltr_harness.experiments.compare.errors_in_variables import Interval
+from ltr_harness.experiments.compare.online_agreement import MetricOnline
 
 DOCS = Path(__file__).parents[1] / "docs" / "promises.md"
 MEAN, ONLINE_MEAN = 0.5, 0.3  # of the true effects, whose standard deviations are 1

@@ -89,8 +89,8 @@ def straight(job: Path) -> str:
 def straight_job(overrides: list[str], runs: Path, threads: int | None) -> dict[str, object]:
     """What the script trains: read from the same configuration and from the runs it led to."""
     from ltr_harness._util.cores import available_cores
-    from ltr_harness.config import load_experiment
-    from ltr_harness.runs import find_runs
+    from ltr_harness.experiments.config import load_experiment
+    from ltr_harness.experiments.runs import find_runs
 
     experiment = load_experiment(CONFIG, overrides)
     trainings = [

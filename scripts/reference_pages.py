@@ -51,7 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 def pages() -> dict[str, str]:
     """Path to Markdown, for everything that is generated."""
-    from ltr_harness.config.schema import json_schema
+    from ltr_harness.experiments.config.json_schema import json_schema
     from ltr_harness.metrics.table import METRICS
     from ltr_harness.monitoring.load import json_schema as monitor_schema
 

@@ -24,7 +24,7 @@ import pandas as pd
 
 from ltr_harness import compare
 from ltr_harness.comparison import Comparison, parse_gate, slice_results
-from ltr_harness.runs import find_runs
+from ltr_harness.experiments.runs import find_runs
 
 Facts = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ltr_harness import cli, metrics, report_parts
+from ltr_harness import cli, metrics
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.data import readers
+from ltr_harness.experiments.config import report_parts
 from ltr_harness.metrics.table import METRICS
 from ltr_harness.models import table as rankers
 from ltr_harness.models.trees import formats

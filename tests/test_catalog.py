@@ -12,9 +12,9 @@ from ltr_harness._util.catalog import Catalog, did_you_mean, load_own_file
 from ltr_harness._util.user_code import is_own_file, own_file_digest
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.config import load_experiment
 from ltr_harness.data import readers
 from ltr_harness.errors import ConfigError, MetricError, UsageError
+from ltr_harness.experiments.config import load_experiment
 from ltr_harness.models import table as rankers
 
 CATALOG = Catalog("number", {"tau": "math:tau", "pi": "math:pi"}, "ltr_harness.no_such_group")

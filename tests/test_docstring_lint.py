@@ -27,7 +27,7 @@ METHOD = "class {name}:\n    def three(self, a, b, c):\n        pass\n"
         ),
         ("boosting/lightgbm.py", METHOD.format(name="Watch"), "Watch.three: Args: does not describe a, b, c"),
         # documented as ltr_harness.runs.Run
-        ("runs/run.py", METHOD.format(name="Run"), "Run.three: Args: does not describe a, b, c"),
+        ("experiments/runs/run.py", METHOD.format(name="Run"), "Run.three: Args: does not describe a, b, c"),
         ("evaluation.py", METHOD.format(name="Internal"), None),
         ("stats/mine.py", UNDESCRIBED.replace("three", "evaluate"), None),
     ],

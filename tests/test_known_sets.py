@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ltr_harness.config import load_experiment
 from ltr_harness.data.known_sets import SETS
 from ltr_harness.errors import ConfigError
-from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.training.folds import FoldReader
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -15,11 +15,11 @@ import pytest
 from ltr_harness import parse_metric, run_experiment
 from ltr_harness._util.catalog import load_own_file
 from ltr_harness._util.user_code import code_digest, imported_modules, installed_names, installed_version
-from ltr_harness.config import load_experiment
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.job import Job, changed_files, other_files, ranker_definition
-from ltr_harness.experiment.progress import Progress
-from ltr_harness.runs import find_runs
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.runs import find_runs
+from ltr_harness.experiments.training.job import Job, changed_files, other_files, ranker_definition
+from ltr_harness.experiments.training.progress import Progress
 
 
 def written(folder: Path, files: dict[str, str]) -> Path:
@@ -208,7 +208,7 @@ def test_what_was_read_by_a_reader_whose_module_changes_is_read_again(folder: Pa
 
 @pytest.mark.long
 def test_a_ranker_of_an_installed_package_goes_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ltr_harness.config.experiment import ModelConfig
+    from ltr_harness.experiments.config.schema import ModelConfig
     from ltr_harness.models.random import RandomRanker
 
     class Theirs(RandomRanker):

@@ -23,12 +23,12 @@ from ltr_harness import run_experiment
 from ltr_harness._util.files import cache_folder
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.config.load import load_experiment
 from ltr_harness.data.addresses import COPIES, here
 from ltr_harness.data.logs.log import files_of, open_log
 from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.experiments.config.load import load_experiment
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.synthetic import SyntheticLog
 

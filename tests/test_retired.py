@@ -10,8 +10,8 @@ import pytest
 from ltr_harness._util.retired import RETIRED, retirement
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.config import load_experiment
 from ltr_harness.errors import ConfigError
+from ltr_harness.experiments.config import load_experiment
 from ltr_harness.monitoring.load import load_monitor_config
 
 SMALL = """\

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.config import load_experiment
 from ltr_harness.data import RankingDataset, from_frame
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.times import moments_of, timestamps
 from ltr_harness.errors import DataError, HarnessError
-from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.training.folds import FoldReader
 
 DAYS = [f"2024-{month:02}-{day:02}" for month in range(1, 11) for day in (1, 15)]  # a query each
 

@@ -205,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(50_000, 20, 100)
     code = run_command(cli, sys.argv[1:] if arguments is None else list(arguments))
     # after everything is said, so that an error message does not wait for worker processes to end
-    if pool := sys.modules.get("ltr_harness.experiment.pool"):
+    if pool := sys.modules.get("ltr_harness.experiments.training.pool"):
         pool.wait_for_shutdowns()
     gc.freeze()  # or all of them are searched once more on the way out, which takes half a second
     sys.exit(code)

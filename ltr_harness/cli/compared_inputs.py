@@ -17,20 +17,20 @@ from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.gates import Gate
-from ltr_harness.comparison.inputs import name_among
-from ltr_harness.comparison.ledger import counted
-from ltr_harness.comparison.mteb import results_in
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stream import StreamEvaluation
 from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.data.addresses import here
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
+from ltr_harness.experiments.compare.inputs import name_among
+from ltr_harness.experiments.compare.ledger import counted
+from ltr_harness.experiments.compare.mteb import results_in
+from ltr_harness.experiments.runs import Run, find_runs
+from ltr_harness.experiments.runs.folder import RECORD
+from ltr_harness.experiments.runs.record import MetricSummary
+from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import other_name
-from ltr_harness.runs import Run, find_runs
-from ltr_harness.runs.folder import RECORD
-from ltr_harness.runs.record import MetricSummary
-from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
 
 if TYPE_CHECKING:
     from ltr_harness.report.data import ReportData
@@ -190,7 +190,7 @@ class ComparedInputs:
         if baseline is not None:
             baseline = baseline if self._rankings is None else self._rankings.named(baseline)
         elif len(self._paths) == 1 and (self._paths[0] / EXPERIMENT).exists():
-            from ltr_harness.config import read_outline
+            from ltr_harness.experiments.config import read_outline
 
             # what an experiment says that is compared alone, if a run of it finished
             declared = read_outline(self._paths[0] / EXPERIMENT).compare.baseline

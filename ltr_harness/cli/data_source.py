@@ -30,9 +30,9 @@ def made_reader(name: str, options: Sequence[str] = ()) -> "Reader":
     """A reader with options as they are written in an experiment file."""
     from pydantic import ValidationError
 
-    from ltr_harness.config.explain import explained
-    from ltr_harness.config.tree import Node, Place, parse_yaml
     from ltr_harness.data import readers
+    from ltr_harness.experiments.config.problems import explained
+    from ltr_harness.experiments.config.yaml_tree import Node, Place, parse_yaml
 
     kind = readers.catalog.load(name, UsageError)
     values, places = {}, {}

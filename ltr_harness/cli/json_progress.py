@@ -1,10 +1,10 @@
 """Progress of a running experiment as events on stderr, for programs."""
 
 from ltr_harness.cli.events import EventStream, Failed, Finished, Started
-from ltr_harness.experiment.job import Job, Task
-from ltr_harness.experiment.progress import Progress, failed_trial, lost_worker, shown_cautions
-from ltr_harness.runs import Run
-from ltr_harness.runs.record import StudyRecord, Trial
+from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.runs.record import StudyRecord, Trial
+from ltr_harness.experiments.training.job import Job, Task
+from ltr_harness.experiments.training.progress import Progress, failed_trial, lost_worker, shown_cautions
 
 
 class JsonProgress(EventStream, Progress):

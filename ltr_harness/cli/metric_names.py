@@ -40,7 +40,7 @@ def parsed(texts: Sequence[str], relevant: float | None = None) -> NamedMetrics:
     if texts:
         metrics: list[Metric] = all_of([partial(parse_metric, text) for text in typed], MetricError)
     else:
-        from ltr_harness.config.expand import DEFAULT_PRESET, PRESETS
+        from ltr_harness.experiments.config.expand import DEFAULT_PRESET, PRESETS
 
         preset, primary = PRESETS[DEFAULT_PRESET], -1
         metrics = [metric for name in preset["report"] for metric in parse_metric(name).at(preset["cutoffs"])]

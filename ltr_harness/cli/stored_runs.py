@@ -11,11 +11,11 @@ from ltr_harness.cli.rankings import Scored
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import Caution, MetricError, UsageError
+from ltr_harness.experiments.runs import Run, load_run
+from ltr_harness.experiments.runs.record import Record
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.models.ranker import FittedModel
-from ltr_harness.runs import Run, load_run
-from ltr_harness.runs.record import Record
 
 
 def with_model(path: Path, trust: bool) -> Run:
@@ -32,7 +32,7 @@ def loaded(
     """The run, its model, and the rows to look at with the model's columns: its test split, or those of a file."""
     run = with_model(path, trust)
     if data is None:
-        from ltr_harness.experiment.reproduce import fold_of
+        from ltr_harness.experiments.training.reproduce import fold_of
 
         return run, run.model, fold_of(run).test
     return run, run.model, run.with_model_columns(data_source.read_files([data], **reader))

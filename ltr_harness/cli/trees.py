@@ -14,14 +14,15 @@ from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.contrasts import Paired
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, GateError, NotComparableError, UsageError
-from ltr_harness.experiment.reproduce import fold_of
+from ltr_harness.experiments.runs import Run, find_runs
+from ltr_harness.experiments.runs import serving_cost as insight
+from ltr_harness.experiments.runs.record import Latency
+from ltr_harness.experiments.runs.serving_cost import Candidate, first_rounds, latency, quality_by_trees
+from ltr_harness.experiments.training.reproduce import fold_of
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 from ltr_harness.models.ranker import FittedModel
 from ltr_harness.models.tree_model import TreeModel
-from ltr_harness.runs import Run, find_runs, insight
-from ltr_harness.runs.insight import Candidate, first_rounds, latency, quality_by_trees
-from ltr_harness.runs.record import Latency
 
 _CALLS = 400  # that a 99th percentile is taken from
 _CALLS_OF_EACH = 300  # of several models

@@ -7,8 +7,6 @@ from ltr_harness.comparison.data_sets import AcrossDataSets as AcrossDataSets
 from ltr_harness.comparison.data_sets import across_data_sets as across_data_sets
 from ltr_harness.comparison.gates import Gate as Gate
 from ltr_harness.comparison.gates import parse_gate as parse_gate
-from ltr_harness.comparison.offline_online import OnlineAgreement as OnlineAgreement
-from ltr_harness.comparison.offline_online import agreement as agreement
 from ltr_harness.comparison.paired_moments import PairedMoments as PairedMoments
 from ltr_harness.comparison.power import PowerPlan as PowerPlan
 from ltr_harness.comparison.power import plan_power as plan_power
@@ -17,5 +15,7 @@ from ltr_harness.comparison.slices import slice_results as slice_results
 from ltr_harness.comparison.stats.method import Method as Method
 from ltr_harness.comparison.stream import StreamEvaluation as StreamEvaluation
 from ltr_harness.comparison.stream import evaluate_stream as evaluate_stream
+from ltr_harness.experiments.compare.online_agreement import OnlineAgreement as OnlineAgreement
+from ltr_harness.experiments.compare.online_agreement import agreement as agreement
 from ltr_harness.metrics.evaluate_runs import EvaluatedRuns as EvaluatedRuns
 from ltr_harness.metrics.evaluate_runs import evaluate_runs as evaluate_runs

@@ -30,9 +30,9 @@ from ltr_harness.comparison.stats.families import rare_kind
 from ltr_harness.comparison.stats.method import FLIPS, UNWEIGHTED, Method
 from ltr_harness.data.queries import Array, Floats, Texts, as_column
 from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, Severity, UsageError
+from ltr_harness.experiments.runs.record import Record
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.headroom import is_computed_column
-from ltr_harness.runs.record import Record
 
 T = TypeVar("T", bound=np.generic)
 

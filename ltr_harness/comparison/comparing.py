@@ -76,7 +76,7 @@ def compare(
         >>> compare({"A": a, "B": b}, test="permutation").paired("B").p
         0.75
     """
-    from ltr_harness.comparison.inputs import gather, resolve_metric
+    from ltr_harness.experiments.compare.inputs import gather, resolve_metric
 
     method = Method(test, confidence, margin, draws, seed, unit, weights)
     if qrels is not None:
@@ -123,7 +123,7 @@ def compare(
     )
     if not (ledger and gathered.runs):
         return comparison
-    from ltr_harness.comparison.ledger import counted
+    from ltr_harness.experiments.compare.ledger import counted
 
     return counted(comparison, gathered.runs)
 

@@ -12,7 +12,7 @@ from ltr_harness.comparison.stats.families import mean_intervals, rule_of_three
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import MethodDifference, method_difference
 from ltr_harness.errors import Caution
-from ltr_harness.inspection.lints import LITTLE_TO_GAIN
+from ltr_harness.experiments.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom
 
 FEWEST = 10

@@ -23,11 +23,11 @@ from ltr_harness.data.logs.separators import refuse_other_separator
 from ltr_harness.data.readers.column_names import column_for
 from ltr_harness.data.time_folds import DAY, PERIOD, period_in
 from ltr_harness.errors import Caution, DataError, MetricError
+from ltr_harness.experiments.runs import record
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
 from ltr_harness.metrics.core.presets import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
-from ltr_harness.runs import record
 
 if TYPE_CHECKING:
     import pandas as pd

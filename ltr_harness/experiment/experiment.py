@@ -17,30 +17,30 @@ from ltr_harness._util.files import sweep_unfinished, write_stored
 from ltr_harness._util.stored import DERIVED
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.config import Experiment, as_mapping, load_experiment, resolved_yaml
-from ltr_harness.config.load import settings
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.truth import judgment_files
 from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
-from ltr_harness.experiment.check import check, refuse_errors
-from ltr_harness.experiment.cluster import cluster_at, local_cluster, local_size, run_on_cluster
-from ltr_harness.experiment.execute import run_here
-from ltr_harness.experiment.folds import FoldReader, largest_label, with_files
-from ltr_harness.experiment.job import Cluster, Job, Task, list_tasks, other_files
-from ltr_harness.experiment.pool import refuse_in_worker, wait_for_shutdowns
-from ltr_harness.experiment.progress import Progress, TerminalProgress
-from ltr_harness.experiment.search import require_optuna, tune
-from ltr_harness.experiment.workers import run_in_workers
+from ltr_harness.experiments.config import Experiment, as_mapping, load_experiment, resolved_yaml
+from ltr_harness.experiments.config.load import settings
+from ltr_harness.experiments.runs import Run, load_run
+from ltr_harness.experiments.runs.folder import encoded
+from ltr_harness.experiments.runs.record import Record
+from ltr_harness.experiments.runs.run import write_plan
+from ltr_harness.experiments.training.check import check, refuse_errors
+from ltr_harness.experiments.training.dask import cluster_at, local_cluster, local_size, run_on_cluster
+from ltr_harness.experiments.training.folds import FoldReader, largest_label, with_files
+from ltr_harness.experiments.training.job import Cluster, Job, Task, list_tasks, other_files
+from ltr_harness.experiments.training.pool import refuse_in_worker, wait_for_shutdowns
+from ltr_harness.experiments.training.progress import Progress, TerminalProgress
+from ltr_harness.experiments.training.search import require_optuna, tune
+from ltr_harness.experiments.training.train import run_here
+from ltr_harness.experiments.training.workers import run_in_workers
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric
 from ltr_harness.models.boosted import DataParallelRanker
 from ltr_harness.models.ranker import Ranker, medians
 from ltr_harness.report.data import ReportData, experiment_data
 from ltr_harness.report.writing import warm_up, write_report
-from ltr_harness.runs import Run, load_run
-from ltr_harness.runs.folder import encoded
-from ltr_harness.runs.record import Record
-from ltr_harness.runs.run import write_plan
 
 
 @dataclass(frozen=True, eq=False)

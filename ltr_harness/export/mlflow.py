@@ -23,11 +23,11 @@ from ltr_harness._util.files import errors_naming, unfinished
 from ltr_harness._util.stored import read_stored
 from ltr_harness._util.text import count_of, without_secrets
 from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem, install_line
+from ltr_harness.experiments.runs import Record, Run, find_runs
+from ltr_harness.experiments.runs.folder import folder_name
+from ltr_harness.experiments.runs.identity import pins, requirements
+from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words
 from ltr_harness.models.tree_model import TreeModel, safe_feature_names
-from ltr_harness.runs import Record, Run, find_runs
-from ltr_harness.runs.folder import folder_name
-from ltr_harness.runs.identity import pins, requirements
-from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
 
 if TYPE_CHECKING:
     import pandas as pd

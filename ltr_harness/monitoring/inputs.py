@@ -18,11 +18,11 @@ from ltr_harness.comparison.stats.two_samples import difference
 from ltr_harness.data.columns import codes_of, together
 from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.experiments.runs import load_run
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, table_of
 from ltr_harness.report.blocks import Badge, Block, Column, Details, Heading, Paragraph, Table
-from ltr_harness.runs import load_run
 from ltr_harness.stats.adjustment import Decomposition, Parts, decompose
 from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold, worth
 

@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.retired import retirement
-from ltr_harness.config.expand import absolute_path, merged_tree
-from ltr_harness.config.explain import explained
-from ltr_harness.config.tree import Node, from_plain, shown
 from ltr_harness.data.logs.settings import seconds
 from ltr_harness.data.logs.ubi import OBJECT
 from ltr_harness.errors import ConfigError, DataError, HarnessError, Problem
+from ltr_harness.experiments.config.expand import absolute_path, merged_tree
+from ltr_harness.experiments.config.problems import explained
+from ltr_harness.experiments.config.yaml_tree import Node, from_plain, shown
 from ltr_harness.metrics import NDCG
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 
@@ -64,8 +64,8 @@ def with_rule(tree: Node) -> tuple[Node, list[Problem]]:
 
 
 def _rule_at(path: Path, given: Any) -> dict[str, Any]:
-    from ltr_harness.config.load import data_mapping, load_experiment
-    from ltr_harness.runs import find_runs
+    from ltr_harness.experiments.config.load import data_mapping, load_experiment
+    from ltr_harness.experiments.runs import find_runs
 
     if path.suffix in (".yaml", ".yml"):
         sections: list[Mapping[str, Any]] = [data_mapping(load_experiment(path, check_rankers=False).data)]

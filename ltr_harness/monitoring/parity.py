@@ -20,6 +20,7 @@ from ltr_harness.data.logs.contract import THREADS, LogRows
 from ltr_harness.data.queries import Bools, Floats, Ints, Judgments
 from ltr_harness.data.readers.rows import recoded
 from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.experiments.runs import Run, load_run
 from ltr_harness.metrics import bind
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import MonitorConfig
@@ -35,7 +36,6 @@ from ltr_harness.monitoring.result import (
     table_of,
 )
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
-from ltr_harness.runs import Run, load_run
 from ltr_harness.stats.several_samples import bonferroni
 
 _PIECE = 200_000  # rows

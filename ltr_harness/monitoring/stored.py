@@ -36,10 +36,10 @@ from ltr_harness.data.addresses import here
 from ltr_harness.data.logs.log import files_of
 from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.errors import DataError, NotComparableError, Problem
+from ltr_harness.experiments.runs.run import MISSED, find_runs
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
 from ltr_harness.monitoring.result import MonitorResult, Slice, Watched, Window
-from ltr_harness.runs.run import MISSED, find_runs
 
 RESULT = "report.json"
 PER_QUERY = "per_query.parquet"

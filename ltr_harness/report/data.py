@@ -17,18 +17,18 @@ from ltr_harness.comparison.comparison import Comparison, interval_heading, join
 from ltr_harness.comparison.contrasts import Letters, Paired
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem
-from ltr_harness.inspection.lints import LITTLE_TO_GAIN
+from ltr_harness.experiments.inspection.lints import LITTLE_TO_GAIN
+from ltr_harness.experiments.runs import Run, find_runs
+from ltr_harness.experiments.runs.record import Record
+from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Best, Block, Choice, ModelName
 from ltr_harness.report.formats import file_names
 from ltr_harness.report.test_rows import TestRows, read_test_rows
-from ltr_harness.runs import Run, find_runs
-from ltr_harness.runs.record import Record
-from ltr_harness.runs.run import OTHER_PLANS, plan_in_words
 
 if TYPE_CHECKING:
-    from ltr_harness.config import Outline
+    from ltr_harness.experiments.config import Outline
 
 T = TypeVar("T")
 
@@ -275,7 +275,7 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger:
         raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
     configuration = folders[0] / "experiment.yaml"
     if len(folders) == 1 and configuration.exists():
-        from ltr_harness.config import read_outline
+        from ltr_harness.experiments.config import read_outline
 
         outline, text = read_outline(configuration), configuration.read_text(encoding="utf-8-sig")
         data = experiment_data(outline, text, runs_read, baseline, ledger=ledger)

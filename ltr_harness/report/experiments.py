@@ -19,15 +19,15 @@ from ltr_harness._util.files import UNFINISHED
 from ltr_harness._util.stored import Form, Versioned, read_stored
 from ltr_harness._util.text import count_of, four_decimals, json_text
 from ltr_harness.comparison.comparison import Outcome
-from ltr_harness.comparison.ledger import LEDGER, Looks, digest_of_folds, looks_at
 from ltr_harness.errors import DataError
+from ltr_harness.experiments.compare.ledger import LEDGER, Looks, digest_of_folds, looks_at
+from ltr_harness.experiments.runs import Run, load_run
+from ltr_harness.experiments.runs.folder import RECORD, encoded
+from ltr_harness.experiments.runs.record import Record
+from ltr_harness.experiments.runs.run import PLAN, planned_runs
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Cell, Column, Heading, Report, Section, Table
 from ltr_harness.report.sections.verdict import PILLS
-from ltr_harness.runs import Run, load_run
-from ltr_harness.runs.folder import RECORD, encoded
-from ltr_harness.runs.record import Record
-from ltr_harness.runs.run import PLAN, planned_runs
 
 _LAST_SECOND = 253402300799  # of the year 9999: a file's time may be anything
 Question = tuple[str, str, str]  # test data, metric, definition

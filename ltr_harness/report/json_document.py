@@ -16,6 +16,7 @@ from ltr_harness.comparison.headroom import ModelHeadroom
 from ltr_harness.comparison.over_time import FoldSigns, PeriodResult
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.errors import Caution
+from ltr_harness.experiments.runs.record import Record
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.calibration import Bin, calibration
 from ltr_harness.report.sections.conventions import Convention, means, other_tools
@@ -24,7 +25,6 @@ from ltr_harness.report.sections.features import Importance, importance
 from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.sections.queries import ChangedQuery, gains_and_losses, listed
 from ltr_harness.report.sections.ties import audits
-from ltr_harness.runs.record import Record
 
 _OF_THE_REPORT = ("title", "metrics", "models", "n_undefined", "slices", "failures")
 _OF_THE_COMPARISON = (

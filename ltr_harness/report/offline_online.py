@@ -5,10 +5,10 @@ from operator import attrgetter
 from typing import Any
 
 from ltr_harness._util.text import count_of, json_text
-from ltr_harness.comparison.offline_online import PROBABILITY, OnlineAgreement
+from ltr_harness.experiments.compare.errors_in_variables import Interval
+from ltr_harness.experiments.compare.online_agreement import PROBABILITY, OnlineAgreement
 from ltr_harness.report import blocks, charts
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Paragraph, Report, Section, Table
-from ltr_harness.stats.errors_in_variables import Interval
 
 OPEN = "cannot be told"
 

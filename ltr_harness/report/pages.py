@@ -11,10 +11,10 @@ from ltr_harness._util.text import count_of, json_text, named, plural, text_tabl
 from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel
 from ltr_harness.comparison.power import ModelPlan, PowerPlan
 from ltr_harness.errors import Caution
-from ltr_harness.inspection import DataCard, FeatureFacts, SplitCard
-from ltr_harness.inspection.agreement import agreement_lines
-from ltr_harness.inspection.candidates import recall_lines
-from ltr_harness.inspection.lints import beside_lints, one_a_cause
+from ltr_harness.experiments.inspection import DataCard, FeatureFacts, SplitCard
+from ltr_harness.experiments.inspection.agreement import agreement_lines
+from ltr_harness.experiments.inspection.candidates import recall_lines
+from ltr_harness.experiments.inspection.lints import beside_lints, one_a_cause
 from ltr_harness.report import blocks, charts, html, markdown
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.report.sections.data import agreement_blocks, recall_tables

@@ -10,9 +10,9 @@ from ltr_harness._util.text import count_of
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.data.queries import Floats, Ints, Judgments, QueryGroups
 from ltr_harness.errors import DataError, MetricError
+from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.runs.run import TEST_SCORES
 from ltr_harness.metrics import Binding, Metric
-from ltr_harness.runs import Run
-from ltr_harness.runs.run import TEST_SCORES
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,11 @@ from ltr_harness._util.files import stored_file, whole_files
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison import tables
 from ltr_harness.errors import Caution, UsageError
+from ltr_harness.experiments.config.report_parts import DEFAULT_FORMATS, SECTIONS, ReportFormat
+from ltr_harness.experiments.config.report_parts import section_catalog as catalog
 from ltr_harness.report.blocks import OURS, Group, Report, Section, Text, code
 from ltr_harness.report.chart_engine import EngineError
 from ltr_harness.report.data import ReportData
-from ltr_harness.report_parts import DEFAULT_FORMATS, SECTIONS, ReportFormat
-from ltr_harness.report_parts import section_catalog as catalog
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.gates import parse_gate
-from ltr_harness.comparison.inputs import gather
 from ltr_harness.comparison.stats.method import Test
 from ltr_harness.errors import UsageError
+from ltr_harness.experiments.compare.inputs import gather
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.evaluate_runs import evaluate_runs
 from ltr_harness.testing.metric_suite import MetricSuite

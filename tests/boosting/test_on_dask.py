@@ -13,7 +13,7 @@ from ltr_harness import evaluate
 from ltr_harness.boosting.lightgbm import eval_metric
 from ltr_harness.boosting.lightgbm import objective as lightgbm_objective
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.cluster import Cluster, local_cluster
+from ltr_harness.experiments.training.dask import Cluster, local_cluster
 from ltr_harness.metrics import MAP, MRR, NDCG, LogLoss
 from ltr_harness.models import lightgbm_parameters, xgboost_parameters
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.config import load_experiment
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.dataset import fingerprint_dataset, fingerprint_judgments
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import ConfigError, DataError
-from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.training.folds import FoldReader
 
 
 def config(root: Path, **data: Any) -> dict[str, Any]:

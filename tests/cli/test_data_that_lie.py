@@ -12,8 +12,8 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.config import load_experiment
 from ltr_harness.data.readers.memory import from_frame
+from ltr_harness.experiments.config import load_experiment
 
 Cli = Callable[..., tuple[int, str, str]]
 pytestmark = pytest.mark.long

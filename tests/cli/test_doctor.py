@@ -15,7 +15,7 @@ import pytest
 from ltr_harness.cli import COMMANDS, cli
 from ltr_harness.cli.commands import doctor
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.runs import identity
+from ltr_harness.experiments.runs import identity
 
 
 @pytest.mark.long

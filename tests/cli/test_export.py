@@ -21,9 +21,9 @@ from ltr_harness import load_run
 from ltr_harness._util import files
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.experiments.runs import find_runs
+from ltr_harness.experiments.runs.identity import installed_requirements
 from ltr_harness.export.mlflow import legal_names, parameters
-from ltr_harness.runs import find_runs
-from ltr_harness.runs.identity import installed_requirements
 
 FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
 

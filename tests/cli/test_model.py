@@ -79,7 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _few_calls() -> Iterator[None]:
     """No more calls are timed than one in a hundred needs; who reads the times would want more."""
     from ltr_harness.cli import trees
-    from ltr_harness.runs.insight import ENOUGH
+    from ltr_harness.experiments.runs.serving_cost import ENOUGH
 
     with pytest.MonkeyPatch.context() as patch:
         for calls in ("_CALLS", "_CALLS_OF_EACH"):
@@ -326,9 +326,9 @@ class TestBudget:
     ) -> None:
         """Of two models the chosen is the worse one, whatever this machine's times are."""
         from ltr_harness.cli import trees
+        from ltr_harness.experiments.runs.record import Latency
+        from ltr_harness.experiments.runs.serving_cost import Candidate
         from ltr_harness.metrics import parse_metric
-        from ltr_harness.runs.insight import Candidate
-        from ltr_harness.runs.record import Latency
 
         ndcg = parse_metric("ndcg@3")
         entries = trees._entries([run_of(folder, "xgb"), run_of(folder, "bm25")], None, False)

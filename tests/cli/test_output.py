@@ -160,7 +160,7 @@ PRINTS = {
     "cli/events.py": "JSON lines",
     "report/chart_engine.py": "talks to its parent",
     "boosting/watching.py": "what a script asks `Watch` to print, escaped there",
-    "config/schema.py": "the published schema",
+    "experiments/config/json_schema.py": "the published schema",
     "monitoring/load.py": "the published schema",
 }
 

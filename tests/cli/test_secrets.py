@@ -20,8 +20,8 @@ from ltr_harness._util.text import printable, without_secrets
 from ltr_harness.cli import cli
 from ltr_harness.data.addresses import here
 from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.experiments.runs import load_run
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.runs import load_run
 
 Cli = Callable[..., tuple[int, str, str]]
 PLANTED = "PLANTED"

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from ltr_harness._util.files import unfinished
-from ltr_harness.runs import Run, load_run
-from ltr_harness.runs.folder import finish, folder_name
-from ltr_harness.runs.record import MetricSummary, Record, SplitFacts
+from ltr_harness.experiments.runs import Run, load_run
+from ltr_harness.experiments.runs.folder import finish, folder_name
+from ltr_harness.experiments.runs.record import MetricSummary, Record, SplitFacts
 
 WriteRun = Callable[..., Run]
 

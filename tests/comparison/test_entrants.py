@@ -10,9 +10,9 @@ import pytest
 
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.comparability import budget_cautions
-from ltr_harness.comparison.entrants import configuration, systems_from_runs
 from ltr_harness.errors import NotComparableError
-from ltr_harness.runs.record import Record, SplitFacts, TuningFacts
+from ltr_harness.experiments.compare.from_runs import configuration, systems_from_runs
+from ltr_harness.experiments.runs.record import Record, SplitFacts, TuningFacts
 
 from .conftest import WriteRun, table
 

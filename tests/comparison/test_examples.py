@@ -7,9 +7,9 @@ from ltr_harness.comparison.comparability import differences
 from ltr_harness.comparison.comparison import family_text
 from ltr_harness.comparison.contrasts import SystemResult, _shared
 from ltr_harness.comparison.gates import parse_gate
-from ltr_harness.comparison.ledger import expected_gain
 from ltr_harness.comparison.over_time import FoldSigns, blocks, how_many, signs_sentence
 from ltr_harness.comparison.stats.spread import Spread
+from ltr_harness.experiments.compare.ledger import expected_gain
 
 
 def test_powered() -> None:

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.ledger import (
+from ltr_harness.experiments.compare.ledger import (
     LEDGER,
     Look,
     Looks,
@@ -28,7 +28,7 @@ from ltr_harness.comparison.ledger import (
     looks_at,
     median_error,
 )
-from ltr_harness.runs import find_runs
+from ltr_harness.experiments.runs import find_runs
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -77,7 +77,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.ledger import Look, count_look
+from ltr_harness.experiments.compare.ledger import Look, count_look
 folder, own = Path(sys.argv[1]), sys.argv[2]
 for at in range(int(sys.argv[3])):
     count_look(folder, Look("t", "ndcg@10", ("base", f"{own}-{at}" + 300 * "x")))

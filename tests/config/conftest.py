@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ltr_harness.config import load_experiment
 from ltr_harness.errors import ConfigError
+from ltr_harness.experiments.config import load_experiment
 
 SMALL = """\
 name: small

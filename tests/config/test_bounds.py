@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ltr_harness.config import load_experiment, read_outline
-from ltr_harness.config.tree import parse_yaml
 from ltr_harness.errors import ConfigError
+from ltr_harness.experiments.config import load_experiment, read_outline
+from ltr_harness.experiments.config.yaml_tree import parse_yaml
 
 BASE = """
 name: bounds

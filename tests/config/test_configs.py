@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.config import Experiment, load_experiment
+from ltr_harness.experiments.config import Experiment, load_experiment
 from ltr_harness.models.table import TrainingFacts
 
 pytestmark = pytest.mark.long

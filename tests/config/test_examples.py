@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ltr_harness.config.experiment import ModelConfig, model_at
-from ltr_harness.config.explain import in_words
-from ltr_harness.config.load import load_experiment
-from ltr_harness.config.rules import probes
-from ltr_harness.config.search import Range, shown_value
-from ltr_harness.config.tree import Place, from_plain, parse_yaml, plain_scalar
-from ltr_harness.config.tree import in_words as yaml_in_words
+from ltr_harness.experiments.config.load import load_experiment
+from ltr_harness.experiments.config.problems import in_words
+from ltr_harness.experiments.config.rules import probes
+from ltr_harness.experiments.config.schema import ModelConfig, model_at
+from ltr_harness.experiments.config.tune import Range, shown_value
+from ltr_harness.experiments.config.yaml_tree import Place, from_plain, parse_yaml, plain_scalar
+from ltr_harness.experiments.config.yaml_tree import in_words as yaml_in_words
 from ltr_harness.models.xgboost import XGBoostRanker
 
 

@@ -17,11 +17,18 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ltr_harness.comparison.stats.method import TESTS, Method
-from ltr_harness.config import Experiment, Holdout, as_mapping, load_experiment, resolved_yaml, settings
-from ltr_harness.config.expand import PRESETS
-from ltr_harness.config.schema import json_schema
-from ltr_harness.config.tree import TRUTHS_MEANT, parse_yaml
 from ltr_harness.errors import ConfigError
+from ltr_harness.experiments.config import (
+    Experiment,
+    Holdout,
+    as_mapping,
+    load_experiment,
+    resolved_yaml,
+    settings,
+)
+from ltr_harness.experiments.config.expand import PRESETS
+from ltr_harness.experiments.config.json_schema import json_schema
+from ltr_harness.experiments.config.yaml_tree import TRUTHS_MEANT, parse_yaml
 from ltr_harness.metrics import ERR, NDCG, parse_metric
 from ltr_harness.monitoring.config import MonitorConfig
 

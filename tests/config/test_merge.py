@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ltr_harness.config import load_experiment, settings
-from ltr_harness.config.expand import merged_tree
 from ltr_harness.errors import ConfigError
+from ltr_harness.experiments.config import load_experiment, settings
+from ltr_harness.experiments.config.expand import merged_tree
 
 Write = Callable[..., Path]
 

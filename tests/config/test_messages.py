@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ltr_harness.config import load_experiment
-from ltr_harness.config.explain import _accepts_unquoted
 from ltr_harness.errors import ConfigError
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.config.problems import _accepts_unquoted
 
 Messages = Callable[..., list[str]]
 

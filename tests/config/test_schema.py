@@ -9,15 +9,15 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ltr_harness.config import load_experiment, resolved_yaml
-from ltr_harness.config.expand import merged_tree
-from ltr_harness.config.experiment import DataLayout, ModelOptions
-from ltr_harness.config.schema import json_schema
-from ltr_harness.config.tree import parse_yaml
 from ltr_harness.data import readers
+from ltr_harness.experiments.config import load_experiment, resolved_yaml
+from ltr_harness.experiments.config.expand import merged_tree
+from ltr_harness.experiments.config.json_schema import json_schema
+from ltr_harness.experiments.config.schema import DataLayout, ModelOptions
+from ltr_harness.experiments.config.yaml_tree import parse_yaml
 from ltr_harness.models import table as rankers
 
-REFRESH = "python -m ltr_harness.config.schema > configs/schema.json"
+REFRESH = "python -m ltr_harness.experiments.config.json_schema > configs/schema.json"
 
 
 @pytest.mark.long

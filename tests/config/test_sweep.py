@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.config import as_mapping, load_experiment, settings
-from ltr_harness.config.search import Range
 from ltr_harness.errors import ConfigError
+from ltr_harness.experiments.config import as_mapping, load_experiment, settings
+from ltr_harness.experiments.config.tune import Range
 
 LGB = {"ranker": "lightgbm", "params": {"num_leaves": 31, "bagging_fraction": 0.7, "bagging_freq": 1}}
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from ltr_harness.config import load_experiment, resolved_yaml
-from ltr_harness.config.experiment import model_at
-from ltr_harness.config.rules import probes, with_built_in
-from ltr_harness.config.search import Range
 from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import ConfigError
-from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiments.config import load_experiment, resolved_yaml
+from ltr_harness.experiments.config.rules import probes, with_built_in
+from ltr_harness.experiments.config.schema import model_at
+from ltr_harness.experiments.config.tune import Range
+from ltr_harness.experiments.training.folds import FoldReader
 from ltr_harness.models.objectives import BINARY, METRIC
 from ltr_harness.models.presets import SPACES
 from ltr_harness.models.table import TrainingFacts, catalog

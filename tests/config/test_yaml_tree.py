@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.config.tree import Place, from_plain, parse_yaml, read_yaml
 from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.experiments.config.yaml_tree import Place, from_plain, parse_yaml, read_yaml
 
 
 def plain(text: str) -> Any:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from ltr_harness.comparison.comparison import ONE_TRAINING
-from ltr_harness.inspection.lints import LITTLE_TO_GAIN
+from ltr_harness.experiments.inspection.lints import LITTLE_TO_GAIN
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [*(ROOT / "ltr_harness" / "comparison").glob("*.py"), ROOT / "ltr_harness" / "report" / "data.py"]

@@ -14,8 +14,8 @@ import click
 import pytest
 
 from ltr_harness.cli import COMMANDS, cli
-from ltr_harness.config.expand import PRESETS
 from ltr_harness.data.readers import READERS
+from ltr_harness.experiments.config.expand import PRESETS
 from ltr_harness.metrics.table import METRICS
 from ltr_harness.models.table import RANKERS
 

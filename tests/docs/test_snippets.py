@@ -25,8 +25,8 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.config import load_experiment
-from ltr_harness.config.tree import parse_yaml
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.config.yaml_tree import parse_yaml
 from ltr_harness.monitoring.load import load_monitor_config
 
 pytestmark = pytest.mark.long

@@ -22,7 +22,7 @@ class Command:
     def __init__(
         self, folder: Path, *arguments: str | Path, prepare: Callable[[], object] | None = None
     ) -> None:
-        from ltr_harness.experiment.pool import worker_context
+        from ltr_harness.experiments.training.pool import worker_context
 
         folder.mkdir(parents=True, exist_ok=True)
         self.out, self.err = folder / "stdout", folder / "stderr"

@@ -15,8 +15,8 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.data.readers.letor import Letor
+from ltr_harness.experiments.runs import Run, load_run
 from ltr_harness.metrics import parse_metric
-from ltr_harness.runs import Run, load_run
 
 pytestmark = pytest.mark.long
 

@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from ltr_harness import load_run, run_experiment
-from ltr_harness.config import load_experiment
 from ltr_harness.errors import ConfigError, DataError, UsageError
 from ltr_harness.experiment.experiment import ExperimentResult, final_experiment, prepare, read
-from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.runs import Run
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.training.progress import Progress
+from ltr_harness.experiments.training.reproduce import reproduce
 from tests.experiment.conftest import SMALL, TUNED, runs_of
 
 pytestmark = pytest.mark.long
@@ -95,7 +95,7 @@ def test_parts_are_trained_once_and_a_blend_has_the_seeds_of_its_parts(result: E
 
 
 def split_of(run: Run) -> Any:
-    from ltr_harness.experiment.reproduce import fold_of
+    from ltr_harness.experiments.training.reproduce import fold_of
 
     return fold_of(run).test
 
@@ -186,7 +186,7 @@ def test_workers_start_a_blend_when_its_parts_are_there(result: ExperimentResult
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_cluster_trains_the_parts(result: ExperimentResult, folder: Path) -> None:
     pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
-    from ltr_harness.experiment.cluster import local_cluster
+    from ltr_harness.experiments.training.dask import local_cluster
 
     with local_cluster(2) as cluster:
         runs = runs_of(config_of(folder), folder / "cluster", cluster)

@@ -14,7 +14,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers ar
 
 SCRIPT = """
 print("once")
-from ltr_harness.experiment.pool import new_pool, worker_context
+from ltr_harness.experiments.training.pool import new_pool, worker_context
 
 context = worker_context()
 
@@ -24,9 +24,9 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 from ltr_harness.experiment.experiment import prepare
-from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.experiment.experiment import read
-from ltr_harness.experiment.workers import run_in_workers
+from ltr_harness.experiments.training.workers import run_in_workers
 
 prepared = prepare(read(CONFIG, runs=RUNS))
 runs = list(run_in_workers(prepared.tasks, replace(prepared, threads=2), workers=2, progress=Progress()))
@@ -57,7 +57,7 @@ def test_workers_are_copies_of_a_process_that_has_loaded_all(small: dict[str, An
         "once",
         "{'complete'} {2}",
         "exit 0",
-        "hook of its own: ltr_harness.experiment.preloaded",
+        "hook of its own: ltr_harness.experiments.training.preloaded",
         "holds files of its owner: False",
         "hook here: True",
     ]

@@ -13,13 +13,13 @@ import yaml
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.config import load_experiment
 from ltr_harness.errors import Caution, DataError, UsageError, labelled
-from ltr_harness.experiment.check import data_cautions, each_once
-from ltr_harness.experiment.folds import FoldReader, largest_label
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.runs import find_runs
+from ltr_harness.experiments.training.check import data_cautions, each_once
+from ltr_harness.experiments.training.folds import FoldReader, largest_label
 from ltr_harness.metrics import NDCG
 from ltr_harness.report.data import stored_data
-from ltr_harness.runs import find_runs
 
 MODELS = {"one": {"ranker": "feature", "feature": 1}, "other": {"ranker": "feature", "feature": 2}}
 LEAK = "accepted: test: feature 3 alone ranks with NDCG@10 of 1.0000"
@@ -170,7 +170,7 @@ def test_the_lints_are_made_once_for_the_same_content(copied: Path, monkeypatch:
     def again(card: object) -> None:
         raise AssertionError("made again")
 
-    monkeypatch.setattr("ltr_harness.experiment.folds.data_card", again)
+    monkeypatch.setattr("ltr_harness.experiments.training.folds.data_card", again)
     assert FoldReader(data).cautions("all") == first
     copied.with_name("test.txt").write_text(letor(200, 20))
     with pytest.raises(AssertionError, match="made again"):

@@ -14,7 +14,7 @@ from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiment.experiment import ExperimentResult
-from ltr_harness.runs import find_runs
+from ltr_harness.experiments.runs import find_runs
 
 from .commands import Command  # type: ignore[import-not-found]
 

@@ -12,9 +12,9 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.job import Task
-from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.workers import Rounds, WorkerPool, dispatch
+from ltr_harness.experiments.training.job import Task
+from ltr_harness.experiments.training.progress import Progress
+from ltr_harness.experiments.training.workers import Rounds, WorkerPool, dispatch
 
 
 def task(model: str, fold: str, seed: int) -> Task:

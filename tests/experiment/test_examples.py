@@ -1,8 +1,8 @@
 """Small examples of internals, which a reader can check by hand."""
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.experiment.cluster import local_size
-from ltr_harness.experiment.progress import LiveRun, TimeLeft, duration
+from ltr_harness.experiments.training.dask import local_size
+from ltr_harness.experiments.training.progress import LiveRun, TimeLeft, duration
 from ltr_harness.metrics import NDCG
 
 

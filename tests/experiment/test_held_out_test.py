@@ -10,10 +10,10 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.config import load_experiment, resolved_yaml
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.errors import ConfigError
-from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiments.config import load_experiment, resolved_yaml
+from ltr_harness.experiments.training.folds import FoldReader
 
 WAYS: dict[str, dict[str, Any]] = {
     "by_time": {"by_time": "day"},

@@ -17,7 +17,7 @@ from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import DataError, TrainingError, UsageError
 from ltr_harness.experiment import experiment as module
 from ltr_harness.experiment.experiment import ExperimentResult
-from ltr_harness.experiment.progress import Progress, TerminalProgress
+from ltr_harness.experiments.training.progress import Progress, TerminalProgress
 
 MODELS = {"one": {"ranker": "feature", "feature": "price"}, "chance": {"ranker": "random"}}
 NUMBERS = {

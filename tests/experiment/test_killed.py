@@ -19,10 +19,10 @@ import pytest
 import yaml
 
 from ltr_harness import run_experiment
-from ltr_harness.experiment.job import Task
-from ltr_harness.experiment.pool import wait_for_shutdowns
-from ltr_harness.experiment.progress import Progress
-from ltr_harness.runs import Run, find_runs
+from ltr_harness.experiments.runs import Run, find_runs
+from ltr_harness.experiments.training.job import Task
+from ltr_harness.experiments.training.pool import wait_for_shutdowns
+from ltr_harness.experiments.training.progress import Progress
 
 from .commands import Command  # type: ignore[import-not-found]
 
@@ -136,7 +136,7 @@ def test_ctrl_c_in_a_terminal_while_workers_load_is_answered_once(small_file: Pa
 
 LOADING = """
 import os
-from ltr_harness.experiment.pool import new_pool, worker_context
+from ltr_harness.experiments.training.pool import new_pool, worker_context
 
 try:
     new_pool(1, worker_context()).submit(len, ()).result()
@@ -190,7 +190,7 @@ def test_ctrl_c_in_a_terminal_reaches_all_processes_and_one_answers(small_file: 
 def test_a_worker_that_begins_while_its_owner_ends_is_silent(tmp_path: Path) -> None:
     script = """
         import _multiprocessing
-        from ltr_harness.experiment.pool import worker_context
+        from ltr_harness.experiments.training.pool import worker_context
 
         context = worker_context()
         lock = context.Lock()
@@ -277,7 +277,7 @@ def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_nex
 def test_a_killed_process_leaves_no_folder_of_sockets(tmp_path: Path) -> None:
     script = """
         import os, signal
-        from ltr_harness.experiment.pool import new_pool, worker_context
+        from ltr_harness.experiments.training.pool import new_pool, worker_context
 
         if __name__ == "__main__":
             pool = new_pool(1, worker_context())
@@ -304,10 +304,10 @@ def test_a_worker_leaves_the_folder_of_sockets_to_its_owner(tmp_path: Path) -> N
     script = """
         import os, time
         from multiprocessing import util
-        from ltr_harness.experiment.pool import worker_context
+        from ltr_harness.experiments.training.pool import worker_context
 
         nested = (
-            "from ltr_harness.experiment.pool import worker_context\\n"
+            "from ltr_harness.experiments.training.pool import worker_context\\n"
             "inner = worker_context().Process(target=abs, args=(1,))\\n"
             "inner.start(); inner.join()"
         )

@@ -10,9 +10,9 @@ import pytest
 
 from ltr_harness import evaluate, run_experiment
 from ltr_harness.errors import NotComparableError
-from ltr_harness.experiment.reproduce import reproduce
+from ltr_harness.experiments.runs.record import STUDIES, read_study
+from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.monitoring import monitor
-from ltr_harness.runs.record import STUDIES, read_study
 
 pytestmark = pytest.mark.long
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ltr_harness.experiment.pool import isolated, new_pool, worker_context
+from ltr_harness.experiments.training.pool import isolated, new_pool, worker_context
 from tests.experiment.conftest import of_session
 
 from .commands import Command  # type: ignore[import-not-found]

@@ -14,9 +14,9 @@ from ltr_harness import evaluate, run_experiment
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import UsageError
+from ltr_harness.experiments.runs import find_runs
+from ltr_harness.experiments.runs.record import Record
 from ltr_harness.metrics.log_loss import LogLoss
-from ltr_harness.runs import find_runs
-from ltr_harness.runs.record import Record
 
 pytestmark = pytest.mark.long
 MODELS: dict[str, Any] = {

@@ -12,7 +12,7 @@ from ltr_harness import load_run, run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.reproduce import reproduce
+from ltr_harness.experiments.training.reproduce import reproduce
 
 pytestmark = pytest.mark.long
 

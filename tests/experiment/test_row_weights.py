@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.config import load_data
 from ltr_harness.errors import ConfigError, DataError
-from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiments.config import load_data
+from ltr_harness.experiments.training.folds import FoldReader
 from ltr_harness.models.dask import _columns
 
 

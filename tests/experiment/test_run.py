@@ -14,10 +14,10 @@ import pytest
 from ltr_harness import evaluate, load_run, run_experiment
 from ltr_harness.errors import TrainingError, UsageError
 from ltr_harness.experiment.experiment import ExperimentResult, prepare, read
-from ltr_harness.experiment.folds import FoldReader
-from ltr_harness.experiment.job import Task
-from ltr_harness.experiment.progress import Progress
-from ltr_harness.runs import Run
+from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.training.folds import FoldReader
+from ltr_harness.experiments.training.job import Task
+from ltr_harness.experiments.training.progress import Progress
 
 from .conftest import SMALL  # type: ignore[import-not-found]
 
@@ -116,7 +116,7 @@ def test_the_stored_model_is_the_best_round_of_the_curve(
     run = next(run for run in trained.runs if run.record.model == model)
     curve = run.history.query("metric == 'ndcg@10' and split == 'valid'").set_index("round")["value"]
     assert curve.idxmax() == run.record.best_round
-    from ltr_harness.config import load_experiment
+    from ltr_harness.experiments.config import load_experiment
 
     valid = FoldReader(load_experiment(small).data).read("all").valid
     assert valid is not None

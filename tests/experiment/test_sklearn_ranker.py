@@ -17,10 +17,10 @@ import sklearn
 from sklearn.linear_model import LogisticRegression
 
 from ltr_harness import load_run, run_experiment
-from ltr_harness.config import load_experiment
 from ltr_harness.errors import ConfigError, DataError, UsageError
-from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.runs import find_runs
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.runs import find_runs
+from ltr_harness.experiments.training.reproduce import reproduce
 
 from .conftest import SMALL  # type: ignore[import-not-found]
 
@@ -85,7 +85,7 @@ def test_it_is_a_run_like_any_other(finished: Path) -> None:
 
 
 def test_scores_are_those_of_the_estimator_trained_outside(finished: Path) -> None:
-    from ltr_harness.experiment.reproduce import fold_of
+    from ltr_harness.experiments.training.reproduce import fold_of
 
     run = load_run(run_of(finished, "logistic"))
     fold = fold_of(run)

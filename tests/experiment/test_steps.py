@@ -13,8 +13,10 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.comparison.comparing import compare_systems
-from ltr_harness.experiment import check, execute, experiment, search
-from ltr_harness.experiment import job as plan
+from ltr_harness.experiment import experiment
+from ltr_harness.experiments.training import check, search
+from ltr_harness.experiments.training import job as plan
+from ltr_harness.experiments.training import train as execute
 from ltr_harness.report import write_report
 
 STEPS: dict[str, Callable[..., Any]] = {

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ltr_harness import run_experiment
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.experiment.progress import LiveRun, TerminalProgress
+from ltr_harness.experiments.training.progress import LiveRun, TerminalProgress
 from ltr_harness.metrics import NDCG
 
 SMALL: dict[str, Any] = {

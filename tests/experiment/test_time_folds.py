@@ -14,17 +14,17 @@ import yaml
 
 from ltr_harness import run_experiment
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.config import load_data, load_experiment
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.errors import DataError
-from ltr_harness.experiment import execute
 from ltr_harness.experiment.experiment import read
-from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.experiment.job import Job
+from ltr_harness.experiments.config import load_data, load_experiment
+from ltr_harness.experiments.runs import find_runs
+from ltr_harness.experiments.training import train as execute
+from ltr_harness.experiments.training.folds import Fold, FoldReader
+from ltr_harness.experiments.training.job import Job
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.table import Training
-from ltr_harness.runs import find_runs
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -148,7 +148,7 @@ def test_a_query_has_one_time(ltr: Cli, tmp_path: Path) -> None:
 
 
 def test_the_configuration_is_read_back(tmp_path: Path) -> None:
-    from ltr_harness.config import load_experiment, resolved_yaml
+    from ltr_harness.experiments.config import load_experiment, resolved_yaml
 
     experiment = load_experiment(config(tmp_path, gap="2 weeks"))
     assert experiment.compare.unit == "period"  # type: ignore[attr-defined]

@@ -15,19 +15,19 @@ import pytest
 
 from ltr_harness import compare, evaluate, run_experiment
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.config import load_experiment
-from ltr_harness.config.experiment import model_at
 from ltr_harness.data.splits import folds
 from ltr_harness.errors import MissingExtraError, UsageError
-from ltr_harness.experiment.execute import Pruned, PruningCallback, run_trial
 from ltr_harness.experiment.experiment import ExperimentResult, prepare, read
-from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.experiment.job import Job, choice_of
-from ltr_harness.experiment.progress import Progress, seconds_left
-from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.experiment.search import FILES, LOCK, tune
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.config.schema import model_at
+from ltr_harness.experiments.runs.record import STUDIES, STUDY, StudyRecord, Trial, TuningFacts
+from ltr_harness.experiments.training.folds import Fold, FoldReader
+from ltr_harness.experiments.training.job import Job, choice_of
+from ltr_harness.experiments.training.progress import Progress, seconds_left
+from ltr_harness.experiments.training.reproduce import reproduce
+from ltr_harness.experiments.training.search import FILES, LOCK, tune
+from ltr_harness.experiments.training.train import Pruned, PruningCallback, run_trial
 from ltr_harness.metrics import parse_metric
-from ltr_harness.runs.record import STUDIES, STUDY, StudyRecord, Trial, TuningFacts
 
 from .conftest import TUNED, studies, tried  # type: ignore[import-not-found]
 

@@ -11,7 +11,7 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.experiment.reproduce import fold_of
+from ltr_harness.experiments.training.reproduce import fold_of
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.ranker import FittedModel
 from ltr_harness.models.trees.forest import forest_of

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import RawJudgments
 from ltr_harness.data.readers.memory import from_arrays
-from ltr_harness.inspection import data_card, lint
-from ltr_harness.inspection.agreement import agreement, agreement_lines, alphas
+from ltr_harness.experiments.inspection import data_card, lint
+from ltr_harness.experiments.inspection.agreement import agreement, agreement_lines, alphas
 from ltr_harness.report import markdown
 from ltr_harness.report.pages import card_page, card_text
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments, QueryGroups
-from ltr_harness.experiment.execute import per_query_columns
-from ltr_harness.inspection import data_card, lint, split_card
-from ltr_harness.inspection.candidates import candidate_recall, recall_lines
+from ltr_harness.experiments.inspection import data_card, lint, split_card
+from ltr_harness.experiments.inspection.candidates import candidate_recall, recall_lines
+from ltr_harness.experiments.training.train import per_query_columns
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.metrics.evaluation import evaluate_bound
 from ltr_harness.report import html, markdown

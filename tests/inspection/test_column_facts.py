@@ -15,8 +15,8 @@ from ltr_harness.data.readers.column_names import has_place_word, may_be_id
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.errors import Caution
-from ltr_harness.inspection import data_card, lint
-from ltr_harness.inspection.column_facts import all_different, are_ranks, are_times
+from ltr_harness.experiments.inspection import data_card, lint
+from ltr_harness.experiments.inspection.column_facts import all_different, are_ranks, are_times
 
 N_QUERIES, N_ROWS = 50, 5
 

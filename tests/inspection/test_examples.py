@@ -7,9 +7,16 @@ import numpy as np
 from ltr_harness.comparison.query_slices import query_slices
 from ltr_harness.data.queries import MissedDocuments
 from ltr_harness.data.readers.memory import from_arrays
-from ltr_harness.inspection.agreement import alphas
-from ltr_harness.inspection.candidates import candidate_recall
-from ltr_harness.inspection.card import Content, are_ids, auc, data_card, n_only_relevant, tells_relevant
+from ltr_harness.experiments.inspection.agreement import alphas
+from ltr_harness.experiments.inspection.candidates import candidate_recall
+from ltr_harness.experiments.inspection.card import (
+    Content,
+    are_ids,
+    auc,
+    data_card,
+    n_only_relevant,
+    tells_relevant,
+)
 
 
 def test_alphas() -> None:

@@ -19,9 +19,9 @@ from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.data.readers.synthetic import Synthetic
 from ltr_harness.errors import Caution
-from ltr_harness.inspection import data_card, lint, split_card
-from ltr_harness.inspection.card import Content
-from ltr_harness.inspection.lints import little_to_gain, one_a_cause
+from ltr_harness.experiments.inspection import data_card, lint, split_card
+from ltr_harness.experiments.inspection.card import Content
+from ltr_harness.experiments.inspection.lints import little_to_gain, one_a_cause
 from ltr_harness.metrics import parse_metric
 from ltr_harness.report.pages import card_page, write_card
 

@@ -12,8 +12,8 @@ import pytest
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.errors import Caution
-from ltr_harness.inspection import data_card, lint
-from ltr_harness.inspection.lints import nearly_all_relevant
+from ltr_harness.experiments.inspection import data_card, lint
+from ltr_harness.experiments.inspection.lints import nearly_all_relevant
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.evaluation import evaluate
 

@@ -12,7 +12,7 @@ import pytest
 from ltr_harness import compare, evaluate, load_run, parse_metric, run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.runs import find_runs
+from ltr_harness.experiments.runs import find_runs
 
 pytestmark = pytest.mark.long
 

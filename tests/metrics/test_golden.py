@@ -370,7 +370,7 @@ class TestWhatBoostersAccept:
 
 def test_what_no_preset_of_metrics_asks_for() -> None:
     """A raw DCG is not comparable between queries, and inversions mislead: neither is anybody's default."""
-    from ltr_harness.config.expand import PRESETS
+    from ltr_harness.experiments.config.expand import PRESETS
 
     asked = {name for preset in PRESETS.values() for name in (*preset["report"], preset["primary"])}
     assert not {parse_metric(name).name for name in asked} & {"dcg", "kendall_tau_distance", "tau_ap"}

@@ -13,7 +13,7 @@ import yaml
 from ltr_harness import evaluate
 from ltr_harness.data.logs.contract import Contract
 from ltr_harness.errors import ConfigError, DataError, NotComparableError
-from ltr_harness.experiment.cluster import local_cluster
+from ltr_harness.experiments.training.dask import local_cluster
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import columns_of

@@ -23,6 +23,7 @@ from packaging.version import Version
 from ltr_harness import evaluate, run_experiment
 from ltr_harness.data.logs.contract import Contract
 from ltr_harness.errors import ConfigError, DataError, HarnessError, UsageError
+from ltr_harness.experiments.runs import find_runs
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.load import load_monitor_config
@@ -31,7 +32,6 @@ from ltr_harness.monitoring.queries import columns_of
 from ltr_harness.monitoring.reading import query_table
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.result import json_schema as result_schema
-from ltr_harness.runs import find_runs
 
 Cli = Callable[..., tuple[int, str, str]]
 

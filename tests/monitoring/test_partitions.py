@@ -17,7 +17,7 @@ import yaml
 
 from ltr_harness import load_run
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.experiment.cluster import local_cluster
+from ltr_harness.experiments.training.dask import local_cluster
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.synthetic import SyntheticLog
 

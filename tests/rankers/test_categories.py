@@ -18,8 +18,8 @@ from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import DataError, HarnessError
-from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.runs import Run, load_run
+from ltr_harness.experiments.runs import Run, load_run
+from ltr_harness.experiments.training.reproduce import reproduce
 
 # neither the order of the alphabet nor that in which they occur is that of their worth
 GRADES = {"rust": 1, "ash": 0, "dune": 2, "clay": 1, "moss": 0, "bone": 2}
@@ -130,8 +130,8 @@ def test_codes_are_those_of_training(folder: Path) -> None:
     (folder / "few.csv").write_text(
         "query_id,label,noise,colour\n1,1,0,dune\n1,0,0,zinc\n1,0,0,\n2,0,0,ash\n"
     )
-    from ltr_harness.config import load_experiment
-    from ltr_harness.experiment.folds import FoldReader
+    from ltr_harness.experiments.config import load_experiment
+    from ltr_harness.experiments.training.folds import FoldReader
 
     data["splits"] = {"all": {"train": "few.csv", "test": "test.csv"}}
     configuration = {**_configuration(folder, {"r": {"ranker": "random"}}), "data": data}

@@ -14,8 +14,8 @@ import xgboost
 from ltr_harness.boosting.lightgbm import objective as lightgbm_objective
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.xgboost import objective as xgboost_objective
-from ltr_harness.config.experiment import ModelConfig, model_at
 from ltr_harness.errors import MetricError, RankerError
+from ltr_harness.experiments.config.schema import ModelConfig, model_at
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.lightgbm import LightGBMModel, LightGBMRanker
 from ltr_harness.models.table import Training

@@ -16,6 +16,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments, QueryGroups
 from ltr_harness.errors import DataError
+from ltr_harness.experiments.runs.serving_cost import latency, permutation_importance, quality_by_trees, why
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.models.catboost import CatBoostRanker
 from ltr_harness.models.dask import cut
@@ -24,7 +25,6 @@ from ltr_harness.models.ranker import VALID, Workers
 from ltr_harness.models.table import Training
 from ltr_harness.models.tree_model import by_position
 from ltr_harness.models.xgboost import XGBoostRanker
-from ltr_harness.runs.insight import latency, permutation_importance, quality_by_trees, why
 from tests.rankers.conftest import make
 
 METRICS = tuple(map(parse_metric, ("ndcg@10", "recall@5", "map(denominator=total)")))

@@ -22,10 +22,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from ltr_harness.config import load_experiment
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments
 from ltr_harness.errors import ConfigError, DataError, MissingExtraError, RankerError, TrainingError
+from ltr_harness.experiments.config import load_experiment
 from ltr_harness.models.sklearn import SklearnRanker
 from ltr_harness.models.table import Training, TrainingFacts
 from ltr_harness.testing.ranker_suite import RankerSuite, ranking_data

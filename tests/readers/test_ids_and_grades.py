@@ -17,7 +17,7 @@ from ltr_harness.data.cache import DataCache
 from ltr_harness.data.dataset import fingerprint_dataset
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import DataError
-from ltr_harness.inspection import data_card, lint
+from ltr_harness.experiments.inspection import data_card, lint
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -25,7 +25,7 @@ from ltr_harness.data.readers.truth import (
     with_judgments,
 )
 from ltr_harness.errors import DataError
-from ltr_harness.inspection.agreement import agreement
+from ltr_harness.experiments.inspection.agreement import agreement
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.evaluation import evaluate
 

@@ -13,7 +13,6 @@ import pytest
 from pydantic import ValidationError
 
 from ltr_harness import evaluate, run_experiment
-from ltr_harness.config import load_experiment
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.csv import Csv
@@ -21,8 +20,9 @@ from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.data.readers.reader import ValueOptions
 from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.runs import find_runs
 from ltr_harness.monitoring import monitor
-from ltr_harness.runs import find_runs
 
 WEIGHTS = {"click": 1, "buy": 4}
 

@@ -27,7 +27,7 @@ from ltr_harness.data.readers.rows import check_alignment
 from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import Caution, DataError
-from ltr_harness.experiment.folds import with_files
+from ltr_harness.experiments.training.folds import with_files
 from ltr_harness.metrics.core.binding import Binding
 from ltr_harness.metrics.core.grammar import parse_metric
 from ltr_harness.metrics.evaluation import evaluate

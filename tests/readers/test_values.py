@@ -235,8 +235,8 @@ def test_grades_hold_for_every_split_are_stored_and_are_other_data(tmp_path: Pat
 
 
 def test_experiments_learn_from_judged_documents_alone(tmp_path: Path) -> None:
-    from ltr_harness.config import load_experiment
-    from ltr_harness.experiment.folds import FoldReader
+    from ltr_harness.experiments.config import load_experiment
+    from ltr_harness.experiments.training.folds import FoldReader
 
     written(tmp_path, ["5", "4", "3", "2", "1"], LABELS)
     data: dict[str, Any] = {"reader": "letor", "root": str(tmp_path), "unjudged": -1}

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ltr_harness import run_experiment
-from ltr_harness.config import load_experiment
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Judgments
 from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.data.relevance.propensities import cross_fitted, doubly_robust, inverse_propensity
 from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.runs import find_runs
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.monitoring import monitor
-from ltr_harness.runs import find_runs
 
 Floats = NDArray[np.float64]
 LOOKS = [1.0, 0.5, 0.25, 0.1]

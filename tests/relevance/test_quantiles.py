@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness import run_experiment
-from ltr_harness.config import load_data
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.data.relevance.labels import quantile_grades
 from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.experiments.config import load_data
 from ltr_harness.monitoring import monitor
 
 RULE: dict[str, Any] = {"mode": "quantiles", "column": "ret", "bins": 5, "within": "query"}

@@ -14,9 +14,9 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.contrasts import SystemResult
+from ltr_harness.experiments.runs.record import MetricSummary, Record, SplitFacts, StoppingFacts
 from ltr_harness.report import ReportData, build_report, write_report
 from ltr_harness.report.data import stored_data
-from ltr_harness.runs.record import MetricSummary, Record, SplitFacts, StoppingFacts
 
 METRICS = tuple(f"{base}@{k}" for base in ("ndcg", "mrr", "err(max_grade=4)", "map") for k in (1, 3, 5, 10))
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ltr_harness.experiments.runs.record import MetricSummary, Record
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Badge, Table, walk
 from ltr_harness.report.sections import cost as section
@@ -22,7 +23,6 @@ from ltr_harness.report.sections.cost import (
     pareto_front,
     serving,
 )
-from ltr_harness.runs.record import MetricSummary, Record
 
 
 def test_cost_is_what_the_records_say(stored: ReportData) -> None:

@@ -14,11 +14,11 @@ from urllib.parse import unquote
 import pytest
 
 from ltr_harness.errors import DataError
+from ltr_harness.experiments.runs.record import MetricSummary, OwnMetric, Record
 from ltr_harness.report import html
 from ltr_harness.report.blocks import Link, Table, Trend
 from ltr_harness.report.data import stored_data
 from ltr_harness.report.experiments import read_experiments, report
-from ltr_harness.runs.record import MetricSummary, OwnMetric, Record
 
 Write = Callable[..., Path]
 

@@ -11,6 +11,8 @@ import pytest
 from ltr_harness import evaluate, run_experiment
 from ltr_harness._util.files import file_digest
 from ltr_harness.errors import DataError
+from ltr_harness.experiments.runs import Run, load_run
+from ltr_harness.experiments.runs.run import MISSED
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.metrics.evaluation import evaluate_bound
 from ltr_harness.metrics.explain import explain_mean
@@ -19,8 +21,6 @@ from ltr_harness.report.blocks import Table
 from ltr_harness.report.data import stored_data
 from ltr_harness.report.sections import queries
 from ltr_harness.report.sections.conventions import other_tools
-from ltr_harness.runs import Run, load_run
-from ltr_harness.runs.run import MISSED
 
 from .test_rows import opened  # type: ignore[import-not-found]
 

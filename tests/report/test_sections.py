@@ -15,6 +15,7 @@ import yaml
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import Caution
+from ltr_harness.experiments.config.report_parts import SECTIONS
 from ltr_harness.report import ReportData, build_report, markdown
 from ltr_harness.report.blocks import (
     Badge,
@@ -33,7 +34,6 @@ from ltr_harness.report.blocks import (
 from ltr_harness.report.data import stored_data
 from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.writing import catalog
-from ltr_harness.report_parts import SECTIONS
 
 
 def section(data: ReportData, name: str) -> list[Block]:

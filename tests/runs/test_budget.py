@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.errors import UsageError
-from ltr_harness.runs.insight import Candidate, best_first, best_within, parse_budget
-from ltr_harness.runs.record import Latency
+from ltr_harness.experiments.runs.record import Latency
+from ltr_harness.experiments.runs.serving_cost import Candidate, best_first, best_within, parse_budget
 
 
 @pytest.mark.parametrize(

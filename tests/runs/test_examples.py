@@ -1,9 +1,9 @@
 """Small examples of internals, which a reader can check by hand."""
 
-from ltr_harness.runs.folder import encoded, folder_name
-from ltr_harness.runs.identity import installed_requirements
-from ltr_harness.runs.insight import parse_budget, percentile
-from ltr_harness.runs.record import used_up
+from ltr_harness.experiments.runs.folder import encoded, folder_name
+from ltr_harness.experiments.runs.identity import installed_requirements
+from ltr_harness.experiments.runs.record import used_up
+from ltr_harness.experiments.runs.serving_cost import parse_budget, percentile
 
 
 def test_folder_name() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ltr_harness._util.files import unfinished
 from ltr_harness.errors import DataError
-from ltr_harness.runs import Record, load_run
-from ltr_harness.runs.folder import (
+from ltr_harness.experiments.runs import Record, load_run
+from ltr_harness.experiments.runs.folder import (
     damaged_files,
     encoded,
     finish,
@@ -20,7 +20,7 @@ from ltr_harness.runs.folder import (
     read_record,
     replace_files,
 )
-from ltr_harness.runs.identity import evaluation_identity, training_identity
+from ltr_harness.experiments.runs.identity import evaluation_identity, training_identity
 
 
 def record(**changes: object) -> Record:

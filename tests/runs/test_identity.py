@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ltr_harness.experiment.experiment import read
-from ltr_harness.experiment.job import list_tasks
-from ltr_harness.runs import identity
+from ltr_harness.experiments.runs import identity
+from ltr_harness.experiments.training.job import list_tasks
 
 EXPERIMENT: dict[str, Any] = {
     "name": "x",

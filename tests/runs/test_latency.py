@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.memory import from_arrays
+from ltr_harness.experiments.runs.serving_cost import latency, of_training, percentile, quality_by_trees
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.ranker import Training
 from ltr_harness.models.table import catalog
 from ltr_harness.models.tree_model import TreeModel
-from ltr_harness.runs.insight import latency, of_training, percentile, quality_by_trees
 
 NDCG = parse_metric("ndcg@10")
 ROWS = np.arange(60, dtype=np.float32).reshape(20, 3)

@@ -17,7 +17,7 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.data import from_arrays, from_frame
 from ltr_harness.data.readers.text_files import VARIABLE
 from ltr_harness.errors import DataError
-from ltr_harness.runs import Run, scoring
+from ltr_harness.experiments.runs import Run, scoring
 
 FEATURES = ["bm25", "visits", "age"]
 TABLES: dict[str, Callable[[pd.DataFrame], Any]] = {

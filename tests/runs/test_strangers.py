@@ -18,8 +18,8 @@ import pytest
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.files import file_digest, stored_file
 from ltr_harness.errors import DataError
-from ltr_harness.runs import load_run
-from ltr_harness.runs.record import read_study
+from ltr_harness.experiments.runs import load_run
+from ltr_harness.experiments.runs.record import read_study
 
 FROZEN = Path(__file__).parent / "frozen" / "v1"
 LGBM = "lgbm--all--s1--22c90ded13dd"

@@ -15,11 +15,11 @@ from ltr_harness import compare, load_run, run_experiment
 from ltr_harness._util.catalog import load_own_file
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.config.experiment import Experiment
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.experiment.reproduce import reproduce
+from ltr_harness.experiments.config.schema import Experiment
+from ltr_harness.experiments.runs import find_runs
+from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.report.data import stored_data
-from ltr_harness.runs import find_runs
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -288,7 +288,7 @@ def test_an_experiment_of_ones_own_scores_its_models_again_wherever_its_file_mov
 @pytest.mark.long
 def test_the_experiment_is_the_callers(foreign: Path) -> None:
     """Who runs a file means it: its own files are loaded, as before."""
-    from ltr_harness.config import load_experiment
+    from ltr_harness.experiments.config import load_experiment
 
     settings = yaml.safe_load((foreign / "experiment.yaml").read_text())
     assert isinstance(load_experiment(settings), Experiment)

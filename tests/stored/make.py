@@ -15,8 +15,8 @@ from ltr_harness import compare
 from ltr_harness._util.stored import SCHEMA_VERSION
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.experiment.reproduce import fold_of
-from ltr_harness.runs import find_runs
+from ltr_harness.experiments.runs import find_runs
+from ltr_harness.experiments.training.reproduce import fold_of
 
 HERE = Path(__file__).parent
 FILES = ("small.yaml", "monitor.yaml", "monitor_every.yaml")

@@ -26,17 +26,17 @@ from ltr_harness import compare, evaluate, load_run
 from ltr_harness._util.stored import SCHEMA_VERSION, lifted
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.comparison.ledger import looks_at
-from ltr_harness.comparison.offline_online import _of_monitor
-from ltr_harness.config import load_experiment
 from ltr_harness.errors import Caution, ConfigError, DataError
-from ltr_harness.experiment.reproduce import fold_of, reproduce
+from ltr_harness.experiments.compare.ledger import looks_at
+from ltr_harness.experiments.compare.online_agreement import _of_monitor
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.runs import Run, find_runs
+from ltr_harness.experiments.runs.folder import damaged_files
+from ltr_harness.experiments.training.reproduce import fold_of, reproduce
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import json_schema
 from ltr_harness.monitoring.stored import is_result, read_history
 from ltr_harness.report.json_document import schema
-from ltr_harness.runs import Run, find_runs
-from ltr_harness.runs.folder import damaged_files
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(path.name for path in HERE.glob("v*"))

@@ -46,7 +46,7 @@ def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: 
     FILE holds past experiments: offline differences of one or more metrics and the online difference, all with standard
     errors.
     """
-    from ltr_harness.comparison.offline_online import judged_by_experiments
+    from ltr_harness.experiments.compare.online_agreement import judged_by_experiments
     from ltr_harness.report.offline_online import agreement_page
 
     confidence = options.taken_method(given).confidence

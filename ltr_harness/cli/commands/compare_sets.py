@@ -42,7 +42,7 @@ def command(
     """
     from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
     from ltr_harness.comparison.data_sets import across_data_sets
-    from ltr_harness.comparison.inputs import label_of
+    from ltr_harness.experiments.compare.inputs import label_of
     from ltr_harness.report.pages import data_sets_page
 
     method = options.taken_method(given)

@@ -65,14 +65,14 @@ def data_describe(
 
     WHAT is an experiment's file (its splits, fold by fold) or data files, each a split, as FILE or NAME=FILE.
     """
-    from ltr_harness.inspection import data_card, lint
-    from ltr_harness.inspection.lints import about
+    from ltr_harness.experiments.inspection import data_card, lint
+    from ltr_harness.experiments.inspection.lints import about
     from ltr_harness.report.pages import card_page, card_text, write_card
 
     metrics: Sequence[Metric] | None = None  # those that an experiment asks for
     if len(what) == 1 and what[0].suffix in (".yaml", ".yml"):
-        from ltr_harness.config import load_experiment
-        from ltr_harness.experiment.folds import FoldReader
+        from ltr_harness.experiments.config import load_experiment
+        from ltr_harness.experiments.training.folds import FoldReader
 
         if reader_name or reader_options:
             found = f"{what[0]} with --reader or --column, which are about data files"

@@ -99,7 +99,7 @@ def _attempt(what: str, look: Callable[[], Diagnosis]) -> Iterator[Diagnosis]:
 
 
 def _version(name: str) -> str:
-    from ltr_harness.runs.identity import package_versions
+    from ltr_harness.experiments.runs.identity import package_versions
 
     return package_versions([name]).get(name, "not installed")
 
@@ -147,7 +147,7 @@ def _charts() -> Diagnosis:
 
 
 def _workers() -> Diagnosis:
-    from ltr_harness.experiment.pool import new_pool, worker_context
+    from ltr_harness.experiments.training.pool import new_pool, worker_context
 
     started = time.perf_counter()
     with new_pool(1, worker_context()) as pool:

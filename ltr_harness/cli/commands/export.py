@@ -126,8 +126,8 @@ def to_requirements(runs: Path, output: Path | None) -> None:
     one you have configured. `ltr-harness reproduce` trains again in what was installed from it.
     """
     from ltr_harness._util.files import write_whole
-    from ltr_harness.runs import find_runs
-    from ltr_harness.runs.identity import requirements
+    from ltr_harness.experiments.runs import find_runs
+    from ltr_harness.experiments.runs.identity import requirements
 
     text = requirements(find_runs(runs))
     if output is None:

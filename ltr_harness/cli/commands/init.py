@@ -96,7 +96,7 @@ def _guessed(
     """The experiment file for the files of each split, and what was guessed."""
     from ltr_harness.data.readers.rows import check_alignment
     from ltr_harness.data.readers.table_reader import TableReader
-    from ltr_harness.inspection import data_card, lint
+    from ltr_harness.experiments.inspection import data_card, lint
 
     given: dict[str, Any] = reader.model_dump(mode="json", exclude_unset=True)
     said, train = [f"reader: {name}"], splits["train"][0]

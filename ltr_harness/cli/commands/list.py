@@ -12,7 +12,7 @@ CATALOGS = {
     "metrics": "ltr_harness.metrics.table:catalog",
     "rankers": "ltr_harness.rankers:catalog",
     "readers": "ltr_harness.readers:catalog",
-    "sections": "ltr_harness.report_parts:section_catalog",
+    "sections": "ltr_harness.experiments.config.report_parts:section_catalog",
 }
 
 

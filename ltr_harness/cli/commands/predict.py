@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ltr_harness.data.dataset import RankingDataset
-    from ltr_harness.runs.record import Record
+    from ltr_harness.experiments.runs.record import Record
 
 _SUFFIXES = (".parquet", ".csv", ".tsv", ".npy", ".txt", ".run")
 
@@ -43,7 +43,7 @@ def command(run: Path, data: Path, output: Path, threads: int | None, trust: boo
     order of the file.
     """
     from ltr_harness.cli.stored_runs import with_model
-    from ltr_harness.runs.scoring import scoring_cautions
+    from ltr_harness.experiments.runs.scoring import scoring_cautions
 
     if output.suffix not in _SUFFIXES:
         raise UsageError(f"{output}: unknown kind of file; expected one of {', '.join(_SUFFIXES)}")
@@ -75,7 +75,7 @@ def _read(
     from ltr_harness.data.cache import DataCache
     from ltr_harness.data.readers.column_names import columns_named
     from ltr_harness.data.readers.table_reader import TableReader
-    from ltr_harness.runs.scoring import ignored_columns
+    from ltr_harness.experiments.runs.scoring import ignored_columns
 
     reader = data_source.made_reader(reader_name or data_source.guessed_reader(data), reader_options)
     reader = data_source.with_columns(reader, data, record.reading)

@@ -29,7 +29,7 @@ def command(run: Path, threads: int | None, data_root: Path | None, trust: bool,
     RUN is a run folder. It is trained as its record has it; model file, test scores and metric means are compared
     to the bit, and where they differ, the changes since are listed. Nothing stored is touched.
     """
-    from ltr_harness.experiment.reproduce import reproduce
+    from ltr_harness.experiments.training.reproduce import reproduce
 
     found = reproduce(run, threads=threads, data_root=data_root, trust=trust)
     code = 0 if found.identical else 1

@@ -13,7 +13,7 @@ from ltr_harness.cli.output import say
 from ltr_harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from ltr_harness.experiment.job import Job
+    from ltr_harness.experiments.training.job import Job
 
 
 class _Workers(click.ParamType):  # type: ignore[type-arg]  # not generic at run time in older versions
@@ -87,7 +87,7 @@ def command(
 
     With --json, stdout is report.json, and every line on stderr is an event: `ltr-harness schema events`.
     """
-    from ltr_harness.experiment.pool import worker_context
+    from ltr_harness.experiments.training.pool import worker_context
 
     for option, is_given in (("--json", as_json), ("--dry-run", dry_run)):
         if is_given and final is not None:
@@ -97,9 +97,9 @@ def command(
         worker_context()
     from ltr_harness.cli.events import Compared
     from ltr_harness.cli.json_progress import JsonProgress
-    from ltr_harness.experiment.check import refuse_errors, stopping_depth
     from ltr_harness.experiment.experiment import check_final, chosen_cluster, prepare, read, run_prepared
-    from ltr_harness.experiment.progress import TerminalProgress
+    from ltr_harness.experiments.training.check import refuse_errors, stopping_depth
+    from ltr_harness.experiments.training.progress import TerminalProgress
 
     if not (quiet or as_json):
         say("reading the data and checking the models", err=True)
@@ -145,7 +145,7 @@ def _train_final(
 ) -> int:
     """Train it, and say where it is and what it is worth; the exit code."""
     from ltr_harness.experiment.experiment import final_experiment, train_on_all
-    from ltr_harness.experiment.progress import Progress
+    from ltr_harness.experiments.training.progress import Progress
 
     config = final_experiment(job.experiment, compared.runs, model)
     runs = job.folder.parent

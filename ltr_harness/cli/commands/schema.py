@@ -9,7 +9,7 @@ from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 
 SCHEMAS = {
-    "experiment": "ltr_harness.config.schema:json_schema",
+    "experiment": "ltr_harness.experiments.config.json_schema:json_schema",
     "report": "ltr_harness.report.json_document:schema",
     "events": "ltr_harness.cli.events:schema",
 }

@@ -86,7 +86,7 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> None:
 
     The origin is a file and line, --set, or default.
     """
-    from ltr_harness.config import settings
+    from ltr_harness.experiments.config import settings
 
     rows = [(f"{path}: {value}", origin) for path, value, origin in settings(config, overrides)]
     width = max(len(text) for text, _ in rows)
@@ -103,7 +103,7 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> None:
 @options.as_json
 def show_run(run: Path, as_json: bool) -> None:
     """Print a run's record."""
-    from ltr_harness.runs.revisions import cautions_of
+    from ltr_harness.experiments.runs.revisions import cautions_of
 
     record = ltr_harness.load_run(run).record
     if as_json:
@@ -211,8 +211,8 @@ def show_importance(
     measured on rows that the model was not trained on.
     """
     from ltr_harness.cli.stored_runs import loaded, on_scale_of
+    from ltr_harness.experiments.runs.serving_cost import permutation_importance
     from ltr_harness.models.tree_model import TreeModel
-    from ltr_harness.runs.insight import permutation_importance
 
     stored, model, split = loaded(run, **rows_of_run)
     (measured,) = on_scale_of(stored.record, [metric] if metric else [], split.judgments)
@@ -265,7 +265,7 @@ def show_why(
     import numpy as np
 
     from ltr_harness.cli.stored_runs import loaded
-    from ltr_harness.runs import insight
+    from ltr_harness.experiments.runs import serving_cost as insight
 
     _, model, split = loaded(run, **rows_of_run)
     if not rows:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness._util.text import count_of
+from ltr_harness.experiments.runs.record import Record
+from ltr_harness.experiments.runs.serving_cost import DOCUMENTS, ENOUGH, TYPICAL
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.runs.insight import DOCUMENTS, ENOUGH, TYPICAL
-from ltr_harness.runs.record import Record
 
 
 def section(data: ReportData) -> list[Block]:

@@ -8,12 +8,12 @@ from ltr_harness._util.text import count_of, named
 from ltr_harness.data.readers.reader import grades_in_words
 from ltr_harness.data.relevance.labels import describe
 from ltr_harness.data.relevance.rule import Relevance
-from ltr_harness.inspection.agreement import Agreement
-from ltr_harness.inspection.candidates import CandidateRecall
+from ltr_harness.experiments.inspection.agreement import Agreement
+from ltr_harness.experiments.inspection.candidates import CandidateRecall
+from ltr_harness.experiments.runs.record import SplitFacts
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.report.blocks import Block, Bullets, Cell, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.runs.record import SplitFacts
 
 SPLITS = ("train", "valid", "test")
 

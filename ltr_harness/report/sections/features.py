@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ltr_harness._util.text import count_of
+from ltr_harness.experiments.runs import Run
 from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.runs import Run
 
 DRAWN = 10  # features drawn per model, most important first
 LISTED = 30  # features in the table, by their mean share over models

@@ -6,9 +6,9 @@ import numpy as np
 
 from ltr_harness.data.relevance.propensities import effective_size
 from ltr_harness.data.relevance.rule import Relevance
+from ltr_harness.experiments.runs.record import Record
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.runs.record import Record
 
 
 def partial_feedback(data: ReportData) -> list[Block]:

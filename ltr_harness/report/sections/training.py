@@ -4,11 +4,11 @@ import statistics
 from typing import Any
 
 from ltr_harness._util.text import count_of
+from ltr_harness.experiments.runs import Run
+from ltr_harness.experiments.runs.record import Record
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Block, Chart, Code, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.runs import Run
-from ltr_harness.runs.record import Record
 
 POINTS = 8_000
 """Upper bound of points drawn over all curves: the page stays small however many runs there are."""

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ltr_harness._util.text import count_of
-from ltr_harness.config.search import shown_value
+from ltr_harness.experiments.config.tune import shown_value
+from ltr_harness.experiments.runs.record import STUDIES, StudyRecord, TuningFacts, read_study
 from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Best, Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.training import chosen_value, stopping_metric
-from ltr_harness.runs.record import STUDIES, StudyRecord, TuningFacts, read_study
 
 
 class _Searched(NamedTuple):

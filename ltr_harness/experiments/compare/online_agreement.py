@@ -1,0 +1,470 @@
+"""Does offline predict online? Past A/B tests, with the offline difference of each metric and the online one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import AliasPath, BaseModel, Field
+
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.stored import Form, NewerVersionError, Versioned, read_stored
+from ltr_harness._util.text import count_of, shortened
+from ltr_harness.comparison.comparing import compare
+from ltr_harness.comparison.stats.contributions import Floats
+from ltr_harness.data.addresses import here
+from ltr_harness.data.columns import category_of, is_numeric, numbers_of, texts_of, values_shown
+from ltr_harness.data.logs.log import Log, open_log
+from ltr_harness.errors import Caution, DataError, MetricError, Problem, UsageError, all_of
+from ltr_harness.experiments.compare.errors_in_variables import (
+    Interval,
+    TrueEffects,
+    correlation_differences,
+    variation_p,
+)
+from ltr_harness.experiments.compare.inputs import gather
+from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.core.grammar import as_list
+
+NAME, ONLINE, SUFFIX = "experiment", "online", "_se"
+BASELINE, CANDIDATE, MONITOR, ARM = "baseline", "candidate", "monitor", "arm"
+_TEXTS = (NAME, BASELINE, CANDIDATE, MONITOR, ARM)
+PROBABILITY = 0.9
+_FEWEST, _FEWEST_WINNERS, _MOST = 8, 20, 2000  # experiments
+_COMMON = 0.95  # of the experiments: beyond their differences, the needed one would be a guess about tails
+_OPEN = 0.9  # of its whole scale, from which on an interval says nothing
+_ALIKE = 0.5  # correlation of errors that is tried
+_TOO_ALIKE = 1e-4  # chance of so little variation
+_RULE = re.compile(
+    r"\s*(?P<metric>.+?)\s*>\s*(?P<number>[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?)(?P<se>\s*se)?\s*", re.I
+)
+
+
+@dataclass(frozen=True)
+class At:
+    """What an offline difference means: the expected true online effect, and the probability that it is above 0."""
+
+    offline: float
+    online: Interval  # expected at this true offline effect
+    positive: Interval  # given this measured difference
+
+
+@dataclass(frozen=True)
+class MetricOnline:
+    """How well a metric's offline differences predict the online ones; None where the data leave it open."""
+
+    metric: str
+    correlation: Interval | None  # of true effects
+    naive: float  # of the measured differences
+    slope: Interval | None
+    same_signs: Interval | None
+    difference: float  # for which `positive` is: the root of the mean square of the measured ones
+    positive: Interval | None  # probability of an online effect above 0, given that difference
+    needed: Interval | None  # the offline difference from which on that probability is .9, if it was measured
+    error: float  # median standard error, with which those differences are measured
+    corrected: bool  # for the rule by which experiments were tested
+    offline: tuple[float, ...]
+    offline_se: tuple[float, ...]
+    curve: tuple[At, ...]
+
+
+@dataclass(frozen=True)
+class MetricPair:
+    """How much closer the first metric follows the online effect: the difference of the correlations."""
+
+    first: str
+    second: str
+    difference: Interval
+
+
+@dataclass(frozen=True)
+class OnlineAgreement:
+    """All metrics, the highest correlation first; `str` is the verdict."""
+
+    experiments: tuple[str, ...]
+    online: tuple[float, ...]
+    online_se: tuple[float, ...]
+    confidence: float
+    metrics: tuple[MetricOnline, ...]
+    pairs: tuple[MetricPair, ...]  # with joint intervals
+    verdict: str
+    cautions: tuple[Caution, ...]
+
+    def __str__(self) -> str:
+        return self.verdict
+
+    @property
+    def leader(self) -> MetricOnline | None:
+        """The first metric that is shown to predict the online difference."""
+        return next((one for one in self.metrics if one.correlation and one.correlation.low > 0), None)
+
+    @property
+    def weaker_metrics(self) -> list[str]:
+        """Metrics that are shown to predict it less well than the leader."""
+        leader = self.leader.metric if self.leader else None
+        return [pair.second for pair in self.pairs if pair.first == leader and pair.difference.low > 0]
+
+
+def agreement(
+    experiments: Any,
+    *,
+    metrics: Sequence[str] = (),
+    measure: str | None = None,
+    tested_if: str | None = None,
+    confidence: float = 0.95,
+) -> OnlineAgreement:
+    """Does a metric's offline difference predict the online difference? Past experiments, each measured both times.
+
+    The true effects of experiments, offline and online, are drawn from a population; both are measured with known
+    errors (see `stats.errors_in_variables`). Differences above 0 are improvements on both sides.
+
+    Args:
+        experiments: a table (pandas, Polars, Arrow, or its file) with a row for each experiment: ``experiment`` (its
+            name), ``online`` and ``online_se`` (difference and standard error), and for each metric two more such as
+            ``ndcg@10`` and ``ndcg@10_se``. In their place ``baseline`` and ``candidate`` may hold run folders, and
+            ``monitor`` (with ``arm``) the folder of ``monitor -o``.
+        metrics: those to judge; without them all that the table has, or all that the runs share.
+        measure: of the arms in ``monitor``; without it their first.
+        tested_if: the rule by which experiments were chosen for a test, such as ``ndcg@10 > 0.002`` or
+            ``ndcg@10 > 2 se``; the numbers of that metric are then about all ideas, tested or not.
+        confidence: of every interval.
+
+    Raises:
+        DataError: fewer than 8 experiments, or a column or value that cannot be used.
+
+    Example:
+        >>> import pandas as pd
+        >>> past = pd.DataFrame({"experiment": list("abcdefghij"), "online": [1, 3, -1, 2, 0, 4, -2, 2, 5, -1]})
+        >>> past["map"] = [0.01, 0.02, 0.0, 0.02, -0.01, 0.03, -0.02, 0.01, 0.04, 0.0]
+        >>> found = agreement(past.assign(online_se=0.8, map_se=0.005))
+        >>> print(found.metrics[0].correlation.low > 0.5, found.metrics[0].needed.value < 0.02)
+        True True
+
+    Source: W. A. Fuller, "Measurement error models" (1987); A. Peysakhovich, D. Eckles, "Learning causal effects from
+    many randomized experiments" (2018).
+    """
+    return judged_by_experiments(experiments, metrics, measure, tested_if, confidence)
+
+
+def judged_by_experiments(
+    experiments: Any,
+    metrics: Sequence[str],
+    measure: str | None,
+    tested_if: str | None,
+    confidence: float,
+    progress: Callable[[str], None] = lambda _: None,
+) -> OnlineAgreement:
+    """What `agreement` returns; `progress` gets a line for each metric, once in each of two passes."""
+    if not 0.5 <= confidence < 1:
+        raise UsageError(f"confidence {confidence:g}; expected a number from 0.5 to below 1, such as 0.95")
+    where = here(experiments) if isinstance(experiments, str | Path) else None
+    log = open_log(where or experiments, None if where else "experiments", _TEXTS)
+    names, online, measured = _past(log, where.parent if where else Path(), metrics, measure)
+    above: dict[str, Floats] = {}  # the metric by which experiments were chosen, and what each had to exceed
+    if tested_if is not None:
+        place, parts = f"--tested-if {tested_if!r}", _RULE.fullmatch(tested_if)
+        if parts is None:
+            raise UsageError(f"{place}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
+        metric, number = parts["metric"], float(parts["number"])
+        if metric not in measured:
+            raise UsageError(f"{place}: no metric {metric!r}; {did_you_mean(metric, measured)}")
+        values, errors = measured[metric]
+        if values.size < _FEWEST_WINNERS:
+            raise DataError.at(place, count_of(values.size, "experiment"), f"at least {_FEWEST_WINNERS}")
+        above[metric] = number * errors if parts["se"] else np.full(values.size, number)
+        if failing := [name for name, failed in zip(names, values <= above[metric], strict=True) if failed]:
+            n, listed = count_of(len(failing), "experiment"), shortened(failing, 5)
+            line = f"{n} would not have been tested: {listed}"
+            raise DataError.at(place, line, "a rule that all of them meet")
+    found: dict[str, TrueEffects] = {}
+    dependent: dict[str, TrueEffects] = {}  # as if the errors of both sides correlated
+    for at, (name, (x, se)) in enumerate(measured.items(), start=1):
+        progress(f"{at:,} of {count_of(len(measured), 'metric')}: {name}")
+        found[name] = TrueEffects.of(x, se, online[0], online[1], above.get(name))
+        dependent[name] = TrueEffects.of(x, se, online[0], online[1], above.get(name), _ALIKE)
+    DataError.refuse(_refusal(f"{log.name}: {name}", one) for name, one in found.items() if not one.reliable)
+    order = sorted(found, key=lambda name: -found[name].interval(found[name].correlation).value)
+    couples = list(combinations(order, 2))
+    level = 1 - (1 - confidence) / max(1, len(couples))
+    apart = correlation_differences([found[name] for name in order], level)
+    pairs = tuple(MetricPair(a, b, difference) for (a, b), difference in zip(couples, apart, strict=True))
+    judged: list[MetricOnline] = []
+    for at, name in enumerate(order, start=1):
+        progress(f"{at:,} of {count_of(len(order), 'metric')} with intervals: {name}")
+        judged.append(_metric(name, measured[name], online[0], found[name], confidence, name in above))
+    live = tuple(online[0].tolist()), tuple(online[1].tolist())
+    cautions = (
+        *_cautions(judged, tested_if),
+        *_of_populations(judged, found),
+        *_of_errors(judged, dependent, confidence),
+    )
+    unsaid = OnlineAgreement(names, *live, confidence, tuple(judged), pairs, "", cautions)
+    return replace(unsaid, verdict=_verdict(unsaid))
+
+
+def _refusal(place: str, effects: TrueEffects) -> Problem:
+    """Why there is no interval."""
+    if effects.mostly_nothing:
+        found = "differs from 0 in so few experiments that no interval can be computed"
+        return Problem(place, found, "more experiments that do something", "-m chooses other metrics")
+    found = f"lies so close to one line with {ONLINE} that no interval can be computed"
+    return Problem(place, found, "standard errors of 5 % and more of how differences vary")
+
+
+def _metric(
+    name: str, measured: Floats, online: Floats, effects: TrueEffects, confidence: float, corrected: bool
+) -> MetricOnline:
+    offline, errors = measured
+    of = partial(effects.interval, confidence=confidence)
+    typical, error = float(np.sqrt(np.mean(offline**2))), float(np.median(errors))
+
+    def told(ends: Interval, scale: float) -> Interval | None:
+        return ends if ends.high - ends.low < _OPEN * scale else None
+
+    correlation = told(of(effects.correlation), 2)
+    winners = not corrected and float(offline.min()) > 0  # whose errors are above 0 on average
+    given = correlation and not winners
+    whole = not winners and not effects.mostly_nothing
+    positive = told(of(effects.positive(typical, error)), 1) if whole else None
+    low, high = min(0.0, float(offline.min())), max(0.0, float(offline.max()))
+    needed = None
+    if correlation and positive:
+        # as far as differences were measured: an end beyond them bounds nothing
+        ends, reach = of(effects.needed(PROBABILITY, error)), float(np.quantile(np.abs(offline), _COMMON))
+        needed = Interval(
+            ends.value if abs(ends.value) <= reach else np.copysign(np.inf, ends.value),
+            min(ends.low, reach) if ends.low >= -reach else -np.inf,
+            max(ends.high, -reach) if ends.high <= reach else np.inf,
+        )
+    return MetricOnline(
+        metric=name,
+        correlation=correlation,
+        naive=float(np.corrcoef(offline, online)[0, 1]) if online.std() > 0 else float("nan"),
+        slope=of(effects.slope) if given else None,
+        same_signs=told(effects.same_signs(confidence), 1) if given and whole else None,
+        difference=typical,
+        positive=positive,
+        needed=needed,
+        error=error,
+        corrected=corrected,
+        offline=tuple(offline.tolist()),
+        offline_se=tuple(errors.tolist()),
+        curve=tuple(
+            At(at, of(effects.online_at(at)), of(effects.positive(at, error)))
+            for at in np.linspace(low, high, 25 if whole else 0).tolist()
+        ),
+    )
+
+
+def _verdict(found: OnlineAgreement) -> str:
+    """What the intervals show, and no more."""
+    told = {
+        f"{one.metric} (correlation of true effects {one.correlation})": one.correlation.low > 0
+        for one in found.metrics
+        if one.correlation
+    }
+    if found.leader is None:
+        most = f": {next(iter(told))} has the highest" if told else ""
+        return f"No metric is shown to predict the online difference{most}."
+    best = found.leader.metric
+    shown = [text for text, above_0 in told.items() if above_0]
+    text = f"{', '.join(shown)} {'predicts' if len(shown) == 1 else 'predict'} the online difference."
+    weaker = found.weaker_metrics
+    rest = [one.metric for one in found.metrics if one.metric not in (best, *weaker)]
+    text += f" {best} predicts it better than {', '.join(weaker)}." if weaker else ""
+    return text + (f" Whether {best} predicts it better than {', '.join(rest)} is open." if rest else "")
+
+
+def _cautions(judged: Sequence[MetricOnline], tested_if: str | None) -> Iterator[Caution]:
+    n = len(judged[0].offline)
+    for one in judged:
+        if one.correlation is None:
+            text = (
+                f"{count_of(n, 'experiment')} with these standard errors leave the correlation of true effects open; "
+                "no number is given that depends on it"
+            )
+            yield Caution("open-correlation", "warning", text, place=one.metric)
+        if tested_if is None and min(one.offline) > 0:
+            text = (
+                "every experiment was better offline, as if winners alone were tested. Their errors are above 0 on "
+                "average, and only a correlation among winners is given"
+            )
+            cure = f"--tested-if '{one.metric} > 0' corrects for that rule"
+            yield Caution("winners-alone", "warning", text, cure, one.metric)
+    if tested_if is None:
+        yield Caution("tested-ideas", "note", "the numbers are of ideas like those that were tested")
+        return
+    rule = next(one.metric for one in judged if one.corrected)
+    text = f"corrected for tests of experiments with {tested_if} alone"
+    yield Caution("corrected-selection", "note", text, place=rule)
+    if names := ", ".join(one.metric for one in judged if not one.corrected):
+        text = "not corrected for that rule; the numbers are of tested experiments"
+        yield Caution("uncorrected-selection", "warning", text, place=names)
+
+
+def _of_populations(judged: Sequence[MetricOnline], found: Mapping[str, TrueEffects]) -> Iterator[Caution]:
+    """The cautions on experiments that mostly do nothing."""
+    for one in judged:
+        effects = found[one.metric]
+        if effects.mostly_nothing:
+            share = effects.interval(effects.nothing).value
+            text = (
+                f"as if about {100 * share:.0f} % of the experiments did nothing, which makes these differences "
+                "likelier than effects of one kind do. Correlation and slope are those of the others; further numbers "
+                "have no interval that holds then"
+            )
+            yield Caution("mostly-nothing", "note", text, place=one.metric)
+
+
+def _of_errors(
+    judged: Sequence[MetricOnline], dependent: Mapping[str, TrueEffects], confidence: float
+) -> Iterator[Caution]:
+    """The cautions on what would be of the correlation if both sides had measured the same users."""
+    for one in judged:
+        if one.correlation is None:
+            continue
+        effects = dependent[one.metric]
+        other = effects.interval(effects.correlation, confidence)
+        text = "the errors of both sides are taken as independent"
+        if effects.reliable:
+            text += f". If they correlated by {_ALIKE:g}, as those of the same users may, the correlation of true "
+            text += f"effects would be {other}"
+        if one.correlation.low <= 0 or (effects.reliable and other.low > 0):
+            yield Caution("independent-errors", "note", text, place=one.metric)
+            continue
+        text += "; it is shown to be above 0 by independent errors alone"
+        cure = "measure offline on queries of other users or days than online"
+        yield Caution("independent-errors", "warning", text, cure, one.metric)
+
+
+def _past(
+    log: Log, folder: Path, wanted: Sequence[str], measure: str | None
+) -> tuple[tuple[str, ...], Floats, dict[str, Floats]]:
+    """Names of past experiments; (2, n) differences and their standard errors, online and of each metric."""
+    values = [name for name in log.columns if name not in (*_TEXTS, ONLINE) and not name.endswith(SUFFIX)]
+    errors = {name.removesuffix(SUFFIX): name for name in log.columns if name.endswith(SUFFIX)}
+    DataError.refuse(
+        Problem(f"{log.name}: {name}", f"has no column {of!r}", "", did_you_mean(of, values))
+        for of, name in errors.items()
+        if of not in values and of != ONLINE
+    )
+    runs, live = CANDIDATE in log.columns, MONITOR in log.columns
+    chosen = [] if runs else list(wanted) or [name for name in values if name in errors]
+    if not chosen and not runs:
+        expected = f"two columns for each, such as ndcg@10 and ndcg@10_se, or {BASELINE} and {CANDIDATE}"
+        raise DataError.at(log.name, "has no metric", expected)
+    measured = [one + end for one in ([] if live else [ONLINE]) + chosen for end in ("", SUFFIX)]
+    texts = [MONITOR] * live + [ARM] * (live and ARM in log.columns) + [BASELINE, CANDIDATE] * runs
+    (table,) = log.batches([NAME, *texts, *measured], None, in_memory=1 << 60, rows=1 << 60)
+    names = tuple(texts_of(category_of(table[NAME], NAME)).tolist())
+    n, twice = len(names), sorted({name for name in names if names.count(name) > 1})
+    typical = "with 20, a true correlation of 0.8 is typically told to within 0.45 to 1, with 50 to within 0.55 to 0.95"
+    for wrong, where, found, expected in (
+        ("(missing)" in names, f": {NAME}", "is empty in some rows", "a name for each experiment"),
+        (twice, f": {NAME}", f"has {shortened(twice, 5)} twice", "one row for each experiment"),
+        (n > _MOST, "", f"has {n:,} experiments", f"at most {_MOST:,}"),
+        (n < _FEWEST, "", f"has {count_of(n, 'experiment')}", f"at least {_FEWEST}; {typical}"),
+    ):
+        if wrong:
+            raise DataError.at(log.name + where, found, expected)
+    text = {name: [str(cell or "") for cell in values_shown(table[name])] for name in texts}
+    wordy = [f"{log.name}: column {name!r}" for name in measured if not is_numeric(table[name].type)]
+    DataError.refuse(Problem(place, "holds text", "numbers alone") for place in wordy)
+    numbers = {name: numbers_of(table[name], name) for name in measured}
+    columns = {one: np.array([numbers[one], numbers[one + SUFFIX]]) for one in measured[::2]}
+    if live:
+        rows = zip(names, text[MONITOR], text.get(ARM, [""] * n), strict=True)
+        read = all_of(partial(_of_monitor, name, folder / path, arm, measure) for name, path, arm in rows)
+        columns = {ONLINE: np.array(read).T, **columns}
+    if runs:
+        pairs = zip(text[BASELINE], text[CANDIDATE], strict=True)
+        read = all_of((partial(_of_runs, folder / a, folder / b, wanted) for a, b in pairs), UsageError)
+        shared = [metric for metric in read[0] if all(metric in row for row in read)]
+        if not shared:
+            other = next(name for name, row in zip(names, read, strict=True) if not set(row) & set(read[0]))
+            place = f"experiments {names[0]} and {other}"
+            raise DataError.at(place, "have no metric at one K in common", "one", "-m names it")
+        columns |= {metric: np.array([row[metric] for row in read]).T for metric in shared}
+    problems: list[tuple[str, str, str]] = []  # where, found, expected
+    for column, (differences, deviations) in columns.items():
+        usable = (deviations > 1e-100) & (deviations < 1e100)
+        for name, own, good, expected in (
+            (column, differences, np.abs(differences) < 1e100, "a number"),
+            (column + SUFFIX, deviations, usable, "a standard error above 0"),
+        ):
+            for row in np.flatnonzero(~good)[:5]:
+                found = "no value" if np.isnan(own[row]) else f"{own[row]:g}"
+                problems.append((f"experiment {names[row]}, {name}", found, expected))
+        if not problems and np.ptp(differences) == 0:
+            problems.append((column, f"all differences are {differences[0]:g}", "differences that vary"))
+        elif not problems and variation_p(differences, deviations) < _TOO_ALIKE:
+            found = f"its differences vary less than {column}{SUFFIX} allows"
+            problems.append((column, found, "their standard errors"))
+    DataError.refuse(Problem(f"{log.name}: {where}", found, expected) for where, found, expected in problems)
+    return names, columns.pop(ONLINE), columns
+
+
+def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Difference and standard error of each metric, above 0 where the candidate is better."""
+    # each folder by itself: else its runs keep the names of their models, which may be alike
+    sides = {"baseline": gather([baseline]).systems, "candidate": gather([candidate]).systems}
+    UsageError.refuse(
+        Problem(str(folder), f"holds {count_of(len(side), 'model')}", "one")
+        for folder, side in zip((baseline, candidate), sides.values(), strict=True)
+        if len(side) != 1
+    )
+    found = compare({name: one for name, (one,) in sides.items()}, metrics=list(wanted) or None, ledger=False)
+    differences = {}
+    for metric in found.metrics:
+        sign = 1 if found.higher_is_better[metric] else -1
+        sample = found.sampling.contributions(found.query_differences("candidate", metric)[:, None])
+        differences[metric] = (sign * float(sample.mean[0]), float(sample.error[0]))
+    return differences
+
+
+class _Difference(BaseModel):
+    arm: str
+    measure: str
+    value: float = Field(validation_alias=AliasPath("difference", "value"))
+    error: float | None = Field(validation_alias=AliasPath("difference", "error"))
+
+
+class _Monitored(Versioned, extra="ignore"):
+    """The part of monitor's ``report.json`` that is read here."""
+
+    form: ClassVar[Form] = "monitor"
+    differences: list[_Difference] = Field([], validation_alias=AliasPath("arms", "differences"))
+    negative: str | list[str] = Field([], validation_alias=AliasPath("config", "relevance", "negative"))
+
+
+def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple[float, float]:
+    """Difference and standard error of a measure of an arm, above 0 where the arm is better."""
+    place = f"experiment {name}: {folder}"
+    try:
+        monitored = read_stored(_Monitored, folder, "report.json")
+    except NewerVersionError as problem:
+        raise DataError.at(f"{place}/report.json", str(problem)) from None
+    except (OSError, ValueError) as problem:
+        raise DataError.at(place, f"is not a stored result of monitor: {problem}") from None
+    differences = monitored.differences
+    if not differences:
+        raise DataError.at(place, "has no arms", "a result of monitor with arms: in its configuration")
+    wanted = measure or differences[0].measure
+    found = [one for one in differences if one.measure == wanted and arm in ("", one.arm)]
+    if len(found) != 1:
+        measures = shortened(list(dict.fromkeys(one.measure for one in differences)), 8)
+        arms = shortened(list(dict.fromkeys(one.arm for one in differences)), 5)
+        many = f"has {count_of(len(found), 'difference')} of {wanted!r} for arm {arm or 'any'}"
+        cure = f"its measures are {measures}, its arms {arms}; column {ARM!r} names one"
+        raise DataError.at(place, many, "one", cure)
+    try:
+        more_is_better = parse_metric(wanted).higher_is_better
+    except MetricError:  # of columns nobody says what is good, and more is
+        more_is_better = wanted not in [f"queries with {event}" for event in as_list(monitored.negative)]
+    return (1 if more_is_better else -1) * found[0].value, found[0].error or float("nan")

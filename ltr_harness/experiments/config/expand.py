@@ -1,0 +1,394 @@
+"""A configuration's tree with ``extends`` and ``--set`` merged, short forms and sweeps spelt out.
+
+Values keep the places where they were written; what is malformed is left for `load` to explain.
+"""
+
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import ValidationError
+
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.user_code import is_own_file
+from ltr_harness.data.addresses import is_address
+from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.experiments.config.tune import MOST_POINTS, Range, SweepConfig, shown_value
+from ltr_harness.experiments.config.yaml_tree import (
+    Node,
+    Place,
+    from_plain,
+    not_an_experiment,
+    parse_yaml,
+    read_yaml,
+    shown,
+)
+
+# What an experiment leaves open is taken from its preset, `search` unless it names another.
+PRESETS: dict[str, dict[str, Any]] = {
+    # graded web or product search: the order of the first page
+    "search": {"report": ["ndcg", "mrr", "err", "map"], "cutoffs": [1, 3, 5, 10], "primary": "ndcg@10"},
+    # one right answer: how far down is it
+    "navigational": {"report": ["mrr", "success", "ndcg"], "cutoffs": [1, 3, 5, 10], "primary": "mrr@10"},
+    # nothing relevant may be missed: patents, law, medicine
+    "recall": {"report": ["map", "recall", "ndcg"], "cutoffs": [10, 100, 1000], "primary": "map@1000"},
+    # a shelf of recommendations, clicked or not
+    "recsys": {"report": ["map", "precision", "recall", "ndcg"], "cutoffs": [5, 10, 20], "primary": "map@10"},
+    # passages handed to a language model: are they there, and how early
+    "rag": {"report": ["recall", "mrr", "ndcg"], "cutoffs": [1, 3, 5, 10, 20], "primary": "recall@10"},
+}
+DEFAULT_PRESET = "search"
+
+_MOST_FILES = 100
+
+# Below these, keys are names the user chose: `--set` does not invent one on its way to something deeper.
+_NAMED_BY_USER = {("models",), ("data", "splits")}
+
+
+def merged_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Node:
+    """The whole configuration as one tree: ``--set`` over the file's values, and those over what it extends."""
+    problems: list[Problem] = []
+    tree = _with_bases(source, (), problems, itertools.count(1))
+    for override in overrides:
+        said, here = f"--set {override}", Path.cwd()
+        path, equals, text = override.partition("=")
+        steps = path.strip().split(".")
+        if not equals or not all(steps):
+            problems.append(Problem(said, "found no 'path=value'", "such as --set stopping.patience=20"))
+        elif steps[0] == "extends":
+            problems.append(Problem(said, "extends cannot be set from outside", cure="write it in the file"))
+        else:
+            try:  # block YAML would take `a: b` in a value for a mapping; that is what the user typed, so it is fine
+                empty = Node(None, Place(said, 0, 0, here))
+                value = parse_yaml(text, said, here, lines=False) if text.strip() else empty
+                tree = _replaced(tree, steps, value, (), said)
+            except ConfigError as error:
+                problems += error.problems
+    ConfigError.refuse(problems)
+    return tree
+
+
+def merged(base: Node, over: Node) -> Node:
+    """`over` on top of `base`: mappings are merged key by key, everything else is replaced."""
+    if not isinstance(base.value, dict) or not isinstance(over.value, dict):
+        return over
+    entries = dict(base.value)
+    for key, node in over.value.items():
+        entries[key] = merged(entries[key], node) if key in entries else node
+    return Node(entries, over.place, {**base.key_places, **over.key_places})
+
+
+def _with_bases(
+    source: str | Path | Mapping[str, Any],
+    open_files: tuple[tuple[Path, str], ...],
+    problems: list[Problem],
+    files: Iterator[int],
+    name: str | None = None,
+) -> Node:
+    here = Path.cwd()
+    nothing = Node({}, Place(name or "configuration", 0, 0, here))
+    try:
+        if isinstance(source, Mapping):
+            odd: list[Problem] = []
+            tree = from_plain(source, nothing.place, odd)
+            ConfigError.refuse(odd)
+        else:
+            path = Path(source).expanduser()
+            tree = read_yaml(path, name)
+            open_files = (*open_files, (path.resolve(), tree.place.name))
+    except ConfigError as error:
+        problems += error.problems
+        return nothing
+    if not isinstance(tree.value, dict):
+        cure = "" if isinstance(source, Mapping) else not_an_experiment(tree.place.name)
+        expected = "a mapping such as 'name: my-experiment'"  # what it holds, maybe a secret, is not quoted
+        problems.append(Problem(tree.place, "is not an experiment", expected, cure))
+        return nothing
+    extends = tree.mapping.get("extends")
+    if extends is None:
+        return tree
+    base = Node({}, extends.place)
+    for node in extends.value if isinstance(extends.value, list) else [extends]:
+        if not isinstance(node.value, str):
+            problems.append(Problem(node.place, f"extends is {shown(node)}", "a path or a list of paths"))
+            continue
+        path = node.place.folder / Path(node.value).expanduser()
+        name = os.path.normpath(os.path.join(os.path.dirname(tree.place.name), node.value))
+        circle = [known for file, known in open_files if file == path.resolve()]
+        if circle:
+            chain = " -> ".join([*(known for _, known in open_files), circle[0]])
+            problems.append(Problem(node.place, f"extends is circular: {chain}"))
+            continue
+        if not path.is_file():
+            problems.append(Problem(node.place, f"extends {node.value!r}: there is no file {name!r}"))
+            continue
+        if next(files) > _MOST_FILES:  # files that extend two each, over and over
+            raise ConfigError([*problems, Problem(node.place, f"extends more than {_MOST_FILES} files")])
+        base = merged(base, _with_bases(path, open_files, problems, files, name))
+    return merged(base, tree.without("extends"))
+
+
+def _replaced(node: Node, steps: list[str], value: Node, walked: tuple[str, ...], said: str) -> Node:
+    if not steps:
+        return value
+    where = ".".join(walked) or "the experiment"
+    if isinstance(node.value, list):
+        if not (steps[0].isascii() and steps[0].isdigit()) or int(steps[0]) >= len(node.value):
+            found, last = f"{where} is a list and has no {steps[0]!r}", len(node.value) - 1
+            known = f"an index from 0 to {last}" if node.value else "nothing: the list is empty"
+            raise ConfigError(Problem(said, found, known))
+        index = int(steps[0])
+        items = list(node.value)
+        items[index] = _replaced(items[index], steps[1:], value, (*walked, steps[0]), said)
+        return Node(items, node.place)
+    if node.value is None:  # `stopping:` left empty, or null: there is nothing to lose
+        node = Node({}, value.place)
+    if not isinstance(node.value, dict):
+        raise ConfigError(Problem(said, f"{where} is {node.plain()!r} and has nothing below it"))
+    lengths = range(len(steps), 0, -1)  # names may hold dots, so the longest that exists is taken
+    length = next((one for one in lengths if ".".join(steps[:one]) in node.mapping), 1)
+    key, rest = ".".join(steps[:length]), steps[length:]
+    if key not in node.value and rest and walked in _NAMED_BY_USER:
+        raise ConfigError(Problem(said, f"{where} has no {key!r}", cure=did_you_mean(key, node.value)))
+    below = node.value.get(key, Node({}, value.place))
+    return node.with_entry(key, _replaced(below, rest, value, (*walked, key), said))
+
+
+PRIMARY = "primary"  # as an objective: the metric that decides the experiment
+
+
+def normal_form(tree: Node) -> Node:
+    """The tree with every short form spelt out."""
+    spelling = {"data": _data, "metrics": _metrics, "models": _models, "compare": _compare}
+    for section, spell_out in spelling.items():
+        node = tree.mapping.get(section)
+        if (node is None or node.value is None) and section in ("metrics", "compare"):
+            node = Node({}, tree.place)  # these two have defaults for everything
+        if node is not None and isinstance(node.value, dict):
+            tree = tree.with_entry(section, spell_out(node, tree))
+    return tree.changed(("stopping", "metric"), _own_file)
+
+
+def absolute_path(node: Node, *, data: bool = False) -> Node:
+    """A path made absolute: relative to the file it is written in; on the command line, to the current folder."""
+    if not isinstance(node.value, str) or (data and is_address(node.value)):
+        return node
+    if is_address(node.value):
+        raise ConfigError.at(node.place, f"{node.value!r} is an address", "a path of this machine")
+    return Node(str((node.place.folder / Path(node.value).expanduser()).resolve()), node.place)
+
+
+def _data(data: Node, tree: Node) -> Node:
+    known = data.mapping.get("set")
+    if known is not None and isinstance(known.value, str):
+        from ltr_harness.data.known_sets import SETS
+
+        if known.value in SETS:
+            section = SETS[known.value].data_section()
+            if not {"folds", "files"}.isdisjoint(data.mapping):  # a division of its own
+                section.pop("splits", None)
+            data = data.without("set").with_defaults(section, known.place)
+    data = data.with_entry("root", absolute_path(data.mapping.get("root", Node(".", tree.place))))
+    data = data.changed(("reader",), _own_file)
+    splits = data.mapping.get("splits")
+    if splits is not None and not splits.mapping.keys().isdisjoint(("train", "valid", "test")):
+        data = data.with_entry("splits", Node({"all": splits}, splits.place, {"all": splits.place}))
+    judgments = data.mapping.get("judgments")
+    if judgments is not None and isinstance(judgments.value, str | list):
+        files = {"files": judgments}
+        data = data.with_entry("judgments", Node(files, judgments.place, {"files": judgments.place}))
+    return data
+
+
+def _metrics(metrics: Node, tree: Node) -> Node:
+    preset = metrics.mapping.get("preset")
+    name = DEFAULT_PRESET if preset is None else preset.value
+    if isinstance(name, str) and name in PRESETS:
+        place = metrics.place if preset is None else preset.place
+        metrics = metrics.without("preset").with_defaults(PRESETS[name], place)
+    return metrics.changed(("primary",), _own_file).changed(("report",), _own_file)
+
+
+def _models(models: Node, tree: Node) -> Node:
+    primary, spelt = tree.at(("metrics", "primary")), {}
+    for name, model in models.mapping.items():
+        model = model.changed(("ranker",), _own_file).changed(("estimator",), _own_file)
+        objective = model.mapping.get("objective")
+        if objective is not None and objective.value == PRIMARY and primary is not None:
+            metric = Node({"metric": primary}, objective.place, {"metric": objective.place})
+            model = model.with_entry("objective", metric)
+        elif objective is not None and "metric" in objective.mapping:
+            metric = objective.mapping["metric"]
+            named = primary if metric.value == PRIMARY and primary is not None else _own_file(metric)
+            model = model.with_entry("objective", objective.with_entry("metric", named))
+        spelt[name] = model
+    return replace(models, value=spelt)
+
+
+def _compare(compare: Node, tree: Node) -> Node:
+    if "baseline" in compare.mapping:
+        return compare
+    models = tree.mapping.get("models", tree)
+    first = next(iter(models.mapping), "-")  # without models there is something else to complain about
+    return compare.with_entry("baseline", Node(first, models.key_places.get(first, models.place)))
+
+
+def _own_file(node: Node) -> Node:
+    """``./my_metric.py:MyMetric`` with an absolute path, also within a list or a metric written as a mapping."""
+    if isinstance(node.value, list):
+        return Node([_own_file(item) for item in node.value], node.place)
+    if isinstance(node.value, dict):
+        return node.changed(("metric",), _own_file)
+    if not isinstance(node.value, str) or not is_own_file(node.value):
+        return node
+    path, _, rest = node.value.partition(".py:")
+    file = absolute_path(Node(f"{path}.py", node.place))
+    return Node(f"{file.value}:{rest}", node.place)
+
+
+_LONGEST_NAME = 200
+_TRIES = 100  # draws per point asked for, before the values are said to allow no more
+
+
+class _Axis(NamedTuple):
+    """One option of a model that is swept: its values, and where both stand."""
+
+    option: tuple[str, ...]
+    values: Any
+    node: Node
+    place: Place
+
+    def listed(self) -> list[Node]:
+        """Each of its values; none for a range."""
+        items = self.node.value if isinstance(self.node.value, list) else []
+        return [from_plain(item.plain(), item.place) for item in items]
+
+    def drawn(self, share: float) -> Node:
+        """The value at a share of the way from the first to the last."""
+        if isinstance(self.values, Range):
+            return from_plain(self.values.drawn(share), self.node.place)
+        return self.listed()[int(share * len(self.values))]
+
+
+Point = list[tuple[_Axis, Node]]
+
+
+def spelt_out(tree: Node) -> tuple[Node, list[Problem]]:
+    """The tree with `sweep` spelt out in `models`; unchanged if anything is wrong with it, and what that is."""
+    section = tree.mapping.get("sweep")
+    models = tree.mapping.get("models")
+    if section is None or section.value is None:
+        return tree.without("sweep"), []
+    try:
+        config = SweepConfig.model_validate_json(json.dumps(section.plain()), strict=True)
+    except ValidationError:
+        return tree, []  # `build` explains what is no sweep at all
+    if models is None or not models.mapping:
+        return tree, []  # and that there are no models
+    problems: list[Problem] = []
+    axes = {name: _axes(section, config, name, models.mapping, problems) for name in ("grid", "random")}
+    entries: dict[str, Node] = {}
+    places: dict[str, Place] = {}
+    for name, node in models.mapping.items():
+        grid, random = (axes[kind].get(name, []) for kind in ("grid", "random"))
+        points = list(_points(grid, random, config, name, problems))
+        if (grid or random) and points:
+            names = _names(name, points, {*models.mapping, *entries})
+            for called, point in zip(names, points, strict=True):
+                entries[called], places[called] = _at(node, name, point), models.key_places[name]
+        else:
+            entries[name], places[name] = node, models.key_places[name]
+    if problems:
+        return tree, problems
+    return tree.without("sweep").with_entry("models", Node(entries, models.place, places)), []
+
+
+def origins(tree: Node) -> dict[str, str]:
+    """Point to the model it was made of."""
+    models = (tree.mapping.get("models") or tree).mapping
+    made_of = ((name, node.at(("point", "of"))) for name, node in models.items())
+    return {name: of.value for name, of in made_of if of is not None and isinstance(of.value, str)}
+
+
+def _axes(
+    section: Node, config: SweepConfig, kind: str, models: Mapping[str, Node], problems: list[Problem]
+) -> dict[str, list[_Axis]]:
+    axes: dict[str, list[_Axis]] = {}
+    written = section.mapping.get(kind, Node({}, section.place))
+    for path, values in getattr(config, kind).items():
+        place = written.key_places[path]
+        rest = path.removeprefix("models.")
+        owners = [name for name in models if rest.startswith(f"{name}.")]
+        said = f"sweep.{kind}: {path!r}"
+        if rest == path:
+            expected = "an option of a model, such as models.NAME.params.PARAMETER"
+            problems.append(Problem(place, said, expected))
+        elif not owners:
+            cure = did_you_mean(rest.partition(".")[0], models)
+            problems.append(Problem(place, f"{said} names no model and option of it", cure=cure))
+        else:
+            owner = max(owners, key=len)  # names may hold dots
+            first, dot, name = rest[len(owner) + 1 :].partition(".")
+            option = (first, name) if dot else (first,)
+            axes.setdefault(owner, []).append(_Axis(option, values, written.mapping[path], place))
+    return axes
+
+
+def _points(
+    grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, problems: list[Problem]
+) -> Iterator[Point]:
+    wanted = (config.points or 1) if random else 1  # of one without random options, the only draw is empty
+    n_points = math.prod(len(axis.values) for axis in grid) * wanted
+    if n_points > MOST_POINTS:
+        said = f"sweep: its values make {n_points:,} models of models.{model}"
+        cure = "sweep.random draws as many points as sweep.points says"
+        problems.append(Problem((grid or random)[0].place, said, f"at most {MOST_POINTS:,}", cure))
+        return
+    # adding a model leaves the others' points
+    key = [config.seed, int.from_bytes(model.encode(), "big") % 2**64]
+    rng = np.random.Generator(np.random.Philox(key=key))
+    draws: dict[str, Point] = {}  # different ones
+    for _ in range(wanted * _TRIES):
+        draw = [(axis, axis.drawn(float(rng.random()))) for axis in random]
+        draws.setdefault(json.dumps([value.plain() for _, value in draw]), draw)
+        if len(draws) == wanted:
+            break
+    else:
+        said = f"sweep.points is {wanted}, and the values of models.{model} allow {len(draws)}"
+        problems.append(Problem(random[0].node.place, said, f"points: {len(draws)}, or sweep.grid"))
+    for combination in itertools.product(*(axis.listed() for axis in grid)):
+        for draw in draws.values():
+            yield [*zip(grid, combination, strict=True), *draw]
+
+
+def _names(model: str, points: list[Point], taken: set[str]) -> list[str]:
+    """``lgb num_leaves=15 learning_rate=0.05``; numbered where that would be too long or not unique."""
+    options = [axis.option for axis, _ in points[0]]
+    lasts = [option[-1] for option in options]
+    labels = [of[-1] if lasts.count(of[-1]) == 1 else ".".join(of) for of in options]
+    names: list[str] = []
+    for number, point in enumerate(points, start=1):
+        values = [shown_value(value.plain()) for _, value in point]
+        name = " ".join([model, *map("{}={}".format, labels, values)])
+        if len(name) > _LONGEST_NAME or not name.isprintable() or name in taken or name in names:
+            name = f"{model} #{number}"
+        names.append(name)
+    return names
+
+
+def _at(node: Node, model: str, point: Point) -> Node:
+    """The model with a point's values in the place of its own."""
+    for axis, value in point:
+        *above, key = axis.option
+        owner = node.at(axis.option[:-1]) or Node({}, axis.place)
+        # mistakes are told where the sweep says it, not where the model does
+        owner = Node({**owner.mapping, key: value}, owner.place, {**owner.key_places, key: axis.place})
+        node = node.with_entry(above[0], owner) if above else owner
+    at = {".".join(axis.option): value.plain() for axis, value in point}
+    return node.with_entry("point", from_plain({"of": model, "at": at}, node.place))

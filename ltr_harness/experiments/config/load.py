@@ -1,0 +1,452 @@
+"""Load an experiment from a file or a mapping, with every problem at once, and write it back as YAML."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from ltr_harness._util.catalog import Catalog, did_you_mean
+from ltr_harness._util.files import stored_file
+from ltr_harness.data import readers
+from ltr_harness.data.logs.settings import one_or_many
+from ltr_harness.data.time_folds import PERIOD
+from ltr_harness.errors import ConfigError, Problem, UsageError
+from ltr_harness.experiments.config import expand, rules
+from ltr_harness.experiments.config import schema as sections
+from ltr_harness.experiments.config.expand import PRESETS, absolute_path, merged_tree, normal_form, spelt_out
+from ltr_harness.experiments.config.problems import explained
+from ltr_harness.experiments.config.schema import CompareConfig, DataConfig, Experiment, ModelConfig, Outline
+from ltr_harness.experiments.config.tune import SweepConfig, TuneConfig
+from ltr_harness.experiments.config.yaml_tree import (
+    KeyPath,
+    Node,
+    Place,
+    dotted,
+    from_plain,
+    plain_scalar,
+    shown,
+)
+from ltr_harness.models import table as rankers
+
+Kind = TypeVar("Kind", bound=BaseModel)
+
+
+def load_experiment(
+    source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), *, check_rankers: bool = True
+) -> Experiment:
+    """An experiment with everything it extends and every ``--set``, checked: every problem with its place."""
+    return _Loading(_without_joint(plain_tree(source, overrides)), check_rankers).experiment()
+
+
+def load_data(section: Mapping[str, Any]) -> DataConfig:
+    """The section ``data:`` of an experiment, alone."""
+    loading = _Loading(plain_tree({"data": section}))
+    data = loading.data()
+    if data is None or loading.problems:
+        raise loading.error()
+    return data
+
+
+def plain_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Node:
+    """The source in normal form, with everything it extends and every ``--set``; nothing of it is loaded."""
+    return normal_form(spelt_out(merged_tree(source, overrides))[0])
+
+
+def stored_tree(path: Path) -> Node:
+    """The values of a stored configuration, which is a regular file of its folder."""
+    try:
+        return plain_tree(stored_file(path.parent, path.name))
+    except OSError as problem:
+        raise ConfigError(Problem(str(path), f"cannot be read: {problem.strerror}")) from None
+
+
+def read_outline(path: Path) -> Outline:
+    """The outline of a stored configuration: readers, rankers and metrics may be from files that nobody here trusts."""
+    tree, left_out = _without_retired(stored_tree(path))
+    loading = _Loading(tree)
+    compare = loading.compare()
+    report = loading.section(sections.ReportConfig, "report", required=False) or sections.ReportConfig()
+    if compare is None or loading.problems:
+        raise loading.error()
+    models = tree.mapping["models"].mapping if "models" in tree.mapping else {}
+    name = tree.mapping["name"].plain() if "name" in tree.mapping else path.parent.name
+    return Outline(name=str(name), models=models, compare=compare, report=report, left_out=left_out)
+
+
+def _without_retired(tree: Node) -> tuple[Node, tuple[str, ...]]:
+    """A stored configuration without what is retired, and the names of what was left out."""
+    left_out = []
+    if "references" in tree.mapping:
+        tree = tree.without("references")
+        left_out.append("references")
+    chosen = tree.at(("report", "sections"))
+    if chosen is not None and "published" in (names := one_or_many(chosen.plain())):
+        others = from_plain([name for name in names if name != "published"] or None, chosen.place)
+        tree = tree.changed(("report", "sections"), lambda _: others)
+        left_out.append("report section published")
+    tree = _without_joint(tree)
+    if tree.at(("compare", "correction")) is not None:
+        tree = tree.changed(("compare",), lambda compare: compare.without("correction"))
+        left_out.append("compare.correction")
+    return tree, tuple(left_out)
+
+
+def _without_joint(tree: Node) -> Node:
+    """Drop `compare: {correction: joint}`, which files that version 1 stored have: every comparison is joint now."""
+    correction = tree.at(("compare", "correction"))
+    if correction is None or correction.value != "joint":
+        return tree
+    return tree.changed(("compare",), lambda compare: compare.without("correction"))
+
+
+def as_mapping(experiment: Experiment) -> dict[str, Any]:
+    """The whole experiment as dicts, lists and scalars; `load_experiment` makes an equal one of it."""
+    plain = experiment.model_dump(mode="json", include={"name", "seeds"})
+    plain["data"] = data_mapping(experiment.data)
+    plain["metrics"] = experiment.metrics.model_dump(mode="json")
+    plain["stopping"] = None if experiment.stopping is None else experiment.stopping.model_dump(mode="json")
+    plain["models"] = {
+        name: {
+            "ranker": model.ranker_name,
+            **model.model_dump(mode="json", exclude={"ranker_name", "ranker"}, exclude_none=True),
+            **model.ranker.model_dump(mode="json"),
+        }
+        for name, model in experiment.models.items()
+    }
+    if experiment.tune is not None:
+        plain["tune"] = experiment.tune.model_dump(mode="json")
+    plain["compare"] = experiment.compare.model_dump(mode="json")
+    plain["report"] = experiment.report.model_dump(mode="json", exclude_none=True)
+    return plain
+
+
+def data_mapping(data: DataConfig) -> dict[str, Any]:
+    """The section ``data:`` of `as_mapping`."""
+    own = data.model_dump(mode="json", exclude={"reader_name", "reader"}, exclude_none=True)
+    if data.folds is not None:
+        del own["splits"]
+    if not isinstance(data.folds, int):
+        del own["fold_seed"]
+    if data.judgments is None and getattr(data.reader, "retrieved", None) is None:
+        del own["no_candidates"]
+    return {"reader": data.reader_name, **own, **data.reader.model_dump(mode="json")}
+
+
+def resolved_yaml(experiment: Experiment) -> str:
+    """The whole experiment as YAML: every default spelt out, paths absolute, loadable again and then equal."""
+    plain = as_mapping(experiment)
+    text: str = yaml.dump(
+        plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
+    )
+    return text
+
+
+def settings(
+    source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
+) -> list[tuple[str, Any, str]]:
+    """Path, as ``--set`` takes it, value and origin of everything: ``file:line:column``, ``--set …`` or ``default``."""
+    tree = plain_tree(source, overrides)
+    resolved = as_mapping(_Loading(tree).experiment())
+    places = ((path, value, tree.at(path)) for path, value in _leaves(resolved, ()))
+    return [(dotted(path), value, "default" if node is None else node.place) for path, value, node in places]
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    else:
+        yield path, value
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes whatever either YAML 1.1 or our own 1.2 reading would take for something other than text."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = None if isinstance(plain_scalar(value), str) else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "tune", "compare", "report")
+_EXPECTED = {
+    "data": "a mapping such as {reader: letor, root: …, splits: …}",
+    "metrics": "a mapping such as {report: [ndcg], cutoffs: [10], primary: ndcg@10}",
+    "stopping": "a mapping such as {metric: ndcg@10, patience: 50}",
+    "models": "a mapping from each model's name to {ranker: …}",
+    "sweep": "a mapping such as {grid: {models.lgb.params.num_leaves: [15, 31]}}",
+    "tune": "a mapping such as {models: {lgb: built-in}, trials: 50}",
+    "compare": "a mapping such as {baseline: …}",
+    "report": "a mapping such as {formats: [html, json]}",
+}
+
+
+class _Loading:
+    """A tree on its way to an experiment: collects problems, and goes on with whatever is sound."""
+
+    def __init__(self, tree: Node, check_rankers: bool = False) -> None:
+        self.tree = tree
+        self.check_rankers = check_rankers
+        self.problems: list[Problem] = []
+
+    def experiment(self) -> Experiment:
+        if "columns" in self.tree.mapping and self.tree.mapping.keys().isdisjoint(("data", "models")):
+            file, cure = self.tree.place.name, f"run `ltr-harness monitor {self.tree.place.name}`"
+            raise ConfigError.at(file, "is a file for monitoring", "an experiment", cure)
+        self.check(rules.size_rule(self.tree))
+        if self.problems:  # what is not to be loaded is not looked at either
+            raise self.error()
+        header = self.validated(
+            sections.Header, self.tree.without(*_SECTIONS), (), also_known=(*_SECTIONS, "extends")
+        )
+        data = self.data()
+        unknown = self.unknown(("metrics",), "preset", PRESETS)
+        metrics = None if unknown else self.section(sections.MetricsConfig, "metrics", also_known=["preset"])
+        stopping = self.section(sections.StoppingConfig, "stopping", required=False)
+        models = self.models()
+        # one that is sound is spelt out by now
+        if self.section(SweepConfig, "sweep", required=False) is not None:
+            self.problems += expand.spelt_out(self.tree)[1]
+        compare = self.compare()
+        report = self.section(sections.ReportConfig, "report", required=False)
+        searched = self.section(TuneConfig, "tune", required=False)
+        stops = self.tree.at(("stopping",))
+        has_stopping = stops is not None and stops.value is not None
+        splits = self.splits()
+        self.check(rules.leak_rules(splits))
+        self.check(rules.stopping_rules(splits, models, has_stopping))
+        known = self.tree.mapping.get("models", self.tree).mapping
+        lacks_valid = any(split.valid is None for split in splits.values()) or (
+            data is not None and isinstance(data.folds, sections.TimeFoldsConfig) and data.folds.valid is None
+        )
+        lacks_valid = lacks_valid and not has_stopping  # whose rules say so
+        self.check(rules.part_rules(models, known, expand.origins(self.tree), lacks_valid))
+        if data is not None:
+            self.check(rules.time_rules(data, has_stopping, searched))
+        if searched is not None:
+            searched = rules.with_built_in(searched, models)
+            wanted_of = {"stopping": has_stopping, "check_rankers": self.check_rankers}
+            self.check(rules.tune_rules(searched, models, known, splits, **wanted_of))
+        if metrics is not None:
+            self.check(rules.carried_rules(models, metrics.metrics))
+        if data is not None and metrics is not None:
+            wanted: dict[KeyPath, Any] = {("metrics", "report"): metrics.metrics}
+            if stopping is not None:
+                wanted["stopping", "metric"] = [stopping.metric]
+            self.check(rules.estimate_rules(getattr(data.reader, "relevance", None), wanted))
+        if header is None or data is None or metrics is None or compare is None or self.problems:
+            raise self.error()
+        if isinstance(data.folds, sections.TimeFoldsConfig) and compare.unit is None:  # type: ignore[attr-defined]
+            compare = compare.model_copy(update={"unit": PERIOD})
+        if stopping is not None:
+            with_max_grade = stopping.metric.with_max_grade(data.max_grade)
+            stopping = stopping.model_copy(update={"metric": with_max_grade})
+        return Experiment(
+            **dict(header),
+            data=data,
+            metrics=metrics.with_max_grade(data.max_grade),
+            stopping=stopping,
+            models={name: model.with_max_grade(data.max_grade) for name, model in models.items()},
+            compare=compare,
+            tune=searched,
+            report=report or sections.ReportConfig(),
+        )
+
+    def error(self) -> ConfigError:
+        """Every problem once, those of the main file first, in the order of its lines."""
+        main, placed = self.tree.place.name, []
+        position: tuple[Any, ...] = ()
+        swept = sorted(expand.origins(self.tree).items(), key=lambda pair: -len(pair[0]))
+        for problem in self.problems:
+            place = problem.place
+            if isinstance(place, Place):  # others belong to the one before them
+                position = (place.name != main, place.name, place.line, place.column)
+            found = problem.found
+            for (
+                point,
+                model,
+            ) in swept:  # what is wrong with all points of a sweep is wrong once, with its model
+                found = found.replace(f"models.{point}", f"models.{model}")
+            placed.append((position, replace(problem, found=found)))
+        return ConfigError(dict.fromkeys(problem for _, problem in sorted(placed, key=itemgetter(0))))
+
+    # --- sections ---
+
+    def data(self) -> DataConfig | None:
+        path: KeyPath = ("data",)
+        node = self.mapping("data")
+        if node is None:
+            return None
+        if "set" in node.mapping:
+            from ltr_harness.data.known_sets import SETS
+
+            if self.unknown(path, "set", SETS):
+                return None
+        name, kind = self.named(node, path, "reader", readers.catalog)
+        if kind is None:  # nobody knows which keys are the reader's: check only those that are ours
+            rest = node.without(*(node.mapping.keys() - sections.DataLayout.model_fields))
+            self.validated(sections.DataLayout, rest, path)
+            return None
+        reader = self.validated(kind, node.only(kind.model_fields), path)
+        rest = node.without("reader", *kind.model_fields)
+        if "relevance" in rest.mapping:
+            found = f"data.relevance with reader {name!r}"
+            found += ", whose files have ready labels and no columns of events"
+            cure = "write the rows as a table with what users did, and use reader: csv or parquet"
+            self.add(rest.key_places["relevance"], found, cure=cure)
+            rest = rest.without("relevance")
+        if kind.default_splits and not {"splits", "folds"} & rest.mapping.keys():
+            rest = rest.with_entry("splits", from_plain({"all": dict(kind.default_splits)}, node.place))
+        layout = self.validated(sections.DataLayout, rest, path, also_known=("reader", *kind.model_fields))
+        if layout is None:
+            return None
+        self.check(rules.data_rules(layout))
+        rule = getattr(reader, "relevance", None)
+        if layout.max_grade is None and rule is not None:
+            layout = layout.model_copy(update={"max_grade": rule.scale})
+        return None if reader is None else DataConfig(**dict(layout), reader_name=name, reader=reader)
+
+    def splits(self) -> dict[str, sections.SplitConfig]:
+        """The sound ones, whatever else is wrong with the data section."""
+        sound = {}
+        for fold, node in (self.tree.at(("data", "splits")) or Node({}, self.tree.place)).mapping.items():
+            with suppress(ValidationError):  # told already, where the section was built
+                sound[fold] = _strict(sections.SplitConfig, node)
+        return sound
+
+    def models(self) -> dict[str, ModelConfig]:
+        """The sound ones."""
+        node = self.mapping("models")
+        if node is None:
+            return {}
+        if not node.mapping:
+            self.add(node.place, "models is empty", "at least one model")
+        models = {}
+        for name, place in node.key_places.items():
+            try:
+                sections.checked_name(name)
+            except ValueError as error:
+                self.add(place, f"models: name {name!r}", str(error))
+            model = self.model(("models", name), node.mapping[name])
+            if model is not None:
+                models[name] = model
+        return models
+
+    def model(self, path: KeyPath, node: Node) -> ModelConfig | None:
+        if not isinstance(node.value, dict):
+            found = f"{dotted(path)} is {shown(node)}"
+            self.add(node.place, found, "a mapping such as {ranker: lightgbm, …}")
+            return None
+        name, kind = self.named(node, path, "ranker", rankers.catalog)
+        options = self.validated(sections.ModelOptions, node.only(sections.ModelOptions.model_fields), path)
+        if kind is None:
+            return None
+        own = node.without("ranker", *sections.ModelOptions.model_fields)
+        for option in _path_options(kind):
+            own = own.changed((option,), absolute_path)
+        ranker = self.validated(kind, own, path, also_known=("ranker", *sections.ModelOptions.model_fields))
+        if ranker is None or options is None:
+            return None
+        for problem in ranker.check() if self.check_rankers else ():
+            steps = (*path, *problem.place.split("."))
+            called = dotted(steps if self.tree.at(steps) else path)
+            while (key := self.tree.at(steps[:-1])) is None or steps[-1] not in key.key_places:
+                steps = steps[:-1]
+            place = key.key_places[str(steps[-1])]
+            self.add(place, f"{called}: {problem.found}", problem.expected, problem.cure)
+        return ModelConfig(**dict(options), ranker_name=name, ranker=ranker)
+
+    def compare(self) -> CompareConfig | None:
+        compare = self.section(CompareConfig, "compare")
+        baseline, models = self.tree.at(("compare", "baseline")), self.tree.at(("models",))
+        if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
+            where, cure = ("compare", "baseline"), "the first model is the baseline unless one is named"
+            swept = expand.origins(self.tree)
+            self.check(rules.model_rule(where, "", baseline.value, models.mapping, swept, cure))
+        return compare
+
+    # --- what they share ---
+
+    def mapping(self, section: str, *, required: bool = True) -> Node | None:
+        node = self.tree.mapping.get(section)
+        if node is None or (node.value is None and not required):
+            if required:
+                self.add(self.tree.place, f"the experiment has no {section!r}", _EXPECTED[section])
+            return None
+        if not isinstance(node.value, dict):
+            self.add(node.place, f"{section} is {shown(node)}", _EXPECTED[section])
+            return None
+        return node
+
+    def section(
+        self, kind: type[Kind], section: str, *, required: bool = True, also_known: Iterable[str] = ()
+    ) -> Kind | None:
+        node = self.mapping(section, required=required)
+        return None if node is None else self.validated(kind, node, (section,), also_known)
+
+    def unknown(self, path: KeyPath, key: str, known: Iterable[str]) -> bool:
+        """Whether a key names nothing that is known; the normal form has spelt out what is."""
+        node = self.tree.at((*path, key))
+        if node is not None:
+            found = f"{dotted((*path, key))} is {shown(node)}"
+            self.add(node.place, found, cure=did_you_mean(str(node.plain()), known))
+        return node is not None
+
+    def named(self, node: Node, path: KeyPath, key: str, catalog: Catalog) -> tuple[str, Any]:
+        """The class that the value of `key` names, or None."""
+        entry, called = node.mapping.get(key), dotted((*path, key))
+        if entry is None or not isinstance(entry.value, str):
+            found = f"{dotted(path)} has no {key!r}" if entry is None else f"{called} is {shown(entry)}"
+            self.add((entry or node).place, found, f"one of {', '.join(catalog.names())}")
+            return "", None
+        try:
+            return entry.value, catalog.load(entry.value, ConfigError)
+        except UsageError as error:
+            for problem in error.problems:
+                self.add(entry.place, f"{called}: {problem}")
+            return entry.value, None
+
+    def validated(
+        self, kind: type[Kind], node: Node, path: KeyPath, also_known: Iterable[str] = ()
+    ) -> Kind | None:
+        """The node as a `kind`; None when something is wrong with it."""
+        try:
+            return _strict(kind, node)
+        except ValidationError as error:
+            self.problems += explained(error, kind, node, path, also_known)
+            return None
+
+    def check(self, violations: Iterable[rules.Violation]) -> None:
+        for path, found, expected, cure in violations:
+            while (node := self.tree.at(path)) is None:  # what is missing is told where it would stand
+                path = path[:-1]
+            self.add(node.place, found, expected, cure)
+
+    def add(self, place: Place, found: str, expected: str = "", cure: str = "") -> None:
+        self.problems.append(Problem(place, found, expected, cure))
+
+
+def _strict(kind: type[Kind], node: Node) -> Kind:
+    """Strict JSON rules: a list may become a tuple and text a path, but "5" and true are no numbers."""
+    return kind.model_validate_json(json.dumps(node.plain()), strict=True)
+
+
+@cache
+def _path_options(kind: type[BaseModel]) -> frozenset[str]:
+    """The options that are paths, which are made absolute."""
+    properties = kind.model_json_schema().get("properties", {})
+    return frozenset(
+        name
+        for name, schema in properties.items()
+        if any(option.get("format") == "path" for option in schema.get("anyOf", [schema]))
+    )

@@ -1,0 +1,298 @@
+"""What must hold between the parts of an experiment, beyond what each part checks alone."""
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.text import count_of
+from ltr_harness.data.relevance.rule import Relevance
+from ltr_harness.data.time_folds import MOST_FOLDS
+from ltr_harness.errors import RankerError
+from ltr_harness.experiments.config import schema as experiment
+from ltr_harness.experiments.config.schema import DataLayout, ModelConfig, SplitConfig, TimeFoldsConfig
+from ltr_harness.experiments.config.tune import BUILT_IN, Range, Space, TuneConfig
+from ltr_harness.experiments.config.yaml_tree import KeyPath, Node
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.softmax import ProbabilityMetric
+
+MOST_RUNS = 100_000
+_NO_VALID = "has no validation data, on which stopping could choose the number of rounds"
+_HOLDOUT = "valid: {holdout: 0.2, seed: 1} sets training queries aside"
+
+
+class Violation(NamedTuple):
+    """A rule that does not hold: where, what was found, what was expected, how to repair it."""
+
+    path: KeyPath
+    found: str
+    expected: str = ""
+    cure: str = ""
+
+
+def size_rule(tree: Node) -> Iterator[Violation]:
+    """An experiment is a plan of runs, each of which is a folder: models x folds x seeds."""
+    folds, splits, seeds = (tree.at(path) for path in (("data", "folds"), ("data", "splits"), ("seeds",)))
+    n_models = len(tree.mapping["models"].mapping) if "models" in tree.mapping else 0
+    asked = folds.value if folds is not None and isinstance(folds.value, int) else 0
+    n_folds = min(asked, MOST_FOLDS) or (len(splits.mapping) if splits is not None else 1)
+    n_seeds = len(seeds.value) if seeds is not None and isinstance(seeds.value, list) else 1
+    n_runs = n_models * n_folds * n_seeds
+    if n_runs > MOST_RUNS:
+        counted = f"{count_of(n_models, 'model')}, {count_of(n_folds, 'fold')}"
+        counted += f" and {count_of(n_seeds, 'seed')}"
+        yield Violation((), f"{counted} are {n_runs:,} runs", f"at most {MOST_RUNS:,} runs")
+
+
+def data_rules(data: DataLayout) -> Iterator[Violation]:
+    """Rows are divided in one way, by naming files or by folds; judgments by split are of splits with own files."""
+    folds = ("data", "folds")
+    if data.folds is not None and data.splits:
+        yield Violation(folds, "data.folds with data.splits", "one of them")
+    elif data.folds is not None and data.files is None:
+        cure = "add files: [data.txt]"
+        yield Violation(folds, "data.folds without data.files", "the files to divide", cure)
+    elif data.folds is None and data.files is not None:
+        cure = "add folds: 5, or name the files under splits"
+        yield Violation(("data", "files"), "data.files without data.folds", cure=cure)
+    elif data.folds is None and not data.splits:
+        expected = "{train: …, valid: …, test: …}, or folds: 5 with files: …"
+        yield Violation(("data",), "data has no 'splits'", expected)
+    in_time = isinstance(data.folds, TimeFoldsConfig)
+    for key in ("fold_together", "fold_stratify", "fold_seed"):
+        if in_time and key in data.model_fields_set:
+            found = f"data.{key} with folds in time, which nothing divides by chance"
+            yield Violation(("data", key), found, cure="leave it out")
+        elif key != "fold_seed" and getattr(data, key) is not None and data.folds is None:
+            cure = "add folds: 5, or leave it out"
+            yield Violation(("data", key), f"data.{key} without data.folds", cure=cure)
+    if data.fold_together is not None and data.fold_stratify is not None:
+        found = "data.fold_stratify with data.fold_together"
+        yield Violation(("data", "fold_stratify"), found, "one of them")
+    named = {} if data.judgments is None else data.judgments.by_split
+    where, found, one_set = ("data", "judgments"), "data.judgments by split", "one set of judgments"
+    cure = "`judgments: truth.parquet`, whose queries find their splits by themselves"
+    if named and data.folds is not None:
+        yield Violation(where, f"{found} with data.folds", one_set, cure)
+    elif named and len(data.splits) > 1:
+        yield Violation(where, f"{found} with {count_of(len(data.splits), 'fold')}", one_set, cure)
+    elif named and data.splits:
+        (split,) = data.splits.values()
+        for side in (side for side in named if not isinstance(getattr(split, side), tuple)):
+            why = f"data.judgments.{side}, and {side} has no files of its own"
+            yield Violation((*where, side), why, cure="the judgments of train are those of its hold-outs")
+    for fold, split in data.splits.items():
+        ways = [name for name in ("by_time", "together", "stratify") if getattr(split.valid, name, None)]
+        if len(ways) > 1:
+            of_fold = ("data", "splits", fold, "valid")
+            yield Violation(of_fold, f"a holdout with {' and '.join(ways)}", "at most one of them")
+
+
+def time_rules(data: DataLayout, stopping: bool, tune: TuneConfig | None) -> Iterator[Violation]:
+    """Folds in time need validation data to stop on, and to judge trials by."""
+    if not isinstance(data.folds, TimeFoldsConfig) or data.folds.valid is not None:
+        return
+    if stopping:
+        cure = "add valid: 1 month, or use stopping: null and give each model its rounds"
+        yield Violation(("data", "folds"), f"data.folds {_NO_VALID}", cure=cure)
+    elif tune is not None and tune.inner_folds is None:
+        found = "data.folds has no validation data, on which tune could choose"
+        cure = "add valid: 1 month, or judge trials on training queries: inner_folds: 5"
+        yield Violation(("data", "folds"), found, cure=cure)
+
+
+def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Violation]:
+    """No file may train and judge, or judge and choose the number of rounds."""
+    reasons = {
+        ("train", "test"): "models would be judged on what they were trained on",
+        ("valid", "test"): "the number of rounds would be chosen on the data that is to judge it",
+        ("train", "valid"): "the number of rounds would be chosen on training data",
+    }
+    for fold, split in splits.items():
+        sides = {"train": split.train, "valid": split.valid, "test": split.test}
+        files = {
+            side: {posixpath.normpath(file) for file in named} if isinstance(named, tuple) else set()
+            for side, named in sides.items()
+        }
+        for (one, other), reason in reasons.items():
+            both = sorted(files[one] & files[other])
+            if both:
+                blamed, cure = ("valid", _HOLDOUT) if "valid" in (one, other) else ("test", "")
+                found = f"{', '.join(both)} is in {one} and in {other} of the same split: {reason}"
+                yield Violation(("data", "splits", fold, blamed), found, "different files", cure)
+
+
+def stopping_rules(
+    splits: Mapping[str, SplitConfig], models: Mapping[str, ModelConfig], stopping: bool
+) -> Iterator[Violation]:
+    """Either the validation data decides how many rounds to train, or each model says it."""
+    for name, model in models.items():
+        rounds = ("models", name, "rounds")
+        if not model.ranker.boosted:
+            if model.rounds is not None:
+                found = f"models.{name}.rounds: ranker {model.ranker_name!r} is not trained in rounds"
+                yield Violation(rounds, found, cure="leave it out")
+        elif stopping and model.rounds is not None:
+            cure = "stopping.max_rounds is the limit; `stopping: null` lets every model train its own rounds"
+            yield Violation(rounds, f"models.{name}.rounds with stopping", "one of them", cure)
+        elif not stopping and model.rounds is None:
+            cure = "add rounds: 300, or a stopping section for all models"
+            yield Violation(("models", name), f"models.{name} does not say how long to train", cure=cure)
+    for fold, split in splits.items():
+        if stopping and split.valid is None:
+            cure = "add valid: {holdout: 0.2, seed: 1}, or use stopping: null and give each model its rounds"
+            yield Violation(("data", "splits", fold), f"split {fold!r} {_NO_VALID}", cure=cure)
+
+
+def model_rule(
+    where: KeyPath, said: str, name: str, models: Iterable[str], swept: Mapping[str, str], cure: str = ""
+) -> Iterator[Violation]:
+    """A name of one of the models; `swept` are the points of sweeps by the model they were made of."""
+    models, points = list(models), [point for point, model in swept.items() if model == name]
+    if name not in models and points:
+        found = f"{said}{name!r} is swept: it became {count_of(len(points), 'model')}"
+        yield Violation(where, found, f"one of them, such as {points[0]!r}", cure)
+    elif name not in models:
+        yield Violation(where, f"{said}there is no model {name!r}", cure=did_you_mean(name, models))
+
+
+def part_rules(
+    models: Mapping[str, ModelConfig],
+    known: Mapping[str, object],
+    swept: Mapping[str, str],
+    without_valid: bool,
+) -> Iterator[Violation]:
+    """A model is made of other models that are trained; what chooses its weights needs validation data."""
+    for name, model in models.items():
+        where, said = ("models", name, "of"), f"models.{name}.of: "
+        for part in model.ranker.parts():
+            if part == name or (part in models and models[part].ranker.parts()):
+                itself = "itself" if part == name else f"{part!r}, which is made of others"
+                yield Violation(where, f"{said}names {itself}", "models that are trained")
+            else:
+                yield from model_rule(where, said, part, [one for one in known if one != name], swept)
+        if model.ranker.needs_valid and without_valid:
+            found = f"models.{name} chooses its weights on validation data, and there is none"
+            weights = ", ".join(f"{part}: 1" for part in model.ranker.parts())
+            cure = f"add validation data, such as valid: {{holdout: 0.2, seed: 1}}, or weights: {{{weights}}}"
+            yield Violation(("models", name), found, cure=cure)
+
+
+def carried_rules(models: Mapping[str, ModelConfig], metrics: Iterable[Metric]) -> Iterator[Violation]:
+    """What a model takes over is for metrics that are reported and take it."""
+    taking = [str(one) for one in metrics if isinstance(one, ProbabilityMetric) and one.takes_fitted]
+    for name, model in models.items():
+        for metric in [one for one in model.temperatures if one not in taking]:
+            where = ("models", name, "carried", "temperature", metric)
+            found = f"models.{name}.carried.temperature: no reported metric {metric!r} has a fitted T"
+            yield Violation(where, found, cure=did_you_mean(metric, taking) if taking else "leave it out")
+
+
+def estimate_rules(
+    rule: Relevance | None, metrics: Mapping[KeyPath, Iterable[Metric]]
+) -> Iterator[Violation]:
+    """Labels that estimate relevance need metrics that are right on average where labels are."""
+    if rule is None or not rule.estimates:
+        return
+    for where, wanted in metrics.items():
+        for metric in wanted:
+            k = "" if metric.k is None else f"@{metric.k}"
+            if metric.is_linear_sum and metric.empty != "zero":
+                found = f"{metric} leaves out queries without an event, so its mean is not an estimate of relevance"
+                yield Violation(where, found, cure=f"use {metric.name}(gain=linear,empty=zero){k}")
+            elif not metric.graded:
+                found = f"{metric} asks only whether a label is above 0: it counts what happened, whatever its rank"
+                cure = f"use dcg(gain=linear,empty=zero){k}"
+                yield Violation(where, found, "a metric of graded labels", cure)
+
+
+_SPACE: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Space])
+
+
+def with_built_in(tune: TuneConfig, models: Mapping[str, ModelConfig]) -> TuneConfig:
+    """The same with what ``built-in`` stands for, where there is something."""
+    spaces = {
+        name: _SPACE.validate_python(models[name].ranker.search_space()) or space
+        if space == BUILT_IN and name in models
+        else space
+        for name, space in tune.models.items()
+    }
+    return tune.model_copy(update={"models": spaces})
+
+
+def tune_rules(
+    tune: TuneConfig,
+    models: Mapping[str, ModelConfig],
+    known: Mapping[str, object],
+    splits: Mapping[str, SplitConfig],
+    *,
+    stopping: bool,
+    check_rankers: bool,
+) -> Iterator[Violation]:
+    """What cannot be searched; `models` are the sound ones of those that are known."""
+    for name, space in tune.models.items():
+        where, model = ("tune", "models", name), models.get(name)
+        if name not in known:
+            cure = did_you_mean(name, known)
+            yield Violation(where, f"tune.models: there is no model {name!r}", cure=cure)
+        elif model is None:
+            continue
+        elif model.ranker.parts():
+            found = f"tune.models.{name}: a model that is made of others is not searched"
+            cure = "tune its parts; `sweep:` compares several settings"
+            yield Violation(where, found, cure=cure)
+        elif isinstance(space, str):
+            with_it = f" with the objective {model.objective}" if model.objective else ""
+            found = f"there is no built-in space for the ranker {model.ranker_name}{with_it}"
+            expected = "a mapping such as {params.num_leaves: {low: 7, high: 127, log: true}}"
+            yield Violation(where, f"tune.models.{name}: {found}", expected)
+        elif getattr(model.ranker, "data_parallel", False):
+            found = f"tune.models.{name}: a model that is trained across workers cannot be tuned"
+            cure = "tune it without data_parallel, on fewer queries, and write down what was chosen"
+            yield Violation(where, found, cure=cure)
+        elif not space:
+            yield Violation(where, f"tune.models.{name} searches nothing", "at least one option, or built-in")
+        elif stopping and experiment.ROUNDS in space:
+            found = f"tune.models.{name}.{experiment.ROUNDS} with stopping"
+            cure = "stopping chooses the rounds of every trial; leave it out, or use `stopping: null`"
+            yield Violation((*where, experiment.ROUNDS), found, "one of them", cure)
+        else:
+            yield from _refused(where, model, space, check_rankers)
+    for fold, split in splits.items():
+        if split.valid is None and tune.inner_folds is None:
+            found = f"split {fold!r} has no validation data, on which tune could choose"
+            cure = "add valid: {holdout: 0.2, seed: 1}, or judge trials on training queries: inner_folds: 5"
+            yield Violation(("data", "splits", fold), found, cure=cure)
+
+
+def _refused(where: KeyPath, config: ModelConfig, space: Mapping[str, Any], ask: bool) -> Iterator[Violation]:
+    """Options and values of a space that the ranker does not take."""
+    if ask and config.ranker.check():
+        return  # told already, where the model stands
+    for probe in probes(space):
+        try:
+            ranker = experiment.model_at(config, probe).ranker
+            problems = ranker.check() if ask else []
+        except RankerError as error:
+            problems = list(error.problems)
+        for problem in problems:
+            path = (*where, problem.place) if problem.place in space else where
+            said = f"tune.models.{where[-1]}: " + (f"{problem.place}: " if problem.place else "")
+            yield Violation(path, f"{said}{problem.found}", problem.expected, problem.cure)
+
+
+def probes(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Points that together try both ends of every range and every value of every list."""
+    sides = {
+        option: (values.low, values.high) if isinstance(values, Range) else (values[0], values[-1])
+        for option, values in space.items()
+    }
+    low, high = ({option: ends[side] for option, ends in sides.items()} for side in (0, 1))
+    yield low
+    if high != low:
+        yield high
+    for option, values in space.items():
+        if not isinstance(values, Range):
+            yield from ({**low, option: value} for value in values[1:-1])

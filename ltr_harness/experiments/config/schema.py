@@ -1,0 +1,413 @@
+"""What an experiment is, as values: everything decided, every name resolved, nothing left of the YAML.
+
+The descriptions are what editors show through ``configs/schema.json``.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar, get_type_hints
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.stored import SweepPoint
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.data.logs.settings import TimeZone, one_or_many
+from ltr_harness.data.queries import OneLabel
+from ltr_harness.data.readers.reader import Reader
+from ltr_harness.data.time_folds import MOST_FOLDS, Span, SpanText, TimeFolds
+from ltr_harness.errors import Problem, RankerError
+from ltr_harness.experiments.config.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
+from ltr_harness.experiments.config.tune import Section, Seed, TuneConfig, several
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
+from ltr_harness.models.objectives import MetricValue
+from ltr_harness.models.ranker import Ranker
+
+Kind = TypeVar("Kind", bound=BaseModel)
+
+
+def checked_name(value: str) -> str:
+    """A name that tables, folders and pages can carry."""
+    if not value.strip() or value != value.strip() or not value.isprintable() or len(value) > 200:
+        raise ValueError("1 to 200 printable characters that neither begin nor end with a space")
+    return value
+
+
+def _decides(metric: Metric) -> Metric:
+    if metric.diagnostic:
+        why = f"{metric.name} does not say which is better"
+        raise ValueError(f"a metric that can decide, such as ndcg@10: {why}")
+    return metric
+
+
+def _fixed_k(metric: Metric) -> Metric:
+    if metric.k is None and not metric.depends_on_size:  # a probability has no K
+        example = metric.with_cutoff(10) if metric.takes_cutoff else "ndcg@10"
+        raise ValueError(f"a metric at a fixed K, such as {example}")
+    return metric
+
+
+def _only_valid(value: Any) -> Any:
+    if value != "valid":
+        why = "chosen on the data that judges the models (test) it would flatter them, on train it would never stop"
+        raise ValueError(f"'valid': the number of rounds is chosen on validation data only; {why}")
+    return value
+
+
+Name = Annotated[str, AfterValidator(checked_name)]
+_FILE = {"type": "string", "format": "file-path"}
+Files = Annotated[
+    tuple[str, ...],
+    BeforeValidator(one_or_many),
+    several(10_000),
+    WithJsonSchema({"anyOf": [_FILE, {"type": "array", "items": _FILE}]}),
+]
+DecidingMetric = Annotated[MetricValue, AfterValidator(_decides)]
+FixedKMetric = Annotated[DecidingMetric, AfterValidator(_fixed_k)]
+Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
+SectionName = Annotated[str, AfterValidator(lambda name: section_catalog.known(name))]
+
+
+class Holdout(Section):
+    """A share of the training files' queries, set aside for validation or test; a query is never split."""
+
+    holdout: float = Field(gt=0, lt=1)
+    """Share of the training files' queries, such as 0.2."""
+    seed: Seed = 1
+    """Decides which queries; the same for every model and seed."""
+    by_time: str | None = None
+    """Query attribute with times: the newest queries are set aside, for test those after validation's."""
+    together: str | None = None
+    """Query attribute, such as user: its queries stay on one side."""
+    stratify: str | None = None
+    """Query attribute: the same share of each of its values is set aside."""
+
+
+class TimeFoldsConfig(Section):
+    """Train on the past, test on what follows, several times: train | gap | valid | gap | test, oldest fold first."""
+
+    by_time: str
+    """Query attribute with times or dates; it decides which queries a part has."""
+    test: SpanText
+    """How long each test part is, such as 3 months; the last one ends with the data."""
+    valid: SpanText | None = None
+    """How long each validation part is."""
+    gap: SpanText | None = None
+    """What is left out between two parts, because labels look ahead."""
+    train: Literal["expanding"] | SpanText = "expanding"
+    """From the data's first day on, or a rolling window such as 24 months."""
+    step: SpanText | None = None
+    """From one test part to the next; as long as `test` unless given."""
+    at_most: int | None = Field(default=None, ge=1, le=MOST_FOLDS)
+    """The newest so many folds."""
+    label_horizon: SpanText | None = None
+    """How far ahead labels look, such as 30 days; a smaller gap is then an error."""
+    time_zone: TimeZone = "UTC"
+    """Days begin at its midnight."""
+
+    @property
+    def rule(self) -> TimeFolds:
+        """How it divides."""
+        spans = self.model_dump(include={"test", "valid", "gap", "train", "step", "label_horizon"})
+        given = {name: Span.of(text) for name, text in spans.items() if text not in (None, "expanding")}
+        return TimeFolds(**given, at_most=self.at_most)
+
+
+class SplitConfig(Section):
+    """Which files train, choose the number of rounds, and judge."""
+
+    train: Files
+    """Training files, relative to data.root."""
+    valid: Files | Holdout | None = None
+    """Validation files, or {holdout: 0.2, seed: 1}: a share of the training queries."""
+    test: Files | Holdout = Field(
+        description="The files that judge the models, never used for any choice; or {holdout: 0.2, by_time: day}: a "
+        "share of the training files' queries, which then neither train nor validate."
+    )
+
+    @model_validator(mode="after")
+    def _divided_once(self) -> Self:
+        both = [side for side in (self.valid, self.test) if isinstance(side, Holdout)]
+        if len({side.model_copy(update={"holdout": 0}) for side in both}) > 1:
+            expected = "the same by_time, together, stratify and seed, because the queries are divided once"
+            raise ValueError(f"valid and test are held out in different ways; expected {expected}")
+        return self
+
+
+class JudgmentsConfig(Section):
+    """Judgments beside the rows, matched by query and document id: what is judged and no row was missed."""
+
+    files: Files | None = None
+    """Tables, qrels or JSON, relative to data.root: the truth about all queries."""
+    train: Files | None = None
+    """Judgments of the training queries alone, in place of `files`."""
+    valid: Files | None = None
+    """Judgments of the validation queries alone."""
+    test: Files | None = None
+    """Judgments of the test queries alone."""
+    query: str | None = None
+    """Column with the query id. Default: as in the rows, or a known name."""
+    document_id: str | None = None
+    """Column with the document id. Default: as in the rows, or a known name."""
+    label: str | None = None
+    """Column with the grade. Default: as in the rows, or a known name."""
+    several: OneLabel | None = None
+    """How several judgments of a document become one label; an error unless given. Majority: of equals the lowest."""
+
+    @model_validator(mode="after")
+    def _whose(self) -> Self:
+        if (self.files is None) == (not self.by_split):
+            expected = "either `files`, or `train`, `valid` and `test` with files each, or some of them"
+            raise ValueError(expected)
+        return self
+
+    @property
+    def by_split(self) -> dict[str, tuple[str, ...]]:
+        """Split to its files; empty where all splits share them."""
+        return self.model_dump(include={"train", "valid", "test"}, exclude_none=True)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Role to the column that is named for it."""
+        return self.model_dump(include={"query", "document_id", "label"}, exclude_none=True)
+
+
+def _as_files(value: Any) -> Any:
+    return {"files": value} if isinstance(value, str | list) else value
+
+
+class DataLayout(Section):
+    """What stands under ``data:`` beside the reader's own options."""
+
+    root: Path
+    """Folder of the data files; relative to this file."""
+    splits: dict[Name, SplitConfig] = Field(default_factory=dict)
+    """{train, valid, test}, or several of these by the name of their fold."""
+    folds: Annotated[int, Field(ge=3, le=MOST_FOLDS)] | TimeFoldsConfig | None = None
+    """Make this many folds, by query, out of `files`, instead of `splits`; or {by_time: day, test: 3 months, …}."""
+    files: Files | None = None
+    """The files that `folds` divides."""
+    fold_seed: Seed = 1
+    """Decides which query falls into which of the `folds`."""
+    fold_together: str | None = None
+    """Query attribute, such as user: its queries stay in one of the `folds`."""
+    fold_stratify: str | None = None
+    """Query attribute: its values are spread evenly over the `folds`."""
+    max_grade: Grade | None = None
+    """The scale's highest grade; fixes ERR. Checked against the labels."""
+    judgments: (
+        Annotated[JudgmentsConfig, BeforeValidator(_as_files, json_schema_input_type=Files | JudgmentsConfig)]
+        | None
+    ) = None
+    """The truth, of which the rows are the candidates: truth.parquet, or {train: …, test: …}."""
+    no_candidates: Literal["zero", "skip"] = "zero"
+    """Judged queries without candidates: the value 0, or left out."""
+
+
+class DataConfig(DataLayout):
+    """The layout, its root absolute and its splits by fold (``all`` where there is one), with the reader."""
+
+    reader_name: str  # as it stands in the file, or ``/path/to/file.py:Class``
+    reader: Reader
+
+
+class MetricsConfig(Section):
+    """What is measured, and which number decides."""
+
+    cutoffs: Annotated[tuple[Annotated[int, Field(ge=1, le=LARGEST_CUTOFF)], ...], several(1_000)]
+    """The fixed Ks of every table and chart."""
+    report: Annotated[tuple[MetricValue, ...], several(1_000, repeated=True)]
+    """Metrics; each is reported at every cutoff unless it names its own, as in mrr@20."""
+    primary: FixedKMetric
+    """The one number that decides, such as ndcg@10; its K is the K of the comparison."""
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Every metric at every cutoff, in the order of the report, each once; the primary is among them."""
+        wanted = [at_k for metric in self.report for at_k in metric.at(sorted(self.cutoffs))]
+        return tuple(dict.fromkeys([*wanted, self.primary]))
+
+    def with_max_grade(self, max_grade: float | None) -> "MetricsConfig":
+        """The same metrics, those that need the scale's highest grade having it."""
+        return MetricsConfig(
+            cutoffs=self.cutoffs,
+            report=tuple(metric.with_max_grade(max_grade) for metric in self.report),
+            primary=self.primary.with_max_grade(max_grade),
+        )
+
+
+def _with_options(source: type[Any]) -> Callable[[type[Kind]], type[Kind]]:
+    """The section with one key for each further field of a dataclass, which declares kind, default and description."""
+
+    def extended(section: type[Kind]) -> type[Kind]:
+        kinds = get_type_hints(source)
+        options: dict[str, Any] = {
+            option.name: (kinds[option.name], option)
+            for option in dataclasses.fields(source)
+            if option.name not in section.model_fields
+        }
+        return create_model(
+            section.__name__, __base__=section, __doc__=section.__doc__, __module__=__name__, **options
+        )
+
+    return extended
+
+
+@_with_options(StoppingRule)
+class StoppingConfig(Section):
+    """One rule for every library: stop when the metric has not improved for `patience` rounds."""
+
+    metric: DecidingMetric
+    """What decides, such as ndcg@10."""
+    on: Annotated[Literal["valid"], BeforeValidator(_only_valid)] = "valid"
+    """Always validation data; test data is refused."""
+
+
+class CarriedConfig(Section):
+    """What models of the same kind learned on validation data, for one that has none."""
+
+    temperature: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    """T of each metric of probabilities that is reported, such as {log_loss: 1.2}."""
+
+
+class ModelOptions(Section):
+    """What stands under a model beside the ranker's own options."""
+
+    rounds: int | None = Field(default=None, ge=1)
+    """Train exactly this many rounds; only without `stopping`."""
+    point: SweepPoint | None = None
+    """Which point of a sweep this is; filled in where `sweep` is spelt out."""
+    carried: CarriedConfig | None = None
+    """Taken over without validation data; `--final` fills it in from the records of the compared models."""
+
+
+class ModelConfig(ModelOptions):
+    """One competitor."""
+
+    ranker_name: str  # as it stands in the file, or ``/path/to/file.py:Class``
+    ranker: Ranker
+
+    @property
+    def objective(self) -> str | None:
+        """What it is trained for; None where the ranker has nothing of the kind."""
+        objective = getattr(self.ranker, "objective", None)
+        return None if objective is None else str(objective)
+
+    @property
+    def temperatures(self) -> dict[str, float]:
+        """T by metric, for a model without validation data."""
+        return {} if self.carried is None else self.carried.temperature
+
+    def with_max_grade(self, max_grade: float | None) -> Self:
+        """The same, what it optimises having the scale's highest grade if it asks for one."""
+        return self.model_copy(update={"ranker": self.ranker.with_max_grade(max_grade)})
+
+
+@_with_options(Method)
+class CompareConfig(Section):
+    """How models are set against each other."""
+
+    baseline: str
+    """The model all others are compared with; the first one unless given."""
+    ledger: bool = True
+    """Count the comparison in looks.jsonl beside the experiments, as every other of these test queries."""
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        _ = self.method
+        return self
+
+    @property
+    def method(self) -> Method:
+        """The other options of the section."""
+        return Method(**{option.name: getattr(self, option.name) for option in dataclasses.fields(Method)})
+
+
+Formats = Annotated[tuple[ReportFormat, ...], BeforeValidator(one_or_many), several()]
+
+
+class ReportConfig(Section):
+    """What `run` writes of the comparison."""
+
+    formats: Formats = DEFAULT_FORMATS
+    """Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it."""
+    sections: Annotated[tuple[SectionName, ...], BeforeValidator(one_or_many), several()] | None = Field(
+        default=None,
+        description="Which sections, in this order; all where none is named. `ltr-harness list sections` has their "
+        "names. report.json is complete whatever is chosen.",
+    )
+
+
+class Header(Section):
+    """What stands at the top level beside the sections."""
+
+    name: Name
+    """Runs are stored under this name."""
+    seeds: Annotated[tuple[Seed, ...], several(10_000)] = (1,)
+    """Each model is trained once per seed."""
+
+
+class Outline(Section):
+    """What an experiment says of its comparison, nothing of which has to be loaded."""
+
+    name: str
+    models: dict[str, Any]  # by name, in the order of the file
+    compare: CompareConfig
+    report: ReportConfig = ReportConfig()
+    left_out: tuple[str, ...] = ()  # retired parts of a stored configuration
+
+
+class Experiment(Header, Outline):
+    """Models, data, metrics and the rule that stops training; runs depend on all but `report`."""
+
+    data: DataConfig
+    metrics: MetricsConfig
+    stopping: StoppingConfig | None = None  # None where each model says its own number of rounds
+    models: dict[Name, ModelConfig]  # the points of a sweep among them
+    tune: TuneConfig | None = None  # None where nothing is searched for
+
+
+ROUNDS = "rounds"
+
+
+def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
+    """The model at a point of its search space; options and values that cannot be are refused together."""
+    fields = config.ranker.model_dump()
+    rounds = config.rounds
+    canonical = getattr(config.ranker, "canonical_name", str)  # a parameter may have several names
+    problems = []
+    for option, value in point.items():
+        field, dot, name = option.partition(".")
+        if option == ROUNDS:
+            rounds = value
+        elif field not in fields or (dot and not isinstance(fields[field], dict)):
+            cure = did_you_mean(field, [*fields, ROUNDS])
+            if not dot and "params" in fields and not cure.startswith("did you mean"):
+                cure = f"did you mean 'params.{option}'?"
+            found = f"the ranker {config.ranker_name} has no option {option!r}"
+            problems.append(Problem(option, found, cure=cure))
+        elif dot:
+            others = {key: kept for key, kept in fields[field].items() if canonical(key) != canonical(name)}
+            fields[field] = {**others, name: value}
+        else:
+            fields[field] = value
+    RankerError.refuse(problems)
+    try:
+        ranker = type(config.ranker).model_validate(fields)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        raise RankerError([Problem(".".join(map(str, one["loc"])), one["msg"]) for one in details]) from None
+    return ModelConfig(ranker_name=config.ranker_name, ranker=ranker, rounds=rounds, carried=config.carried)

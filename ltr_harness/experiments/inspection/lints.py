@@ -1,0 +1,472 @@
+"""Lints of a data set: facts that would make numbers from it misleading."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ltr_harness._util.text import count_of, plural, shortened
+from ltr_harness.data.queries import Judgments
+from ltr_harness.data.readers.column_names import (
+    event_weight,
+    features_line,
+    has_place_word,
+    is_outcome,
+    is_place,
+    may_be_id,
+)
+from ltr_harness.data.relevance.rule import EVENT_COUNTS, MOST_ROWS, event_counts
+from ltr_harness.errors import Caution, Severity, worst_first
+from ltr_harness.experiments.inspection.card import DataCard, FeatureFacts, SplitCard
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
+from ltr_harness.metrics.core.headroom import headroom
+from ltr_harness.metrics.core.metric import BinaryMetric
+
+REPEATED = "query-in-two-folds"
+"""The lint that a comparison must know of, because it counts such queries once."""
+
+LITTLE_TO_GAIN = "little-to-gain"
+"""The lint of an experiment's primary metric, which a comparison computes of all its test queries."""
+
+NEARLY_ALL = "nearly-all-relevant"
+"""The lint that goes by the primary metric where there is one."""
+
+LINTS = (
+    "query-in-two-splits", REPEATED, LITTLE_TO_GAIN, "identical-rows", "different-features", "other-range",
+    "nothing-relevant", "steep-gain", "one-grade", "sorted-labels", "without-relevant-documents",
+    "leaking-feature", "outcome-feature", "id-feature", "position-feature", "inverted-label",
+    "constant-features", "duplicate-features", "missing-values", "forced-ties", "single-document-queries",
+    "equal-rows", EVENT_COUNTS, NEARLY_ALL, "negative-labels",
+)  # fmt: skip
+"""The names of all lints."""
+
+LEAK = 0.98  # a single feature above this NDCG@10 knows the labels; the best in public sets reach 0.8
+OUTCOME = 0.98  # a single feature above this AUC is told apart from the label by little
+ORDERED = 0.6  # from this AUC on, whole numbers have an order that means something
+FARTHEST = 20  # times the rows of a query: numbers beyond are no places in its list, whatever their name
+FEW_QUERIES = 10  # with fewer queries a feature can rank them all rightly by luck
+STEEP_GRADE = 7  # from this grade on, 2^g - 1 lets one row outweigh a hundred others
+SORTED_SHARE = 0.9
+RELEVANT_SHARE = 0.9  # from this share of relevant documents on, relevant or not tells few apart
+EQUAL_SHARE = 0.05  # from this share of rows on, equal ones are no accident
+FEWEST_EQUAL, TIMES_EQUAL = (
+    10,
+    5,
+)  # fewer are, unless documents of one kind are repeated so many times as often
+SEEN_SHARE = 0.01  # from this share of rows on, rows that two splits share are no accident
+TIMES_SEEN = 2  # and so many times the share of rows that are alike within the other
+# Queries that a split shares with another are copies where they are so many times the share within the other.
+FEWEST_ALIKE, TIMES_ALIKE = 5, 10
+_MANY = {"is": "are", "has": "have"}
+_LATER = "check whether it is known only after the fact, and leave it out: "
+
+
+def lint(card: DataCard) -> list[Caution]:
+    """Everything found, the worst first."""
+    sound = _sound(card)
+    cautions = [*_overlaps(card), *_columns(card, sound), *_negative_labels(card)]
+    for split in card.splits:
+        cautions += [replace(one, place=split.name) for one in split.dataset.cautions if one.kind in LINTS]
+        cautions += [*_labels(split), *_features(split, sound), *_rows(split)]
+    return worst_first(cautions)
+
+
+def about(cautions: Iterable[Caution], metrics: Iterable[Metric]) -> list[Caution]:
+    """The cautions that concern these metrics: exponential gain is none of a metric without it."""
+    exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
+    return [one for one in cautions if exponential or one.kind != "steep-gain"]
+
+
+def beside_lints(cautions: Iterable[Caution]) -> list[Caution]:
+    """Cautions of reading that are no lints, which `lint` has."""
+    return [one for one in cautions if one.kind not in LINTS]
+
+
+def little_to_gain(name: str, judgments: Judgments, metric: Metric) -> list[Caution]:
+    """A caution where the order of a split's candidates decides little of a metric."""
+    room = headroom(metric, judgments)
+    said = "" if room is None else room.little_to_gain(str(metric))
+    cure = "compare shares of what can be gained; a smaller K, or more candidates a query, leave more to gain"
+    return [Caution(LITTLE_TO_GAIN, "warning", said, cure, name)] if said else []
+
+
+def nearly_all_relevant(name: str, judgments: Judgments, metric: Metric | None = None) -> list[Caution]:
+    """A caution where nearly all documents of a split are relevant, by a metric's threshold or with a label above 0."""
+    labels = judgments.labels
+    relevant, above = labels > 0, "above 0"
+    if isinstance(metric, BinaryMetric):
+        relevant, above = labels >= metric.relevant, f"of {metric.relevant:g} or more"
+    share = float(relevant.mean())
+    if share < RELEVANT_SHARE or labels.min() < 0 or labels.min() == labels.max():
+        return []
+    of_metric = "a metric of relevant or not" if metric is None else str(metric)
+    text = f"{share:.0%} of the documents have a label {above}, which leaves {of_metric} little to tell apart"
+    cure = "map the labels so that most are 0 (`grades:`), or say where relevance begins, as in `mrr(relevant=3)`"
+    return [Caution(NEARLY_ALL, "warning", text, cure, name)]
+
+
+# Numbers that differ between folds and splits where the cause is one; those of columns' names stay.
+_MEASURED = re.compile(
+    r"\d+\.\d{4}|\d[\d.,]*\s?%|\d[\d,]*(?= (?:of|rows?|quer(?:y|ies))\b)|(?<= of )\d[\d,]*\b"
+)
+
+
+def one_a_cause(cautions: Iterable[Caution]) -> list[Caution]:
+    """The cautions, each once: its place names the other folds and splits of the same."""
+    listed = []
+    for first, *others in _by_cause(cautions):
+        more = f" and {len(others) - 2:,} more" if len(others) > 2 else ""
+        alike = ", ".join(one.place for one in others[:2]) + more
+        listed.append(replace(first, place=f"{first.place} (alike: {alike})") if others else first)
+    return listed
+
+
+def first_a_cause(cautions: Iterable[Caution]) -> list[Caution]:
+    """The first of the cautions that differ in numbers alone, where places name no parts of the data."""
+    return [first for first, *_ in _by_cause(cautions)]
+
+
+def _by_cause(cautions: Iterable[Caution]) -> list[list[Caution]]:
+    together: dict[tuple[object, ...], list[Caution]] = {}
+    for one in cautions:
+        cause = (one.kind, one.severity, one.cure, _MEASURED.sub("#", one.text))
+        together.setdefault(cause, []).append(one)
+    return list(together.values())
+
+
+def _overlaps(card: DataCard) -> Iterator[Caution]:
+    splits = {split.name: split for split in card.splits}
+    severity: Severity
+    for overlap in card.overlaps:
+        place = f"{overlap.first} and {overlap.second}"
+        same = overlap.n_same_content
+        if overlap.n_queries:
+            names = ", ".join(overlap.queries) + (", …" if overlap.n_queries > len(overlap.queries) else "")
+            text = f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
+            text += f"{same:,} of them with identical rows" if same else "their rows differ"
+            severity = "error" if same else "warning"
+            different = "make sure that equal names mean different queries, or divide by query"
+            cure = "divide by query: `ltr-harness data split`" if same else different
+            yield Caution("query-in-two-splits", severity, text, cure, place)
+        if not overlap.n_rows or same:
+            continue
+        first, second = splits[overlap.first], splits[overlap.second]
+        share = overlap.n_rows / second.n_rows
+        rows = f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%})"
+        text = f"{rows} have the features of a row of {first.name}"
+        # features that tell few documents apart are as often alike within the first
+        by_chance = TIMES_SEEN * ((first.n_elsewhere + 1) / first.n_rows)
+        severity = "warning" if share > max(SEEN_SHARE, by_chance) else "note"
+        cure = "check whether they are the same documents: a model ranks rows that it was trained on too well"
+        # the second's queries are like the first's by far more often than the first's are like each other
+        most = TIMES_ALIKE * ((first.n_alike + 1) / max(first.n_several_rows, 1))
+        if overlap.n_alike >= FEWEST_ALIKE and overlap.n_alike / second.n_several_rows >= most:
+            severity, cure = "error", "divide by query, each once: `ltr-harness data split`"
+            text += (
+                f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their "
+                f"rows with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with another query"
+            )
+        yield Caution("identical-rows", severity, text, cure, place)
+
+
+def _columns(card: DataCard, sound: str) -> Iterator[Caution]:
+    first = card.splits[0]
+    leave_out = f"if that is not meant, {sound}"
+    if first.dataset.columns:
+        leave_out = f"leave it out ({sound}), or name it there as well if it is meant"
+    # what training rows say of the meaning of their columns
+    rest = [one for one in first.features if first.n_queries >= FEW_QUERIES and not _leaks(first, one)]
+    told = [one.name for one in rest if one.n_only_relevant or one.auc > OUTCOME]
+    there = [one.name for one in rest if one.tells_relevant and one.name not in told]
+    said = "other than 0 in nearly all relevant documents and in few others"
+    yield from _about(there, "outcome-feature", "warning", first.name, "is", said, _LATER + sound)
+    if not first.dataset.features_named:
+        acts = [name for name in first.feature_names if is_outcome(name)]
+        cure = f"leave out columns unknown before the query: {sound}"
+        said = "like an outcome" if len(acts) == 1 else "like outcomes"
+        yield from _about(acts, "outcome-feature", "warning", first.name, "looks", said, cure)
+        yield from _places(first, leave_out)
+        yield from _ids(first, leave_out)
+    label = first.dataset.columns.get("label", "")
+    lowest = first.dataset.groups.min(first.dataset.labels)
+    if is_place(label) and max(first.grades) > 1 and np.mean(lowest == 1) > 0.5:
+        zero = '"0": 0, ' if 0 in first.grades else ""
+        best = "1 is the best there, and the worst label here"
+        text = f"the label {label} is named as a place in a list: {best}"
+        cure = f'reverse it with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`'
+        yield Caution("inverted-label", "warning", text, cure, first.name)
+    for split in card.splits[1:]:
+        place = f"{first.name} and {split.name}"
+        if split.feature_names != first.feature_names:
+            text = f"{count_of(first.n_features, 'feature')} against {split.n_features}"
+            cure = "name the features, or set `n_features`, so that a column means the same everywhere"
+            yield Caution("different-features", "error", text, cure, place)
+            continue
+        outside = [
+            known.name
+            for known, new in zip(first.features, split.features, strict=True)
+            if 0 < 10 * (known.high - known.low) < max(new.high - known.high, known.low - new.low)
+        ]
+        if outside:
+            text = f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
+            cure = "check whether both were made by the same code, with the same units"
+            yield Caution("other-range", "warning", text, cure, place)
+
+
+def _places(split: SplitCard, leave_out: str) -> Iterator[Caution]:
+    """Features that look like the place in a list, by their values or their names."""
+    by_fact = [one.name for one in split.features if one.like_ranks and split.n_queries >= FEW_QUERIES]
+    by_name = [one.name for one in split.features if _is_named_place(one) and one.name not in by_fact]
+    names = [*by_fact, *by_name]
+    if not names:
+        return
+    shown = ""
+    if split.dataset.columns and split.dataset.positions is None:
+        shown = f" (then `position: {names[0]}`)"
+    leaks = f"it leaks where it is the list that users saw{shown}"
+    cure = f"{leaks}, and is right where it is a first stage's rank: {leave_out}"
+    reasons = [
+        (by_fact, "counts", "the rows of most queries from 1 or 0 on, as ranks do"),
+        (by_name, "is", "named as a place in a list"),
+    ]
+    yield from _together("position-feature", split.name, reasons, cure)
+
+
+def _is_named_place(feature: FeatureFacts) -> bool:
+    if is_place(feature.name):
+        return True
+    several = feature.whole and feature.low >= 0 and feature.high - feature.low > 1
+    return several and feature.highest_per_row <= FARTHEST and has_place_word(feature.name)
+
+
+def _ids(split: SplitCard, leave_out: str) -> Iterator[Caution]:
+    """Features that look like numbers of documents, rows, users or days, by their values or their names."""
+    rest = [one for one in split.features if not (one.like_ranks or _is_named_place(one))]
+    known = [one for one in rest if split.n_queries >= FEW_QUERIES and not _leaks(split, one)]
+    of_documents = [one.name for one in known if _is_id(one)]
+    of_rows = [one.name for one in known if _is_row_number(one)]
+    times = [one.name for one in known if one.like_times]
+    by_fact = {*of_documents, *of_rows, *times}
+    by_name = [one.name for one in rest if _is_named_id(one) and one.name not in by_fact]
+    reasons = [
+        (
+            of_documents,
+            "looks",
+            "like numbers of documents: whole, different in each row of a query, the same in other queries, and "
+            "their order is uninformative",
+        ),
+        (
+            [name for name in of_rows if name not in (*of_documents, *times)],
+            "looks",
+            "like numbers of rows or documents: whole and nearly all different, and their order is uninformative",
+        ),
+        (times, "looks", "like dates or times"),
+        (by_name, "is", "named as the number of a user, a document, a row or a day"),
+    ]
+    cure = f"a model memorises what such a number stands for, and new queries have others: {leave_out}"
+    yield from _together("id-feature", split.name, reasons, cure)
+
+
+def _is_named_id(feature: FeatureFacts) -> bool:
+    return feature.whole and feature.high - feature.low > 1 and may_be_id(feature.name)
+
+
+def _together(
+    kind: str, place: str, reasons: list[tuple[list[str], str, str]], cure: str
+) -> Iterator[Caution]:
+    """One warning for all features of a kind, each with the reason: its names, a verb and what is said."""
+    texts = [
+        one.text
+        for names, verb, said in reasons
+        for one in _about(names, kind, "warning", "", verb, said, "")
+    ]
+    if texts:
+        yield Caution(kind, "warning", "; ".join(texts), cure, place)
+
+
+def _negative_labels(card: DataCard) -> Iterator[Caution]:
+    """One note for all splits."""
+    splits = [split for split in card.splits if split.dataset.judgments.lowest < 0]
+    if not splits:
+        return
+    lowest = min(split.dataset.judgments.lowest for split in splits)
+    n_below = sum(n for split in splits for label, n in split.grades.items() if label < 0)
+    rows = f"{n_below:,} of {count_of(sum(split.n_rows for split in splits), 'row')}"
+    text = f"labels go down to {lowest:g} ({rows} are below 0), and ndcg and other metrics want grades"
+    column = splits[0].dataset.columns.get("label", "COLUMN")
+    rule = f"`relevance: {{mode: quantiles, column: {column}, bins: 5}}`"
+    cure = (
+        f"{rule} makes grades of returns in a table, `unjudged: -1` takes -1 for what nobody judged; spearman and "
+        "mean_label take any label"
+    )
+    yield Caution("negative-labels", "note", text, cure, ", ".join(split.name for split in splits))
+
+
+def _labels(split: SplitCard) -> Iterator[Caution]:
+    label = split.dataset.columns.get("label", "")
+    share = sum(n for grade, n in split.grades.items() if grade > 1) / split.n_rows
+    if share > MOST_ROWS and event_weight(label) is not None:
+        yield from (replace(one, place=split.name) for one in event_counts({label: share}))
+    yield from nearly_all_relevant(split.name, split.dataset.judgments)
+    yield from _grades(split)
+
+
+def _grades(split: SplitCard) -> Iterator[Caution]:
+    judgments = split.dataset.judgments
+    truth, documents = judgments.pool.labels, "documents" if judgments.missed is None else "candidates"
+    highest = float(truth.max())
+    values = judgments.lowest < 0  # such as returns
+    if max(split.grades) == 0 and not values:
+        text, cure = "no document is relevant", "look at the labels"
+        if highest > 0:
+            text = "no candidate is relevant: all relevant documents were missed"
+            cure = "look at the retrieval, and whether both sides spell document ids alike"
+        yield Caution("nothing-relevant", "error", text, cure, split.name)
+        return
+    if highest >= STEEP_GRADE and not values:
+        gain = f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1"
+        at_top = count_of(int(np.count_nonzero(truth == highest)), "document")
+        text = f"with exponential gain grade {highest:g} ({at_top}) weighs {gain}"
+        cure = "use ndcg(gain=linear), or map the labels to grades such as 0 to 4 with data.grades"
+        yield Caution("steep-gain", "error" if highest > 31 else "warning", text, cure, split.name)
+    if len(split.grades) == 1:
+        cure = "include documents that are not relevant"
+        yield Caution("one-grade", "error", f"all {documents} have the same label", cure, split.name)
+    elif split.n_several_grades >= 5 and split.n_sorted > SORTED_SHARE * split.n_several_grades:
+        of_all = f"{split.n_sorted:,} of {count_of(split.n_several_grades, 'query')}"
+        cure = "many tools keep this order for ties, which inflates metrics: shuffle the rows, or use ties=expected"
+        text = f"in {of_all} the documents are sorted by label"
+        yield Caution("sorted-labels", "warning", text, cure, split.name)
+    barren = split.n_without_relevant / split.n_queries
+    if barren > 0.1 and not values:
+        of_all = f"{split.n_without_relevant:,} of {count_of(split.n_queries, 'query')}"
+        cure = "tools count them as 0, as 1 or not at all: compare only numbers with the same rule"
+        text = f"{of_all} ({barren:.0%}) have no relevant document"
+        yield Caution("without-relevant-documents", "note", text, cure, split.name)
+
+
+def _features(split: SplitCard, sound: str) -> Iterator[Caution]:
+    leaks = sorted((one for one in split.features if _leaks(split, one)), key=lambda one: -one.ndcg)
+    names = [feature.name for feature in leaks]
+    if leaks:
+        said = f"with NDCG@10 of {leaks[0].ndcg:.4f} (random order: {split.random_ndcg:.4f})"
+        cure = f"check whether it is made from the labels or known only after the fact, and leave it out: {sound}"
+        yield from _about(names, "leaking-feature", "error", split.name, "alone ranks", said, cure)
+    if split.n_queries >= FEW_QUERIES:
+        rest = [feature for feature in split.features if feature.name not in names]
+        only = [feature.name for feature in rest if feature.n_only_relevant]
+        said, cure = "other than 0 in relevant documents alone", _LATER + sound
+        yield from _about(only, "outcome-feature", "error", split.name, "is", said, cure)
+        close = {one.name: one.auc for one in rest if one.auc > OUTCOME and one.name not in only}
+        said = f"relevant documents with an AUC of {max(close.values(), default=0):.4f}"
+        yield from _about([*close], "outcome-feature", "warning", split.name, "alone tells", said, cure)
+    constant = [feature.name for feature in split.features if feature.constant]
+    cure = "no harm; they could be left out"
+    yield from _about(constant, "constant-features", "note", split.name, "has", "one value in all rows", cure)
+    twins = [feature.name for feature in split.features if feature.duplicate_of and not feature.constant]
+    said, cure = "another feature in all rows", "no harm to trees; importance is shared between twins"
+    yield from _about(twins, "duplicate-features", "note", split.name, "repeats", said, cure)
+    absent = [feature.name for feature in split.features if feature.n_missing > 0.5 * split.n_rows]
+    said, cure = "missing in more than half of the rows", "check whether that is meant"
+    yield from _about(absent, "missing-values", "note", split.name, "is", said, cure)
+
+
+def _rows(split: SplitCard) -> Iterator[Caution]:
+    share = split.n_forced_ties / split.n_rows
+    if split.n_forced_ties > 0.01 * split.n_rows:
+        rows = f"{count_of(split.n_forced_ties, 'row')} ({share:.1%})"
+        text = f"{rows} have the features of another row of their query, but another label"
+        severity: Severity = "warning" if split.n_forced_ties > 0.1 * split.n_rows else "note"
+        cure = "no model of these features can tell them apart"
+        yield Caution("forced-ties", severity, text, cure, split.name)
+    yield from _equal_rows(split)
+    if split.n_single == split.n_queries:
+        column = split.dataset.columns.get("query", "")
+        text = "all queries have a single document"
+        cure = f"is {f'`query: {column}`' if column else 'that'} the right column? the rows of a list share its value"
+        yield Caution("single-document-queries", "error", text, cure, split.name)
+    elif split.n_single > 0.1 * split.n_queries:
+        text = f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document"
+        cure = "they are always ranked perfectly and lift every mean"
+        if split.dataset.judgments.missed is not None:
+            cure = "no order of theirs is better than another"
+        yield Caution("single-document-queries", "note", text, cure, split.name)
+
+
+def _equal_rows(split: SplitCard) -> Iterator[Caution]:
+    """Rows of a query with equal features and labels, where no ids say that their documents differ."""
+    if split.dataset.judgments.document_ids is not None:
+        return
+    if split.n_equal_rows <= 2 * split.n_forced_ties:  # features that tell few documents apart
+        return
+    share = split.n_equal_rows / split.n_rows
+    n_relevant = int(np.count_nonzero(split.dataset.labels > 0))
+    n_others, equal_others = split.n_rows - n_relevant, split.n_equal_rows - split.n_equal_relevant
+    of_relevant, of_others = (split.n_equal_relevant, n_relevant), (equal_others, n_others)
+    with_label = _more_often(of_relevant, of_others) or _more_often(of_others, of_relevant)
+    if share < EQUAL_SHARE and not with_label:
+        return
+    verb = "repeats" if split.n_equal_rows == 1 else "repeat"
+    text = f"{count_of(split.n_equal_rows, 'row')} ({share:.1%}) {verb} another row of "
+    text += f"their query, label included: {split.n_equal_relevant:,} of {count_of(n_relevant, 'relevant document')} "
+    text += f"and {equal_others:,} of {n_others:,} others"
+    cure = "a join can do that, and repeated documents count several times: name the column of documents "
+    cure += "(`document_id`), which must differ within a query"
+    yield Caution("equal-rows", "warning", text, cure, split.name)
+
+
+def _more_often(these: tuple[int, int], others: tuple[int, int]) -> bool:
+    """Whether of one kind of documents far more are repeated than of the other: (repeated, all) of each."""
+    (n, of), (n_others, of_others) = these, others
+    return n >= FEWEST_EQUAL and n * of_others >= TIMES_EQUAL * (n_others + 1) * of
+
+
+def _about(
+    names: list[str], kind: str, severity: Severity, place: str, verb: str, said: str, cure: str
+) -> Iterator[Caution]:
+    """A caution about features, if there are any; the verb is given for one of them."""
+    if names:
+        many = _MANY.get(verb) or verb.removesuffix("s")
+        text = f"{_names(names)} {verb if len(names) == 1 else many} {said}"
+        yield Caution(kind, severity, text, cure, place)
+
+
+def _sound(card: DataCard) -> str:
+    """What to write into an experiment's file; files without names of columns have no such line."""
+    first = card.splits[0]
+    if not first.dataset.columns:
+        return "write the files without it"
+
+    def suspect(split: SplitCard, one: FeatureFacts) -> bool:
+        tells = one.n_only_relevant or one.tells_relevant or one.auc > OUTCOME
+        stands_for = not first.dataset.features_named and (
+            _is_id(one) or _is_row_number(one) or one.like_times or one.like_ranks
+        )
+        return split.n_queries >= FEW_QUERIES and bool(tells or stands_for or _leaks(split, one))
+
+    def suspect_name(one: FeatureFacts) -> bool:
+        return is_outcome(one.name) or _is_named_place(one) or _is_named_id(one)
+
+    suspects = {one.name for split in card.splits for one in split.features if suspect(split, one)}
+    if not first.dataset.features_named:
+        suspects |= {one.name for one in first.features if suspect_name(one)}
+    return features_line([name for name in first.feature_names if name not in suspects])
+
+
+def _leaks(split: SplitCard, feature: FeatureFacts) -> bool:
+    return feature.ndcg > LEAK and split.random_ndcg < 0.9 and split.n_queries >= FEW_QUERIES
+
+
+def _is_id(feature: FeatureFacts) -> bool:
+    return feature.like_ids and feature.auc < ORDERED
+
+
+def _is_row_number(feature: FeatureFacts) -> bool:
+    return feature.like_row_numbers and feature.auc < ORDERED
+
+
+def _names(names: list[str]) -> str:
+    shown = shortened(names, 5)
+    return f"{count_of(len(names), 'feature')} ({shown})" if len(names) > 1 else f"feature {shown}"

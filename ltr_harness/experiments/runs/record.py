@@ -1,0 +1,318 @@
+"""Records of runs and of searches: record.json and study.json."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from ltr_harness._util.stored import DERIVED, Amount, Count, Form, Stored, SweepPoint, Versioned, read_stored
+from ltr_harness._util.text import count_of, none_if_undefined
+from ltr_harness._util.user_code import is_own_file
+from ltr_harness.errors import Caution
+from ltr_harness.experiments.inspection.agreement import Agreement
+from ltr_harness.experiments.inspection.candidates import CandidateRecall
+from ltr_harness.experiments.inspection.lints import LINTS
+from ltr_harness.metrics.core.softmax import TEMPERATURE, M, with_learned
+from ltr_harness.metrics.evaluation import MetricValues
+
+
+def _no_file(name: str) -> str:
+    """A metric's canonical name; one that leads to a file would have its code executed by whoever looks it up."""
+    if is_own_file(name):
+        raise ValueError(f"{name} is a file; expected a metric's name")
+    return name
+
+
+MetricName = Annotated[str, AfterValidator(_no_file)]
+Position = Annotated[str, Field(pattern=r"^-?[0-9]{1,18}$")]
+Biases = (
+    dict[Literal["bias_factor"], dict[Position, tuple[float | None]]]
+    | dict[Literal["ti+, tj-"], dict[Position, tuple[float | None, float | None]]]
+)
+
+
+Derived = dict[str, bool | int | float | str]
+
+
+def _checked_learned(learned: dict[str, Any]) -> dict[str, Any]:
+    """What a model of the user's own learned may be anything but for what is shown, or used again."""
+    temperatures = learned.get(TEMPERATURE, {})
+    if not isinstance(temperatures, dict) or not all(
+        isinstance(one, float) and 0 < one < float("inf") for one in temperatures.values()
+    ):
+        raise ValueError(f"{TEMPERATURE} is not a number above 0 for each metric")
+    try:
+        TypeAdapter(Derived).validate_python(learned.get(DERIVED, {}), strict=True)
+    except ValidationError:
+        raise ValueError(f"{DERIVED} is not a number, a text or a yes for each parameter") from None
+    try:
+        TypeAdapter(Biases).validate_python(learned.get("position_bias", {}))
+    except ValidationError:
+        raise ValueError("position_bias is not one or two numbers for each position") from None
+    return learned
+
+
+def _readable(reading: dict[str, Any]) -> dict[str, Any]:
+    """The options of a reader may be anything; grades and the rule of relevance are shown in reports."""
+    from ltr_harness.data.readers.reader import Grades
+    from ltr_harness.data.relevance.rule import Relevance
+
+    kinds: dict[str, Any] = {"grades": Grades, "relevance": Relevance}
+    for option, kind in kinds.items():
+        if reading.get(option):
+            try:
+                TypeAdapter(kind).validate_python(reading[option])
+            except ValidationError as error:
+                raise ValueError(f"{option}: {error.errors()[0]['msg']}") from None
+    return reading
+
+
+class SplitFacts(Stored):
+    """One split as it was used: enough to recognise it again."""
+
+    source: str
+    fingerprint: str  # features, labels, groups, ids and weights together
+    judgments_fingerprint: str  # labels, groups, ids and weights: equal for every model on the same test data
+    truth_fingerprint: str = ""  # relevant documents; "" where candidates are not declared
+    n_queries: Count
+    n_rows: Count
+    n_without_relevant: Count
+    n_features: Count
+    candidates: tuple[CandidateRecall, ...] = ()  # of all queries and of slices, as the next one
+    agreement: tuple[Agreement, ...] = ()
+    files: dict[str, str] = Field(default_factory=dict)  # path relative to data.root, or address -> SHA-256
+
+    @property
+    def judged_by(self) -> str:
+        """What must be equal for two results to be about one question: the truth, of any candidates where declared."""
+        return self.truth_fingerprint or self.judgments_fingerprint
+
+
+class MetricSummary(Stored):
+    """One metric's mean over the test queries."""
+
+    mean: float | None  # None where every query is undefined
+    n_queries: Count
+    n_undefined: Count
+    higher_is_better: bool
+
+    @classmethod
+    def of(cls, values: MetricValues) -> Self:
+        """That of an evaluation."""
+        mean, higher = none_if_undefined(values.mean), values.metric.higher_is_better
+        counts = {"n_queries": values.n_queries, "n_undefined": values.n_undefined}
+        return cls(mean=mean, higher_is_better=higher, **counts)
+
+    @property
+    def mean_text(self) -> str:
+        return "undefined" if self.mean is None else f"{self.mean:z.4f}"
+
+    @property
+    def counted(self) -> str:
+        """The queries that the mean is over."""
+        return f"{self.n_queries - self.n_undefined:,} of {count_of(self.n_queries, 'query')}"
+
+
+class OwnMetric(Stored):
+    """A metric from a file of the user's own: its name alone would not find it again."""
+
+    spelling: str  # path.py:Attribute(parameters)
+    sha256: str  # of the file
+
+
+class StoppingFacts(Stored):
+    metric: MetricName
+    on: str
+    patience: Count
+    min_delta: float
+    every: Count
+    max_rounds: Count
+
+
+class TuningFacts(Stored):
+    """How a model's options were chosen: by trials on validation data, before any test query was scored."""
+
+    study: str  # folder in the experiment's folder of studies
+    metric: MetricName  # on validation data
+    value: float  # the chosen trial's
+    trial: Count  # its number, from 0
+    chosen: dict[str, Any]  # option -> value
+    trials: Count | None  # budget per model and fold
+    minutes: float | None  # likewise
+    n_trials: Count  # that were begun within it
+    n_complete: Count
+    n_pruned: Count
+    n_failed: Count
+    seconds: Amount  # that all of them took
+    sampler: str
+    inner_folds: Count | None
+    seed: Count
+
+
+class Latency(Stored):
+    """What one call that scores a list of documents took, in microseconds, on one thread."""
+
+    documents: Count
+    calls: Count  # that were timed
+    p50: Amount  # what half of the calls did not exceed
+    p99: Amount | None  # what 99 of 100 calls did not exceed; None where fewer than 100 were timed
+    rounds: Count | None = None  # from the first on; None where the model has none
+    mean: Annotated[float, Field(allow_inf_nan=False)] | None = (
+        None  # of the primary metric by these rounds alone
+    )
+
+
+class PartRecord(Stored):
+    """How a model that another one is made of is trained again: fields of its own record."""
+
+    ranker: str
+    config: dict[str, Any]
+    rounds: Count | None
+    rounds_trained: Count | None
+    stopping: StoppingFacts | None
+
+
+class Record(Versioned):
+    """`record.json`: one model, one fold, one seed."""
+
+    form: ClassVar[Form] = "record"
+    status: Literal["complete", "failed"]
+    error: str | None = None
+
+    experiment: str
+    model: str  # the name in the configuration
+    ranker: str
+    objective: str | None
+    fold: str  # "all" without folds
+    seed: Count
+    deterministic: bool = False  # the seed cannot matter: one run stands for all of them
+
+    identity: str  # whatever can move a tree
+    evaluation_identity: str  # identity + metric definitions + test digest
+
+    params: dict[str, Any]  # as handed to the library
+    config: dict[str, Any]  # this model's part of the resolved experiment
+    rounds: Count | None = None  # as configured, where no stopping rule decides
+    point: SweepPoint | None = None  # of a sweep: the model that was swept, and the options that differ
+    # `data` but root
+    reading: Annotated[dict[str, Any], AfterValidator(_readable)]
+    tuning: TuningFacts | None = None  # None where the options are as they were written
+    parts: dict[str, PartRecord] = Field(default_factory=dict)  # of a model made of others, by their names
+    threads: int = Field(ge=1, le=4096)
+    data: dict[str, SplitFacts]  # "train", "valid", "test"
+    # of the data lints, of reading the data and of training
+    cautions: list[Caution] = Field(default_factory=list)
+
+    metrics: dict[MetricName, MetricSummary]  # canonical name -> summary on test
+    primary: MetricName
+    own_metrics: dict[MetricName, OwnMetric] = Field(default_factory=dict)  # by canonical name
+    stopping: StoppingFacts | None
+    best_round: Count | None  # 1-based; the stored model has exactly this many rounds
+    rounds_trained: Count | None
+
+    features: list[str] = Field(default_factory=list, max_length=1_000_000)  # the model's columns, in order
+    categories: dict[str, list[str]] = Field(default_factory=dict)  # categorical feature -> text of each code
+    n_leaves: Count | None = None  # of all trees together: what scoring a row can cost at most
+    # besides the model: biases of display positions, weights of a blend, temperatures, what the library derived
+    learned: Annotated[dict[str, Any], AfterValidator(_checked_learned)] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)  # file in the run folder -> SHA-256
+    seconds: dict[str, Amount]  # "fit", "score", "evaluate"
+    latency: list[Latency] = Field(default_factory=list)  # of models of trees with the first of the seeds
+    environment: dict[str, str]  # python, platform, processor, versions of what can move a number
+    packages: dict[str, str]  # all that it stood on: distribution -> version
+
+    @property
+    def derived_params(self) -> dict[str, Any]:
+        """Parameters that the library derived from the number of rounds or rows."""
+        derived: dict[str, Any] = self.learned.get(DERIVED, {})
+        return derived
+
+    @property
+    def temperatures(self) -> dict[str, float]:
+        """T by metric of probabilities, from validation data."""
+        temperatures: dict[str, float] = self.learned.get(TEMPERATURE, {})
+        return temperatures
+
+    def measuring(self, metrics: Sequence[M]) -> list[M]:
+        """The metrics with what this model learned for them: every evaluation of a stored run goes through here."""
+        return with_learned(metrics, self.learned)
+
+    @property
+    def data_cautions(self) -> list[Caution]:
+        """What the data lints found; other models of the data have the same."""
+        return [one for one in self.cautions if one.kind in LINTS]
+
+    @property
+    def training_cautions(self) -> list[Caution]:
+        """What reading the data and training this model left to say."""
+        return [one for one in self.cautions if one.kind not in LINTS]
+
+
+STUDIES = "tuning"  # folder of studies in an experiment's folder of runs
+STUDY = "study.json"
+
+
+class Trial(Stored):
+    """One point of the search space and what became of it."""
+
+    number: Count  # from 0, in the order in which trials began
+    status: Literal["complete", "pruned", "failed"]
+    point: dict[str, Any]  # option -> value
+    value: float | None  # on validation data; of a pruned trial the best so far; None if it failed
+    best_round: Count | None = None
+    rounds_trained: Count | None = None
+    seconds: Amount
+    error: str | None = None
+
+
+class StudyRecord(Versioned):
+    """`study.json`: one model on one fold."""
+
+    form: ClassVar[Form] = "study"
+    model: str
+    fold: str
+    identity: str  # everything that decides what is tried and what comes of it, but the budget
+    metric: MetricName
+    higher_is_better: bool
+    space: dict[str, Any]  # option -> list of values, or range
+    sampler: str
+    pruner: str
+    inner_folds: Count | None
+    seed: Count
+    trials: list[Trial]
+    importance: dict[str, float] = Field(default_factory=dict)  # option -> share of what decides the value
+    environment: dict[str, str]  # versions of what searches
+
+    def __str__(self) -> str:
+        return self.model if self.fold == "all" else f"{self.model}, {self.fold}"
+
+    def within(self, trials: int | None, minutes: float | None) -> Sequence[Trial]:
+        """The trials that a budget pays for: the first of them, until either is used up."""
+        kept: list[Trial] = []
+        spent = 0.0
+        for trial in self.trials:
+            if used_up(len(kept), spent, trials, minutes):
+                break
+            kept.append(trial)
+            spent += trial.seconds
+        return kept
+
+    def best(self, trials: Sequence[Trial]) -> Trial | None:
+        """The complete trial with the best value; of equals the first."""
+        sign = -1 if self.higher_is_better else 1
+        complete = [trial for trial in trials if trial.status == "complete" and trial.value is not None]
+        return min(complete, key=lambda trial: (sign * (trial.value or 0.0), trial.number), default=None)
+
+
+def used_up(n_trials: int, seconds: float, trials: int | None, minutes: float | None) -> bool:
+    """Whether a budget pays for no further trial."""
+    return (trials is not None and n_trials >= trials) or (minutes is not None and seconds >= 60 * minutes)
+
+
+def read_study(folder: Path) -> StudyRecord | None:
+    """The record in a study's folder; None where there is none that can be read."""
+    try:
+        return read_stored(StudyRecord, folder, STUDY)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,138 @@
+"""Rows for a stored model: columns of frames by name, sparse matrices in blocks, and what training did not see."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ltr_harness._util.text import count_of, plural, shortened
+from ltr_harness.errors import Caution, DataError
+
+if TYPE_CHECKING:
+    from ltr_harness.data.dataset import RankingDataset
+    from ltr_harness.experiments.runs.record import Record
+
+Score = Callable[[NDArray[Any]], NDArray[np.float64]]
+
+BLOCK = 64 << 20
+"""Bytes of the rows of a sparse matrix that are dense at a time."""
+
+_QUERY, _LABEL = " query", " label"  # no names of features: the rows of a frame are one query without labels
+
+
+def is_frame(features: Any) -> bool:
+    """Whether features are a frame of pandas, Polars or Arrow, whose columns have names."""
+    # a lazy frame of Polars warns of whoever asks for its columns
+    return hasattr(features, "collect_schema") or hasattr(features, "columns")
+
+
+def rows_of_frame(frame: Any, record: Record) -> RankingDataset | None:
+    """The rows of a frame with a model's features, found by name; None where there are no rows.
+
+    Raises:
+        DataError: a feature is missing, or holds what it must not.
+    """
+    from ltr_harness.data.readers.parquet import ArrowTable, Parquet
+
+    names = record.features
+    table, others = _table_with(frame, names)
+    lacking = [name for name in names if name not in table.column_names]
+    if lacking:
+        expected = f"every feature that {record.model} was trained on"
+        cure = "an array, such as frame.to_numpy(), is taken by place, in the order of `record.features`"
+        raise DataError.at("frame", f"lacks {_features(lacking)}", expected, cure)
+    if not table.num_rows:
+        return None
+    table = table.select(names).append_column(_QUERY, pa.array(np.zeros(table.num_rows, np.int64)))
+    reader = Parquet.model_validate(
+        {
+            "query": _QUERY,
+            "label": _LABEL,
+            "features": names,
+            "categorical": [*record.categories],
+            "beyond_float32": record.reading.get("beyond_float32", "error"),
+        }
+    )
+    rows = reader.without_labels().assembled([ArrowTable(table, Path("frame"))], "frame")
+    return replace(rows, cautions=(*rows.cautions, *ignored_columns(others, record.model, "frame")))
+
+
+def warn_of(cautions: Iterable[Caution]) -> None:
+    """Warn whoever called a method that scores rows."""
+    for caution in cautions:
+        warnings.warn(str(caution), stacklevel=3)
+
+
+def scoring_cautions(rows: RankingDataset, record: Record) -> list[Caution]:
+    """What is to be said of rows with a model's columns; of the categories that training knew there is nothing."""
+    of_reading = [one for one in rows.cautions if one.kind != "categories"]
+    return [*of_reading, *missing_throughout(rows.features, record)]
+
+
+def missing_throughout(features: NDArray[np.float32], record: Record) -> list[Caution]:
+    """A caution about features without a value in any row (n_rows, n_features), of at least a query's usual number."""
+    train = record.data["train"]
+    if not record.features or len(features) < max(train.n_rows / train.n_queries, 1):
+        return []
+    columns = np.flatnonzero(np.isnan(features[0]))
+    names = [record.features[column] for column in columns if np.isnan(features[:, column]).all()]
+    if not names:
+        return []
+    text = f"{_features(names)} {plural('is', len(names))} missing in all {count_of(len(features), 'row')}"
+    return [Caution("missing-values", "warning", text, "check whether that is meant")]
+
+
+def ignored_columns(names: Sequence[str], model: str, place: str) -> list[Caution]:
+    """A caution about columns that a model does not know."""
+    if not names:
+        return []
+    text = f"ignored {count_of(len(names), 'column')} that {model} was not trained on: {shortened(names, 10)}"
+    return [Caution("ignored-columns", "note", text, place=place)]
+
+
+def _table_with(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
+    """A table with those of the named columns that a frame has, and the names of its other columns."""
+    from ltr_harness.data.columns import table_of
+
+    wanted = set(names)
+    if hasattr(frame, "iloc"):  # pandas has columns that Arrow cannot take, and need not
+        columns = [str(name) for name in frame.columns]
+        frame = frame.iloc[:, [place for place, name in enumerate(columns) if name in wanted]]
+        frame = frame.set_axis([name for name in columns if name in wanted], axis=1)
+    try:
+        table = table_of(frame)
+    except (TypeError, ValueError, pa.ArrowException) as problem:
+        found, expected = f"is not a table: {problem}", "a frame of pandas, Polars or Arrow, or an array"
+        raise DataError.at("frame", found, expected) from None
+    if not hasattr(frame, "iloc"):
+        columns = table.column_names
+    return table, [name for name in columns if name not in wanted]
+
+
+def _features(names: Sequence[str]) -> str:
+    shown = shortened(names, 5)
+    return f"{count_of(len(names), 'feature')} ({shown})" if len(names) > 1 else f"the feature {shown}"
+
+
+def is_sparse(features: Any) -> bool:
+    """Whether features are a sparse matrix of SciPy."""
+    return hasattr(features, "toarray") and hasattr(features, "tocsr")
+
+
+def scores_of_sparse(matrix: Any, score: Score) -> NDArray[np.float64]:
+    """Scores (n_rows,) of a sparse matrix (n_rows, n_features), a block of dense rows at a time."""
+    if matrix.ndim != 2:
+        raise DataError(f"features of shape {matrix.shape}; expected shape (n_rows, n_features)")
+    rows = matrix.tocsr()
+    n_rows, n_features = rows.shape
+    step = max(BLOCK // (8 * max(n_features, 1)), 1)
+    # one block at least: it is where a wrong number of columns is found
+    starts = range(0, max(n_rows, 1), step)
+    return np.concatenate([score(rows[start : start + step].toarray()) for start in starts])

@@ -1,0 +1,237 @@
+"""Inspection of a model on rows it was not trained on: feature importance, reasons, quality by trees, latency."""
+
+import math
+import re
+import time
+import timeit
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness._util.text import none_if_undefined
+from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.families import mean_intervals
+from ltr_harness.comparison.stats.method import Method
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.experiments.runs.record import Latency
+from ltr_harness.metrics import Metric, bind
+from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.tree_model import TreeModel
+
+_POINTS = 40
+
+
+class FeatureEffect(NamedTuple):
+    """What a metric loses when a feature says nothing any more."""
+
+    feature: str
+    loss: float  # mean over queries, by shuffling its values; 0 for a feature that the model does not use
+    low: float  # low, high: interval of the mean over queries
+    high: float
+
+
+def permutation_importance(
+    model: FittedModel, split: RankingDataset, metric: Metric, *, repeats: int = 3
+) -> list[FeatureEffect]:
+    """The loss of a metric when one feature's values are shuffled among all rows, the largest first."""
+    binding = bind([metric], split.judgments)
+    better = 1.0 if metric.higher_is_better else -1.0
+    before = binding.per_query(model.score(split.features))[0]
+    used = model.importance("split") > 0 if isinstance(model, TreeModel) else np.ones(split.n_features, bool)
+    features = np.array(split.features)
+    losses = np.zeros((split.n_queries, split.n_features))
+    for column in np.flatnonzero(used).tolist():
+        kept = features[:, column].copy()
+        for repeat in range(repeats):
+            rng = np.random.Generator(np.random.Philox(key=[0, column * repeats + repeat]))
+            features[:, column] = kept[rng.permutation(split.n_rows)]
+            losses[:, column] += better * (before - binding.per_query(model.score(features))[0]) / repeats
+        features[:, column] = kept
+    sample = Contributions.of(losses)
+    numbers = [sample.mean, *mean_intervals(sample, Method())]
+    effects = map(FeatureEffect, split.feature_names, *(part.tolist() for part in numbers))
+    return sorted(effects, key=lambda effect: -effect.loss)
+
+
+class Reason(NamedTuple):
+    """One feature's part in the difference between two rows' scores."""
+
+    feature: str
+    of_a: float  # of_a, of_b: its value in each row
+    of_b: float
+    difference: float  # what it adds to a's score less what it adds to b's
+
+
+def why(
+    model: FittedModel, split: RankingDataset, query: str, a: int, b: int
+) -> tuple[float, float, list[Reason]]:
+    """Both scores of documents a and b (from 0) of a query, and what each feature adds to their difference (SHAP)."""
+    if not isinstance(model, TreeModel):
+        raise DataError("only models of trees divide their scores among features; expected a boosted ranker")
+    places = np.flatnonzero(split.groups.ids.astype(str) == str(query))
+    if not places.size:
+        known = f"the {split.n_queries:,} of {split.source or 'the data'}"
+        raise DataError(f"there is no query {query!r} among {known}")
+    first, size = int(split.groups.boundaries[places[0]]), int(split.groups.sizes[places[0]])
+    for row in (a, b):
+        if not 0 <= row < size:
+            expected = f"expected 0 to {size - 1}" if size else "all of its documents were missed"
+            raise DataError(f"query {query!r} has no row {row}; {expected}")
+    rows = np.ascontiguousarray(split.features[[first + a, first + b]])
+    shares = model.contributions(rows)
+    score_a, score_b = model.score(rows).tolist()
+    difference = shares[0, :-1] - shares[1, :-1]
+    reasons = [
+        Reason(name, float(rows[0, column]), float(rows[1, column]), float(difference[column]))
+        for column, name in enumerate(split.feature_names)
+        if difference[column] != 0
+    ]
+    return score_a, score_b, sorted(reasons, key=lambda reason: -abs(reason.difference))
+
+
+class FirstRounds(NamedTuple):
+    """The model's first rounds alone."""
+
+    rounds: int
+    means: tuple[float, ...]
+
+
+def quality_by_trees(
+    model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], rounds: Sequence[int] | None = None
+) -> list[FirstRounds]:
+    """The metrics' means of the first trees alone: at 40 numbers of rounds, evenly spaced by factors, unless given."""
+    if not isinstance(model, TreeModel) or not model.best_round:
+        raise DataError("only models of trees can be cut; expected a boosted ranker")
+    if rounds is None:
+        last = model.best_round
+        spaced = np.geomspace(1, last, _POINTS) if last > _POINTS else np.arange(1, last + 1)
+        rounds = np.unique(spaced.round().astype(int)).tolist()
+    binding, after = bind(metrics, split.judgments), model.score_after
+    return [FirstRounds(cut, tuple(binding.means(after(split.features, cut)).tolist())) for cut in rounds]
+
+
+def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repeats: int = 3) -> float:
+    """Time to score a row on this machine: the fastest of a few passes over all rows (n_rows, n_features)."""
+    seconds = timeit.repeat(lambda: model.score(features), repeat=repeats, number=1)
+    return 1e6 * min(seconds) / max(len(features), 1)
+
+
+Score = Callable[[NDArray[Any]], Any]
+
+DOCUMENTS = (10, 100, 1000)  # lengths of the lists that are looked at
+TYPICAL = 100  # the length that first rounds and budgets go by
+ENOUGH = 100  # calls below which nothing is said of one call in a hundred
+
+_STEP = 4  # between the rounds at which a training's record cuts: all cost a third of scoring the split once
+_SHARE = 0.01  # of a training's seconds that its latencies may take
+_LONGEST = 0.5  # seconds, however long the training was
+_LEAST = 4  # calls, however little time there is; the first warms up
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that at least `percent` of the values do not exceed (nearest rank)."""
+    return sorted(values)[max(math.ceil(len(values) * percent / 100), 1) - 1]
+
+
+def latency(
+    score: Score,
+    features: NDArray[np.float32],
+    documents: int = TYPICAL,
+    *,
+    calls: int = 500,
+    seconds: float = 1.0,
+    least: int = _LEAST,
+    budget: float = math.inf,
+) -> Latency:
+    """Time calls on lists of rows (n_rows, n_features), until `seconds` are over, or p99 is known or out of reach."""
+    draw = np.random.Generator(np.random.Philox(documents))
+    warm_up = max(calls // 20, 1)
+    taken: list[float] = []
+    too_slow = 0
+    started = time.perf_counter()
+    for call in range(calls + warm_up):
+        rows = features[draw.integers(len(features), size=documents)]
+        before = time.perf_counter_ns()
+        score(rows)
+        taken.append((time.perf_counter_ns() - before) / 1000)
+        too_slow += call >= warm_up and taken[-1] > budget
+        if too_slow > calls // 100 or (call + 1 >= least and time.perf_counter() - started > seconds):
+            break
+    timed = taken[min(warm_up, len(taken) // _LEAST) :]
+    p99 = percentile(timed, 99) if len(timed) >= ENOUGH else None
+    return Latency(documents=documents, calls=len(timed), p50=percentile(timed, 50), p99=p99)
+
+
+def first_rounds(model: FittedModel, rounds: int | None) -> Score:
+    """The score function of a model's first rounds; of the whole model where `rounds` is None."""
+    if rounds is None or not isinstance(model, TreeModel):
+        return model.score
+    return partial(model.score_after, rounds=rounds)
+
+
+def of_training(
+    model: TreeModel, alone: TreeModel, split: RankingDataset, metric: Metric, mean: float, seconds: float
+) -> list[Latency]:
+    """The latencies in a record: every length by the whole model on one thread, the typical by its first rounds too."""
+    last = model.best_round or 0
+    if not last:
+        return []
+    cuts = [last // _STEP**n for n in range(1, last.bit_length()) if last // _STEP**n]
+    first = quality_by_trees(model, split, [metric], cuts)
+    listed = [(last, documents, mean) for documents in DOCUMENTS]
+    listed += [(cut.rounds, TYPICAL, cut.means[0]) for cut in first]
+    each = min(_SHARE * seconds, _LONGEST) / len(listed)
+    latencies = []
+    for rounds, documents, value in listed:
+        taken = latency(partial(alone.score_after, rounds=rounds), split.features, documents, seconds=each)
+        latencies.append(taken.model_copy(update={"rounds": rounds, "mean": none_if_undefined(value)}))
+    return latencies
+
+
+_MICROSECONDS = {"us": 1.0, "µs": 1.0, "μs": 1.0, "ms": 1000.0, "s": 1_000_000.0}
+_NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
+_BUDGET = re.compile(rf"({_NUMBER}) ?({'|'.join(_MICROSECONDS)})")
+
+
+class Candidate(NamedTuple):
+    """A model, or its first rounds alone."""
+
+    run: int  # its place among the runs
+    rounds: int | None  # how many; None for a model without rounds
+    mean: float  # of the metric that decides
+
+
+def parse_budget(text: str) -> float:
+    """Microseconds, from a number with its unit."""
+    match = _BUDGET.fullmatch(text.strip())
+    if match is None or not (budget := float(match[1]) * _MICROSECONDS[match[2]]):
+        found = "has no unit" if re.fullmatch(_NUMBER, text.strip()) else "is not a budget"
+        expected = "a time above 0 in us, ms or s, such as 800us, 5ms or 0.2s"
+        raise UsageError(Problem(f"--budget {text}", found, expected))
+    return budget
+
+
+def best_first(candidates: Sequence[Candidate], higher_is_better: bool) -> list[Candidate]:
+    """The candidates with a mean, the best first; of equal ones that with fewer rounds."""
+    sign = -1.0 if higher_is_better else 1.0
+    defined = [one for one in candidates if not math.isnan(one.mean)]
+    return sorted(defined, key=lambda one: (sign * one.mean, one.rounds or 0, one.run))
+
+
+def best_within(
+    ordered: Sequence[Candidate], timed: Callable[[Candidate], Latency], budget: float
+) -> Candidate | None:
+    """The first of ordered candidates whose p99 is within the budget in microseconds; None where there is none."""
+    too_slow: dict[int, int] = {}  # by run, the rounds beyond which nothing is timed
+    for one in ordered:
+        rounds = one.rounds or 0
+        if rounds < too_slow.get(one.run, rounds + 1):
+            found = timed(one)
+            if found.p99 is not None and found.p99 <= budget:
+                return one
+            too_slow[one.run] = rounds
+    return None

@@ -1,0 +1,397 @@
+"""The data of an experiment, from files or from memory: every fold's parts, read once."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.files import sources_digest
+from ltr_harness._util.text import addressed, count_of, plural, without_secrets
+from ltr_harness.comparison.comparability import unit_texts
+from ltr_harness.data.cache import CachedSet, DataCache
+from ltr_harness.data.dataset import (
+    RankingDataset,
+    fingerprint_arrays,
+    fingerprint_dataset,
+    fingerprint_truth,
+    values_by_query,
+)
+from ltr_harness.data.readers import column_names
+from ltr_harness.data.readers import truth as truths
+from ltr_harness.data.readers.rows import check_alignment, occurring, with_categories, with_columns
+from ltr_harness.data.splits import divided, divided_by_time, folds, holdout
+from ltr_harness.data.time_folds import DAY, TimeFold, days_of
+from ltr_harness.data.writers import write_dataset
+from ltr_harness.errors import Caution, DataError, Problem, UsageError
+from ltr_harness.experiments import inspection
+from ltr_harness.experiments.config import data_mapping
+from ltr_harness.experiments.config.schema import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
+from ltr_harness.experiments.inspection import LINTS, data_card, lint
+from ltr_harness.experiments.inspection.agreement import agreement
+from ltr_harness.experiments.inspection.candidates import candidate_recall
+from ltr_harness.experiments.runs.folder import encoded
+from ltr_harness.experiments.runs.record import SplitFacts
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One way of dividing the queries."""
+
+    name: str  # as in the configuration; ``all`` without folds
+    splits: Mapping[str, RankingDataset]  # ``train``, ``test`` and, if there is one, ``valid``
+    facts: Mapping[str, SplitFacts]  # what a record keeps about each of them
+
+    @property
+    def train(self) -> RankingDataset:
+        return self.splits["train"]
+
+    @property
+    def valid(self) -> RankingDataset | None:
+        return self.splits.get("valid")
+
+    @property
+    def test(self) -> RankingDataset:
+        return self.splits["test"]
+
+
+class FoldReader:
+    """Reads folds on demand, and files once; `undivided` makes the rows that folds divide one fold without a test."""
+
+    def __init__(self, data: DataConfig, cache: DataCache | None = None, *, undivided: bool = False) -> None:
+        self._data = data
+        self._undivided = undivided
+        self._cache = DataCache() if cache is None else cache
+        self._read: dict[tuple[str, ...], CachedSet] = {}
+        self._joined: dict[tuple[tuple[str, ...], tuple[str, ...], str], CachedSet] = {}
+        self._folds: dict[str, Fold] = {}
+
+    def names(self) -> list[str]:
+        """The folds' names, in order."""
+        if self._undivided:
+            return ["all"]
+        if isinstance(self._data.folds, TimeFoldsConfig):
+            return [fold.name for fold in self.time_folds]
+        if self._data.folds is not None:
+            return [f"fold{i + 1}" for i in range(self._data.folds)]
+        return list(self._data.splits)
+
+    @cached_property
+    def time_folds(self) -> list[TimeFold]:
+        """Folds in time with their boundaries; none where the data are divided otherwise."""
+        config = self._data.folds
+        if not isinstance(config, TimeFoldsConfig) or self._data.files is None:
+            return []
+        return config.rule.divide(self._file_set(self._data.files).dataset.groups, self._days)
+
+    @cached_property
+    def _days(self) -> NDArray[np.int64]:
+        """The day of each query that folds in time divide."""
+        config = self._data.folds
+        assert isinstance(config, TimeFoldsConfig)
+        assert self._data.files is not None
+        dataset = self._file_set(self._data.files).dataset
+        times = _attribute(dataset, config.by_time)
+        assert times is not None
+        return days_of(times, config.by_time, config.time_zone, dataset.groups, dataset.source)
+
+    def boundaries(self) -> list[str]:
+        """A line for each fold in time: from when to when its parts are."""
+        return [f"fold {fold.name}: {fold}" for fold in self.time_folds]
+
+    def read(self, name: str) -> Fold:
+        """One fold; DataError where a file or its content is wrong, a label above `max_grade`, or splits do not fit."""
+        if name not in self._folds:
+            parts = self._made(name) if self._data.folds is not None else self._explicit(name)
+            for part in parts.values():
+                self._check(part.dataset)
+            learned = parts["train"]
+            if learned.dataset.judgments.judged is not None or not learned.dataset.groups.has_rows.all():
+                parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.training_rows)
+            # all with the training part's columns and categories: a text that it never saw is missing
+            check_alignment({split: part.dataset for split, part in parts.items()})
+            names, categories = parts["train"].dataset.feature_names, occurring(parts["train"].dataset)
+            for split, part in parts.items():
+                if part.dataset.feature_names != names:
+                    make = partial(with_columns, part.dataset, names)
+                    part = self._cache.derived(part, ["columns", *names], make)
+                if part.dataset.categories != categories:
+                    recipe = ["categories", json.dumps(categories)]
+                    make = partial(with_categories, part.dataset, categories)
+                    part = self._cache.derived(part, recipe, make)
+                parts[split] = part
+            facts = {split: self._facts(name, split, part) for split, part in parts.items()}
+            self._folds[name] = Fold(name, {split: part.dataset for split, part in parts.items()}, facts)
+        return self._folds[name]
+
+    def cautions(self, name: str) -> tuple[Caution, ...]:
+        """What the data lints say of a fold, the worst first; found once, and kept by its content."""
+        fold = self.read(name)
+        fingerprints = [(split, facts.fingerprint) for split, facts in fold.facts.items()]
+        lints = sources_digest(
+            *sorted(Path(inspection.__file__).parent.glob("*.py")), Path(column_names.__file__)
+        )
+        columns = [fold.train.features_named, *sorted(fold.train.columns.items())]
+        of_reading = [str(one) for part in fold.splits.values() for one in part.cautions if one.kind in LINTS]
+        kept = self._cache.remembered(
+            ["cautions", lints, columns, of_reading, *fingerprints],
+            lambda: list(map(asdict, lint(data_card(fold.splits)))),
+        )
+        return tuple(Caution(**caution) for caution in kept)
+
+    def _explicit(self, name: str) -> dict[str, CachedSet]:
+        split: SplitConfig = self._data.splits[name]
+        sides = {"valid": split.valid, "test": split.test}
+        own = {"train": split.train} | {side: how for side, how in sides.items() if isinstance(how, tuple)}
+        whole = self._file_set(split.train, "train", own)
+        held = {side: how for side, how in sides.items() if isinstance(how, Holdout)}
+        queries = _held_out(whole.dataset, held) if held else {}
+        parts = {"train": self._taken(whole, queries["train"]) if held else whole}
+        for side, how in sides.items():
+            if isinstance(how, Holdout):
+                parts[side] = self._taken(whole, queries[side], f"{whole.dataset.source} (held out)")
+            elif how is not None:
+                parts[side] = self._file_set(how, side, own)
+        return parts
+
+    def _made(self, name: str) -> dict[str, CachedSet]:
+        assert self._data.folds is not None
+        assert self._data.files is not None
+        whole = self._file_set(self._data.files)
+        if isinstance(self._data.folds, TimeFoldsConfig):
+            return self._in_time(name, whole, self._data.folds)
+        if self._undivided:
+            return {"train": whole}
+        at = self.names().index(name)
+        queries = folds(
+            whole.dataset.groups,
+            self._data.folds,
+            self._data.fold_seed,
+            together=_attribute(whole.dataset, self._data.fold_together),
+            strata=_attribute(whole.dataset, self._data.fold_stratify, missing=True),
+        )[at]
+        splits = ("train", "valid", "test")
+        return {split: self._taken(whole, chosen) for split, chosen in zip(splits, queries, strict=True)}
+
+    def _in_time(self, name: str, whole: CachedSet, config: TimeFoldsConfig) -> dict[str, CachedSet]:
+        """The parts of a fold in time, whose queries know their day; of all rows, those of the newest window."""
+        if self._undivided:
+            newest = config.rule.newest(self._days)
+            return {"train": self._taken(whole, newest) if newest.size < self._days.size else whole}
+        if DAY in whole.dataset.query_attributes and config.by_time != DAY:
+            found = f"an attribute is called {DAY!r}, as the one that folds in time make of {config.by_time}"
+            raise DataError.at("data.attributes", found, cure="rename the column")
+        dates = self._days.astype("datetime64[D]").astype(np.str_)
+
+        def dated(queries: NDArray[np.int64], source: str) -> RankingDataset:
+            part = whole.dataset.take(queries, source)
+            return replace(part, query_attributes={**part.query_attributes, DAY: dates[queries]})
+
+        fold = next(fold for fold in self.time_folds if fold.name == name)
+        parts = {}
+        for side, part in fold.parts.items():
+            assert part.queries is not None
+            source = f"{whole.dataset.source}, {part}"
+            recipe = ["take", fingerprint_arrays(part.queries), source, DAY, config.time_zone, config.by_time]
+            parts[side] = self._cache.derived(whole, recipe, partial(dated, part.queries, source))
+        return parts
+
+    def _beside(self, side: str) -> tuple[str, ...]:
+        """The files of judgments beside a split's rows; often none."""
+        judgments = self._data.judgments
+        return () if judgments is None else judgments.files or judgments.by_split.get(side, ())
+
+    def _file_set(
+        self, files: tuple[str, ...], side: str = "train", sides: Mapping[str, tuple[str, ...]] | None = None
+    ) -> CachedSet:
+        """The rows of files beside their judgments; of `sides` with one truth, each has its own queries."""
+        data, rows, beside = self._data, self._rows(files), self._beside(side)
+        if data.judgments is not None and beside:
+            elsewhere = None
+            others = [own for name, own in (sides or {}).items() if name != side]
+            if others and data.judgments.files is not None:
+                ids = [truths.as_text(self._rows(own).dataset.groups.ids) for own in others]
+                elsewhere = np.unique(np.concatenate(ids))
+            columns, several = data.judgments.columns, data.judgments.several
+            key = (files, beside, fingerprint_arrays(elsewhere))
+
+            def joined() -> RankingDataset:
+                truth = truths.read_judgments(beside, data.root, data.reader, columns, several)
+                _, labelled = truths.reader_of_rows(data.reader, files, data.root)
+                candidates, missing = self._rows(files).dataset, data.no_candidates
+                return truths.with_judgments(
+                    candidates, truth, labelled=labelled, no_candidates=missing, elsewhere=elsewhere
+                )
+
+            if key not in self._joined:
+                digests = [self._cache.digest(path) for path in truths.judgment_files(beside, data.root)]
+                options = [json.dumps([columns, several]), data.reader.model_dump_json(), data.no_candidates]
+                recipe = ["judgments", *beside, *digests, *options, key[-1]]
+                self._joined[key] = self._cache.derived(rows, recipe, joined)
+            rows = self._joined[key]
+        if data.no_candidates == "skip" and not rows.dataset.groups.has_rows.all():
+            make = partial(truths.with_candidates, rows.dataset)
+            rows = self._cache.derived(rows, ["with candidates"], make)
+        return rows
+
+    def _rows(self, files: tuple[str, ...]) -> CachedSet:
+        if files not in self._read:
+            reader = self._data.reader
+            if self._data.judgments is not None:
+                reader, _ = truths.reader_of_rows(reader, files, self._data.root)
+            self._read[files] = self._cache.read(reader, files, self._data.root)
+        return self._read[files]
+
+    def _taken(self, whole: CachedSet, queries: NDArray[np.int64], source: str | None = None) -> CachedSet:
+        recipe = ["take", fingerprint_arrays(queries), source or ""]
+        return self._cache.derived(whole, recipe, lambda: whole.dataset.take(queries, source))
+
+    def _check(self, part: RankingDataset) -> None:
+        weights = part.judgments.query_weights
+        if weights is not None and not weights.any():
+            raise DataError.at(part.source, "all weights are 0", "at least one above 0 in each part")
+        highest = self._data.max_grade
+        pool = part.judgments.pool
+        if highest is not None and pool.labels.max() > highest:
+            row = int(np.argmax(pool.labels))
+            query = pool.groups.name(pool.groups.query_of(row))
+            found = f"label {pool.labels[row]:g} in query {query!r} is above data.max_grade"
+            cure = "set data.max_grade to the scale's highest grade"
+            raise DataError(Problem(part.source, found, f"labels up to {highest:g}", cure))
+
+    def _facts(self, name: str, side: str, cached: CachedSet) -> SplitFacts:
+        data, part, root = self._data, cached.dataset, self._data.root
+        own = None if data.files else getattr(data.splits[name], side)
+        files = own if isinstance(own, tuple) else data.files or data.splits[name].train
+        side = side if files is own else "train"  # a hold-out is of the files that it is held out from
+        inputs = [*data.reader.inputs(files, root)]
+        if beside := self._beside(side):
+            inputs += truths.judgment_files(beside, root)
+        names = [path.relative_to(root) if path.is_relative_to(root) else path for path in inputs]
+        digests = {
+            addressed(name.as_posix()): self._cache.digest(path)
+            for name, path in zip(names, inputs, strict=True)
+        }
+        return SplitFacts(
+            source=without_secrets(part.source),
+            fingerprint=cached.fingerprints.dataset,
+            judgments_fingerprint=cached.fingerprints.judgments,
+            truth_fingerprint=fingerprint_truth(part.judgments),
+            n_queries=part.n_queries,
+            n_rows=part.n_rows,
+            n_without_relevant=int(np.count_nonzero(part.judgments.without_relevant)),
+            n_features=part.n_features,
+            candidates=candidate_recall(part),
+            agreement=agreement(part),
+            files=digests,
+        )
+
+
+def _held_out(dataset: RankingDataset, held: Mapping[str, Holdout]) -> dict[str, NDArray[np.int64]]:
+    """Queries to train on, to stop on and to judge by, as `ltr-harness data split` divides them."""
+    shares = {side: how.holdout for side, how in held.items()}
+    how = next(iter(held.values()))  # they differ in their shares alone
+    times = _attribute(dataset, how.by_time)
+    if times is not None:
+        return divided_by_time(dataset.groups, shares, times, str(how.by_time), dataset.source)
+    if how.together is None and how.stratify is None and set(held) == {"valid"}:
+        kept, valid = holdout(dataset.groups, how.holdout, how.seed)
+        return {"train": kept, "valid": valid}
+    together, strata = _attribute(dataset, how.together), _attribute(dataset, how.stratify, missing=True)
+    return divided(dataset.groups, shares, how.seed, together=together, strata=strata)
+
+
+def _attribute(dataset: RankingDataset, name: str | None, *, missing: bool = False) -> NDArray[Any] | None:
+    """The attribute of every query; of queries without candidates it may be `missing`, or is refused."""
+    if name is None:
+        return None
+    values = values_by_query(dataset, name)
+    if values is None:
+        known = dataset.query_attributes
+        named = "name it under `attributes:` if the files have the column"
+        cure = did_you_mean(name, known) if known else named
+        raise DataError(Problem(dataset.source, f"has no query attribute {name!r}", cure=cure))
+    absent = (unit_texts(values) == "") & ~dataset.groups.has_rows
+    if absent.any() and not missing:
+        n = int(absent.sum())
+        found = f"{count_of(n, 'query')} without candidates {plural('has', n)} no {name}"
+        cure = "or `no_candidates: skip`, which leaves them out"
+        raise DataError.at(dataset.source, found, f"the column {name!r} in the judgments", cure)
+    return values
+
+
+def largest_label(folds: Iterable[Fold]) -> float:
+    """The highest grade of all splits: the scale where the configuration names none."""
+    return max(float(part.judgments.pool.labels.max()) for fold in folds for part in fold.splits.values())
+
+
+def reading_of(data: DataConfig, fold: str) -> dict[str, Any]:
+    """The data section of a configuration without its root, which is a place on one machine, and other folds."""
+    kept = data_mapping(data)
+    del kept["root"]
+    if "splits" in kept:
+        kept["splits"] = {fold: kept["splits"][fold]}
+    return kept
+
+
+def with_files(config: Any, runs: str | Path) -> Any:
+    """The configuration with its data sets written as files, once, for whatever reads the experiment again."""
+    data = config.get("data") if isinstance(config, Mapping) else None
+    if isinstance(data, RankingDataset):
+        cure = '`data={"files": dataset, "folds": 5}` divides one data set by query'
+        raise UsageError.at("data", "is a RankingDataset", '{"train": dataset, "test": dataset}', cure)
+    if not isinstance(data, Mapping):
+        return config
+    sets = {key: value for key, value in data.items() if isinstance(value, RankingDataset)}
+    if not sets:
+        return config
+    (key, first), *others = sets.items()
+    for other, dataset in others:
+        if dataset.feature_names != first.feature_names:
+            found = f"its features are other ones than those of data.{key}"
+            raise DataError(Problem(f"data.{other}", found, "the same names in the same order"))
+        if (dataset.judgments.missed is None) != (first.judgments.missed is None):
+            said, unsaid = (key, other) if dataset.judgments.missed is None else (other, key)
+            found = f"does not say which documents were candidates, and data.{said} does"
+            cure = "`retrieved` with 1 in each row where nothing was missed"
+            raise DataError(Problem(f"data.{unsaid}", found, "`retrieved` for all sets or for none", cure))
+    folder = Path(runs).expanduser().resolve() / encoded(str(config.get("name"))) / "data"
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {key: _written(one, folder) for key, one in sets.items()}
+    roles = {
+        "weight": first.judgments.query_weights is not None,
+        "position": first.positions is not None,
+        "document_id": first.judgments.document_ids is not None,
+        "retrieved": first.judgments.missed is not None,
+    }
+    section: dict[str, Any] = {
+        "reader": "parquet",
+        "root": str(folder),
+        "features": list(first.feature_names),
+        **{role: role for role, there in roles.items() if there},
+    }
+    if first.query_attributes:
+        section["attributes"] = list(first.query_attributes)
+    rest = {key: value for key, value in data.items() if key not in sets}
+    if "files" in names:
+        section["files"] = [names.pop("files")]
+    splits = {key: rest.pop(key) for key in ("train", "valid", "test") if key in rest} | names
+    if splits:
+        section["splits"] = splits
+    return {**config, "data": {**section, **rest}}
+
+
+def _written(dataset: RankingDataset, folder: Path) -> str:
+    """The file's name, which is its content's: what is there already is not written again."""
+    content = fingerprint_dataset(dataset) + fingerprint_arrays(
+        *(np.array([name, *map(str, values)]) for name, values in dataset.query_attributes.items())
+    )
+    name = f"{fingerprint_arrays(np.array([content]))[:16]}.parquet"
+    if not (folder / name).is_file():
+        write_dataset(dataset, folder / name)
+    return name

@@ -1,0 +1,54 @@
+"""Preload of the process that workers are forked from."""
+
+import atexit
+import gc
+import importlib
+import os
+import shutil
+import sys
+from contextlib import suppress
+from types import TracebackType
+
+from ltr_harness.experiments.training.pool import SOCKETS
+
+
+def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A copy that begins while its owner ends finds the owner's semaphores and pipes gone: the owner has said why."""
+    if not issubclass(kind, FileNotFoundError | ConnectionError | EOFError):
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _report  # what multiprocessing calls where a copy cannot begin
+
+_owner, _sockets = os.getppid(), os.environ.pop(SOCKETS, "")
+
+
+@atexit.register
+def _clear() -> None:
+    """A killed owner leaves its folder of sockets."""
+    if _sockets and os.getppid() != _owner:
+        shutil.rmtree(_sockets, ignore_errors=True)
+
+
+MODULES = (
+    "ltr_harness.experiments.training.workers",
+    "ltr_harness.boosting.lightgbm",
+    "ltr_harness.boosting.xgboost",
+    "ltr_harness.models.lightgbm",
+    "ltr_harness.models.xgboost",
+    "lightgbm",
+    "xgboost",
+    "pyarrow.parquet",
+)
+
+gc.disable()
+# what cannot be loaded fails again in the worker that needs it, where the failure is told
+with suppress(Exception):
+    for module in MODULES:
+        importlib.import_module(module)
+    from ltr_harness.metrics.evaluation import evaluate
+
+    metrics = ["ndcg@10", "mrr@10", "err(max_grade=4)@10", "map@10"]
+    evaluate([0, 1], [0.5, 0.1], group_sizes=[2], metrics=metrics)
+gc.freeze()  # what is loaded stays: nobody need look through it, and the copies go on sharing its memory
+gc.enable()

@@ -1,0 +1,236 @@
+"""Is a stored run what its record says? Train again from the record and compare, down to the bytes of the model."""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from ltr_harness._util.cores import available_cores
+from ltr_harness._util.files import file_digest, temporary_folder
+from ltr_harness._util.text import none_if_undefined
+from ltr_harness._util.user_code import admitted, is_own_file, own_file_digest, trusting
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.errors import ConfigError, Problem, UsageError
+from ltr_harness.experiments.config import load_data, stored_tree
+from ltr_harness.experiments.runs import Run, load_run
+from ltr_harness.experiments.runs.identity import environment
+from ltr_harness.experiments.runs.record import PartRecord, Record
+from ltr_harness.experiments.runs.revisions import KEY, outdated
+from ltr_harness.experiments.training.folds import Fold, FoldReader
+from ltr_harness.experiments.training.train import with_temperatures
+from ltr_harness.metrics import Metric, bind, parse_metric
+from ltr_harness.metrics.core.softmax import with_learned
+from ltr_harness.metrics.evaluation import evaluate_bound
+from ltr_harness.models.ranker import Part, Workers
+from ltr_harness.models.table import Ranker, Training, catalog
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What training again gave."""
+
+    run: Path
+    same_model: bool  # the model files are the same, byte for byte
+    n_scores: int  # n_scores, n_other_scores: test rows, and those whose score differs
+    n_other_scores: int
+    largest_difference: float  # of two scores of a row
+    # name to the stored and the new mean, where they differ
+    metrics: Mapping[str, tuple[float | None, float | None]]
+    best_rounds: tuple[int | None, int | None]  # stored and new
+    # what is not as it was when the run was made: data, versions, threads, the machine
+    reasons: tuple[str, ...]
+
+    @property
+    def identical(self) -> bool:
+        """Model, scores and means are the same to the bit."""
+        return self.same_model and not self.n_other_scores and not self.metrics
+
+    def as_dict(self) -> dict[str, Any]:
+        scores = {"n": self.n_scores, "different": self.n_other_scores, "largest": self.largest_difference}
+        return {
+            "run": str(self.run),
+            "identical": self.identical,
+            "same_model": self.same_model,
+            "scores": scores,
+            "metrics": {name: list(both) for name, both in self.metrics.items()},
+            "best_round": list(self.best_rounds),
+            "reasons": list(self.reasons),
+        }
+
+
+def reproduce(
+    path: str | Path, *, threads: int | None = None, data_root: Path | None = None, trust: bool = False
+) -> Reproduction:
+    """Train a stored run again from its record, and compare; UsageError where it cannot be trained any more."""
+    run = load_run(path, trust=trust)
+    record = run.record
+    if record.status != "complete":
+        raise UsageError(f"{path}: this run failed ({record.error}); there is nothing to reproduce")
+    run.require_test()
+    metrics = tuple(_metric(run, name) for name in record.metrics)
+    fold = _fold(run, data_root)
+    used = threads or record.threads
+    training = Training(train=fold.train, valid=fold.valid, seed=record.seed, threads=used, metrics=metrics)
+    with temporary_folder() as folder:
+        parts: dict[str, Part] = {}
+        changed = []
+        records: dict[str, PartRecord | Record] = {**record.parts, record.model: record}
+        for place, (name, one) in enumerate(records.items()):
+            ranker, also = _ranker(run, name, one)
+            kept, rule, rounds = one.stopping, None, None
+            if kept is not None:
+                rule = StoppingRule(_metric(run, kept.metric), **kept.model_dump(exclude={"metric", "on"}))
+            else:
+                rounds = one.rounds or one.rounds_trained
+            how: dict[str, Any] = {"stopping": rule, "rounds": rounds, "parts": parts}
+            how["decision_metric"] = _metric(run, record.primary) if rule is None else rule.metric
+            with trusting(run.trust, run.path), _workers(ranker, fold) as workers:
+                fitted = ranker.fit(replace(training, **how, workers=workers))
+            own = Path(folder, str(place))
+            own.mkdir()
+            file = own / fitted.save(own)
+            parts[name] = Part(one.ranker, fitted, file)
+            changed += also
+        model = {file.name: file_digest(file)}
+    scores = fitted.score_split(fold.test)
+    learned = with_temperatures(fitted.learned, fitted, metrics, fold.valid, record.temperatures)
+    evaluation = evaluate_bound(bind(with_learned(metrics, learned), fold.test.judgments), scores)
+    before = run.score_columns("score")["score"]
+    same_rows = before.size == scores.size
+    # equal infinities are no difference; a score that was and one that was not a number would be
+    other = ~(before == scores) if same_rows else np.ones(max(before.size, scores.size), dtype=bool)
+    with np.errstate(invalid="ignore"):
+        gaps = np.abs(before - scores)[other] if same_rows else np.array([math.inf])
+    stored = {name: summary.mean for name, summary in record.metrics.items()}
+    now = {name: none_if_undefined(mean) for name, mean in evaluation.means.items()}
+    return Reproduction(
+        run=run.path,
+        same_model=model == {name: record.files[name] for name in run.model_files},
+        n_scores=max(before.size, scores.size),
+        n_other_scores=int(other.sum()),
+        largest_difference=float(gaps.max()) if gaps.size else 0.0,
+        metrics={name: (mean, now.get(name)) for name, mean in stored.items() if mean != now.get(name)},
+        best_rounds=(record.best_round, fitted.best_round),
+        reasons=(*changed, *_reasons(run, fold, used)),
+    )
+
+
+def fold_of(run: Run) -> Fold:
+    """The data of a stored run, read again; UsageError where they are not those that it was tested on."""
+    run.require_test()
+    fold = _fold(run, None)
+    if fold.facts["test"].fingerprint != run.record.data["test"].fingerprint:
+        raise UsageError(f"{run.path}: the test data are not those that this run was tested on")
+    return fold
+
+
+def _fold(run: Run, data_root: Path | None) -> Fold:
+    """The run's data, by its record; the configuration beside it has the folder."""
+    record, beside = run.record, run.path.resolve().parent / "experiment.yaml"
+    root = data_root
+    with suppress(ConfigError, KeyError, TypeError):
+        root = root or Path(_data_section(beside)["root"])
+    if root is None and any(facts.files for facts in record.data.values()):
+        found = "its record names the data files but not the folder they are in"
+        expected = "the experiment's configuration beside the run, or the folder"
+        raise UsageError(Problem(str(run.path), found, expected, "name the folder with --data-root"))
+    section = {**record.reading, "root": str((root or run.path).resolve())}
+    if isinstance(section.get("reader"), str):
+        section["reader"] = admitted(section["reader"], run.path, run.trust)
+    reader = FoldReader(load_data(section))
+    if record.fold not in reader.names():
+        known = ", ".join(reader.names())
+        raise UsageError(f"the experiment has no fold {record.fold!r} any more; folds: {known}")
+    return reader.read(record.fold)
+
+
+def _data_section(configuration: Path) -> dict[str, Any]:
+    """How an experiment reads its data; only that is looked at, because the rest may have changed since."""
+    node = stored_tree(configuration).mapping.get("data")
+    section = None if node is None else node.plain()
+    return section if isinstance(section, dict) else {}
+
+
+def _ranker(run: Run, model: str, record: Record | PartRecord) -> tuple[Ranker, list[str]]:
+    """The ranker as a record has it, and what has changed about it since."""
+    facts = dict(record.config)
+    facts.pop(KEY, None)
+    digest, before, objective = facts.pop("ranker", None), facts.pop("inputs", {}), facts.get("objective")
+    for name, wrong in {
+        "ranker": not isinstance(digest, str),
+        "inputs": not isinstance(before, dict),
+        "objective.metric": isinstance(objective, dict) and not isinstance(objective.get("metric"), str),
+    }.items():
+        if wrong:
+            raise UsageError(f"{run.path}: record.json: config.{name} is not what a run's record holds")
+    kind = catalog.load(admitted(record.ranker, run.path, run.trust), UsageError)
+    if isinstance(objective, dict):
+        facts["objective"] = {**objective, "metric": admitted(objective["metric"], run.path, run.trust)}
+    try:
+        ranker: Ranker = kind.model_validate(facts)
+    except ValidationError as problem:
+        found = "this version does not take what the record says"
+        cure = "install what the run was made with: `ltr-harness export requirements` writes the list"
+        places = [(".".join(map(str, error["loc"])), error["msg"]) for error in problem.errors()]
+        raise UsageError(
+            [Problem(f"{model}.{place}", f"{found}: {why}", cure=cure) for place, why in places]
+        ) from None
+    changed = []
+    if is_own_file(record.ranker) and own_file_digest(record.ranker) != digest:
+        changed.append(f"{record.ranker.rpartition(':')[0]} is not the file it was")
+    now = ranker.definition().get("inputs", {})
+    changed += [f"{name} is not the file it was" for name in before if now.get(name) != before[name]]
+    return ranker, changed
+
+
+@contextmanager
+def _workers(ranker: Ranker, fold: Fold) -> Iterator[Workers | None]:
+    """For a model that was trained across several workers, as many processes of this machine."""
+    n_workers = getattr(ranker, "data_parallel", False)
+    if not n_workers:
+        yield None
+        return
+    from ltr_harness.experiments.training.dask import local_cluster
+
+    with local_cluster(int(n_workers)) as cluster:
+
+        def load(worker: str, split: str, first: int, end: int) -> Any:
+            part = fold.splits[split].take(np.arange(first, end))
+            return cluster.client.scatter(part, workers=[worker], hash=False)
+
+        yield Workers(cluster.client, load)
+
+
+def _metric(run: Run, name: str) -> Metric:
+    own = run.record.own_metrics.get(name)
+    return parse_metric(name if own is None else admitted(own.spelling, run.path, run.trust))
+
+
+def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:
+    record = run.record
+    reasons = list(outdated(record).values())
+    for split, before in record.data.items():
+        now = fold.facts.get(split)
+        if now is None:
+            reasons.append(f"there is no {split} split any more")
+        elif now.fingerprint != before.fingerprint:
+            files = [name for name, digest in before.files.items() if now.files.get(name) != digest]
+            named = f" ({', '.join(files)})" if files else ""
+            reasons.append(f"the {split} data are not what they were{named}")
+    for name, own in record.own_metrics.items():
+        if _metric(run, name).digest != own.sha256:
+            reasons.append(f"{own.spelling.partition('.py:')[0]}.py is not the file it was")
+    if threads != record.threads:
+        reasons.append(f"threads: {record.threads} then, {threads} now")
+    elif threads > available_cores():
+        reasons.append(f"threads: {threads} as then, on {available_cores()} cores")
+    here = environment()
+    for name, version in record.environment.items():
+        if here.get(name) != version:
+            reasons.append(f"{name}: {version} then, {here.get(name, 'not there')} now")
+    return reasons

@@ -1,6 +1,0 @@
-"""Data cards: facts of splits, and lints of what in them would mislead."""
-
-from ltr_harness.inspection.card import DataCard, FeatureFacts, SplitCard, data_card, split_card
-from ltr_harness.inspection.lints import LINTS, lint
-
-__all__ = ["LINTS", "DataCard", "FeatureFacts", "SplitCard", "data_card", "lint", "split_card"]
