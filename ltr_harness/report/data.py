@@ -25,7 +25,7 @@ from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Best, Block, Choice, ModelName
 from ltr_harness.report.formats import file_names
-from ltr_harness.report.test_rows import TestRows, read_test_rows
+from ltr_harness.report.stored_scores import TestRows, read_test_rows
 
 if TYPE_CHECKING:
     from ltr_harness.experiments.config import Outline

@@ -12,7 +12,7 @@ from ltr_harness import agreement, compare, run_experiment
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.experiments.compare.errors_in_variables import TrueEffects, correlation_differences
 from ltr_harness.report import write_report
-from ltr_harness.report.offline_online import agreement_page
+from ltr_harness.report.online_agreement import agreement_page
 
 
 def world(n: int = 40, seed: int = 3) -> pd.DataFrame:

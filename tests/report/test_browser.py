@@ -17,9 +17,10 @@ import pytest
 
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.data.queries import Judgments, QueryGroups
-from ltr_harness.report import ReportData, experiments, html, write_report
-from ltr_harness.report.experiments import read_experiments
-from ltr_harness.report.test_rows import TestRows
+from ltr_harness.report import ReportData, html, write_report
+from ltr_harness.report import run_index as experiments
+from ltr_harness.report.run_index import read_experiments
+from ltr_harness.report.stored_scores import TestRows
 
 SHOWN = ".plot:not([hidden] *)"
 DRAWN = f"document.querySelectorAll('{SHOWN}').length === document.querySelectorAll('{SHOWN} svg').length"

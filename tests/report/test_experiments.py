@@ -18,7 +18,7 @@ from ltr_harness.experiments.runs.record import MetricSummary, OwnMetric, Record
 from ltr_harness.report import html
 from ltr_harness.report.blocks import Link, Table, Trend
 from ltr_harness.report.data import stored_data
-from ltr_harness.report.experiments import read_experiments, report
+from ltr_harness.report.run_index import read_experiments, report
 
 Write = Callable[..., Path]
 

@@ -20,7 +20,7 @@ from ltr_harness.report.blocks import Badge, Block, Bullets, Choice, Details, Pa
 from ltr_harness.report.data import stored_data
 from ltr_harness.report.sections import conventions, queries, ties
 from ltr_harness.report.sections.conventions import recomputed
-from ltr_harness.report.test_rows import TestRows
+from ltr_harness.report.stored_scores import TestRows
 
 from .conftest import SMALL  # type: ignore[import-not-found]
 

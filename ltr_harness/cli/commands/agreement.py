@@ -47,7 +47,7 @@ def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: 
     errors.
     """
     from ltr_harness.experiments.compare.online_agreement import judged_by_experiments
-    from ltr_harness.report.offline_online import agreement_page
+    from ltr_harness.report.online_agreement import agreement_page
 
     confidence = options.taken_method(given).confidence
     shown = sys.stderr.isatty()

@@ -144,7 +144,7 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> None:
     A difference is taken only between experiments whose test data's judgments and primary metric are equal. FOLDER
     is `runs` unless given. What in it cannot be read is listed.
     """
-    from ltr_harness.report import experiments
+    from ltr_harness.report import run_index as experiments
 
     page = output / "index.html" if output is not None and output.is_dir() else output
     report = experiments.report(experiments.read_experiments(folder), page)

@@ -19,7 +19,7 @@ from ltr_harness.metrics.explain import differences_in_words, other_definitions
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData, computed_once, same_k
-from ltr_harness.report.test_rows import TestRows
+from ltr_harness.report.stored_scores import TestRows
 
 
 @dataclass(frozen=True)

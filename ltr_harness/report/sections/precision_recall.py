@@ -15,7 +15,7 @@ from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import near_models
-from ltr_harness.report.test_rows import TestRows
+from ltr_harness.report.stored_scores import TestRows
 
 LEVELS = np.arange(11) / 10  # of recall
 

@@ -14,7 +14,7 @@ from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData, at_each_metric, computed_once
-from ltr_harness.report.test_rows import TestRows
+from ltr_harness.report.stored_scores import TestRows
 
 EACH = 5  # largest gains shown per model, and as many losses
 
