@@ -112,7 +112,7 @@ def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _in_this_process() -> None:
     """Experiments of tests train where they are asked for, unless the test says otherwise."""
     from ltr_harness.cli.commands.run import command
-    from ltr_harness.experiment.experiment import run_experiment
+    from ltr_harness.workflow import run_experiment
 
     run_experiment.__kwdefaults__["workers"] = 1
     (workers,) = (option for option in command.params if option.name == "workers")

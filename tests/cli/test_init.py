@@ -14,8 +14,8 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiments.config import load_experiment
+from ltr_harness.workflow import prepare, read
 
 pytestmark = pytest.mark.long
 

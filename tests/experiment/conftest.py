@@ -13,10 +13,10 @@ import pytest
 from ltr_harness.experiments.runs.record import STUDIES, StudyRecord, read_study
 
 if TYPE_CHECKING:
-    from ltr_harness.experiment.experiment import ExperimentResult
     from ltr_harness.experiments.runs import Run
     from ltr_harness.experiments.training.dask import Cluster
     from ltr_harness.experiments.training.progress import Progress
+    from ltr_harness.workflow import ExperimentResult
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -196,10 +196,10 @@ def runs_of(
     config: dict[str, Any], runs: Path, cluster: Cluster | None = None, progress: Progress | None = None
 ) -> list[Run]:
     """The runs alone, trained here or on a cluster, neither compared nor reported: that takes as long again."""
-    from ltr_harness.experiment.experiment import prepare, read
     from ltr_harness.experiments.training.dask import run_on_cluster
     from ltr_harness.experiments.training.progress import Progress
     from ltr_harness.experiments.training.train import run_here
+    from ltr_harness.workflow import prepare, read
 
     prepared = prepare(read(config, runs=runs, cluster=cluster, workers=None if cluster else 1))
     tasks, job, progress = prepared.tasks, prepared, progress or Progress()

@@ -14,11 +14,11 @@ import yaml
 
 from ltr_harness import load_run, run_experiment
 from ltr_harness.errors import ConfigError, DataError, UsageError
-from ltr_harness.experiment.experiment import ExperimentResult, final_experiment, prepare, read
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.experiments.training.reproduce import reproduce
+from ltr_harness.workflow import ExperimentResult, final_experiment, prepare, read
 from tests.experiment.conftest import SMALL, TUNED, runs_of
 
 pytestmark = pytest.mark.long

@@ -17,7 +17,7 @@ from ltr_harness.cli import cli
 from ltr_harness.errors import SEVERITIES, Caution
 
 if TYPE_CHECKING:
-    from ltr_harness.experiment.experiment import ExperimentResult
+    from ltr_harness.workflow import ExperimentResult
 
 Cli = Callable[..., tuple[int, str, str]]
 

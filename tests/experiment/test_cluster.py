@@ -20,12 +20,12 @@ from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.experiment import ExperimentResult, prepare, read, run_prepared
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.training import dask as cluster_module
 from ltr_harness.experiments.training.dask import Cluster, local_cluster
 from ltr_harness.experiments.training.job import Job, Task
 from ltr_harness.experiments.training.progress import Progress
+from ltr_harness.workflow import ExperimentResult, prepare, read, run_prepared
 from tests.experiment.conftest import of_session, runs_of
 
 dask = pytest.importorskip("dask", reason="needs ltr-harness[dask]")

@@ -23,9 +23,9 @@ from dataclasses import replace
 from multiprocessing import forkserver
 from pathlib import Path
 
-from ltr_harness.experiment.experiment import prepare
+from ltr_harness.workflow import prepare
 from ltr_harness.experiments.training.progress import Progress
-from ltr_harness.experiment.experiment import read
+from ltr_harness.workflow import read
 from ltr_harness.experiments.training.workers import run_in_workers
 
 prepared = prepare(read(CONFIG, runs=RUNS))

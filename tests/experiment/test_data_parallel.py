@@ -20,7 +20,6 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.experiment import ExperimentResult, prepare, read, run_prepared
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.experiments.training.dask import Cluster, local_cluster
 from ltr_harness.experiments.training.folds import FoldReader
@@ -29,6 +28,7 @@ from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.metrics import NDCG
 from ltr_harness.models.dask import cut
+from ltr_harness.workflow import ExperimentResult, prepare, read, run_prepared
 from tests.experiment.conftest import runs_of
 
 pytestmark = pytest.mark.long

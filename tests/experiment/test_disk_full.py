@@ -13,8 +13,8 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.experiment.experiment import ExperimentResult
 from ltr_harness.experiments.runs import find_runs
+from ltr_harness.workflow import ExperimentResult
 
 from .commands import Command  # type: ignore[import-not-found]
 

@@ -16,9 +16,9 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.experiment import final_experiment
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.experiments.runs import find_runs
+from ltr_harness.workflow import final_experiment
 
 
 def rows(seed: int, n_queries: int) -> Any:

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from ltr_harness import run_experiment
+from ltr_harness import workflow as module
 from ltr_harness._util.cores import let_idle_threads_sleep
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import DataError, TrainingError, UsageError
-from ltr_harness.experiment import experiment as module
-from ltr_harness.experiment.experiment import ExperimentResult
 from ltr_harness.experiments.training.progress import Progress, TerminalProgress
+from ltr_harness.workflow import ExperimentResult
 
 MODELS = {"one": {"ranker": "feature", "feature": "price"}, "chance": {"ranker": "random"}}
 NUMBERS = {
@@ -132,7 +132,7 @@ def test_progress_is_shown_where_somebody_looks(
     small["seeds"] = [1]
     run_experiment(small, runs=tmp_path)
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr("ltr_harness.experiment.experiment.TerminalProgress", Terminal)
+    monkeypatch.setattr("ltr_harness.workflow.TerminalProgress", Terminal)
     run_experiment(small, runs=tmp_path, force=True)
     shown = capsys.readouterr()
     assert shown.out == ""  # the result shows its table itself

@@ -15,12 +15,12 @@ import yaml
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import ConfigError, DataError
-from ltr_harness.experiment.experiment import final_experiment
 from ltr_harness.experiments.config import load_data
 from ltr_harness.experiments.config.load import load_experiment, resolved_yaml
 from ltr_harness.experiments.runs import load_run
 from ltr_harness.experiments.training.folds import Fold, FoldReader, reading_of
 from ltr_harness.metrics.evaluation import evaluate
+from ltr_harness.workflow import final_experiment
 
 MISSING = ("q3", "q20", "q50")
 """Queries none of whose documents was retrieved."""

@@ -17,13 +17,13 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.data.writers import write_dataset
 from ltr_harness.errors import ConfigError
-from ltr_harness.experiment.experiment import final_experiment, train_on_all
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.folder import RECORD
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.models.table import Training
+from ltr_harness.workflow import final_experiment, train_on_all
 from tests.experiment.test_real_labels import MODELS, made
 
 pytestmark = pytest.mark.long

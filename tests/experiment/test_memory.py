@@ -10,9 +10,9 @@ import yaml
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiments.training import check as memory
 from ltr_harness.experiments.training.check import memory_estimate
+from ltr_harness.workflow import prepare, read
 
 
 @pytest.mark.long

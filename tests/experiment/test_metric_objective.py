@@ -11,9 +11,9 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness._util import user_code as own_files
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiments.config import as_mapping, load_experiment
 from ltr_harness.experiments.training.reproduce import reproduce
+from ltr_harness.workflow import prepare, read
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ import yaml
 from ltr_harness import compare, load_run, run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiments.runs import find_runs, revisions
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.models.xgboost import XGBoostRanker
+from ltr_harness.workflow import prepare, read
 from tests.experiment.conftest import SMALL, TUNED
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]

@@ -13,11 +13,11 @@ import pytest
 
 from ltr_harness import evaluate, load_run, run_experiment
 from ltr_harness.errors import TrainingError, UsageError
-from ltr_harness.experiment.experiment import ExperimentResult, prepare, read
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.training.folds import FoldReader
 from ltr_harness.experiments.training.job import Task
 from ltr_harness.experiments.training.progress import Progress
+from ltr_harness.workflow import ExperimentResult, prepare, read
 
 from .conftest import SMALL  # type: ignore[import-not-found]
 

@@ -18,11 +18,11 @@ import yaml
 
 from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiments.runs.record import STUDIES, STUDY, StudyRecord, Trial, read_study
 from ltr_harness.experiments.training.job import Job
 from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.experiments.training.search import FILES, LOCK, Search, _storages, _trials, opened, tune
+from ltr_harness.workflow import prepare, read
 
 from .commands import Command, stay_on_one_core  # type: ignore[import-not-found]
 from .conftest import studies, tried  # type: ignore[import-not-found]

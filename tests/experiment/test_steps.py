@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
+from ltr_harness import workflow as experiment
 from ltr_harness.comparison.comparing import compare_systems
-from ltr_harness.experiment import experiment
 from ltr_harness.experiments.training import check, search
 from ltr_harness.experiments.training import job as plan
 from ltr_harness.experiments.training import train as execute

@@ -16,13 +16,13 @@ from click.testing import CliRunner
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.experiment.experiment import ExperimentResult, prepare, read
 from ltr_harness.experiments.runs import find_runs, load_run
 from ltr_harness.experiments.runs.folder import RECORD
 from ltr_harness.experiments.training.job import Task
 from ltr_harness.experiments.training.progress import time_left
 from ltr_harness.report.blocks import Estimate, ModelName, Table
 from ltr_harness.report.sections.tuning import sweep
+from ltr_harness.workflow import ExperimentResult, prepare, read
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 

@@ -17,7 +17,7 @@ from ltr_harness._util.cores import available_cores
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.experiment import prepare, read
+from ltr_harness.workflow import prepare, read
 from tests.experiment.conftest import runs_of
 
 pytestmark = pytest.mark.long
@@ -43,7 +43,7 @@ def test_threads_are_in_the_identity_only_where_they_matter(
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(small))
     # left to itself it would be one thread per model here, which no caution is needed for
-    monkeypatch.setattr("ltr_harness.experiment.experiment.sensible_workers", lambda n_runs, n_values: 1)
+    monkeypatch.setattr("ltr_harness.workflow.sensible_workers", lambda n_runs, n_values: 1)
     assert run_command(cli, ["check", str(path), "--runs", str(tmp_path / "runs")]) == 0
     said = capsys.readouterr().out
     assert (

@@ -9,7 +9,7 @@ import pytest
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import DataError
-from ltr_harness.experiment.experiment import read
+from ltr_harness.workflow import read
 
 FOLDS = "folds: {by_time: day, test: 10 days}"
 AGES = "weight: {half_life: 20 days, by: day}\n  folds: 3"

@@ -17,7 +17,6 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.errors import DataError
-from ltr_harness.experiment.experiment import read
 from ltr_harness.experiments.config import load_data, load_experiment
 from ltr_harness.experiments.runs import find_runs
 from ltr_harness.experiments.training import train as execute
@@ -25,6 +24,7 @@ from ltr_harness.experiments.training.folds import Fold, FoldReader
 from ltr_harness.experiments.training.job import Job
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.table import Training
+from ltr_harness.workflow import read
 
 Cli = Callable[..., tuple[int, str, str]]
 

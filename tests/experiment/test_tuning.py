@@ -17,7 +17,6 @@ from ltr_harness import compare, evaluate, run_experiment
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.data.splits import folds
 from ltr_harness.errors import MissingExtraError, UsageError
-from ltr_harness.experiment.experiment import ExperimentResult, prepare, read
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.experiments.config.schema import model_at
 from ltr_harness.experiments.runs.record import STUDIES, STUDY, StudyRecord, Trial, TuningFacts
@@ -28,6 +27,7 @@ from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.experiments.training.search import FILES, LOCK, tune
 from ltr_harness.experiments.training.train import Pruned, PruningCallback, run_trial
 from ltr_harness.metrics import parse_metric
+from ltr_harness.workflow import ExperimentResult, prepare, read
 
 from .conftest import TUNED, studies, tried  # type: ignore[import-not-found]
 

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.experiment.experiment import ExperimentResult
 from ltr_harness.experiments.runs.record import STUDIES, read_study
 from ltr_harness.report.blocks import Chart, Details, ModelName, Paragraph, Table, plain
 from ltr_harness.report.charts import file_spec
 from ltr_harness.report.sections.tuning import section
+from ltr_harness.workflow import ExperimentResult
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]

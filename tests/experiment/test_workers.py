@@ -19,10 +19,10 @@ from ltr_harness._util.cores import SMALL_DATA, sensible_workers
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiments.training.pool import new_pool, worker_context
 from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.experiments.training.workers import run_in_workers
+from ltr_harness.workflow import prepare, read
 
 pytestmark = pytest.mark.long
 

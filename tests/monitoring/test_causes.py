@@ -186,7 +186,7 @@ def test_how_far_the_values_have_to_be_carried(query_table: Table, analyse: Anal
 
 
 def test_the_models_gain_stands_beside_the_drift(tmp_path: Path) -> None:
-    from ltr_harness.experiment.experiment import run_experiment
+    from ltr_harness.workflow import run_experiment
 
     trained = run_experiment(
         {

@@ -263,7 +263,7 @@ def test_what_is_no_stored_result_is_refused(
 
 def test_a_run_of_this_harness_is_a_baseline(tmp_path: Path) -> None:
     from ltr_harness.errors import NotComparableError
-    from ltr_harness.experiment.experiment import run_experiment
+    from ltr_harness.workflow import run_experiment
 
     found = run_experiment(
         {

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ltr_harness.experiment.experiment import read
 from ltr_harness.experiments.runs import identity
 from ltr_harness.experiments.training.job import list_tasks
+from ltr_harness.workflow import read
 
 EXPERIMENT: dict[str, Any] = {
     "name": "x",

@@ -30,12 +30,12 @@ def command(
     limits, looks for what in the data could mislead (leaks, overlaps, sorted labels), and prints the data and
     the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
     """
-    from ltr_harness.experiment.experiment import prepare, read
     from ltr_harness.experiments.inspection.agreement import agreement_lines
     from ltr_harness.experiments.inspection.candidates import recall_lines
     from ltr_harness.experiments.inspection.lints import beside_lints, first_a_cause, one_a_cause
     from ltr_harness.experiments.training.check import each_once, memory_estimate, stopping_depth
     from ltr_harness.metrics.core.cautions import cautions
+    from ltr_harness.workflow import prepare, read
 
     job = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
     for line in job.reader.boundaries():

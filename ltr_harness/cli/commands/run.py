@@ -97,9 +97,9 @@ def command(
         worker_context()
     from ltr_harness.cli.events import Compared
     from ltr_harness.cli.json_progress import JsonProgress
-    from ltr_harness.experiment.experiment import check_final, chosen_cluster, prepare, read, run_prepared
     from ltr_harness.experiments.training.check import refuse_errors, stopping_depth
     from ltr_harness.experiments.training.progress import TerminalProgress
+    from ltr_harness.workflow import check_final, chosen_cluster, prepare, read, run_prepared
 
     if not (quiet or as_json):
         say("reading the data and checking the models", err=True)
@@ -144,8 +144,8 @@ def _train_final(
     job: "Job", compared: "ltr_harness.ExperimentResult", model: str, accept: tuple[str, ...]
 ) -> int:
     """Train it, and say where it is and what it is worth; the exit code."""
-    from ltr_harness.experiment.experiment import final_experiment, train_on_all
     from ltr_harness.experiments.training.progress import Progress
+    from ltr_harness.workflow import final_experiment, train_on_all
 
     config = final_experiment(job.experiment, compared.runs, model)
     runs = job.folder.parent
