@@ -25,9 +25,9 @@ from ltr_harness.monitoring.config import Arms, MonitorConfig
 from ltr_harness.monitoring.periods import own_clusters
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import Arm, ArmComparison, ArmDifference, MonitorResult, table_of
+from ltr_harness.monitoring.stats.several_samples import same_shares_p, sample_ratio_p
 from ltr_harness.monitoring.windows import TIGHTEST
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Tone
-from ltr_harness.stats.several_samples import same_shares_p, sample_ratio_p
 
 _BROKEN = 0.001  # chance of shares as odd as these, below which nothing is said of the arms
 _SEVERAL = 0.01  # of the units in several arms, from which on an arm is nobody's

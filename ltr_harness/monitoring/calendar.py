@@ -12,7 +12,11 @@ from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.data.times import local_clock, local_days
 from ltr_harness.errors import Caution, Problem, UsageError
 from ltr_harness.monitoring.config import MonitorConfig, Windows
-from ltr_harness.stats.several_samples import WindowVariance, variance_between, variance_of_neighbours
+from ltr_harness.monitoring.stats.several_samples import (
+    WindowVariance,
+    variance_between,
+    variance_of_neighbours,
+)
 
 _DAY = 86_400 * 10**9
 _AT_MOST = 10_000  # windows with a query: nobody looks at more

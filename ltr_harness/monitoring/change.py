@@ -28,10 +28,10 @@ from ltr_harness.monitoring.result import (
     Window,
     table_of,
 )
+from ltr_harness.monitoring.stats.adjustment import Decomposition
+from ltr_harness.monitoring.stats.several_samples import bonferroni
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.formats import p_value
-from ltr_harness.stats.adjustment import Decomposition
-from ltr_harness.stats.several_samples import bonferroni
 
 _AT_LEAST = 10  # queries of a day, or of its hour, to say something of it
 _CERTAIN = 0.005  # for a recommendation that nobody asked for

@@ -22,9 +22,17 @@ from ltr_harness.experiments.runs import load_run
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, table_of
+from ltr_harness.monitoring.stats.adjustment import Decomposition, Parts, decompose
+from ltr_harness.monitoring.stats.drift import (
+    bin_edges,
+    binned,
+    distances,
+    jensen_shannon,
+    psi,
+    psi_threshold,
+    worth,
+)
 from ltr_harness.report.blocks import Badge, Block, Column, Details, Heading, Paragraph, Table
-from ltr_harness.stats.adjustment import Decomposition, Parts, decompose
-from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold, worth
 
 _MISSING_MORE = 0.05  # of the rows, beyond the baseline's share: too many to be news of the queries
 _OUTSIDE = 0.2  # of the queries, with values that the baseline never had

@@ -30,10 +30,10 @@ from ltr_harness.monitoring.result import (
     RankRow,
     table_of,
 )
+from ltr_harness.monitoring.stats.several_samples import WindowVariance, bonferroni, widened
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Tone
 from ltr_harness.report.formats import p_value
-from ltr_harness.stats.several_samples import WindowVariance, bonferroni, widened
 
 WITH_RELEVANT = "queries with a relevant document"
 LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS = "documents with a label", "relevant documents"

@@ -35,8 +35,8 @@ from ltr_harness.monitoring.result import (
     ParityWindow,
     table_of,
 )
+from ltr_harness.monitoring.stats.several_samples import bonferroni
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
-from ltr_harness.stats.several_samples import bonferroni
 
 _PIECE = 200_000  # rows
 _EXAMPLES, _FEATURES = 5, 5

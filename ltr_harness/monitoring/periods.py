@@ -21,8 +21,8 @@ from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, part_of_season, units_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import column_of, places_of, primary_of
-from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
-from ltr_harness.stats.several_samples import widened
+from ltr_harness.monitoring.stats.adjustment import KeyEffects, Regression, dummies, hinges
+from ltr_harness.monitoring.stats.several_samples import widened
 
 _BINS = 5  # of a feature; its line breaks between them
 _LEAST = 20  # queries of the baseline in a cell that has a mean of its own

@@ -18,9 +18,9 @@ from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.errors import Caution
 from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.stats.adjustment import Parts
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Column, Table
-from ltr_harness.stats.adjustment import Parts
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from ltr_harness.monitoring.result import (
     drawn,
     table_of,
 )
+from ltr_harness.monitoring.stats.drift import bin_edges, binned
+from ltr_harness.monitoring.stats.several_samples import bonferroni
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table, axis_of
-from ltr_harness.stats.drift import bin_edges, binned
-from ltr_harness.stats.several_samples import bonferroni
 
 _AT_MOST = 10
 _WORST = 20

@@ -24,10 +24,10 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
 from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_known, primary_of
 from ltr_harness.monitoring.result import Change, Examined, MonitorResult, Window, table_of
+from ltr_harness.monitoring.stats.several_samples import bonferroni, widened
 from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Tone
-from ltr_harness.stats.several_samples import bonferroni, widened
 
 OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
 TIGHTEST = 30  # windows, after which a difference is to be seen soonest

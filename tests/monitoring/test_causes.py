@@ -16,9 +16,9 @@ from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.stats.drift import bin_edges, binned, distances, psi, psi_threshold
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.verdict import _explains
-from ltr_harness.stats.drift import bin_edges, binned, distances, psi, psi_threshold
 
 pytestmark = pytest.mark.long
 

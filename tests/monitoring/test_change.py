@@ -24,7 +24,7 @@ from ltr_harness.monitoring.change import (
 from ltr_harness.monitoring.inputs import compared_columns, segment_column
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.stats.adjustment import decompose
+from ltr_harness.monitoring.stats.adjustment import decompose
 
 Table = Callable[..., pd.DataFrame]
 

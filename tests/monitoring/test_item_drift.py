@@ -10,7 +10,7 @@ import pytest
 
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import FeatureDrift
-from ltr_harness.stats.drift import distances
+from ltr_harness.monitoring.stats.drift import distances
 
 pytestmark = pytest.mark.long
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
+from ltr_harness.monitoring.stats.adjustment import KeyEffects, Regression, dummies, hinges
 
 
 def test_the_regression_is_that_of_least_squares() -> None:

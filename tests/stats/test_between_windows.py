@@ -7,7 +7,7 @@ import pytest
 
 from ltr_harness.comparison.stats.contributions import Codes, Floats
 from ltr_harness.comparison.stats.two_samples import Estimate, Sample, difference
-from ltr_harness.stats.several_samples import (
+from ltr_harness.monitoring.stats.several_samples import (
     WindowVariance,
     variance_between,
     variance_of_neighbours,

@@ -11,7 +11,7 @@ from ltr_harness.comparison.stats.contributions import Contributions
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import UsageError
-from ltr_harness.stats.several_samples import bonferroni
+from ltr_harness.monitoring.stats.several_samples import bonferroni
 
 P_VALUES = st.lists(st.floats(1e-12, 1), min_size=1, max_size=40)
 

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from ltr_harness.comparison.stats.contributions import Floats
 from ltr_harness.comparison.stats.two_samples import Sample, difference
-from ltr_harness.stats.adjustment import Decomposition, decompose
+from ltr_harness.monitoring.stats.adjustment import Decomposition, decompose
 
 
 def test_cells_that_one_side_lacks_are_no_mix() -> None:

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold
+from ltr_harness.monitoring.stats.drift import (
+    bin_edges,
+    binned,
+    distances,
+    jensen_shannon,
+    psi,
+    psi_threshold,
+)
 
 
 def test_psi_by_hand() -> None:

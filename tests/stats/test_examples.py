@@ -16,9 +16,14 @@ from ltr_harness.comparison.stats.seeds import method_difference, seed_agreement
 from ltr_harness.comparison.stats.two_samples import Sample, always_valid_p, difference, mean_estimate
 from ltr_harness.comparison.stream import Drawn
 from ltr_harness.experiments.compare.errors_in_variables import TrueEffects, variation_p
-from ltr_harness.stats.adjustment import KeyEffects, Regression, decompose
-from ltr_harness.stats.drift import bin_edges, distances, worth
-from ltr_harness.stats.several_samples import bonferroni, same_shares_p, sample_ratio_p, variance_between
+from ltr_harness.monitoring.stats.adjustment import KeyEffects, Regression, decompose
+from ltr_harness.monitoring.stats.drift import bin_edges, distances, worth
+from ltr_harness.monitoring.stats.several_samples import (
+    bonferroni,
+    same_shares_p,
+    sample_ratio_p,
+    variance_between,
+)
 
 
 def test_regression_of() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr_harness.stats.several_samples import same_shares_p, sample_ratio_p
+from ltr_harness.monitoring.stats.several_samples import same_shares_p, sample_ratio_p
 
 
 def test_the_sample_ratio_is_pearsons() -> None:

@@ -18,8 +18,8 @@ from ltr_harness.comparison.stats.two_samples import (
     mean_estimate,
     profile_p,
 )
-from ltr_harness.stats.adjustment import decompose
-from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi
+from ltr_harness.monitoring.stats.adjustment import decompose
+from ltr_harness.monitoring.stats.drift import bin_edges, binned, distances, jensen_shannon, psi
 
 RANDOM = np.random.default_rng(1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.stats.drift import distances, worth
+from ltr_harness.monitoring.stats.drift import distances, worth
 
 
 def test_both_ends() -> None:

@@ -9,8 +9,8 @@ from scipy.special import ndtr
 
 from ltr_harness.comparison.stats.contributions import Codes, Floats
 from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, between
-from ltr_harness.stats.drift import bin_edges
-from ltr_harness.stats.several_samples import variance_between
+from ltr_harness.monitoring.stats.drift import bin_edges
+from ltr_harness.monitoring.stats.several_samples import variance_between
 
 _SMALLEST = 1e-8  # relative size of a direction in which covariates do not differ
 
