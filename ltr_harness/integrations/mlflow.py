@@ -70,7 +70,7 @@ class RankingEvaluator:
         from mlflow.models.evaluation.artifacts import ParquetEvaluationArtifact
         from mlflow.models.evaluation.base import EvaluationResult
 
-        from ltr_harness.export.mlflow import legal_names
+        from ltr_harness.integrations.mlflow_export import legal_names
 
         if others.get("extra_metrics") or others.get("custom_artifacts"):
             left = "extra_metrics and custom_artifacts are left to MLflow's own evaluators"

@@ -41,7 +41,7 @@ class SklearnModel(ranker.FittedModel):
             return np.empty(0)
         called = f"{_called(self.estimator)}.{self.how}"
         with failures_of(called, Exception, say=_cured, kind=DataError), _threads(1, "sequential"):
-            from ltr_harness.sklearn import scores_by
+            from ltr_harness.integrations.sklearn import scores_by
 
             scores = np.asarray(scores_by(self.how, self.estimator, matrix), dtype=np.float64)
         rows = count_of(len(matrix), "row")

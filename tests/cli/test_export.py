@@ -23,7 +23,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiments.runs import find_runs
 from ltr_harness.experiments.runs.identity import installed_requirements
-from ltr_harness.export.mlflow import legal_names, parameters
+from ltr_harness.integrations.mlflow_export import legal_names, parameters
 
 FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
 
@@ -371,11 +371,11 @@ def test_exported_again_each_run_is_there_once(
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_a_store_that_was_being_made_by_a_killed_command_is_no_obstacle(tmp_path: Path) -> None:
     pytest.importorskip("mlflow", reason="needs the extra mlflow")
-    from ltr_harness.export.mlflow import _client
+    from ltr_harness.integrations.mlflow_export import _client
 
     store = tmp_path / "mlflow.db"
     uri = f"sqlite:///{store}"
-    code = f"from ltr_harness.export.mlflow import _client; _client({uri!r})"
+    code = f"from ltr_harness.integrations.mlflow_export import _client; _client({uri!r})"
     killed = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
     while not any(path.stat().st_size for path in tmp_path.rglob("*.db")):
         assert killed.poll() is None

@@ -19,7 +19,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiments.runs import find_runs
 from ltr_harness.experiments.runs.identity import pins
-from ltr_harness.export.mlflow import why_none
+from ltr_harness.integrations.mlflow_export import why_none
 
 FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
 

@@ -164,7 +164,7 @@ def test_show_run_has_what_the_model_learned(trees: Run, ltr: Ltr) -> None:
 
 
 def test_mlflow_gets_what_the_model_learned(trees: Run) -> None:
-    from ltr_harness.export.mlflow import parameters
+    from ltr_harness.integrations.mlflow_export import parameters
 
     t = trees.record.learned["temperature"]["log_loss"]
     learned = {**trees.record.learned, "derived_params": {"learning_rate": 0.112}}

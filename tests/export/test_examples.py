@@ -1,6 +1,6 @@
 """Small examples of internals, which a reader can check by hand."""
 
-from ltr_harness.export.mlflow import legal_names
+from ltr_harness.integrations.mlflow_export import legal_names
 from ltr_harness.models.trees.forest import Split, Tree
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from ltr_harness import compare, evaluate
 from ltr_harness.errors import DataError, MetricError, UsageError
-from ltr_harness.export.mlflow import export
 from ltr_harness.integrations.mlflow import _table
+from ltr_harness.integrations.mlflow_export import export
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::Warning")]
 

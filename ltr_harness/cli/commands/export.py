@@ -160,7 +160,7 @@ def to_mlflow(runs: Path, uri: str | None, experiment: str | None, models: bool,
     them, and the model of LightGBM, XGBoost or CatBoost in MLflow's own flavour. In names, `ndcg@10` becomes
     `ndcg_at_10`. Needs the extra `mlflow`.
     """
-    from ltr_harness.export.mlflow import export
+    from ltr_harness.integrations.mlflow_export import export
 
     exported = export(runs, uri=uri, experiment=experiment, models=models)
     if as_json:
