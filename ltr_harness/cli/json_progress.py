@@ -1,6 +1,6 @@
 """Progress of a running experiment as events on stderr, for programs."""
 
-from ltr_harness.cli.events import EventStream, Failed, Finished, Started
+from ltr_harness.cli.json_events import EventStream, Failed, Finished, Started
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.runs.record import StudyRecord, Trial
 from ltr_harness.experiments.training.job import Job, Task

@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.events import Event, EventStream, Finished, schema
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.cli.json_events import Event, EventStream, Finished, schema
 from ltr_harness.cli.json_progress import JsonProgress
 from ltr_harness.errors import Caution
 from ltr_harness.experiments.runs import load_run

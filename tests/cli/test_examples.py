@@ -3,7 +3,7 @@
 from ltr_harness.cli.ci_files import CheckedGate, as_junit
 from ltr_harness.cli.metric_names import split, tools_named, with_relevant
 from ltr_harness.cli.output import counts
-from ltr_harness.cli.trec_eval_layout import asked
+from ltr_harness.cli.trec_eval import asked
 from ltr_harness.errors import Caution
 from ltr_harness.metrics import MRR, NDCG
 

@@ -9,7 +9,7 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.cli.trec_eval_layout import COUNTS, METRICS, OTHERS, SETS
+from ltr_harness.cli.trec_eval import COUNTS, METRICS, OTHERS, SETS
 from ltr_harness.metrics.core.presets import PRESETS
 from ltr_harness.metrics.table import METRICS as FAMILY
 

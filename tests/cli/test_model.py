@@ -78,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def _few_calls() -> Iterator[None]:
     """No more calls are timed than one in a hundred needs; who reads the times would want more."""
-    from ltr_harness.cli import trees
+    from ltr_harness.cli.commands import show_trees as trees
     from ltr_harness.experiments.runs.serving_cost import ENOUGH
 
     with pytest.MonkeyPatch.context() as patch:
@@ -325,7 +325,7 @@ class TestBudget:
         self, folder: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """Of two models the chosen is the worse one, whatever this machine's times are."""
-        from ltr_harness.cli import trees
+        from ltr_harness.cli.commands import show_trees as trees
         from ltr_harness.experiments.runs.record import Latency
         from ltr_harness.experiments.runs.serving_cost import Candidate
         from ltr_harness.metrics import parse_metric

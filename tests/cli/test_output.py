@@ -157,7 +157,7 @@ def test_a_whole_experiment(ltr: Cli, tmp_path: Path) -> None:
 
 PRINTS = {
     "cli/output.py": "say, and a line that is written again and again",
-    "cli/events.py": "JSON lines",
+    "cli/json_events.py": "JSON lines",
     "report/chart_engine.py": "talks to its parent",
     "boosting/watching.py": "what a script asks `Watch` to print, escaped there",
     "experiments/config/json_schema.py": "the published schema",

@@ -196,7 +196,7 @@ def test_no_schema_has_another_key(kind: str) -> None:
     if kind == "report":
         from ltr_harness.report.json_document import schema
     elif kind == "events":
-        from ltr_harness.cli.events import schema
+        from ltr_harness.cli.json_events import schema
     else:
         from ltr_harness.monitoring.result import json_schema as schema
     properties = [

@@ -87,7 +87,7 @@ def command(
     columns = streams.ScoreColumns.of(score_columns, sample, source, baseline)
     if columns is None and not inputs:
         raise UsageError("nothing to compare; expected runs, tables or scores, or --score-column of --data")
-    from ltr_harness.cli.compared_inputs import ComparedInputs
+    from ltr_harness.cli.commands.compare_inputs import ComparedInputs
 
     gates = _parsed(gate_texts)
     compared = ComparedInputs(inputs, metrics, gates, source, columns=columns)

@@ -72,7 +72,7 @@ def command(
             "tested on alone: `predict` scores more queries with a stored run, for --data"
         )
     from ltr_harness.cli.ci_files import append_summary
-    from ltr_harness.cli.compared_inputs import ComparedInputs
+    from ltr_harness.cli.commands.compare_inputs import ComparedInputs
     from ltr_harness.comparison.cheap_labels import with_cheap_labels
     from ltr_harness.report.writing import write_report
 

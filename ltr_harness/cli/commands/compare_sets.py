@@ -40,7 +40,7 @@ def command(
     Each of RUNS is a data set: an experiment's folder, or a saved comparison (report.json). Verdicts are about the
     average and about each set.
     """
-    from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
+    from ltr_harness.cli.commands.compare_inputs import ComparedInputs, expanded
     from ltr_harness.comparison.data_sets import across_data_sets
     from ltr_harness.experiments.compare.inputs import label_of
     from ltr_harness.report.pages import data_sets_page

@@ -98,7 +98,7 @@ def command(
             raise UsageError(f"{found} with --score-column; expected --qrels and --run, or another format")
         if baseline or common_queries:
             raise UsageError(f"{found} compares nothing; leave out --baseline and --common-queries")
-        from ltr_harness.cli.trec_eval_layout import say_measures
+        from ltr_harness.cli.trec_eval import say_measures
 
         say_measures(metrics, source, relevant or 1, per_query)
         return 0

@@ -70,7 +70,7 @@ def command(
 
     CONFIG has the meaning of the columns, the rule from events to relevance, and the limits of alerts.
     """
-    from ltr_harness.cli.events import Compared, EventStream
+    from ltr_harness.cli.json_events import Compared, EventStream
     from ltr_harness.monitoring.load import load_monitor_config
     from ltr_harness.monitoring.stages import watch
 

@@ -98,7 +98,7 @@ def command(
             method = _of_arms(method)
         plan = _from_sd(sd, ab_test, difference, powers, method, models or 1)
     else:  # from differences at hand, compared as `compare` would
-        from ltr_harness.cli.compared_inputs import ComparedInputs
+        from ltr_harness.cli.commands.compare_inputs import ComparedInputs
         from ltr_harness.comparison.comparison import ONE_TRAINING
         from ltr_harness.comparison.power import plan_power
 

@@ -95,7 +95,7 @@ def command(
     local = dask is None and not isinstance(workers, str)
     if local and workers != 1 and not dry_run:
         worker_context()
-    from ltr_harness.cli.events import Compared
+    from ltr_harness.cli.json_events import Compared
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiments.training.check import refuse_errors, stopping_depth
     from ltr_harness.experiments.training.progress import TerminalProgress

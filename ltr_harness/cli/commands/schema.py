@@ -11,7 +11,7 @@ from ltr_harness.cli.output import say
 SCHEMAS = {
     "experiment": "ltr_harness.experiments.config.json_schema:json_schema",
     "report": "ltr_harness.report.json_document:schema",
-    "events": "ltr_harness.cli.events:schema",
+    "events": "ltr_harness.cli.json_events:schema",
 }
 
 

@@ -63,7 +63,7 @@ def show_trees(
     Times are of one call that scores a list, on one thread, in microseconds, measured now: a machine that does
     nothing else is best. With --budget RUNs are run folders and experiments' folders.
     """
-    from ltr_harness.cli import trees
+    from ltr_harness.cli.commands import show_trees as trees
 
     if budget is not None:
         trees.say_best(runs, names, (budget, documents), as_json, **rows_of_run)
