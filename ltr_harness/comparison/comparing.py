@@ -76,7 +76,8 @@ def compare(
         >>> compare({"A": a, "B": b}, test="permutation").paired("B").p
         0.75
     """
-    from ltr_harness.experiments.compare.inputs import gather, resolve_metric
+    from ltr_harness.comparison.metric_names import resolve_metric
+    from ltr_harness.experiments.compare.inputs import gather
 
     method = Method(test, confidence, margin, draws, seed, unit, weights)
     if qrels is not None:

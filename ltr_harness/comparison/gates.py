@@ -16,8 +16,8 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import p_equals
 from ltr_harness.comparison.comparability import FOREIGN, absence_text
 from ltr_harness.comparison.comparison import Comparison, joint_word
+from ltr_harness.comparison.metric_names import resolve_metric
 from ltr_harness.errors import Caution, MetricError, UsageError
-from ltr_harness.experiments.compare.inputs import resolve_metric
 from ltr_harness.metrics import Metric, parse_metric
 
 FORM = "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER) [and significant], such as 'ndcg@10 < baseline'"

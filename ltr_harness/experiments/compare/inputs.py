@@ -5,18 +5,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ltr_harness.comparison.comparability import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
 from ltr_harness.data.addresses import here
 from ltr_harness.data.columns import collected
-from ltr_harness.errors import Caution, DataError, MetricError, UsageError
+from ltr_harness.errors import Caution, DataError, UsageError
 from ltr_harness.experiments.compare.from_runs import distinct_replicates, systems_from_runs
 from ltr_harness.experiments.compare.mteb import from_results, results_in
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words
-from ltr_harness.metrics.core.grammar import MetricName, parse_metric
 from ltr_harness.metrics.core.judged_share import FEW_JUDGED
 from ltr_harness.metrics.evaluate_runs import EvaluatedRuns
 from ltr_harness.metrics.evaluation import Evaluation
@@ -140,33 +138,6 @@ def _take(
         if label and len(groups) > 1:
             models = ", ".join(one.name for one in kept)
             gathered.cautions.append(Caution("saved-comparison", "note", source, place=models))
-
-
-def resolve_metric(metric: Any, systems: Sequence[SystemResult]) -> str:
-    """The canonical name, among those evaluated, of a metric that the user named: ``err(max_grade=4)`` of ``err``."""
-    available = list(dict.fromkeys(name for system in systems for name in system.values))
-    return name_among(available, metric) or str(parse_metric(metric))
-
-
-def name_among(available: Sequence[str], metric: Any) -> str | None:
-    """The evaluated metric that the user's name stands for, in full; None where there is none."""
-    if str(metric) in available:
-        return str(metric)
-    foreign = FOREIGN + str(metric)
-    try:
-        name = str(parse_metric(metric))
-    except MetricError:
-        if foreign in available:
-            return foreign
-        raise
-    if name in available:
-        return name
-    if foreign in available:
-        return foreign
-    wanted, known = MetricName.of(name), {other: MetricName.of(other) for other in available}
-    same = {other: its for other, its in known.items() if (its.name, its.k) == (wanted.name, wanted.k)}
-    fuller = [other for other, its in same.items() if its.parameters >= wanted.parameters]
-    return fuller[0] if len(fuller) == 1 else None
 
 
 def _is_evaluation(value: Any) -> bool:
