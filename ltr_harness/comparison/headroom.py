@@ -12,8 +12,7 @@ from ltr_harness.comparison.stats.families import mean_intervals, rule_of_three
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import MethodDifference, method_difference
 from ltr_harness.errors import Caution
-from ltr_harness.experiments.inspection.lints import LITTLE_TO_GAIN
-from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom
+from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN, Headroom, MeanHeadroom
 
 FEWEST = 10
 """Degrees of freedom below which the share has no interval: simulated, it holds less often than it says."""

@@ -17,12 +17,12 @@ from ltr_harness.comparison.comparison import Comparison, interval_heading, join
 from ltr_harness.comparison.contrasts import Letters, Paired
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem
-from ltr_harness.experiments.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
+from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN
 from ltr_harness.report.blocks import Best, Block, Choice, ModelName
 from ltr_harness.report.formats import file_names
 from ltr_harness.report.stored_scores import TestRows, read_test_rows

@@ -134,7 +134,7 @@ def command(
         said += _ties(loaded.all, primary)
         headroom = evaluations[0].headroom() if compared is None else None
         if headroom is not None and (line := headroom.little_to_gain(evaluations[0].metrics[0])):
-            from ltr_harness.experiments.inspection.lints import LITTLE_TO_GAIN
+            from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN
 
             said.append(Caution(LITTLE_TO_GAIN, "warning", line))
     return _say(_Found(loaded.judgments_file, each, compared, typed, per_query), form, said)

@@ -21,14 +21,12 @@ from ltr_harness.errors import Caution, Severity, worst_first
 from ltr_harness.experiments.inspection.card import DataCard, FeatureFacts, SplitCard
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
-from ltr_harness.metrics.core.headroom import headroom
+from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN, headroom
 from ltr_harness.metrics.core.metric import BinaryMetric
 
 REPEATED = "query-in-two-folds"
 """The lint that a comparison must know of, because it counts such queries once."""
 
-LITTLE_TO_GAIN = "little-to-gain"
-"""The lint of an experiment's primary metric, which a comparison computes of all its test queries."""
 
 NEARLY_ALL = "nearly-all-relevant"
 """The lint that goes by the primary metric where there is one."""

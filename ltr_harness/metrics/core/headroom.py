@@ -23,6 +23,10 @@ CHANGED = 0.05
 _ROUNDING = 1e-9
 
 
+LITTLE_TO_GAIN = "little-to-gain"
+"""The lint of an experiment's primary metric, which a comparison computes of all its test queries."""
+
+
 @dataclass(frozen=True)
 class MeanHeadroom:
     """Means of a random and of the best order of the candidates, over the same queries."""
