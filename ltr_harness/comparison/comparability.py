@@ -4,7 +4,7 @@ Whatever differs is reported, all of it at once. Cautions are about rare kinds o
 budgets.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -30,7 +30,6 @@ from ltr_harness.comparison.stats.families import rare_kind
 from ltr_harness.comparison.stats.method import FLIPS, UNWEIGHTED, Method
 from ltr_harness.data.queries import Array, Floats, Texts, as_column
 from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, Severity, UsageError
-from ltr_harness.experiments.runs.record import Record
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.headroom import is_computed_column
 
@@ -399,32 +398,6 @@ def unit_texts(values: Array) -> Texts:
     """What the (n_queries,) units are called; empty where a query has none."""
     texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
     return as_column(texts, "unit")
-
-
-def budget_cautions(records: Mapping[str, Sequence[Record]]) -> list[Caution]:
-    """What a reader must know of the budgets; nothing where no model was tuned."""
-    tuned = {name: [one.tuning for one in own if one.tuning is not None] for name, own in records.items()}
-    tuned = {name: facts for name, facts in tuned.items() if facts}
-    if not tuned:
-        return []
-    said = []
-    for name, facts in tuned.items():  # such as ``40 trials in each of 5 folds (212 s)``: what was used
-        searches = list({one.study: one for one in facts}.values())
-        counts = [one.n_trials for one in searches]
-        trials = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
-        folds = f" in each of {count_of(len(searches), 'fold')}" if len(searches) > 1 else ""
-        limit = "" if searches[0].minutes is None else f" of at most {searches[0].minutes:g} min"
-        seconds = sum(one.seconds for one in searches)
-        said.append(f"{name} by {trials} trials{folds} ({seconds:.0f} s{limit})")
-    rest = [name for name in records if name not in tuned]
-    text = f"tuned on validation data, before the test queries were scored: {'; '.join(said)}"
-    text += f". Not tuned: {', '.join(rest)}" if rest else ""
-    cautions = [Caution("tuning-budgets", "note", text)]
-    if len({(facts[0].trials, facts[0].minutes) for facts in tuned.values()}) > 1:
-        may = "a difference may come from the search, not from the models"
-        text = f"the tuned models had different budgets: {may}"
-        cautions.append(Caution("other-budgets", "warning", text))
-    return cautions
 
 
 FEW_EFFECTIVE = 20  # effective queries below which a weighted comparison has a caution

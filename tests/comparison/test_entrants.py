@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.comparability import budget_cautions
 from ltr_harness.errors import NotComparableError
-from ltr_harness.experiments.compare.from_runs import configuration, systems_from_runs
+from ltr_harness.experiments.compare.from_runs import budget_cautions, configuration, systems_from_runs
 from ltr_harness.experiments.runs.record import Record, SplitFacts, TuningFacts
 
 from .conftest import WriteRun, table

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.comparability import budget_cautions
 from ltr_harness.comparison.contrasts import SystemResult, text_ids
 from ltr_harness.errors import Caution, NotComparableError, Problem, all_of
 from ltr_harness.experiments.inspection.lints import REPEATED
@@ -320,3 +319,29 @@ def _facts(run: Run, frame: "pd.DataFrame") -> list[str]:
 
 def _where(record: Record) -> str:
     return f"seed {record.seed}" if record.fold == NO_FOLDS else f"{record.fold}, seed {record.seed}"
+
+
+def budget_cautions(records: Mapping[str, Sequence[Record]]) -> list[Caution]:
+    """What a reader must know of the budgets; nothing where no model was tuned."""
+    tuned = {name: [one.tuning for one in own if one.tuning is not None] for name, own in records.items()}
+    tuned = {name: facts for name, facts in tuned.items() if facts}
+    if not tuned:
+        return []
+    said = []
+    for name, facts in tuned.items():  # such as ``40 trials in each of 5 folds (212 s)``: what was used
+        searches = list({one.study: one for one in facts}.values())
+        counts = [one.n_trials for one in searches]
+        trials = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
+        folds = f" in each of {count_of(len(searches), 'fold')}" if len(searches) > 1 else ""
+        limit = "" if searches[0].minutes is None else f" of at most {searches[0].minutes:g} min"
+        seconds = sum(one.seconds for one in searches)
+        said.append(f"{name} by {trials} trials{folds} ({seconds:.0f} s{limit})")
+    rest = [name for name in records if name not in tuned]
+    text = f"tuned on validation data, before the test queries were scored: {'; '.join(said)}"
+    text += f". Not tuned: {', '.join(rest)}" if rest else ""
+    cautions = [Caution("tuning-budgets", "note", text)]
+    if len({(facts[0].trials, facts[0].minutes) for facts in tuned.values()}) > 1:
+        may = "a difference may come from the search, not from the models"
+        text = f"the tuned models had different budgets: {may}"
+        cautions.append(Caution("other-budgets", "warning", text))
+    return cautions
