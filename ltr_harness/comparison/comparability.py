@@ -1,8 +1,4 @@
-"""May these results be set side by side, and what makes their numbers less sure than they look?
-
-Whatever differs is reported, all of it at once. Cautions are about rare kinds of queries, units, weights, seeds and
-budgets.
-"""
+"""May these results be set side by side? Whatever differs is reported, all of it at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,26 +6,18 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison, n_effective
 from ltr_harness.comparison.contrasts import (
     WEIGHT,
-    Paired,
-    Sampling,
     SystemResult,
-    rare_kind_of,
     value_bounds,
 )
-from ltr_harness.comparison.headroom import little_to_gain
-from ltr_harness.comparison.over_time import compared, neighbours
 from ltr_harness.comparison.stats.contributions import Codes
-from ltr_harness.comparison.stats.families import rare_kind
-from ltr_harness.comparison.stats.method import FLIPS, UNWEIGHTED, Method
+from ltr_harness.comparison.stats.method import UNWEIGHTED, Method
 from ltr_harness.data.queries import Array, Floats, Texts, as_column
-from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, Severity, UsageError
+from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, UsageError
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.headroom import is_computed_column
 
@@ -38,7 +26,6 @@ T = TypeVar("T", bound=np.generic)
 # What a query must have in common with its namesake elsewhere: facts of the labels, not of the model.
 LABEL_FACTS = ("rows", "n_relevant")
 
-FEW = 10  # degrees of freedom below which a comparison says that few units decide it, unless there are few anyway
 
 _OTHER_CANDIDATES = (
     "two retrievers, whose candidates differ, are compared where `data.judgments` and document ids say for both "
@@ -258,19 +245,6 @@ def _query_differences(first: SystemResult, other: SystemResult) -> list[Problem
     return problems
 
 
-def absence_text(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:
-    """What absent from these queries could change a verdict, or the pass of a gate at a margin; "" for nothing.
-
-    A passed gate is a decision, and has the line wherever such a kind is possible; a verdict where it is plausible.
-    """
-    method = comparison.method
-    width, n = comparison.value_range(pair.metric), comparison.n_independent_units(pair)
-    if margin is not None:
-        return rare_kind(n, abs(pair.difference - margin), width, method, "the gate fails", family)
-    d = comparison.query_differences(pair.model, pair.metric)
-    return rare_kind_of(pair, d, n, width, method, family)
-
-
 def weights_of_queries(systems: Sequence[SystemResult], name: str | None) -> Floats | None:
     """Return how much each query counts by an attribute that the systems have, (n_queries,) in their order.
 
@@ -357,162 +331,7 @@ def _agreed(
     return first, values
 
 
-def unit_cautions(comparison: Comparison) -> list[Caution]:
-    """How many units there are, how large, and what belonging together makes of the queries' number."""
-    unit, codes = comparison.method.unit, comparison.units
-    if unit is None or codes is None:
-        return []
-    sizes = np.sort(np.bincount(codes))
-    largest = count_of(int(sizes[-1]), "query")
-    if sizes[0] != sizes[-1]:
-        largest = f"{sizes[0]:,} to {largest}, median {np.median(sizes):g}"
-    values = compared(comparison.systems, comparison.baseline, comparison.primary)
-    alike, left_open = neighbours(comparison.systems, unit, values, comparison.sampling)
-    said = f"{alike}tests and intervals go by {unit}: {sizes.size:,} of {largest}"
-    means = comparison.sampling.contributions(values)
-    by_query = Sampling(None, comparison.weights).contributions(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        effects = (means.error / by_query.error) ** 2
-    known = ~np.isnan(effects)
-    if known.any():
-        low, high = effects[known].min(), effects[known].max()
-        effect = " to ".join(dict.fromkeys((f"{low:.2g}", f"{high:.2g}")))
-        meaning = "variances are this multiple of what independent queries would have"
-        said += f"; design effect {effect}: {meaning}"
-    cautions = [Caution("query-units", "note", said)]
-    freedom = float(np.nanmin(means.freedom)) if not np.isnan(means.freedom).all() else np.inf
-    if freedom < FEW and freedom < (sizes.size - 1) / 2:
-        text = (
-            f"a few units have so many of the queries (the largest {sizes[-1] / codes.size:.0%}) that "
-            f"{sizes.size:,} count as {freedom + 1:.2g}: they generalise poorly to other units, and p-values are less "
-            "reliable than they look"
-        )
-        cautions.append(Caution("uneven-units", "warning", text, place=unit))
-    elif sizes.size < 2 * FEW:
-        text = f"{sizes.size} units are few: intervals and p-values hold approximately"
-        cautions.append(Caution("few-units", "warning", text, place=unit))
-    return [*cautions, left_open] if left_open else cautions
-
-
 def unit_texts(values: Array) -> Texts:
     """What the (n_queries,) units are called; empty where a query has none."""
     texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
     return as_column(texts, "unit")
-
-
-FEW_EFFECTIVE = 20  # effective queries below which a weighted comparison has a caution
-
-
-def weight_cautions(comparison: Comparison) -> list[Caution]:
-    """Return how unlike the queries' weights are, in how many of equal weight would tell as much."""
-    weights = comparison.weights
-    if weights is None:
-        return []
-    n = n_effective(comparison)
-    text = (
-        f"means, tests and intervals are weighted by {comparison.method.weights}: "
-        f"{count_of(comparison.n_queries, 'query')} tell as much as {n:,.0f} of equal weight"
-    )
-    severity: Severity = "warning" if n < FEW_EFFECTIVE else "note"
-    return [Caution("query-weights", severity, text, "`weights: none` counts each query once")]
-
-
-def one_training(comparison: Comparison) -> list[Caution]:
-    """Return the caution that a trained model of the comparison was trained once, and other seeds are ignored."""
-    rivals = [comparison.paired(model) for model in comparison.models if model != comparison.baseline]
-    once = any(map(comparison.is_of_one_training, rivals))
-    return [Caution(ONE_TRAINING, "warning", ONE_SEED)] if once else []
-
-
-def cautions(comparison: Comparison) -> list[Caution]:
-    """Return what makes the numbers less sure than they look, at the primary metric."""
-    metric = comparison.primary
-    found = [*comparison.few_judged, *little_to_gain(comparison.systems, metric)]
-    found += weight_cautions(comparison) + unit_cautions(comparison)
-    pairs = [pair for pair in comparison.pairs if pair.metric == metric]
-    once = [  # whose spread over seeds had to be taken from another model
-        name
-        for name in comparison.models
-        if comparison.system(name).seeded
-        and len(comparison.system(name).replicates) == 1
-        and any(pair.includes_seeds and name in (pair.model, pair.other) for pair in pairs)
-    ]
-    if once:
-        text = "trained with one seed; its spread over seeds is assumed to be that of the models with several"
-        found.append(Caution("assumed-spread", "warning", text, place=", ".join(once)))
-    for metric_name in comparison.metrics:
-        apart = comparison.pairs_on_other_queries(metric_name)
-        if apart:
-            counts = sorted(one.n_undefined for one in comparison.summaries if one.metric == metric_name)
-            low, high = counts[0], count_of(counts[-1], "query")
-            lacking = f"{high}, not the same ones," if low == counts[-1] else f"{low:,} to {high}"
-            said = [
-                f"{pair.model} {pair.model_mean:.4f} against {pair.other_mean:.4f} over {pair.n:,}"
-                if pair.n
-                else f"{pair.model} none"
-                for pair in apart[:5]
-            ]
-            text = (
-                f"{metric_name} is undefined for {lacking} depending on "
-                f"the model; each pair is compared over the queries defined for both: {', '.join(said)}"
-                + (f" and {len(apart) - 5} more" if len(apart) > 5 else "")
-            )
-            found.append(Caution("other-queries", "warning", text))
-    found += _too_few(comparison, pairs) + lopsided_cautions(comparison, pairs)
-    absent: dict[str, list[str]] = {}  # what a rare kind of query could change
-    for pair in pairs:
-        absent.setdefault(absence_text(comparison, pair, len(pairs)), []).append(pair.model)
-    for line, models in absent.items():
-        if line:
-            names = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
-            found.append(Caution("rare-kind", "warning", line, place=names))
-    return found
-
-
-def _too_few(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
-    """Return a caution for pairs of so few queries that no difference could have been significant."""
-    method = comparison.method
-    if method.test not in FLIPS:
-        return []
-    models: dict[int, list[str]] = {}
-    for pair in pairs:
-        n = comparison.n_independent_units(pair)
-        if pair.n and 2.0 ** (1 - n) >= method.alpha:
-            models.setdefault(n, []).append(pair.model)
-    cautions = []
-    for n, names in models.items():
-        what = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"
-        least = f"the smallest p-value {what} can give is {2.0 ** (1 - n):g}"
-        text = f"n = {n}: {least}; no difference could have been significant"
-        place = "" if len(names) == len(pairs) else ", ".join(names)
-        cautions.append(Caution("few-queries", "warning", text, place=place))
-    return cautions
-
-
-def lopsided_cautions(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
-    """Return a caution for verdicts that chance gives at least twice as often as the test's level has it.
-
-    By Edgeworth's first term the share of samples of equal models beyond c standard errors, on the side that a skewness
-    a of the mean makes heavier, is 1 - Phi(c) + |a| (2 c**2 + 1) phi(c) / 6. A gain with rare losses lies on that side.
-    """
-    method = comparison.method
-    if method.test not in ("permutation", "t"):
-        return []
-    level = method.level(len(pairs)) / 2
-    c = -float(ndtri(level))
-    heaviest = level / ((2 * c**2 + 1) * float(np.exp(-(c**2) / 2)) / np.sqrt(2 * np.pi) / 6)
-    models = []
-    for pair in pairs:
-        if not pair.is_significant:
-            continue
-        d = comparison.query_differences(pair.model, pair.metric)
-        lean = float(comparison.sampling.contributions(d[:, None]).lean[0])
-        if -np.sign(pair.difference) * lean > heaviest:
-            models.append(pair.model)
-    if not models:
-        return []
-    text = (
-        "the differences are lopsided, a few far larger than the others and in the other direction: chance alone gives "
-        "such a verdict more than twice as often as its p-value has it"
-    )
-    return [Caution("lopsided", "warning", text, "`test: skew-adjusted` allows for it", ", ".join(models))]

@@ -10,6 +10,8 @@ import numpy as np
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.comparison import comparability as comparable
+from ltr_harness.comparison.cautions import cautions as comparison_cautions
+from ltr_harness.comparison.cautions import one_training
 from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.contrasts import WEIGHT, Contrast, Sampling, SystemResult, contrast, summarise
 from ltr_harness.comparison.over_time import in_periods, signs_cautions
@@ -191,5 +193,5 @@ def compare_systems(
         weights=weights,
     )
     decisive = [pair for pair in comparison.pairs if pair.metric == primary]
-    found = (*signs_cautions(comparison.fold_signs, decisive), *comparable.cautions(comparison))
-    return replace(comparison, cautions=(*comparable.one_training(comparison), *cautions, *found))
+    found = (*signs_cautions(comparison.fold_signs, decisive), *comparison_cautions(comparison))
+    return replace(comparison, cautions=(*one_training(comparison), *cautions, *found))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.comparability import FEW
+from ltr_harness.comparison.cautions import FEW
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.comparison.stats.contributions import Contributions
