@@ -1,4 +1,3 @@
-from ltr_harness.comparison.comparing import compare as compare
 from ltr_harness.comparison.comparison import Comparison as Comparison
 from ltr_harness.comparison.contrasts import Paired as Paired
 from ltr_harness.comparison.contrasts import Summary as Summary
@@ -7,6 +6,7 @@ from ltr_harness.data.queries import Judgments as Judgments
 from ltr_harness.data.queries import QueryGroups as QueryGroups
 from ltr_harness.data.readers.memory import from_arrays as from_arrays
 from ltr_harness.data.readers.memory import from_frame as from_frame
+from ltr_harness.experiments.compare.compare import compare as compare
 from ltr_harness.experiments.compare.online_agreement import agreement as agreement
 from ltr_harness.experiments.runs.run import Run as Run
 from ltr_harness.experiments.runs.run import load_run as load_run

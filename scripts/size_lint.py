@@ -15,7 +15,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
 LINES, PARAMETERS = 80, 10
 ALLOWED = {
-    "comparison/comparing.py: compare": "public: the fields of Method",
+    "experiments/compare/compare.py: compare": "public: the fields of Method",
     "data/readers/memory.py: from_arrays": "public: keywords of the data",
     "data/readers/memory.py: from_frame": "public: the roles of columns",
     "testing/__init__.py: assert_not_worse": "public: the fields of Method",

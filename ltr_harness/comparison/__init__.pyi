@@ -1,4 +1,3 @@
-from ltr_harness.comparison.comparing import compare as compare
 from ltr_harness.comparison.comparison import Comparison as Comparison
 from ltr_harness.comparison.contrasts import Difference as Difference
 from ltr_harness.comparison.contrasts import Paired as Paired
@@ -15,6 +14,7 @@ from ltr_harness.comparison.slices import slice_results as slice_results
 from ltr_harness.comparison.stats.method import Method as Method
 from ltr_harness.comparison.stream import StreamEvaluation as StreamEvaluation
 from ltr_harness.comparison.stream import evaluate_stream as evaluate_stream
+from ltr_harness.experiments.compare.compare import compare as compare
 from ltr_harness.experiments.compare.online_agreement import OnlineAgreement as OnlineAgreement
 from ltr_harness.experiments.compare.online_agreement import agreement as agreement
 from ltr_harness.metrics.evaluate_runs import EvaluatedRuns as EvaluatedRuns

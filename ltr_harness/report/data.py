@@ -12,11 +12,11 @@ import numpy as np
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparability import LABEL_FACTS
-from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison, interval_heading, joint_word, n_weightless
 from ltr_harness.comparison.contrasts import Letters, Paired
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem
+from ltr_harness.experiments.compare.compare import compare
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words

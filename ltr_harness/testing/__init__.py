@@ -7,11 +7,11 @@ import warnings
 from typing import Any
 
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.stats.method import Test
 from ltr_harness.errors import UsageError
+from ltr_harness.experiments.compare.compare import compare
 from ltr_harness.experiments.compare.inputs import gather
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.evaluate_runs import evaluate_runs

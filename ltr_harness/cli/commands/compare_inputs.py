@@ -13,7 +13,6 @@ from ltr_harness.cli import metric_names, options, rankings
 from ltr_harness.cli.stored_runs import learned_by_all, on_scale_of, scored, without_valid
 from ltr_harness.cli.streams import ScoreColumns
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
-from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.gates import Gate
@@ -23,6 +22,7 @@ from ltr_harness.comparison.stream import StreamEvaluation
 from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.data.addresses import here
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
+from ltr_harness.experiments.compare.compare import compare
 from ltr_harness.experiments.compare.ledger import counted
 from ltr_harness.experiments.compare.mteb import results_in
 from ltr_harness.experiments.runs import Run, find_runs

@@ -10,10 +10,10 @@ from ltr_harness._util.text import count_of
 from ltr_harness.cli.data_source import read_files
 from ltr_harness.cli.output import print_table, say, say_caution, say_cautions, say_json
 from ltr_harness.cli.stored_runs import learned_by_all, loaded, on_scale_of, without_valid
-from ltr_harness.comparison.comparing import compare
 from ltr_harness.comparison.contrasts import Paired
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, DataError, GateError, NotComparableError, UsageError
+from ltr_harness.experiments.compare.compare import compare
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs import serving_cost as insight
 from ltr_harness.experiments.runs.record import Latency
