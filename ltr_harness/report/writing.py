@@ -12,8 +12,8 @@ from typing import get_args
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import stored_file, whole_files
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison import tables
 from ltr_harness.errors import Caution, UsageError
+from ltr_harness.experiments.compare import saved
 from ltr_harness.experiments.config.report_parts import DEFAULT_FORMATS, SECTIONS, ReportFormat
 from ltr_harness.experiments.config.report_parts import section_catalog as catalog
 from ltr_harness.report.blocks import OURS, Group, Report, Section, Text, code
@@ -95,7 +95,7 @@ def _report(data: ReportData, sections: Sequence[Section]) -> Report:
         count_of(len(data.models), "model"),
         *((f"baseline {data.baseline}",) if data.rivals else ()),
     )
-    return Report(data.title, facts, tuple(sections), document, lambda: tables.to_parquet(data.comparison))
+    return Report(data.title, facts, tuple(sections), document, lambda: saved.to_parquet(data.comparison))
 
 
 def write_report(
@@ -167,7 +167,7 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
         if "json" in chosen:
             files["report.json"] = built.document()
             if built.values is not None:
-                files[tables.FILE] = built.values()
+                files[saved.FILE] = built.values()
         if "tex" in chosen:
             from ltr_harness.report import latex
 

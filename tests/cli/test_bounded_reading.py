@@ -25,7 +25,6 @@ from ltr_harness import run_experiment
 from ltr_harness._util.files import UNFINISHED, file_digest, sweep_unfinished, temporary_folder
 from ltr_harness._util.stored import LARGEST
 from ltr_harness.comparison.stream import evaluate_stream
-from ltr_harness.comparison.tables import read_saved, to_parquet
 from ltr_harness.data.addresses import here
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.time_folds import MOST_FOLDS, Span, TimeFolds
@@ -33,6 +32,7 @@ from ltr_harness.errors import DataError, MissingExtraError, TrainingError
 from ltr_harness.experiments.compare import online_agreement as offline_online
 from ltr_harness.experiments.compare.ledger import LEDGER, Look, count_look, looks_at
 from ltr_harness.experiments.compare.online_agreement import agreement
+from ltr_harness.experiments.compare.saved import read_saved, to_parquet
 from ltr_harness.experiments.runs import load_run
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.blend import BlendModel

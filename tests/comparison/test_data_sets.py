@@ -19,8 +19,8 @@ from ltr_harness.comparison.data_sets import across_data_sets
 from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
-from ltr_harness.comparison.tables import FILE, to_parquet
 from ltr_harness.errors import NotComparableError, UsageError
+from ltr_harness.experiments.compare.saved import FILE, to_parquet
 from ltr_harness.report import write_report
 from ltr_harness.report.data import ReportData
 

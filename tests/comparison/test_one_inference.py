@@ -19,9 +19,9 @@ from ltr_harness.comparison.slices import slice_results
 from ltr_harness.comparison.stats.contributions import Contributions
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
-from ltr_harness.comparison.tables import to_parquet
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.experiments.compare.online_agreement import _of_runs
+from ltr_harness.experiments.compare.saved import to_parquet
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.sections.verdict import queries_sentence
 

@@ -15,9 +15,9 @@ import pytest
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.contrasts import SystemResult
-from ltr_harness.comparison.tables import _KEY, FILE, _joined, read_saved, saved_at, to_parquet
 from ltr_harness.errors import DataError, NotComparableError
 from ltr_harness.experiments.compare.inputs import label_of
+from ltr_harness.experiments.compare.saved import _KEY, FILE, _joined, read_saved, saved_at, to_parquet
 
 
 def system(name: str, shift: float = 0.0, seeds: int = 2, **changes: Any) -> SystemResult:

@@ -19,12 +19,12 @@ from ltr_harness.comparison.gates import Gate
 from ltr_harness.comparison.metric_names import name_among
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stream import StreamEvaluation
-from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.data.addresses import here
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.experiments.compare.compare import compare
 from ltr_harness.experiments.compare.ledger import counted
 from ltr_harness.experiments.compare.mteb import results_in
+from ltr_harness.experiments.compare.saved import FILE, saved_at
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.folder import RECORD
 from ltr_harness.experiments.runs.record import MetricSummary
