@@ -12,8 +12,8 @@ import yaml
 from ltr_harness._util.text import csv_cell
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.comparison.tables import read_table
 from ltr_harness.data.readers.csv import Csv
+from ltr_harness.experiments.compare.tables import read_table
 
 Run = Callable[..., str]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SystemResult
-from ltr_harness.comparison.tables import from_table, read_table
 from ltr_harness.data.addresses import here
 from ltr_harness.data.columns import collected
 from ltr_harness.errors import Caution, DataError, UsageError
 from ltr_harness.experiments.compare.from_runs import distinct_replicates, systems_from_runs
 from ltr_harness.experiments.compare.mteb import from_results, results_in
 from ltr_harness.experiments.compare.saved import FILE, Saved, read_saved, saved_at
+from ltr_harness.experiments.compare.tables import from_table, read_table
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words
 from ltr_harness.metrics.core.judged_share import FEW_JUDGED
