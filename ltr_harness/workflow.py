@@ -31,7 +31,7 @@ from ltr_harness.experiments.training.dask import cluster_at, local_cluster, loc
 from ltr_harness.experiments.training.folds import FoldReader, largest_label, with_files
 from ltr_harness.experiments.training.job import Cluster, Job, Task, list_tasks, other_files
 from ltr_harness.experiments.training.pool import refuse_in_worker, wait_for_shutdowns
-from ltr_harness.experiments.training.progress import Progress, TerminalProgress
+from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.experiments.training.search import require_optuna, tune
 from ltr_harness.experiments.training.train import run_here
 from ltr_harness.experiments.training.workers import run_in_workers
@@ -40,6 +40,7 @@ from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric
 from ltr_harness.models.boosted import DataParallelRanker
 from ltr_harness.models.ranker import Ranker, medians
 from ltr_harness.report.data import ReportData, experiment_data
+from ltr_harness.report.terminal_progress import TerminalProgress
 from ltr_harness.report.writing import warm_up, write_report
 
 

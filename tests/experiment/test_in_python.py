@@ -16,7 +16,8 @@ from ltr_harness._util.cores import let_idle_threads_sleep
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import DataError, TrainingError, UsageError
-from ltr_harness.experiments.training.progress import Progress, TerminalProgress
+from ltr_harness.experiments.training.progress import Progress
+from ltr_harness.report.terminal_progress import TerminalProgress
 from ltr_harness.workflow import ExperimentResult
 
 MODELS = {"one": {"ranker": "feature", "feature": "price"}, "chance": {"ranker": "random"}}

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from ltr_harness import run_experiment
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.experiments.training.progress import LiveRun, TerminalProgress
+from ltr_harness.experiments.training.progress import LiveRun
 from ltr_harness.metrics import NDCG
+from ltr_harness.report.terminal_progress import TerminalProgress
 
 SMALL: dict[str, Any] = {
     "name": "watched",

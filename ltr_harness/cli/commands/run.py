@@ -98,7 +98,7 @@ def command(
     from ltr_harness.cli.json_events import Compared
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiments.training.check import refuse_errors, stopping_depth
-    from ltr_harness.experiments.training.progress import TerminalProgress
+    from ltr_harness.report.terminal_progress import TerminalProgress
     from ltr_harness.workflow import check_final, chosen_cluster, prepare, read, run_prepared
 
     if not (quiet or as_json):
