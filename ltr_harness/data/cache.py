@@ -8,7 +8,6 @@ one only if its content still has the fingerprint.
 import errno
 import hashlib
 import inspect
-import itertools
 import json
 import logging
 import os
@@ -433,12 +432,8 @@ def _key(facts: Any) -> str:
 
 @cache
 def _code_digest() -> str:
-    """The readers' own source: entries made by another version of it are other entries."""
-    # beside the readers, what makes labels of events
-    parts = (sorted((_PACKAGE / part).rglob("*.py")) for part in ("readers", "relevance", "logs"))
-    return sources_digest(
-        *itertools.chain(*parts), *(_PACKAGE / name for name in ("groups.py", "repeats.py", "splits.py"))
-    )
+    """The source of everything about data: entries made by another version of it are other entries."""
+    return sources_digest(*sorted(_PACKAGE.rglob("*.py")))
 
 
 @cache
