@@ -19,8 +19,8 @@ from ltr_harness.data.queries import Judgments, QueryGroups, as_column
 from ltr_harness.data.splits import fold_parts
 from ltr_harness.errors import DataError, MissingExtraError, UsageError
 from ltr_harness.metrics import Metric, bind, parse_metric
-from ltr_harness.metrics.core.expected_grade import expected_grade
 from ltr_harness.metrics.evaluation import evaluate, evaluate_bound
+from ltr_harness.models.sklearn import scores_by
 
 try:
     from sklearn.model_selection import BaseCrossValidator
@@ -213,15 +213,6 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]  # untyped base
             groups: not looked at.
         """
         return self.n_splits
-
-
-def scores_by(method: str, estimator: Any, X: Any) -> NDArray[Any]:
-    """One score a row by this method: of probabilities that of the higher of two grades, or the expected grade."""
-    found: NDArray[Any] = getattr(estimator, method)(X)
-    if method != "predict_proba":
-        return found
-    grades = estimator.classes_
-    return found[:, 1] if len(grades) == 2 else expected_grade(found, grades)
 
 
 def _method(estimator: Any) -> str:

@@ -21,6 +21,7 @@ from ltr_harness._util.stored import DERIVED
 from ltr_harness._util.text import count_of, named
 from ltr_harness._util.user_code import distribution_of, imported_modules, is_own_file, require_trust
 from ltr_harness.errors import Caution, DataError, Problem, RankerError, all_of, optional_module
+from ltr_harness.metrics.core.expected_grade import expected_grade
 from ltr_harness.models import ranker
 from ltr_harness.models.ranker import Training, TrainingFacts, failures_of
 
@@ -41,8 +42,6 @@ class SklearnModel(ranker.FittedModel):
             return np.empty(0)
         called = f"{_called(self.estimator)}.{self.how}"
         with failures_of(called, Exception, say=_cured, kind=DataError), _threads(1, "sequential"):
-            from ltr_harness.integrations.sklearn import scores_by
-
             scores = np.asarray(scores_by(self.how, self.estimator, matrix), dtype=np.float64)
         rows = count_of(len(matrix), "row")
         if scores.shape != (len(matrix),):
@@ -76,6 +75,15 @@ class SklearnModel(ranker.FittedModel):
             for name in filter(is_own_file, names):
                 load_own_file(name)  # the pickle has nothing but the name of its module
             return cls(estimator=pickle.load(file), names=names, how=how, n_features=n_features)
+
+
+def scores_by(method: str, estimator: Any, X: Any) -> NDArray[Any]:
+    """One score a row by this method: of probabilities that of the higher of two grades, or the expected grade."""
+    found: NDArray[Any] = getattr(estimator, method)(X)
+    if method != "predict_proba":
+        return found
+    grades = estimator.classes_
+    return found[:, 1] if len(grades) == 2 else expected_grade(found, grades)
 
 
 class SklearnRanker(ranker.StoredRanker):
