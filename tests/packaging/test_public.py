@@ -146,12 +146,12 @@ def test_documentation_names_public_names_alone() -> None:
 
 
 def test_private_names_are_found() -> None:
-    assert private_uses("from ltr_harness.data.queries import Judgments") == [
-        "ltr_harness.data.queries.Judgments"
+    assert private_uses("from ltr_harness.data.queries import QueryGroups") == [
+        "ltr_harness.data.queries.QueryGroups"
     ]
-    assert private_uses("from ltr_harness import Judgments, groups") == ["ltr_harness.data.queries"]
-    assert private_uses("import ltr_harness\nltr_harness.evaluate\nltr_harness.evaluation") == [
-        "ltr_harness.metrics.evaluation"
+    assert private_uses("from ltr_harness import Judgments, workflow") == ["ltr_harness.workflow"]
+    assert private_uses("import ltr_harness\nltr_harness.evaluate\nltr_harness.workflow") == [
+        "ltr_harness.workflow"
     ]
     assert private_uses("from ltr_harness import arrow\narrow.per_query\narrow.by_query") == [
         "ltr_harness.arrow.by_query"
