@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.models.table import Training, catalog
 
 BAGGED = {"bagging_fraction": 0.8, "bagging_freq": 1}

@@ -58,7 +58,8 @@ def web_search(n_queries: int) -> tuple[Array, Array, Array]:
 
 
 def ours(sizes: Array, grades: Array, scores: Array) -> dict[str, Call]:
-    from ltr_harness.data.queries import Judgments, MissedDocuments, QueryGroups
+    from ltr_harness.data.judgments import Judgments, MissedDocuments
+    from ltr_harness.data.queries import QueryGroups
     from ltr_harness.metrics import bind
     from ltr_harness.metrics.evaluation import evaluate
 

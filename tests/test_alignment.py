@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import DataError
 from ltr_harness.metrics import bind, parse_metric

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness import compare, evaluate, evaluate_runs
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, NotComparableError
 from ltr_harness.metrics import ERR, NDCG, bind
 from ltr_harness.metrics.evaluation import evaluate_bound

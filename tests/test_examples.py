@@ -26,7 +26,8 @@ from ltr_harness._util.text import (
 )
 from ltr_harness.data.addresses import is_address, partition_keys
 from ltr_harness.data.dataset import fingerprint_arrays
-from ltr_harness.data.queries import Judgments, QueryGroups, Subtopics, places_within
+from ltr_harness.data.judgments import Judgments, Subtopics
+from ltr_harness.data.queries import QueryGroups, places_within
 from ltr_harness.data.splits import divided, divided_by_time, holdout
 from ltr_harness.data.time_folds import Span, period_in
 from ltr_harness.data.writers import format_of

@@ -17,7 +17,8 @@ from ltr_harness.data.dataset import (
     fingerprint_dataset,
     fingerprint_judgments,
 )
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import Caution
 
 

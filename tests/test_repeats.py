@@ -15,7 +15,8 @@ import pytest
 from ltr_harness.arrow import per_query
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.data.repeats import row_before
 from ltr_harness.errors import DataError

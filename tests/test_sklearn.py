@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from ltr_harness import evaluate
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.splits import folds
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.metrics import MRR, NDCG

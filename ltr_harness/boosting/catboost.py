@@ -20,7 +20,8 @@ import numpy as np
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.boosting.watching import BoundMetrics, Measured, distinct_metrics
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.expected_grade import expected_grade

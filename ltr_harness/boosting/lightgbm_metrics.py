@@ -11,7 +11,8 @@ from ltr_harness.boosting import stopping, stored_scores
 from ltr_harness.boosting.stored_scores import LightGBMScores
 from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective, Weighting
 from ltr_harness.boosting.watching import JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.metrics import Binding, Metric, parse_metric
 

@@ -19,7 +19,7 @@ from ltr_harness.boosting.stopping import (
     set_to_stop_on,
     sets_to_stop_on,
 )
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.expected_grade import expected_grade

@@ -15,7 +15,8 @@ from ltr_harness._util.text import count_of
 from ltr_harness.boosting import stopping, stored_scores, watching
 from ltr_harness.boosting.swap_gradients import Both, GradientsPerSet, MetricObjective, Weighting
 from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 

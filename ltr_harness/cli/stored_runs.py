@@ -9,7 +9,7 @@ import numpy as np
 from ltr_harness.cli import data_source
 from ltr_harness.cli.rankings import Scored
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.experiments.runs import Run, load_run
 from ltr_harness.experiments.runs.record import Record

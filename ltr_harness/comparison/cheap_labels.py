@@ -16,7 +16,8 @@ from ltr_harness.comparison.stats.contributions import Contributions, Floats, We
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.columns import hashes_of
-from ltr_harness.data.queries import Bools, Ints, Judgments
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import Bools, Ints
 from ltr_harness.errors import Caution, NotComparableError
 
 FEW = 100  # human-labelled queries below which ties decide whether cheap labels count

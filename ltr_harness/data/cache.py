@@ -40,15 +40,8 @@ from ltr_harness.data.dataset import (
     fingerprint_dataset,
     fingerprint_judgments,
 )
-from ltr_harness.data.queries import (
-    Array,
-    Judgments,
-    MissedDocuments,
-    QueryGroups,
-    RawJudgments,
-    Subtopics,
-    sealed,
-)
+from ltr_harness.data.judgments import Judgments, MissedDocuments, RawJudgments, Subtopics
+from ltr_harness.data.queries import Array, QueryGroups, sealed
 from ltr_harness.data.readers.reader import Reader
 from ltr_harness.errors import Caution, DataError
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, named
-from ltr_harness.data.queries import Judgments, KeepsArrays, QueryGroups, RawJudgments, as_slice, of_rows
+from ltr_harness.data.judgments import Judgments, RawJudgments
+from ltr_harness.data.queries import KeepsArrays, QueryGroups, as_slice, of_rows
 from ltr_harness.errors import Caution, DataError
 
 

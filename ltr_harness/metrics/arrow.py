@@ -13,9 +13,10 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of
 from ltr_harness.data.columns import id_texts, names_of, numbers_of, plain_column, table_of, values_shown
 from ltr_harness.data.computable import computable
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.logs.contract import A_RANK, are_ranks
 from ltr_harness.data.logs.log import whole_queries
-from ltr_harness.data.queries import Array, Bools, Floats, Ints, Judgments, QueryGroups
+from ltr_harness.data.queries import Array, Bools, Floats, Ints, QueryGroups
 from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce, means_of

@@ -21,7 +21,8 @@ from ltr_harness._util.stored import Stored, read_stored
 from ltr_harness._util.text import count_of
 from ltr_harness._util.user_code import admitted
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups, places_within
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups, places_within
 from ltr_harness.errors import Caution, DataError, Problem, RankerError
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.softmax import ProbabilityMetric

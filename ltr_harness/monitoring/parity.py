@@ -16,8 +16,9 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.stats.two_samples import Estimate, Sample, mean_estimate
 from ltr_harness.data.columns import coded, numbers_of
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.logs.contract import THREADS, LogRows
-from ltr_harness.data.queries import Bools, Floats, Ints, Judgments
+from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.data.readers.rows import recoded
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.experiments.runs import Run, load_run

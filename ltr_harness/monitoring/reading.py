@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ltr_harness.data.addresses import here, refuse_secrets
+from ltr_harness.data.judgments import Judgments, Subtopics
 from ltr_harness.data.logs.contract import (
     THREADS,
     Contract,
@@ -26,7 +27,7 @@ from ltr_harness.data.logs.contract import (
 )
 from ltr_harness.data.logs.log import BATCH_ROWS, Log, first_run, last_run, open_log
 from ltr_harness.data.logs.ubi import impressions_and_events
-from ltr_harness.data.queries import Bools, Floats, Ints, Judgments, QueryGroups, Subtopics
+from ltr_harness.data.queries import Bools, Floats, Ints, QueryGroups
 from ltr_harness.data.relevance.events import JoinedEvents, refuse_unknown_events
 from ltr_harness.data.relevance.labels import fit, grades_of_rows, judged_rows
 from ltr_harness.data.relevance.propensities import estimated_labels, examination

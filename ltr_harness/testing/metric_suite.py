@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.swap_gradients import swap_changes
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.evaluation import evaluate
 

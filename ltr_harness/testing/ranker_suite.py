@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import RankerError
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.models.table import FittedModel, Ranker, Training, TrainingFacts, catalog

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ltr_harness.boosting.lightgbm import objective as lightgbm_objective
 from ltr_harness.boosting.swap_gradients import Gradients, MetricObjective
 from ltr_harness.boosting.xgboost import objective as xgboost_objective
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.metrics import parse_metric

@@ -12,7 +12,8 @@ import pytest
 
 from ltr_harness.boosting.lightgbm import Watch, eval_metric, feval, stop_early
 from ltr_harness.boosting.lightgbm_metrics import judgments_of
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.metrics import ERR, MAP, MRR, NDCG, bind
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ltr_harness import evaluate
 from ltr_harness.boosting import lightgbm as for_lightgbm
 from ltr_harness.boosting import xgboost as for_xgboost
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, UsageError
 from tests.boosting.conftest import evaluated, make_split
 

@@ -12,7 +12,8 @@ import xgboost
 
 from ltr_harness.boosting import lightgbm_metrics, xgboost_metrics
 from ltr_harness.boosting.lightgbm import feval
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 
 PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
 ROUNDED = np.float64(np.float32(0.1))

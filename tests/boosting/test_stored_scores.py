@@ -21,7 +21,8 @@ from ltr_harness.boosting import xgboost as in_xgboost
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.xgboost_metrics import judgments_of
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import bind, function_metric, parse_metric
 from ltr_harness.metrics.core.expected_grade import expected_grade

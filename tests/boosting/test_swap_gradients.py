@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ltr_harness import evaluate
 from ltr_harness.boosting.swap_gradients import Gradients, MetricObjective, swap_changes
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.swap_change import SwapChange

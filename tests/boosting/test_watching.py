@@ -11,7 +11,8 @@ import pytest
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured, Watching, keywords_of
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.metrics import MRR
 

@@ -11,7 +11,8 @@ import xgboost
 
 from ltr_harness.boosting.xgboost import XENDCG, Watch, custom_metric, judgments_of, objective
 from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, packed_matrix
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.metrics import MAP, MRR, NDCG, bind
 

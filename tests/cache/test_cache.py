@@ -20,7 +20,7 @@ from ltr_harness._util.files import cache_folder
 from ltr_harness.data import cache as kept
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
-from ltr_harness.data.queries import RawJudgments
+from ltr_harness.data.judgments import RawJudgments
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.data.readers.lightgbm import LightGbm

@@ -13,7 +13,8 @@ from click import NoSuchOption
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison.cheap_labels import agreement_of, rows_among
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -15,7 +15,8 @@ from ltr_harness.comparison.stats.contributions import Contributions
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import fingerprint_truth
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import Caution, NotComparableError
 from ltr_harness.experiments.compare.saved import FILE, read_saved, to_parquet
 from ltr_harness.metrics.core.headroom import Headroom

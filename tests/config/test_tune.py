@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiments.config import load_experiment, resolved_yaml
 from ltr_harness.experiments.config.rules import probes, with_built_in

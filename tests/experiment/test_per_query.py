@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.experiments.training.train import per_query_columns
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.evaluation import evaluate_bound

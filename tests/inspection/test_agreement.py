@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import RawJudgments
+from ltr_harness.data.judgments import RawJudgments
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.experiments.inspection import data_card, lint
 from ltr_harness.experiments.inspection.agreement import agreement, agreement_lines, alphas

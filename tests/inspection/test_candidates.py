@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.experiments.inspection import data_card, lint, split_card
 from ltr_harness.experiments.inspection.candidates import candidate_recall, recall_lines
 from ltr_harness.experiments.training.train import per_query_columns

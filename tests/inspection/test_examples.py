@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ltr_harness.comparison.query_slices import query_slices
-from ltr_harness.data.queries import MissedDocuments
+from ltr_harness.data.judgments import MissedDocuments
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.experiments.inspection.agreement import alphas
 from ltr_harness.experiments.inspection.candidates import candidate_recall

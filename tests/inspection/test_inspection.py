@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.data.readers.memory import from_arrays

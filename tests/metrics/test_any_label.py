@@ -17,7 +17,8 @@ from sklearn.metrics import roc_auc_score
 from ltr_harness import evaluate
 from ltr_harness.boosting.lightgbm import objective
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Binding, bind, function_metric, parse_metric
 from ltr_harness.metrics.core.cautions import cautions

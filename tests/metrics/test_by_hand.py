@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ltr_harness import evaluate
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import (
     CG,

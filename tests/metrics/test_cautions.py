@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ltr_harness import evaluate, evaluate_runs, parse_metric
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import Caution
 from ltr_harness.metrics.core.cautions import cautions
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics import MRR, NDCG
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.metrics.core.gains import discounts, table_text

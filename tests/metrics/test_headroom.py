@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.binding import Binding
 from ltr_harness.metrics.core.headroom import _is_best_by_label, headroom

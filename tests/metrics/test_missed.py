@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.boosting.swap_gradients import change_of, swap_changes
 from ltr_harness.data.dataset import fingerprint_judgments
-from ltr_harness.data.queries import Judgments, QueryGroups, Subtopics
+from ltr_harness.data.judgments import Judgments, Subtopics
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.binding import Binding, BoundOnce, tie_audit

@@ -16,7 +16,8 @@ from scipy.special import log_softmax, softmax
 from sklearn.metrics import log_loss
 
 from ltr_harness import evaluate
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Binding, Brier, LogLoss, parse_metric
 

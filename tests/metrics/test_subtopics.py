@@ -19,7 +19,8 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.data.cache import Fingerprints, open_entry, write_entry
 from ltr_harness.data.dataset import fingerprint_judgments
-from ltr_harness.data.queries import Judgments, QueryGroups, Subtopics
+from ltr_harness.data.judgments import Judgments, Subtopics
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.data.readers.trec import join, read_qrels, read_run
 from ltr_harness.errors import DataError, MetricError

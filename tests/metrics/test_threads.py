@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.core import binding

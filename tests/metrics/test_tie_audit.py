@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import tie_audit
 from ltr_harness.metrics.core import binding

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.models.table import TrainingFacts
 
 NAMES = ("bm25", "clicks[30d]", "title match", "a:b", "age", "6")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import DataError
 from ltr_harness.models.feature import FeatureModel
 from ltr_harness.models.linear import LinearModel, LinearRanker

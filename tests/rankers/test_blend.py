@@ -18,7 +18,8 @@ from scipy import stats
 
 import ltr_harness
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.errors import DataError, RankerError, UsageError
 from ltr_harness.metrics import NDCG, parse_metric

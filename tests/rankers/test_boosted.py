@@ -15,7 +15,8 @@ import xgboost
 
 from ltr_harness.boosting import StoppingRule
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import RankerError
 from ltr_harness.metrics import NDCG
 from ltr_harness.models.catboost import CatBoostRanker

@@ -13,7 +13,8 @@ import pytest
 from ltr_harness.boosting import StoppingRule
 from ltr_harness.boosting.stopping import Stopper
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MissingExtraError, RankerError
 from ltr_harness.metrics import MRR, NDCG, bind
 from ltr_harness.models.catboost import OWNED, CatBoostModel, CatBoostRanker, _names

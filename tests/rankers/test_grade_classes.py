@@ -17,7 +17,8 @@ from ltr_harness.boosting.lightgbm import feval
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.xgboost import Watch as WatchXGBoost
 from ltr_harness.boosting.xgboost import custom_metric
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.metrics.core.expected_grade import expected_grade

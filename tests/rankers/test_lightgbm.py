@@ -419,7 +419,8 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_real_data_trains_as_the_library_alone_does(shared_data: Path) -> None:
     from ltr_harness.data.dataset import RankingDataset
-    from ltr_harness.data.queries import Judgments, QueryGroups
+    from ltr_harness.data.judgments import Judgments
+    from ltr_harness.data.queries import QueryGroups
 
     folder = shared_data / "lightgbm_lambdarank"
     splits = {}

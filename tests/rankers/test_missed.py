@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ltr_harness import evaluate
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError
 from ltr_harness.experiments.runs.serving_cost import latency, permutation_importance, quality_by_trees, why
 from ltr_harness.metrics import Metric, parse_metric

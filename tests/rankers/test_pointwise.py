@@ -14,7 +14,7 @@ import pytest
 import xgboost
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.metrics import NDCG, LogLoss, Metric, bind
 from ltr_harness.models.objectives import _REFUSED, BINARY, CATBOOST
 from ltr_harness.models.presets import PRESETS, SPACES

@@ -9,7 +9,7 @@ import pytest
 import xgboost
 
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.models.catboost import CatBoostRanker
 from ltr_harness.models.dask import Workers
 from ltr_harness.models.lightgbm import LightGBMRanker

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import ConfigError, DataError, MissingExtraError, RankerError, TrainingError
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.models.sklearn import SklearnRanker

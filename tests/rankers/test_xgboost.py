@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from ltr_harness.boosting import StoppingRule
 from ltr_harness.boosting.xgboost import XENDCG
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import DataError, RankerError, TrainingError
 from ltr_harness.metrics import ERR, MRR, NDCG, bind
 from ltr_harness.models.table import Training, TrainingFacts

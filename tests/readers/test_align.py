@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.rows import check_alignment, with_columns
 from ltr_harness.errors import DataError
 

@@ -249,7 +249,8 @@ def test_the_room_on_the_disk_is_a_bound_too(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_files_of_the_kernel(tmp_path: Path) -> None:
-    from ltr_harness.data.queries import Judgments, QueryGroups
+    from ltr_harness.data.judgments import Judgments
+    from ltr_harness.data.queries import QueryGroups
 
     judgments = Judgments.checked([1.0], QueryGroups.from_sizes([1]))
     for read in (

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
-from ltr_harness.data.queries import OneLabel
+from ltr_harness.data.judgments import OneLabel
 from ltr_harness.data.readers.letor import Letor
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.data.readers.parquet import Parquet

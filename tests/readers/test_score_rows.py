@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.errors import DataError

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.scores import read_scores
 from ltr_harness.errors import Caution, DataError
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ltr_harness import run_experiment
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.data.relevance.propensities import cross_fitted, doubly_robust, inverse_propensity
 from ltr_harness.data.relevance.rule import Relevance

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison.contrasts import SystemResult
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.report import ReportData, html, write_report
 from ltr_harness.report import run_index as experiments
 from ltr_harness.report.run_index import read_experiments

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.comparison import compare
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.ranking import RowRanker
 from ltr_harness.report import ReportData

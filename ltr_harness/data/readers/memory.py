@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness._util.text import count_of
 from ltr_harness.data.alignment import refuse_unaligned
 from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.judgments import OneLabel
 from ltr_harness.data.queries import (
     WORDS_AS_LABELS,
-    OneLabel,
     QueryGroups,
     all_numbers,
     as_column,

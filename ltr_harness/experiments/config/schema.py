@@ -24,8 +24,8 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.stored import SweepPoint
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.comparison.stats.method import Method
+from ltr_harness.data.judgments import OneLabel
 from ltr_harness.data.logs.settings import TimeZone, one_or_many
-from ltr_harness.data.queries import OneLabel
 from ltr_harness.data.readers.reader import Reader
 from ltr_harness.data.time_folds import MOST_FOLDS, Span, SpanText, TimeFolds
 from ltr_harness.errors import Problem, RankerError

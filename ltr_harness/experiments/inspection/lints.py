@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ltr_harness._util.text import count_of, plural, shortened
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.readers.column_names import (
     event_weight,
     features_line,

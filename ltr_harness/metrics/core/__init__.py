@@ -1,6 +1,7 @@
 """What all metrics share: the interface, names and parameters, binding to judgments, ranking rows, gains."""
 
-from ltr_harness.data.queries import Bools, Floats, Ints, Judgments
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.metrics.core.ranking import Lists, Ranking, RowRanker
 from ltr_harness.metrics.core.swap_change import SwapChange
 

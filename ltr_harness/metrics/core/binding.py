@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import shortened
 from ltr_harness.data.alignment import refuse_unaligned
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import (
-    Judgments,
     KeepsArrays,
     QueryGroups,
     all_numbers,

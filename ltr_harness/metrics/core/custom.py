@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import load_own_file, require_methods
 from ltr_harness._util.user_code import own_file_digest
-from ltr_harness.data.queries import Judgments
+from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.metric import Cutoffs, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking

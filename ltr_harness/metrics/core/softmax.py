@@ -7,7 +7,8 @@ from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
-from ltr_harness.data.queries import Floats, Ints, Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import Floats, Ints, QueryGroups
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking

@@ -10,7 +10,8 @@ import numpy as np
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparability import LABEL_FACTS
-from ltr_harness.data.queries import Judgments, QueryGroups
+from ltr_harness.data.judgments import Judgments
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Binding, Metric, parse_metric
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
