@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
@@ -161,6 +160,8 @@ class Log:
             if isinstance(self._source, pa.Table):
                 batches = self._source.select(list(columns)).to_batches()
             else:
+                import pyarrow.dataset as ds  # loads pandas, which batches in memory do not need
+
                 require_room(pa.cpu_count() + pa.io_thread_count())
                 fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
                 wanted = {name: fields[name] for name in columns}
@@ -183,6 +184,8 @@ class Log:
                 mine = pa.array(range(at, min(at + rows, len(whole))))
                 yield Log(self.name, self.columns, whole.take(mine)), len(mine)
             return
+        import pyarrow.dataset as ds
+
         held: list[Any] = []
         n, source = 0, self._source
         fragments: list[Any] = []  # files, or the row groups of Parquet files, in order
@@ -290,6 +293,8 @@ def _format(file: Path) -> str | None:
 
 
 def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> Any:
+    import pyarrow.dataset as ds
+
     forms = {_format(file) for file in files}
     if len(forms) > 1 or None in forms:
         odd = next(file for file in files if _format(file) != _format(files[0]) or _format(file) is None)
