@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator
 
 from ltr_harness._util.text import count_of
 from ltr_harness.data.queries import Array, Ints, QueryGroups, Texts
@@ -59,9 +58,6 @@ class Span:
             return (pd.Timestamp(day) - pd.DateOffset(**units)).date()
         except (OverflowError, ValueError, pd.errors.OutOfBoundsDatetime):
             return date.min
-
-
-SpanText = Annotated[str, AfterValidator(lambda text: str(Span.of(text)))]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ltr_harness._util.catalog import did_you_mean
+from ltr_harness.data.time_folds import Span
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST, _DIGITS = 36_525 * 86_400, 20
@@ -42,6 +43,7 @@ def one_or_many(value: Any) -> Any:
 
 
 Duration = Annotated[str, AfterValidator(duration)]
+SpanText = Annotated[str, AfterValidator(lambda text: str(Span.of(text)))]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]

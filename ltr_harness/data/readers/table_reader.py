@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.logs.settings import ListColumns
+from ltr_harness.data.logs.settings import ListColumns, SpanText
 from ltr_harness.data.readers.column_names import ROLES, column_for, columns_named, is_id, is_outcome
 from ltr_harness.data.readers.nearly_numeric import nearly_numeric
 from ltr_harness.data.readers.reader import FileReader, ValueOptions
@@ -20,7 +20,7 @@ from ltr_harness.data.readers.rows import Rows, assembled, limited, repeated
 from ltr_harness.data.readers.table_columns import OpenedTable, TableColumns, joined
 from ltr_harness.data.readers.text_files import Bound, located
 from ltr_harness.data.relevance.rule import Relevance, columns_to_read, lacking
-from ltr_harness.data.time_folds import Span, SpanText
+from ltr_harness.data.time_folds import Span
 from ltr_harness.errors import Caution, DataError, Problem, all_of
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from ltr_harness._util.stored import SweepPoint
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.judgments import OneLabel
-from ltr_harness.data.logs.settings import TimeZone, one_or_many
+from ltr_harness.data.logs.settings import SpanText, TimeZone, one_or_many
 from ltr_harness.data.readers.reader import Reader
-from ltr_harness.data.time_folds import MOST_FOLDS, Span, SpanText, TimeFolds
+from ltr_harness.data.time_folds import MOST_FOLDS, Span, TimeFolds
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.experiments.config.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
 from ltr_harness.experiments.config.tune import Section, Seed, TuneConfig, several
