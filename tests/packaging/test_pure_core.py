@@ -1,0 +1,40 @@
+"""Data in memory, metrics and the comparison stand below everything that knows files of settings or terminals."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "ltr_harness"
+FOLDERS = ("metrics", "comparison")
+FILES = ("data/queries.py", "data/judgments.py", "data/dataset.py", "data/splits.py")
+HEAVY = ("pydantic", "yaml", "click", "pandas")
+
+
+def modules() -> list[str]:
+    paths = [path for folder in FOLDERS for path in sorted((PACKAGE / folder).rglob("*.py"))]
+    paths += [PACKAGE / name for name in FILES]
+    parts = (path.relative_to(PACKAGE.parent).with_suffix("").parts for path in paths)
+    return [".".join(names).removesuffix(".__init__") for names in parts]
+
+
+def loaded_by(names: list[str]) -> list[str]:
+    """Return what a fresh process has loaded that the core must not, once it has imported these modules."""
+    imports = "\n".join(f"import {name}" for name in names)
+    program = f"import sys\n{imports}\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_no_module_of_the_core_loads_what_is_heavy() -> None:
+    names = modules()
+    assert len(names) > 60
+    assert loaded_by(names) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["ltr_harness.arrow", "ltr_harness.metrics.core.binding", "ltr_harness.comparison.stream"]
+)
+def test_nor_does_one_that_is_imported_alone(name: str) -> None:
+    assert loaded_by([name]) == []
