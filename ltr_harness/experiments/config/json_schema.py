@@ -1,7 +1,8 @@
-"""The JSON Schema of the experiment file, for editors: ``python -m ltr_harness.experiments.config.json_schema > configs/schema.json``.
+"""The JSON Schema of the experiment file, for editors.
 
-It comes from the same classes that check the file, so the two cannot disagree about names and types. What an
-``extends`` may supply is not required here.
+``python -m ltr_harness.experiments.config.json_schema > configs/schema.json`` writes it. It comes from the same
+classes that check the file, so the two cannot disagree about names and types. What an ``extends`` may supply is not
+required here.
 """
 
 import json
