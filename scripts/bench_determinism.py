@@ -19,7 +19,8 @@ import numpy as np
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
-from ltr_harness.models.table import Training, catalog
+from ltr_harness.models.ranker import Training
+from ltr_harness.models.table import catalog
 
 BAGGED = {"bagging_fraction": 0.8, "bagging_freq": 1}
 SETTINGS: list[tuple[str, str, dict[str, Any]]] = [

@@ -84,7 +84,8 @@ def trained(
 ) -> tuple[float, Any]:
     """The metric that stopped training, on validation, and the scores of the test split."""
     from ltr_harness.boosting import StoppingRule
-    from ltr_harness.models.table import Training, catalog
+    from ltr_harness.models.ranker import Training
+    from ltr_harness.models.table import catalog
 
     train, valid, test = fold
     rule = StoppingRule(stop, patience=30, max_rounds=300)

@@ -26,7 +26,8 @@ from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.synthetic import Synthetic
 from ltr_harness.metrics import NDCG, bind
-from ltr_harness.models.table import Training, catalog
+from ltr_harness.models.ranker import Training
+from ltr_harness.models.table import catalog
 
 OBJECTIVES = (
     "lightgbm:lambdarank",

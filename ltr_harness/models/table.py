@@ -1,10 +1,6 @@
-"""The rankers: one file each, one line in `RANKERS` each."""
+"""Which rankers there are: a name, and the class behind it; one file each, one line here."""
 
 from ltr_harness._util.catalog import Catalog
-from ltr_harness.models.ranker import FittedModel as FittedModel
-from ltr_harness.models.ranker import Ranker as Ranker
-from ltr_harness.models.ranker import Training as Training
-from ltr_harness.models.ranker import TrainingFacts as TrainingFacts
 
 RANKERS = {
     "blend": "ltr_harness.models.blend:BlendRanker",
@@ -22,5 +18,3 @@ RANKERS = {
 _SYNONYMS = dict.fromkeys(("gbm", "lambdamart", "lambdarank", "lgb"), "lightgbm")
 
 catalog = Catalog("ranker", RANKERS, "ltr_harness.rankers", "ltr_harness.models:Ranker", synonyms=_SYNONYMS)
-
-__all__ = ["RANKERS", "FittedModel", "Ranker", "Training", "TrainingFacts", "catalog"]

@@ -17,7 +17,8 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import RankerError
 from ltr_harness.metrics import NDCG, bind
-from ltr_harness.models.table import FittedModel, Ranker, Training, TrainingFacts, catalog
+from ltr_harness.models.ranker import FittedModel, Ranker, Training, TrainingFacts
+from ltr_harness.models.table import catalog
 
 NAMES = ("one", "two", "three", "four")
 RULE = StoppingRule(NDCG(k=5), patience=5, max_rounds=25)

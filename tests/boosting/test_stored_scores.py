@@ -27,7 +27,8 @@ from ltr_harness.errors import UsageError
 from ltr_harness.metrics import bind, function_metric, parse_metric
 from ltr_harness.metrics.core.expected_grade import expected_grade
 from ltr_harness.models import lightgbm_parameters, xgboost_parameters
-from ltr_harness.models.table import Training, catalog
+from ltr_harness.models.ranker import Training
+from ltr_harness.models.table import catalog
 
 
 def _spread(labels: Any, scores: Any) -> float:

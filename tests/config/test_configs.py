@@ -12,7 +12,7 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.experiments.config import Experiment, load_experiment
-from ltr_harness.models.table import TrainingFacts
+from ltr_harness.models.ranker import TrainingFacts
 
 pytestmark = pytest.mark.long
 

@@ -19,7 +19,8 @@ from ltr_harness.experiments.config.tune import Range
 from ltr_harness.experiments.training.folds import FoldReader
 from ltr_harness.models.objectives import BINARY, METRIC
 from ltr_harness.models.presets import SPACES
-from ltr_harness.models.table import TrainingFacts, catalog
+from ltr_harness.models.ranker import TrainingFacts
+from ltr_harness.models.table import catalog
 
 TUNED: dict[str, Any] = {
     "name": "tuned",

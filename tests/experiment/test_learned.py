@@ -22,7 +22,7 @@ from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.folder import RECORD
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.training.reproduce import reproduce
-from ltr_harness.models.table import Training
+from ltr_harness.models.ranker import Training
 from ltr_harness.workflow import final_experiment, train_on_all
 from tests.experiment.test_real_labels import MODELS, made
 

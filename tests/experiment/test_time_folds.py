@@ -23,7 +23,7 @@ from ltr_harness.experiments.training import train as execute
 from ltr_harness.experiments.training.folds import Fold, FoldReader
 from ltr_harness.experiments.training.job import Job
 from ltr_harness.metrics import parse_metric
-from ltr_harness.models.table import Training
+from ltr_harness.models.ranker import Training
 from ltr_harness.workflow import read
 
 Cli = Callable[..., tuple[int, str, str]]

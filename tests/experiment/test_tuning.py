@@ -269,7 +269,7 @@ def test_nested_cross_validation_judges_by_the_training_queries_alone(
     config = model_at(experiment.models["lgb"], trial.point)
     rule = StoppingRule(parse_metric("ndcg@10"), patience=4, max_rounds=15)
     values: list[float] = []
-    from ltr_harness.models.table import Training
+    from ltr_harness.models.ranker import Training
 
     for one, two, held in folds(train.groups, 3, 1):
         inner, valid = train.take(np.sort(np.concatenate([one, two]))), train.take(held)

@@ -12,7 +12,7 @@ import pytest
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
-from ltr_harness.models.table import TrainingFacts
+from ltr_harness.models.ranker import TrainingFacts
 
 NAMES = ("bm25", "clicks[30d]", "title match", "a:b", "age", "6")
 

@@ -14,9 +14,8 @@ from ltr_harness.errors import DataError
 from ltr_harness.models.feature import FeatureModel
 from ltr_harness.models.linear import LinearModel, LinearRanker
 from ltr_harness.models.random import RandomModel
-from ltr_harness.models.ranker import FittedModel
+from ltr_harness.models.ranker import FittedModel, Training
 from ltr_harness.models.scores import ScoresModel, ScoresRanker
-from ltr_harness.models.table import Training
 
 
 class TestLinear:

@@ -26,8 +26,7 @@ from ltr_harness.metrics import NDCG, parse_metric
 from ltr_harness.metrics.log_loss import LogLoss
 from ltr_harness.models.blend import BlendModel, BlendRanker, ranks, z_scores
 from ltr_harness.models.feature import FeatureRanker
-from ltr_harness.models.ranker import Part, Ranker
-from ltr_harness.models.table import FittedModel, Training
+from ltr_harness.models.ranker import FittedModel, Part, Ranker, Training
 from ltr_harness.testing import RankerSuite
 from ltr_harness.testing.ranker_suite import RULE, ranking_data
 

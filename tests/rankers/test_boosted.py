@@ -23,7 +23,7 @@ from ltr_harness.models.catboost import CatBoostRanker
 from ltr_harness.models.lightgbm import LightGBMRanker
 from ltr_harness.models.objectives import CATBOOST, METRIC
 from ltr_harness.models.presets import PRESETS
-from ltr_harness.models.table import Training, TrainingFacts
+from ltr_harness.models.ranker import Training, TrainingFacts
 from ltr_harness.models.tree_model import TreeModel, by_position
 from ltr_harness.models.xgboost import XGBoostRanker
 

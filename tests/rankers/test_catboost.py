@@ -18,7 +18,7 @@ from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MissingExtraError, RankerError
 from ltr_harness.metrics import MRR, NDCG, bind
 from ltr_harness.models.catboost import OWNED, CatBoostModel, CatBoostRanker, _names
-from ltr_harness.models.table import Training, TrainingFacts
+from ltr_harness.models.ranker import Training, TrainingFacts
 
 catboost = pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
 SMALL = {"depth": 3, "learning_rate": 0.2}

@@ -10,7 +10,7 @@ import pytest
 from ltr_harness.metrics import bind
 from ltr_harness.models.catboost import CatBoostRanker
 from ltr_harness.models.objectives import CATBOOST
-from ltr_harness.models.table import Training
+from ltr_harness.models.ranker import Training
 
 pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
 

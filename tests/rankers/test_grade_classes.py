@@ -22,7 +22,8 @@ from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.metrics.core.expected_grade import expected_grade
-from ltr_harness.models.table import Training, TrainingFacts, catalog
+from ltr_harness.models.ranker import Training, TrainingFacts
+from ltr_harness.models.table import catalog
 from ltr_harness.models.tree_model import TreeModel
 
 RULE = StoppingRule(NDCG(k=10), patience=5, max_rounds=20)

@@ -16,7 +16,7 @@ from ltr_harness.errors import DataError, RankerError, TrainingError
 from ltr_harness.metrics import ERR, MRR, NDCG, bind
 from ltr_harness.models.lightgbm import LightGBMModel, LightGBMRanker
 from ltr_harness.models.lightgbm_parameters import OBJECTIVES, OWNED, canonical_names
-from ltr_harness.models.table import Training
+from ltr_harness.models.ranker import Training
 
 NDCG10 = NDCG(k=10)
 SMALL = {"num_leaves": 7, "learning_rate": 0.2}

@@ -18,7 +18,7 @@ from ltr_harness.errors import MetricError, RankerError
 from ltr_harness.experiments.config.schema import ModelConfig, model_at
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.lightgbm import LightGBMModel, LightGBMRanker
-from ltr_harness.models.table import Training
+from ltr_harness.models.ranker import Training
 from ltr_harness.models.xgboost import XGBoostModel, XGBoostRanker
 
 BOTH = [LightGBMRanker, XGBoostRanker]

@@ -22,8 +22,7 @@ from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.models.catboost import CatBoostRanker
 from ltr_harness.models.dask import cut
 from ltr_harness.models.lightgbm import LightGBMRanker
-from ltr_harness.models.ranker import VALID, Workers
-from ltr_harness.models.table import Training
+from ltr_harness.models.ranker import VALID, Training, Workers
 from ltr_harness.models.tree_model import by_position
 from ltr_harness.models.xgboost import XGBoostRanker
 from tests.rankers.conftest import make

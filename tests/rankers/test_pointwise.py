@@ -18,7 +18,8 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.metrics import NDCG, LogLoss, Metric, bind
 from ltr_harness.models.objectives import _REFUSED, BINARY, CATBOOST
 from ltr_harness.models.presets import PRESETS, SPACES
-from ltr_harness.models.table import Training, TrainingFacts, catalog
+from ltr_harness.models.ranker import Training, TrainingFacts
+from ltr_harness.models.table import catalog
 
 RULE = StoppingRule(NDCG(k=10), patience=4, max_rounds=12)
 SHARES = {"cross_entropy", "cross_entropy_lambda", "reg:logistic", "CrossEntropy"}

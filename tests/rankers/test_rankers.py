@@ -20,7 +20,8 @@ from ltr_harness.errors import DataError, RankerError
 from ltr_harness.metrics import NDCG
 from ltr_harness.models.feature import FeatureRanker
 from ltr_harness.models.random import RandomRanker
-from ltr_harness.models.table import RANKERS, Training, catalog
+from ltr_harness.models.ranker import Training
+from ltr_harness.models.table import RANKERS, catalog
 
 DEFINITIONS: list[tuple[str, dict[str, Any]]] = [
     ("feature", {"feature": "bm25"}),

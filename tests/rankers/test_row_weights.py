@@ -13,7 +13,7 @@ from ltr_harness.data.judgments import Judgments
 from ltr_harness.models.catboost import CatBoostRanker
 from ltr_harness.models.dask import Workers
 from ltr_harness.models.lightgbm import LightGBMRanker
-from ltr_harness.models.table import Training
+from ltr_harness.models.ranker import Training
 from ltr_harness.models.xgboost import XGBoostRanker
 
 SMALL: dict[str, Any] = {

@@ -26,8 +26,8 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import ConfigError, DataError, MissingExtraError, RankerError, TrainingError
 from ltr_harness.experiments.config import load_experiment
+from ltr_harness.models.ranker import Training, TrainingFacts
 from ltr_harness.models.sklearn import SklearnRanker
-from ltr_harness.models.table import Training, TrainingFacts
 from ltr_harness.testing.ranker_suite import RankerSuite, ranking_data
 
 TAGS = ", __sklearn_tags__" if hasattr(BaseEstimator, "__sklearn_tags__") else ""  # from 1.6 on

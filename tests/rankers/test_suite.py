@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from ltr_harness.models.table import FittedModel, Training
+from ltr_harness.models.ranker import FittedModel, Training
 from ltr_harness.models.xgboost import XGBoostRanker
 from ltr_harness.testing import RankerSuite
 from ltr_harness.testing.ranker_suite import ranking_data

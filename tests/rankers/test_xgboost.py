@@ -18,7 +18,7 @@ from ltr_harness.boosting.xgboost import XENDCG
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.errors import DataError, RankerError, TrainingError
 from ltr_harness.metrics import ERR, MRR, NDCG, bind
-from ltr_harness.models.table import Training, TrainingFacts
+from ltr_harness.models.ranker import Training, TrainingFacts
 from ltr_harness.models.xgboost import XGBoostModel, XGBoostRanker
 from ltr_harness.models.xgboost_parameters import OWNED, _gbtree_drops, canonical_names
 

@@ -26,8 +26,8 @@ from ltr_harness.experiments.training.train import with_temperatures
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.core.softmax import with_learned
 from ltr_harness.metrics.evaluation import evaluate_bound
-from ltr_harness.models.ranker import Part, Workers
-from ltr_harness.models.table import Ranker, Training, catalog
+from ltr_harness.models.ranker import Part, Ranker, Training, Workers
+from ltr_harness.models.table import catalog
 
 
 @dataclass(frozen=True)
