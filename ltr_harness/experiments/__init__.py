@@ -1,0 +1,1 @@
+"""Experiments: their configuration, their training, the runs it leaves, and what is read from both."""

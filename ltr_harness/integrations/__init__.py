@@ -1,1 +1,1 @@
-"""Our metrics inside other tools' own evaluation: MLflow's `evaluate`, ir_measures and with it PyTerrier."""
+"""The harness inside other tools: scikit-learn, MLflow, ir_measures and with it PyTerrier."""

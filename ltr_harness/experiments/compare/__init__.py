@@ -1,0 +1,1 @@
+"""From runs, files and folders to the systems of a comparison."""

@@ -1,7 +1,7 @@
 """From a YAML file to a typed experiment: strict, with positions, every problem at once.
 
-The way of a file: `tree` (text to a tree that knows its lines), `expand` (``extends``, ``--set``, short forms,
-sweeps), `load` with `explain` and `rules` (checked values, messages), `experiment` and `search` (what those are).
+The way of a file: `yaml_tree` (text to a tree that knows its lines), `expand` (``extends``, ``--set``, short forms,
+sweeps), `load` with `problems` and `rules` (checked values, messages), `schema` and `tune` (what those are).
 """
 
 from ltr_harness.experiments.config.load import as_mapping as as_mapping

@@ -1,1 +1,1 @@
-"""Finished runs and their models in the forms that other tools read; nothing else in the harness knows these tools."""
+"""Trees of trained models, and their forms for other tools; nothing else in the harness knows these tools."""
