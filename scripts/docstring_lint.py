@@ -17,6 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "ltr_harness"
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("python-*.md"))
+NO_METRICS = {
+    Path("metrics") / name for name in ("arrow.py", "evaluate_runs.py", "evaluation.py", "explain.py")
+}
 EXTENSION_BASES = {"models/ranker.py", "data/readers/reader.py"}
 ARRAY = re.compile(r"\b(NDArray|ArrayLike|ndarray)\b")
 SHAPE = re.compile(r"\([nmkN\d]\w*[^)]*\)|\bany shape\b|\bscalar\b")
@@ -96,7 +99,9 @@ def documented_names() -> dict[str, tuple[str, ...]]:
 
 def wholly_documented(where: Path) -> bool:
     """Whether every public name of this file of the package is read by people who extend it."""
-    extended = where.parts[0] in ("metrics", "testing") and "core" not in where.parts
+    extended = (
+        where.parts[0] in ("metrics", "testing") and "core" not in where.parts and where not in NO_METRICS
+    )
     return extended or where.as_posix() in EXTENSION_BASES
 
 
