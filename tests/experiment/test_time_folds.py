@@ -19,7 +19,7 @@ from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.errors import DataError
 from ltr_harness.experiments.config import load_data, load_experiment
 from ltr_harness.experiments.runs import find_runs
-from ltr_harness.experiments.training import train as execute
+from ltr_harness.experiments.training import trials
 from ltr_harness.experiments.training.folds import Fold, FoldReader
 from ltr_harness.experiments.training.job import Job
 from ltr_harness.metrics import parse_metric
@@ -256,10 +256,10 @@ def test_no_trial_has_a_query_of_later(
         trained.append(Training(**given))
         return trained[-1]
 
-    monkeypatch.setattr(execute, "Training", remembered)
+    monkeypatch.setattr(trials, "Training", remembered)
     fold = reader.read("2024-04-01")  # the oldest: 2024-02-18 is its first day of validation, after a gap
     blind = Fold(fold.name, {"train": fold.train, "valid": fold.splits["valid"]}, fold.facts)
-    trial = execute.run_trial(job, "xgb", 0, {"params.max_depth": 2}, blind, lambda step, value: False)
+    trial = trials.run_trial(job, "xgb", 0, {"params.max_depth": 2}, blind, lambda step, value: False)
     assert trial.status == "complete", trial.error
     assert len(trained) == (inner or 1)
     for one in trained:

@@ -25,7 +25,7 @@ from ltr_harness.experiments.training.job import Job, choice_of
 from ltr_harness.experiments.training.progress import Progress, seconds_left
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.experiments.training.search import FILES, LOCK, tune
-from ltr_harness.experiments.training.train import Pruned, PruningCallback, run_trial
+from ltr_harness.experiments.training.trials import Pruned, PruningCallback, run_trial
 from ltr_harness.metrics import parse_metric
 from ltr_harness.workflow import ExperimentResult, prepare, read
 

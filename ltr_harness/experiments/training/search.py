@@ -27,7 +27,7 @@ from ltr_harness.experiments.runs.identity import package_versions
 from ltr_harness.experiments.runs.record import STUDY, StudyRecord, Trial, read_study, used_up
 from ltr_harness.experiments.training.job import Job, receive_job, received_job
 from ltr_harness.experiments.training.pool import new_pool, started, worker_context
-from ltr_harness.experiments.training.train import ShouldPrune, run_trial
+from ltr_harness.experiments.training.trials import ShouldPrune, run_trial
 
 if TYPE_CHECKING:
     import optuna

@@ -1,27 +1,24 @@
-"""Training of a task, whose run folder is written whole, and of a search's trial, judged on validation data."""
+"""Training of a task, whose run folder is written whole."""
 
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.files import unfinished
 from ltr_harness._util.text import without_secrets
-from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.splits import folds
-from ltr_harness.data.time_folds import DAY
-from ltr_harness.errors import Caution, DataError, HarnessError, TrainingError
-from ltr_harness.experiments.config.schema import Holdout, ModelConfig, TimeFoldsConfig, model_at
+from ltr_harness.errors import Caution, HarnessError, TrainingError
+from ltr_harness.experiments.config.schema import ModelConfig
 from ltr_harness.experiments.inspection.lints import beside_lints
 from ltr_harness.experiments.runs.folder import LOG, finish, replace_files
 from ltr_harness.experiments.runs.identity import environment, installed_requirements
-from ltr_harness.experiments.runs.record import Latency, MetricSummary, OwnMetric, PartRecord, Record, Trial
+from ltr_harness.experiments.runs.record import Latency, MetricSummary, OwnMetric, PartRecord, Record
 from ltr_harness.experiments.runs.run import (
     HISTORY,
     IMPORTANCE,
@@ -373,122 +370,3 @@ def message_of(problem: Exception) -> str:
     """What records say of a failure: only others' errors need their kind."""
     text = str(problem) if isinstance(problem, HarnessError) else f"{type(problem).__name__}: {problem}"
     return without_secrets(text)
-
-
-ShouldPrune = Callable[[int, float], bool]
-"""Told a step and the best value so far; True ends the trial."""
-
-CHECKPOINTS = 25
-"""How often, at most, a trial asks whether it may go on: asking every round costs as much as a small tree."""
-
-
-class Pruned(Exception):  # noqa: N818 - it is none
-    """Ends a training that is not worth going on with; no error."""
-
-    def __init__(self, value: float) -> None:
-        super().__init__(value)
-        self.value = value
-
-
-class PruningCallback:
-    """Asks now and then whether to go on, with the value of the model that the rule which stops training would keep."""
-
-    def __init__(
-        self, metric: Metric, rule: StoppingRule | None, rounds: int, should_prune: ShouldPrune
-    ) -> None:
-        self._stopper = Stopper(rule or StoppingRule(metric))
-        self._keeps_best = rule is not None
-        self._should_prune = should_prune
-        self._rounds = rounds
-        self._step = max(1, -(-rounds // CHECKPOINTS))
-        self._due = self._step
-
-    def __call__(self, number: int, values: Mapping[str, float]) -> None:
-        now = next(iter(values.values()))  # the first decides: no name is looked for
-        self._stopper.update(number, now)
-        value = self._stopper.best_value if self._keeps_best else now
-        while number >= self._due:
-            step, self._due = self._due, self._due + self._step
-            if self._should_prune(step, value):
-                raise Pruned(value)
-
-    def finished(self, value: float) -> None:
-        """Training has ended by itself: later trials are held against the model it kept, at every later step."""
-        for step in range(self._due, self._rounds + 1, self._step):
-            self._should_prune(step, value)
-
-
-def run_trial(
-    job: Job, model: str, number: int, point: Mapping[str, Any], fold: Fold, should_prune: ShouldPrune
-) -> Trial:
-    """Train and judge one point; nothing here sees the fold's test split."""
-    started = time.perf_counter()
-
-    def over(
-        status: Literal["complete", "pruned", "failed"], value: float | None = None, **more: Any
-    ) -> Trial:
-        seconds = time.perf_counter() - started
-        return Trial(number=number, status=status, point=dict(point), value=value, seconds=seconds, **more)
-
-    try:
-        config = model_at(job.experiment.models[model], point)
-        value, rounds = _judged(job, config, fold, should_prune)
-        if np.isnan(value):
-            raise DataError(
-                f"{job.decision_metric} is undefined: no query that counts has a relevant document"
-            )
-    except Pruned as pruned:
-        return over("pruned", value=pruned.value)
-    except Exception as problem:
-        # one point's failure, whatever it is, must not cost the others
-        return over("failed", error=message_of(problem))
-    return over("complete", value=value, **rounds)
-
-
-def _judged(
-    job: Job, config: ModelConfig, fold: Fold, should_prune: ShouldPrune
-) -> tuple[float, dict[str, Any]]:
-    """The value on validation data, with what one training did; or on inner folds, which are several trainings."""
-    training = partial(
-        Training,
-        seed=job.tune.seed,
-        threads=job.threads,
-        metrics=(job.decision_metric,),
-        stopping=job.stopping,
-        rounds=config.rounds,
-        decision_metric=job.decision_metric,
-    )
-    if job.tune.inner_folds is None:
-        assert fold.valid is not None  # checked where the experiment was built
-        rounds = config.rounds or (1 if job.stopping is None else job.stopping.max_rounds)
-        callback = PruningCallback(job.decision_metric, job.stopping, rounds, should_prune)
-        fitted = config.ranker.fit(training(train=fold.train, valid=fold.valid, progress=callback))
-        value = float(
-            bind([job.decision_metric], fold.valid.judgments).means(fitted.score_split(fold.valid))[0]
-        )
-        if fitted.history:
-            callback.finished(value)
-        return value, {"best_round": fitted.best_round, "rounds_trained": fitted.rounds_trained}
-    data = job.experiment.data
-    if isinstance(data.folds, TimeFoldsConfig):
-        days = fold.train.query_attributes[DAY].astype("datetime64[D]").astype(np.int64)
-        inner = data.folds.rule.inner(days, job.tune.inner_folds)
-    else:
-        sides = [how for split in data.splits.values() for how in (split.valid, split.test)]
-        named = [how.together for how in sides if isinstance(how, Holdout) and how.together]
-        together = data.fold_together or next(iter(named), None)
-        unit = None if together is None else fold.train.query_attributes[together]
-        parts = folds(fold.train.groups, job.tune.inner_folds, job.tune.seed, together=unit)
-        inner = ((np.sort(np.concatenate([one, two])), last) for one, two, last in parts)
-    values: list[NDArray[np.float64]] = []
-    # each part of the training queries is once held out from the others, or from the past alone
-    for number, (past, last) in enumerate(inner, start=1):
-        held = fold.train.take(last)
-        fitted = config.ranker.fit(training(train=fold.train.take(past), valid=held))
-        values.append(bind([job.decision_metric], held.judgments).per_query(fitted.score_split(held))[0])
-        known = np.concatenate(values)
-        known = known[~np.isnan(known)]
-        value = float(known.mean()) if known.size else float("nan")
-        if number < job.tune.inner_folds and should_prune(number, value):
-            raise Pruned(value)
-    return value, {}
