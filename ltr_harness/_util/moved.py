@@ -10,12 +10,15 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-MOVED = {  # with the modules below them
+MOVED = {  # with the modules below them; the first that fits
     "ltr_harness.comparison.evaluated_runs": "ltr_harness.metrics.evaluate_runs",
     "ltr_harness.comparison.offline_online": "ltr_harness.experiments.compare.online_agreement",
     "ltr_harness.comparison.pairs": "ltr_harness.comparison.contrasts",
     "ltr_harness.dataset": "ltr_harness.data.dataset",
     "ltr_harness.evaluation": "ltr_harness.metrics.evaluation",
+    # asked of a worker on a cluster, whose version is then compared
+    "ltr_harness.experiment.cluster": "ltr_harness.experiments.training.dask",
+    "ltr_harness.experiment": "ltr_harness.experiments.training",
     "ltr_harness.groups": "ltr_harness.data.judgments",  # of queries, too
     "ltr_harness.rankers": "ltr_harness.models",
     "ltr_harness.readers": "ltr_harness.data.readers",

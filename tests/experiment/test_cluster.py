@@ -198,6 +198,20 @@ def test_workers_with_other_versions_are_refused(
         on(cluster, small, tmp_path)
 
 
+def test_workers_of_another_layout_are_refused(
+    cluster: Cluster, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def older(function: Any, *_: Any, **__: Any) -> None:
+        if function is cluster_module.inspect_worker:
+            raise ModuleNotFoundError("No module named 'ltr_harness.newer'", name="ltr_harness.newer")
+
+    monkeypatch.setattr(cluster.client, "run", older)
+    with pytest.raises(
+        UsageError, match=r"cannot import 'ltr_harness\.newer'; expected ltr-harness \d.*, as here"
+    ):
+        on(cluster, small, tmp_path)
+
+
 def test_without_the_extra_it_says_what_to_install(
     small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -268,9 +268,12 @@ class DaskWorkerPool(WorkerPool):
         except OSError:
             answer = {}
         except ModuleNotFoundError as problem:
-            raise UsageError(
-                f"worker {worker} cannot import {problem.name!r}; expected the extra `dask` on every worker"
-            ) from None
+            expected = "the extra `dask` on every worker"
+            if str(problem.name).startswith(
+                "ltr_harness"
+            ):  # the functions of another version stand elsewhere
+                expected = f"ltr-harness {here['ltr-harness']}, as here"
+            raise UsageError(f"worker {worker} cannot import {problem.name!r}; expected {expected}") from None
         if worker not in answer:  # it went away while it was asked
             return
         versions, sees_data, wrong = answer[worker]
