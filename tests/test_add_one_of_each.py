@@ -35,7 +35,7 @@ class Added(Success):
 
     name: ClassVar[str] = "added"
 ''',
-    "rankers/added.py": '''
+    "models/added.py": '''
 """Chance under another name."""
 
 from ltr_harness.models.random import RandomRanker
@@ -44,7 +44,7 @@ from ltr_harness.models.random import RandomRanker
 class Added(RandomRanker):
     pass
 ''',
-    "readers/added.py": '''
+    "data/readers/added.py": '''
 """Two queries of three rows, whatever the files are called."""
 
 import numpy as np
@@ -74,7 +74,7 @@ from ltr_harness.report.blocks import Heading, Paragraph
 def section(data):
     return [Heading("Added"), Paragraph(f"{len(data.models)} models at {data.primary}.")]
 ''',
-    "export/formats/added.py": '''
+    "models/trees/formats/added.py": '''
 """A dump under another name."""
 
 from ltr_harness.models.trees.formats.dump import Dump
@@ -112,10 +112,10 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The package with one file more in each folder and one line more in each table."""
     places = {
         "metrics": metrics,
-        "rankers": rankers,
-        "readers": readers,
+        "models": importlib.import_module("ltr_harness.models"),
+        "data/readers": readers,
         "report/sections": sections,
-        "export/formats": formats,
+        "models/trees/formats": formats,
         "cli/commands": importlib.import_module("ltr_harness.cli.commands"),
     }
     for name, text in FILES.items():
@@ -125,8 +125,8 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         package = places[name.rpartition("/")[0]]
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(path.parent)])
     monkeypatch.setitem(METRICS, "added", "ltr_harness.metrics.added:Added")
-    monkeypatch.setitem(rankers.RANKERS, "added", "ltr_harness.rankers.added:Added")
-    monkeypatch.setitem(readers.READERS, "added", "ltr_harness.readers.added:Added")
+    monkeypatch.setitem(rankers.RANKERS, "added", "ltr_harness.models.added:Added")
+    monkeypatch.setitem(readers.READERS, "added", "ltr_harness.data.readers.added:Added")
     monkeypatch.setitem(report_parts.SECTIONS, "added", "ltr_harness.report.sections.added:section")
     monkeypatch.setitem(formats.FORMATS, "added", "ltr_harness.models.trees.formats.added:Added")
     monkeypatch.setitem(cli.COMMANDS["Setup"], "added", "Says hello.")

@@ -19,17 +19,17 @@ METHOD = "class {name}:\n    def three(self, a, b, c):\n        pass\n"
         ("testing/suite.py", UNDESCRIBED, "three: Args: does not describe a, b, c"),
         ("models/ranker.py", UNDESCRIBED, "three: Args: does not describe a, b, c"),
         ("metrics/core/loops.py", UNDESCRIBED, None),
-        ("rankers/mine.py", UNDESCRIBED, None),
+        ("models/mine.py", UNDESCRIBED, None),
         (
-            "evaluation.py",
+            "metrics/evaluation.py",
             UNDESCRIBED.replace("three", "evaluate"),
             "evaluate: Args: does not describe a, b, c",
         ),
         ("boosting/lightgbm.py", METHOD.format(name="Watch"), "Watch.three: Args: does not describe a, b, c"),
-        # documented as ltr_harness.runs.Run
+        # documented as ltr_harness.Run
         ("experiments/runs/run.py", METHOD.format(name="Run"), "Run.three: Args: does not describe a, b, c"),
-        ("evaluation.py", METHOD.format(name="Internal"), None),
-        ("stats/mine.py", UNDESCRIBED.replace("three", "evaluate"), None),
+        ("metrics/evaluation.py", METHOD.format(name="Internal"), None),
+        ("comparison/stats/mine.py", UNDESCRIBED.replace("three", "evaluate"), None),
     ],
 )
 def test_holds_for_what_is_documented(

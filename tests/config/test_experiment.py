@@ -86,7 +86,7 @@ def test_an_experiment_travels_to_other_processes() -> None:
 def test_reading_an_experiment_imports_no_booster_unless_asked_to_check_the_rankers() -> None:
     code = f"""
 import sys
-from ltr_harness.config import load_experiment
+from ltr_harness.experiments.config import load_experiment
 load_experiment({base()!r}, check_rankers=False)
 assert not {{"lightgbm", "xgboost", "pandas", "pyarrow", "altair"}} & sys.modules.keys()
 """

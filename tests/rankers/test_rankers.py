@@ -37,7 +37,7 @@ every_ranker = pytest.mark.parametrize(("name", "fields"), DEFINITIONS, ids=lamb
 
 
 def test_every_file_that_defines_a_ranker_is_in_the_table() -> None:
-    import ltr_harness.rankers as package
+    import ltr_harness.models as package
 
     folder = Path(package.__path__[0])
     shared = {"BoostedRanker", "DataParallelRanker", "StoredRanker"}  # what several rankers are made of
@@ -47,14 +47,14 @@ def test_every_file_that_defines_a_ranker_is_in_the_table() -> None:
             if isinstance(node, ast.ClassDef) and {"Ranker", *shared} & set(bases):
                 if node.name in shared:
                     continue
-                target = f"ltr_harness.rankers.{file.stem}:{node.name}"
+                target = f"ltr_harness.models.{file.stem}:{node.name}"
                 assert target in RANKERS.values(), f'add to RANKERS: "{file.stem}": "{target}"'
 
 
 @pytest.mark.long
 def test_naming_the_rankers_imports_no_library() -> None:
     code = (
-        "import sys; from ltr_harness.rankers import catalog; [catalog.load(name) for name in catalog.names()];"
+        "import sys; from ltr_harness.models.table import catalog; [catalog.load(name) for name in catalog.names()];"
         "print([name for name in ('lightgbm', 'xgboost', 'pandas') if name in sys.modules])"
     )
     assert (

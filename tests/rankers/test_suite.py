@@ -184,7 +184,7 @@ OWN = '''
 import json
 from dataclasses import dataclass
 import numpy as np
-from ltr_harness.rankers import FittedModel, Ranker
+from ltr_harness.models import FittedModel, Ranker
 
 class Sum(Ranker):
     """Adds the features up."""

@@ -17,8 +17,8 @@ from ltr_harness.errors import DataError
 
 def test_the_table_is_complete(repository: Path) -> None:
     listed = {target.split(":")[0].rsplit(".")[-1] for target in READERS.values()}
-    for file in sorted((repository / "ltr_harness" / "readers").glob("*.py")):
-        module = importlib.import_module(f"ltr_harness.readers.{file.stem}".removesuffix(".__init__"))
+    for file in sorted((repository / "ltr_harness" / "data" / "readers").glob("*.py")):
+        module = importlib.import_module(f"ltr_harness.data.readers.{file.stem}".removesuffix(".__init__"))
         own = [
             name
             for name, value in vars(module).items()
@@ -55,6 +55,7 @@ def test_a_missing_file_is_named_by_every_reader(name: str, tmp_path: Path) -> N
 
 @pytest.mark.long
 def test_the_table_costs_nothing_to_import() -> None:
-    code = "import sys, ltr_harness.readers; print([m for m in ('pyarrow', 'pydantic', 'numba') if m in sys.modules])"
+    heavy = ("pyarrow", "pydantic", "numba")
+    code = f"import sys, ltr_harness.data.readers; print([m for m in {heavy} if m in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"

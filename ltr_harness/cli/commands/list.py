@@ -10,8 +10,8 @@ from ltr_harness.cli.output import say
 
 CATALOGS = {
     "metrics": "ltr_harness.metrics.table:catalog",
-    "rankers": "ltr_harness.rankers:catalog",
-    "readers": "ltr_harness.readers:catalog",
+    "rankers": "ltr_harness.models.table:catalog",
+    "readers": "ltr_harness.data.readers:catalog",
     "sections": "ltr_harness.experiments.config.report_parts:section_catalog",
 }
 
