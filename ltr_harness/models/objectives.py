@@ -1,7 +1,7 @@
 """Objectives of boosted rankers: names, metrics as objectives, grades as classes, CatBoost's own, cautions.
 
 CatBoost reads over a parameter that it does not know in three of its losses, and over some that it knows; one it does
-not survive. What is known here was seen by training with and without each (tests/rankers/test_catboost_losses.py).
+not survive. What is known here was seen by training with and without each (tests/models/test_catboost_losses.py).
 """
 
 import warnings

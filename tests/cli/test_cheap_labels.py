@@ -18,7 +18,7 @@ from ltr_harness.data.queries import QueryGroups
 
 Cli = Callable[..., tuple[int, str, str]]
 
-FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
+FROZEN = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
 N, HUMAN, ROWS = 300, 60, 8
 
 

@@ -25,7 +25,7 @@ from ltr_harness.experiments.runs import find_runs
 from ltr_harness.experiments.runs.identity import installed_requirements
 from ltr_harness.integrations.mlflow_export import legal_names, parameters
 
-FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
+FROZEN = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from ltr_harness.experiments.runs import find_runs
 from ltr_harness.experiments.runs.identity import pins
 from ltr_harness.integrations.mlflow_export import why_none
 
-FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
+FROZEN = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
 
 
 def test_which_runs_have_no_model_and_why() -> None:

@@ -20,8 +20,7 @@ from ltr_harness.comparison.stats.families import Outcome, mean_intervals, outco
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import method_difference
 from ltr_harness.errors import Caution, ConfigError, NotComparableError, UsageError
-
-from .conftest import table
+from tests.experiments.compare.conftest import table
 
 
 def verdict_of(difference: float, p: float, p_equivalence: float, higher: bool, method: Method) -> str:

@@ -21,7 +21,7 @@ from ltr_harness.integrations.mlflow_export import export
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::Warning")]
 
-FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
+FROZEN = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
 METRICS = ["ndcg@5", "mrr(empty=zero)"]
 CONFIG = {"query_id": "qid", "metrics": METRICS}
 

@@ -35,7 +35,7 @@ from ltr_harness.monitoring.result import json_schema as result_schema
 
 Cli = Callable[..., tuple[int, str, str]]
 
-FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
+FROZEN = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
 OLD, OTHER = (next(run for run in find_runs(FROZEN) if run.record.model == name) for name in ("lgbm", "xgb"))
 FEATURES = OLD.record.features
 SETTINGS: dict[str, Any] = {

@@ -72,7 +72,7 @@ on_cluster = pytest.mark.filterwarnings("default::ResourceWarning", "default::De
 
 @on_cluster
 def test_workers_score_with_the_stored_model(cluster: Any) -> None:
-    run = next((Path(__file__).parents[1] / "runs" / "frozen" / "v1").glob("xgb--*"))
+    run = next((Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1").glob("xgb--*"))
     random = np.random.default_rng(2)
     model = load_run(run)
     log = pd.DataFrame(random.normal(size=(800, 12)), columns=model.record.features)

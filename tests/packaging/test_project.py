@@ -90,7 +90,7 @@ class TestCI:
         assert (check, pythons) == ("scripts/check", "scripts/pythons")
         text = (repository / "scripts" / "test").read_text(encoding="utf-8")
         listed = re.findall(r"\btests/[\w/.]+", text)
-        assert {"tests/boosting", "tests/rankers", "tests/export", "tests/readers"} <= set(listed)
+        assert {"tests/boosting", "tests/models", "tests/models/trees", "tests/data/readers"} <= set(listed)
         assert [name for name in listed if not (repository / name).exists()] == []
 
     def test_what_runs_before_a_commit_is_the_same_check(self, repository: Path) -> None:

@@ -15,7 +15,9 @@ def warn_from(module: str, kind: type[Warning]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("module", ["ltr_harness", "ltr_harness.data.queries", "tests.test_groups", __name__])
+@pytest.mark.parametrize(
+    "module", ["ltr_harness", "ltr_harness.data.queries", "tests.data.test_queries", __name__]
+)
 def test_what_we_use_of_the_deprecated_is_an_error(kind: type[Warning], module: str) -> None:
     with pytest.raises(kind):
         warn_from(module, kind)

@@ -1,0 +1,314 @@
+"""One model across two real worker processes: whole queries, our metrics, our rule; also when one is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ltr_harness import evaluate, load_run, run_experiment
+from ltr_harness.boosting.stopping import Stopper, StoppingRule
+from ltr_harness.cli import cli
+from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.data.queries import QueryGroups
+from ltr_harness.errors import UsageError
+from ltr_harness.experiments.config import load_experiment
+from ltr_harness.experiments.training.dask import Cluster, local_cluster
+from ltr_harness.experiments.training.folds import FoldReader
+from ltr_harness.experiments.training.job import Task
+from ltr_harness.experiments.training.progress import Progress
+from ltr_harness.experiments.training.reproduce import reproduce
+from ltr_harness.metrics import NDCG
+from ltr_harness.models.dask import cut
+from ltr_harness.workflow import ExperimentResult, prepare, read, run_prepared
+from tests.experiments.training.conftest import runs_of
+
+pytestmark = pytest.mark.long
+
+pytest.importorskip("distributed", reason="needs ltr-harness[dask]")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with local_cluster(2) as started:
+        yield started
+
+
+@pytest.fixture
+def across(repository: Path) -> dict[str, Any]:
+    """`configs/dask.yaml`, smaller: each model across workers, and as it is."""
+    config: dict[str, Any] = yaml.safe_load((repository / "configs" / "dask.yaml").read_text())
+    config["seeds"] = [1]
+    config["data"]["n_queries"] = {"train": 200, "valid": 80, "test": 120}
+    config["stopping"] = {"metric": "ndcg@10", "patience": 3, "max_rounds": 20}
+    config["report"] = {"formats": ["json"]}
+    return config
+
+
+def on(
+    cluster: Cluster, config: dict[str, Any], runs: Path, progress: Progress | None = None
+) -> ExperimentResult:
+    return run_prepared(prepare(read(config, runs=runs, cluster=cluster)), progress=progress)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 50), min_size=1, max_size=60),
+    n_parts=st.integers(1, 8),
+)
+def test_parts_are_whole_queries_and_nearly_equal(sizes: list[int], n_parts: int) -> None:
+    if n_parts > len(sizes):
+        return
+    groups = QueryGroups.from_sizes(sizes)
+    parts = cut(groups, n_parts)
+    assert [part[0] for part in parts] == [0, *(part[1] for part in parts[:-1])]
+    assert parts[-1][1] == len(sizes)
+    assert all(first < end for first, end in parts)
+    if n_parts == 2:  # no other cut between queries would be fairer
+        rows = groups.boundaries
+        best = min(abs(2 * rows[at] - rows[-1]) for at in range(1, len(sizes)))
+        assert abs(2 * rows[parts[0][1]] - rows[-1]) == best
+
+
+def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
+    cluster: Cluster, across: dict[str, Any], tmp_path: Path
+) -> None:
+    heard: list[str] = []
+
+    class Listen(Progress):
+        def round(self, task: Task, number: int, values: Any) -> None:
+            heard.append(task.model)
+
+    result = on(cluster, across, tmp_path, Listen())
+    assert [run.record.error for run in result.failures] == []
+    fold = FoldReader(load_experiment(across).data).read("all")
+    assert fold.valid is not None
+    by_model = {run.record.model: run for run in result.runs}
+    for name in ("lgbm", "xgb"):
+        assert set(by_model) == {"lgbm", "lgbm-across", "xgb", "xgb-across"}
+        run = by_model[f"{name}-across"]
+        record = run.record
+        # the curve obeys the rule, round by round
+        curve = run.history.query("metric == 'ndcg@10'")
+        stopper = Stopper(StoppingRule(NDCG(k=10), patience=3, max_rounds=20))
+        stops = [stopper.update(int(r), v) for r, v in zip(curve["round"], curve["value"], strict=True)]
+        assert list(curve["round"]) == list(range(1, len(curve) + 1))
+        assert not any(stops[:-1])
+        assert stops[-1] or len(curve) == 20
+        assert record.best_round == stopper.best_round
+        assert record.rounds_trained == len(curve)
+        # the stored model is the best round of that curve, on all validation queries
+        scores = load_run(run.path).score(fold.valid.features)
+        reached = evaluate(
+            fold.valid.labels, scores, group_sizes=fold.valid.groups.sizes, metrics=["ndcg@10"]
+        )
+        assert reached.means["ndcg@10"] == pytest.approx(curve["value"].max(), abs=1e-9)
+        # close to one machine's: the difference is of the order of another seed's
+        alone, together = (by_model[one].record.metrics["ndcg@10"].mean for one in (name, f"{name}-across"))
+        assert alone is not None
+        assert together is not None
+        assert abs(alone - together) < 0.05
+        assert "trained across 2 workers" in " ".join(map(str, record.cautions))
+        assert record.config["data_parallel"] == 2
+        assert f"{name}-across" in heard
+    assert "data_parallel" not in by_model["lgbm"].record.config
+    del across["models"]["lgbm"], across["models"]["xgb"], across["compare"]
+    again = runs_of(across, tmp_path / "again", cluster)
+    assert {run.record.model: (run.path.name, run.record.files) for run in again} == {
+        name: (by_model[name].path.name, by_model[name].record.files)
+        for name in ("lgbm-across", "xgb-across")
+    }
+
+
+SHELF = """
+from dataclasses import dataclass
+from typing import ClassVar
+import numpy as np
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.swap_change import SwapChange
+from ltr_harness.metrics.dcg import cumulated
+
+SHELF = np.array([1.0, 0.5, 0.5])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelf(Metric):
+    name: ClassVar[str] = "shelf"
+    graded: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    takes_cutoff: ClassVar[bool] = False
+    source: ClassVar[str] = "our shop"
+
+    def prepare(self, judgments, cutoffs):
+        return lambda ranking: cumulated(ranking, cutoffs, judgments.labels, SHELF)
+
+    def swap_change(self, judgments):
+        scale = np.ones(judgments.groups.n_queries)
+        return SwapChange(form="sum", worth=judgments.labels, scale=scale, rank_worth=SHELF)
+"""
+
+
+def test_metrics_and_ones_own_are_optimised_across_workers(
+    cluster: Cluster, across: dict[str, Any], tmp_path: Path
+) -> None:
+    own = tmp_path / "shelf_metrics.py"
+    own.write_text(SHELF)
+    models = across["models"]
+    across["models"] = {
+        f"{name} {label}": {**models[f"{name}-across"], "objective": {"metric": metric}}
+        for name in ("lgbm", "xgb")
+        for label, metric in (("err", "err@10"), ("shelf", f"{own}:Shelf"))
+    } | {"random": {"ranker": "random"}}
+    del across["compare"]
+    across["stopping"]["max_rounds"] = 15
+    runs = runs_of(across, tmp_path / "runs", cluster)
+    assert [run.record.error for run in runs if run.record.error] == []
+    records = {run.record.model: run.record for run in runs}
+
+    def better(model: str, metric: str) -> bool:
+        mean, random = (records[one].metrics[metric].mean for one in (model, "random"))
+        return mean > random + 0.1
+
+    for name in ("lgbm", "xgb"):
+        assert better(f"{name} err", "err(max_grade=4)@10")
+        assert better(f"{name} shelf", "ndcg@10")
+
+
+def test_pointwise_objectives_across_workers_learn_what_one_machine_learns(
+    cluster: Cluster, across: dict[str, Any], tmp_path: Path
+) -> None:
+    objectives = {
+        "lightgbm": ("binary", "quantile"),
+        "xgboost": ("binary:logistic", "count:poisson", "reg:absoluteerror"),
+    }
+    across["models"] = {"random": {"ranker": "random"}} | {
+        f"{objective} {parts}": {
+            "ranker": ranker,
+            "objective": objective,
+            "data_parallel": parts,
+            **({"relevant": 2} if objective.startswith("binary") else {}),
+        }
+        for ranker, named in objectives.items()
+        for objective in named
+        for parts in (2, False)
+    }
+    del across["compare"]
+    runs = runs_of(across, tmp_path / "runs", cluster)
+    assert [run.record.error for run in runs if run.record.error] == []
+    means = {run.record.model: run.record.metrics["ndcg@10"].mean for run in runs}
+    for objective in (one for named in objectives.values() for one in named):
+        assert means[f"{objective} 2"] > means["random"] + 0.1
+        assert means[f"{objective} 2"] == pytest.approx(means[f"{objective} False"], abs=0.05)
+
+
+SLOW = """
+import time
+
+def slow(labels, scores):
+    time.sleep(0.001)  # of 80 queries: a training goes on when it is disturbed
+    return float(labels[scores.argmax()])
+"""
+
+
+@pytest.mark.parametrize("model", ["lgbm-across", pytest.param("xgb-across", marks=pytest.mark.slow)])
+def test_a_killed_worker_costs_the_rounds_of_one_model(
+    cluster: Cluster, across: dict[str, Any], tmp_path: Path, model: str
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    across["models"] = {model: across["models"][model]}
+    del across["compare"]
+    metric = f"{tmp_path}/slow.py:slow(higher_is_better=true)"
+    across["metrics"] |= {"report": ["ndcg", metric]}
+    across["stopping"] |= {"metric": metric, "patience": 100, "max_rounds": 20}
+    victims = [pid for _, pid in sorted(cluster.client.run(os.getpid).items())][1:]  # not who evaluates
+    killed: list[int] = []
+
+    class Kill(Progress):
+        def round(self, task: Task, number: int, values: Any) -> None:
+            while victims:
+                killed.append(victims.pop())
+                os.kill(killed[-1], signal.SIGKILL)
+
+    (one,) = runs_of(across, tmp_path / "disturbed", cluster, Kill())
+    assert killed
+    assert one.record.error is None
+    (tmp_path / "slow.py").write_text(SLOW.replace("0.001", "0"))
+    (other,) = runs_of(across, tmp_path / "undisturbed", cluster)
+    np.testing.assert_array_equal(one.test_scores["score"], other.test_scores["score"])
+
+
+def test_a_model_trained_across_workers_is_trained_across_as_many(
+    cluster: Cluster, small: dict[str, Any], tmp_path: Path
+) -> None:
+    small["seeds"] = [1]
+    small["models"] = {"across": {**small["models"]["xgb"], "data_parallel": 2}}
+    [run] = on(cluster, small, tmp_path).runs
+    assert run.record.config["data_parallel"] == 2
+    found = reproduce(run.path)
+    assert found.identical, found
+
+
+def test_more_workers_than_there_are_is_a_failure_that_says_so(
+    cluster: Cluster, across: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ltr_harness.models.dask.WORKERS_WITHIN", 0.5)
+    across["models"] = {
+        "lgbm": {**across["models"]["lgbm"], "data_parallel": 5},
+        "xgb": across["models"]["xgb"],
+    }
+    across["stopping"]["max_rounds"] = 5
+    result = on(cluster, across, tmp_path)
+    assert [run.record.model for run in result.runs] == ["xgb"]
+    assert [run.record.error for run in result.failures] == [
+        "this model needs 5 workers at once, and the cluster has 2 after 0.5 s"
+    ]
+
+
+def test_without_a_cluster_nothing_is_run(across: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        run_experiment(across, runs=tmp_path)
+    assert str(caught.value).splitlines() == [
+        f"models.{name}.data_parallel: needs a Dask cluster; add --dask ADDRESS or --workers dask:N"
+        for name in ("lgbm-across", "xgb-across")
+    ]
+    assert not (tmp_path / "dask").exists()
+
+
+def test_what_cannot_be_had_across_workers_is_refused_before_training(
+    across: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    across["models"] = {
+        "a": {"ranker": "xgboost", "objective": "rank_xendcg", "data_parallel": True},
+        "b": {"ranker": "xgboost", "categorical": [1], "data_parallel": 2},
+        "c": {"ranker": "lightgbm", "data_parallel": 1},
+        "d": {"ranker": "catboost", "data_parallel": True},
+    }
+    path = tmp_path / "across.yaml"
+    path.write_text(yaml.safe_dump(across))
+    assert run_command(cli, ["check", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "models.a.data_parallel" in said
+    assert "models.b.data_parallel" in said
+    assert "models.c.data_parallel" in said
+    assert "unknown key 'data_parallel' in models.d" in said
+
+
+def test_runs_from_before_there_was_the_field_are_the_same_runs(
+    small: dict[str, Any], tmp_path: Path
+) -> None:
+    plain = prepare(read(small, runs=tmp_path)).tasks
+    small["models"]["lgbm"]["data_parallel"] = False
+    assert [task.identity for task in prepare(read(small, runs=tmp_path)).tasks] == [
+        task.identity for task in plain
+    ]
+    assert not any(
+        "data_parallel" in str(config.ranker.definition())
+        for config in load_experiment(small).models.values()
+    )

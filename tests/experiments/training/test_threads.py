@@ -1,0 +1,125 @@
+"""Where the number of threads can move a tree, it is part of the run's identity, and `check` says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ltr_harness import run_experiment
+from ltr_harness._util.cores import available_cores
+from ltr_harness.cli import cli
+from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.errors import TrainingError
+from ltr_harness.workflow import prepare, read
+from tests.experiments.training.conftest import runs_of
+
+pytestmark = pytest.mark.long
+
+
+def test_threads_are_in_the_identity_only_where_they_matter(
+    small: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small["models"] = {
+        "plain": small["models"]["lgbm"],
+        "goss": {"ranker": "lightgbm", "params": {"data_sample_strategy": "goss"}},
+        "xgb": small["models"]["xgb"],
+    }
+    plans = [
+        prepare(read(small, runs=tmp_path, workers=workers)) for workers in (1, max(2, available_cores()))
+    ]
+    one, many = ({(task.model, task.seed): task.identity for task in prepared.tasks} for prepared in plans)
+    moved = {model for (model, seed) in one if one[model, seed] != many[model, seed]}
+    assert moved == ({"goss"} if plans[0].threads != plans[1].threads else set())
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(small))
+    # left to itself it would be one thread per model here, which no caution is needed for
+    monkeypatch.setattr("ltr_harness.workflow.sensible_workers", lambda n_runs, n_values: 1)
+    assert run_command(cli, ["check", str(path), "--runs", str(tmp_path / "runs")]) == 0
+    said = capsys.readouterr().out
+    assert (
+        f"caution: models.goss: goss gives another model with another number of threads (here {plans[0].threads})"
+        in said
+    )
+    assert "caution: models.plain" not in said
+
+
+def test_any_number_of_workers_leaves_the_same_bytes_behind(small: dict[str, Any], tmp_path: Path) -> None:
+    params = {"max_depth": 3, "subsample": 0.7}
+    small["models"]["xendcg"] = {"ranker": "xgboost", "objective": "rank_xendcg", "params": params}
+    in_workers = run_experiment(small, runs=tmp_path / "2", workers=2)
+    assert not in_workers.failures
+    digests = [
+        {
+            (run.path.name, name): digest
+            for run in runs
+            for name, digest in run.record.files.items()
+            if name.startswith("model.") or name.endswith(".parquet")
+        }
+        for runs in (in_workers.runs, runs_of(small, tmp_path / "1"))
+    ]
+    assert len(digests[0]) == 4 * 8 + 6  # eight runs; importance comes with the six of trees
+    assert digests[0] == digests[1]
+
+
+OMP: dict[str, Any] = {
+    "name": "omp",
+    "data": {"reader": "synthetic", "n_queries": {"train": 700, "valid": 5, "test": 5}, "n_features": 12},
+    "metrics": {"cutoffs": [3], "report": ["ndcg"], "primary": "ndcg@3"},
+    "models": {ranker: {"ranker": ranker, "rounds": 5} for ranker in ("xgboost", "lightgbm")},
+    "report": {"formats": ["json"]},
+}
+TRAIN = """
+import json, sys
+from ltr_harness import run_experiment
+result = run_experiment(json.loads(sys.argv[1]), runs=sys.argv[2], workers=1)
+print({run.record.model: run.record.files for run in result.runs})
+"""
+
+
+def test_how_busy_the_machine_is_does_not_decide_on_the_threads(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TRAIN, json.dumps(OMP), str(tmp_path / "dynamic")]
+    environment = {**os.environ, "OMP_DYNAMIC": "true"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    result = run_experiment(OMP, runs=tmp_path / "here", workers=1)
+    files = {run.record.model: run.record.files for run in result.runs}
+    assert list(files) == ["xgboost", "lightgbm"]
+    assert done.stdout == f"{files}\n"
+
+
+def test_the_setting_is_the_callers_again_afterwards() -> None:
+    import lightgbm
+    import xgboost
+
+    from ltr_harness.models.tree_model import fixed_threads
+
+    for library in (xgboost.core._LIB, lightgbm.basic._LIB):
+        before = library.omp_get_dynamic()
+        try:
+            library.omp_set_dynamic(1)
+            with fixed_threads(library):
+                assert library.omp_get_dynamic() == 0
+            assert library.omp_get_dynamic() == 1
+        finally:
+            library.omp_set_dynamic(before)
+
+
+def test_a_library_that_hides_its_openmp_is_refused_where_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ltr_harness.models.tree_model import fixed_threads
+
+    monkeypatch.setenv("OMP_DYNAMIC", "TRUE")
+    with pytest.raises(TrainingError, match="OMP_DYNAMIC: is set"), fixed_threads(object()):
+        pass
+    monkeypatch.setenv("OMP_DYNAMIC", "false")
+    with fixed_threads(object()):
+        pass
