@@ -5,10 +5,10 @@
     scripts/mutation_sample --commit 1463329 metrics    # the same sample of an earlier commit
 
 One operator, number or condition in a function is changed at a time, in memory, in a process forked for it. There run
-those tests of the same folder (`tests/comparison/stats`, and the examples in `ltr_harness/comparison/stats`) that enter
-the function, quickest first; the first failure ends it. Loops run as plain Python. A change is chosen by a digest of its line and
-not of its place: two commits are asked about the same changes wherever both have the line. Where the tests of a
-function take longer than --seconds, the slowest are left out: the score is a lower bound.
+those tests of the same folder (`tests/comparison/stats`, and the examples in `ltr_harness/comparison/stats`) that
+enter the function, quickest first; the first failure ends it. Loops run as plain Python. A change is chosen by a
+digest of its line and not of its place: two commits are asked about the same changes wherever both have the line.
+Where the tests of a function take longer than --seconds, the slowest are left out: the score is a lower bound.
 """
 
 from __future__ import annotations

@@ -496,3 +496,13 @@ def _look_up(
             codes[at] = n
             n += 1
     return n
+
+
+A_RANK = "an integer from 1 to 10^9"
+
+_LAST_RANK = 10**9  # a list has no billion items: it is an id, or a unit of time
+
+
+def are_ranks(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers are ranks, NaN being none. Shapes: `values` (n,)."""
+    return np.asarray((values >= 1) & (values <= _LAST_RANK) & (values == np.floor(values)))

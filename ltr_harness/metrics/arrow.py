@@ -11,10 +11,18 @@ import pyarrow.compute as pc
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of
-from ltr_harness.data.columns import id_texts, names_of, numbers_of, plain_column, table_of, values_shown
+from ltr_harness.data.columns import (
+    A_RANK,
+    are_ranks,
+    id_texts,
+    names_of,
+    numbers_of,
+    plain_column,
+    table_of,
+    values_shown,
+)
 from ltr_harness.data.computable import computable
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.logs.contract import A_RANK, are_ranks
 from ltr_harness.data.logs.log import whole_queries
 from ltr_harness.data.queries import Array, Bools, Floats, Ints, QueryGroups
 from ltr_harness.errors import DataError, MetricError, Problem
@@ -145,7 +153,9 @@ def _negative_ranks(table: pa.Table, column: str) -> Floats:
     numbers = numbers_of(table[column], column)
     wrong = np.flatnonzero(~are_ranks(numbers))
     if wrong.size:
-        found = f"{numbers[wrong[0]]:g} ({count_of(wrong.size, 'such row')}) is no rank, which its name says it is"
+        found = (
+            f"{numbers[wrong[0]]:g} ({count_of(wrong.size, 'such row')}) is not a rank, as which it is named"
+        )
         cure = "where higher numbers rank first, call the column a score"
         raise DataError.at(f"column {column!r}", found, f"{A_RANK}, 1 for the best", cure)
     return -numbers

@@ -15,13 +15,13 @@ import pandas as pd
 import pyarrow as pa
 
 from ltr_harness.data.addresses import here, refuse_secrets
+from ltr_harness.data.columns import are_ranks
 from ltr_harness.data.judgments import Judgments, Subtopics
 from ltr_harness.data.logs.contract import (
     THREADS,
     Contract,
     LogCheck,
     LogRows,
-    are_ranks,
     in_order,
     per_query,
 )

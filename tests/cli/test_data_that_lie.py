@@ -76,7 +76,7 @@ def test_other_targets_and_ids_without_telling_names_are_found_by_fact(ltr: Cli)
     found = {
         "other than 0 in nearly all relevant documents and in few others; check whether it is known only after the "
         f"fact, and leave it out: {cure}",
-        f"a model memorises documents by them; leave them out: {cure}",
+        f"and new queries have others: leave it out ({cure}), or name it there as well if it is meant",
     }
     code, checked, _ = ltr("check", "e.yaml")
     assert code == 0
@@ -127,8 +127,11 @@ def test_a_tutorials_table_of_gains_and_ranks(ltr: Cli) -> None:
     assert (code, "'Ranks' ranks its rows, 1 being the best" in err) == (0, True), err
     data = {"reader": "csv", "query": "search_group_id", "files": "rows.csv", "folds": 3}
     said = ltr("data", "describe", "rows.csv", *columns[:4])[1]
-    assert "warning: rows.csv: feature Ranks is named as a place in a list" in said
-    assert "`position: Ranks`, or leave it out: `features: [price]`" in said
+    assert (
+        "warning: rows.csv: feature Ranks counts the rows of most queries from 1 or 0 on, as ranks do" in said
+    )
+    assert "(then `position: Ranks`)" in said
+    assert "leave it out (`features: [price]`)" in said
     with pytest.raises(Exception, match="has no column 'label'; did you mean `label: Gains`"):
         run_experiment({"name": "x", "data": data, "models": {"r": {"ranker": "random"}}})
 
@@ -237,4 +240,4 @@ def test_rows_that_are_alike_by_nature_are_no_copies(ltr: Cli) -> None:
     )
     code, out, _ = ltr("check", "e.yaml")
     assert code == 0
-    assert "warning: train and test: 400 rows of test (100.0%) have the features of a row of train" in out
+    assert "note: train and test: 400 rows of test (100.0%) have the features of a row of train" in out

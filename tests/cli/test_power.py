@@ -188,7 +188,7 @@ def test_units_of_an_ab_test(ltr: Cli) -> None:
         (["--ab-test", "--sd", "1", "--difference", "0.1", "--test", "t"], "--test t with --ab-test; arms are"),
         (["--ab-test", "--difference", "0.1"], "--ab-test: --sd is missing; expected a number above 0"),
         (["old.csv", "--difference", "0.1"], "old: is the only model, and a plan is about differences of two"),
-        (["old.csv", "new.csv", "--difference", "0.1", "--test", "sign"], "'sign' is not one of 'permutation'"),
+        (["old.csv", "new.csv", "--difference", "0.1", "--test", "sign"], "unknown test 'sign'; known: "),
         (["old.csv", "flat.csv", "--difference", "0.1"], "no model differs from old in mrr by more for one query than"),
     ],
 )  # fmt: skip

@@ -403,7 +403,7 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 PROGRAM = """
 import os, sys, time
 from pathlib import Path
-from ltr_harness import cache as kept
+from ltr_harness.data import cache as kept
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.letor import Letor
 print("reading", flush=True)

@@ -50,8 +50,8 @@ def small_batches(patch: pytest.MonkeyPatch, rows: int = 100) -> None:
     # monitoring first: importing it copies log's value, which must be the true one
     for name in (
         "monitoring.reading.BATCH_ROWS",
-        "logs.log.BATCH_ROWS",
-        "logs.log.IN_MEMORY_ROWS",
+        "data.logs.log.BATCH_ROWS",
+        "data.logs.log.IN_MEMORY_ROWS",
     ):
         patch.setattr(f"ltr_harness.{name}", rows)
 

@@ -483,7 +483,8 @@ def test_hostile_queries_documents_and_attributes_run_nothing(
     ]
     data = make_data(systems=systems, draws=200)
     groups = QueryGroups.from_sizes([3] * n)
-    judgments = Judgments.checked(np.tile([0, 1, 2], n), groups, document_ids=np.repeat(strange, 3))
+    documents = np.array([f"{name}{row}" for name in strange for row in range(3)])
+    judgments = Judgments.checked(np.tile([0, 1, 2], n), groups, document_ids=documents)
     places = {query: at for at, query in enumerate(strange.tolist())}
     rows = MadeRows(judgments, places, np.arange(n), dict.fromkeys("AB", ((),)))
     data.__dict__["rows"] = rows  # in place of what run folders would hold

@@ -12,22 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness.data.columns import Columns
+from ltr_harness.data.columns import A_RANK, Columns
 from ltr_harness.data.logs.settings import ListColumns
 from ltr_harness.errors import Caution, DataError, Problem, Severity
 
 if TYPE_CHECKING:
     import pandas as pd
-
-A_RANK = "an integer from 1 to 10^9"
-
-_LAST_RANK = 10**9  # a list has no billion items: it is an id, or a unit of time
-
-
-def are_ranks(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which numbers are ranks, NaN being none. Shapes: `values` (n,)."""
-    return np.asarray((values >= 1) & (values <= _LAST_RANK) & (values == np.floor(values)))
-
 
 _LOOKED_AT = 10_000  # bad rows at most for three different examples: millions may all be of one kind
 

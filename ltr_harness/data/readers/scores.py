@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import bare_name
 from ltr_harness._util.text import count_of
-from ltr_harness.data.columns import Columns
+from ltr_harness.data.columns import A_RANK, Columns, are_ranks
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.logs.contract import A_RANK, are_ranks
 from ltr_harness.data.readers.column_names import column_for, rank_column
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.parquet import Parquet
