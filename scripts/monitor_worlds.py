@@ -110,7 +110,7 @@ WORLDS = (
     World("worse everywhere, grades", ("alert",), SUSPECTS, EVERYWHERE, labels=True),
     World("worse at rank 1", ("alert",), WORSE, RANK_1),
     World("worse at rank 1, propensities right", ("alert",), WORSE, RANK_1, propensities="right"),
-    World("worse below rank 1", ("alert",), WORSE, BELOW_1),
+    World("worse below rank 1", ("undecided", "alert"), WORSE, BELOW_1),
     World("worse below rank 1, propensities right", ("alert",), WORSE, BELOW_1, propensities="right"),
     World("worse in one country", ("alert",), ("slice",), ONE_COUNTRY),
     World("worse in one country, grades", ("alert",), ("slice",), ONE_COUNTRY, labels=True),
