@@ -186,6 +186,8 @@ def undecided_of(evidence: Evidence, alerts: Sequence[Alert]) -> str:
         return ""
     if evidence.outage and evidence.labels_arriving:
         return "labels are still arriving; relevance.maturity leaves out the windows that lack them"
+    if evidence.ips_fell and not evidence.lost_labels:
+        return f"{CORRECTED} fell, and change is not in alerts.on"
     if evidence.moved and not evidence.demotion:
         return f"{evidence.config.primary} moved, and change is not in alerts.on"
     corrected = evidence.corrected

@@ -150,8 +150,10 @@ def _moved(result: MonitorResult) -> str:
     corrected = None if seen is None or open_though_moved else seen.ips_normalised
     if seen is not None and seen.ips is not None and seen.changed and seen.ips.direction == "rose":
         return f"IPS-DCG {_difference(seen.ips, result, one_sided=True)}"
-    if seen is not None and corrected is not None and (seen.changed or corrected.direction == "fell"):
-        return f"{CORRECTED} {_difference(corrected, result, one_sided=True)}"
+    excluded = not (result.alerts or result.undecided)  # a fall of min_drop
+    if corrected is not None and CORRECTED.lower() in result.verdict.what.lower():
+        text = f"{CORRECTED} {_difference(corrected, result, one_sided=True)}"
+        return f"{text}, less than min_drop" if excluded and corrected.direction == "fell" else text
     windows = count_of(len(result.windows), "window")
     if (part := result.examined) is not None:
         by = _difference(part.difference, result)
@@ -162,6 +164,9 @@ def _moved(result: MonitorResult) -> str:
     if change.below_min_drop:
         return f"{text}, less than min_drop {result.min_drop:g}"
     worse = change.difference.direction == ("fell" if result.higher_is_better else "rose")
+    most = max(abs(change.difference.low), abs(change.difference.high))
+    if worse and excluded and most < result.min_drop:
+        return f"{text}, less than min_drop {result.min_drop:g}"
     return f"{text}, not significant after correction" if worse and not change.alert else text
 
 
