@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import ltr_harness.monitoring.limits as limits
 from ltr_harness._util.text import count_of, p_equals
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import Caution
@@ -11,7 +12,7 @@ from ltr_harness.monitoring.evidence import CORRECTED, Corrected, Evidence
 from ltr_harness.monitoring.labels import CLICK_BIAS
 from ltr_harness.monitoring.result import Alert, LabelTest
 
-_WITHOUT_BASELINE = {"arm", "parity"}  # they are compared with the control, and with the stored model
+_WITHOUT_BASELINE = {"arm", "parity", "limit"}  # compared with the control, the stored model, a number
 
 
 class Candidate(NamedTuple):
@@ -38,7 +39,7 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[Caution]]:
         cautions.append(evidence.days_caution)
     for candidate in _others(evidence, changed=bool(changes)):
         if candidate.kind in kinds and candidate.raised:
-            alerts.append(Alert(candidate.kind, candidate.text))
+            alerts.append(Alert(candidate.kind, candidate.text, candidate.window))
         else:
             text = f"slice {candidate.text}" if candidate.kind == "slice" else candidate.text
             # of the kind that the alert would have been
@@ -103,6 +104,11 @@ def _others(evidence: Evidence, *, changed: bool) -> Iterator[Candidate]:
         yield Candidate("input", text)
     yield from _arms(evidence)
     yield from _parity(evidence)
+    for limit in evidence.limits:
+        for text, window in limits.alert_lines(limit):
+            yield Candidate("limit", text, window=window)
+        for text in limits.notices(limit):
+            yield Candidate("limit", text, raised=False)
 
 
 def _falls_without_the_page(evidence: Evidence, *, changed: bool) -> Iterator[Candidate]:
@@ -182,7 +188,14 @@ def _p(p: float) -> str:
 
 def undecided_of(evidence: Evidence, alerts: Sequence[Alert]) -> str:
     """Why a loss is neither shown nor excluded, and what would decide it; empty where that is decided."""
-    if alerts or evidence.change is None:
+    if alerts:
+        return ""
+    return _undecided_change(evidence) or limits.open_question(evidence.limits)
+
+
+def _undecided_change(evidence: Evidence) -> str:
+    """The same of the metric's change against the baseline."""
+    if evidence.change is None:
         return ""
     if evidence.outage and evidence.labels_arriving:
         return "labels are still arriving; relevance.maturity leaves out the windows that lack them"

@@ -177,13 +177,16 @@ class Parity(Part, use_attribute_docstrings=True):
     trust: bool = Field(default=False, description="Execute code of the run: a ranker from a file, a pickle.")
 
 
-AlertKind = Literal["change", "slice", "label_rate", "input", "contract", "arm", "parity"]
+AlertKind = Literal["change", "slice", "label_rate", "input", "contract", "arm", "parity", "limit"]
 
 
-class Alerts(Part):
+class Alerts(Part, use_attribute_docstrings=True):
     """What ends in exit code 4."""
 
     on: tuple[AlertKind, ...] = get_args(AlertKind)
+    below: dict[Name, float] = Field(default={}, examples=[{"ndcg@10": 0.85}])
+    """Metric to its absolute limit: an alert where the interval of the mean lies below, a notice where the mean does;
+    of all of production, each window and each segment, with a baseline and without."""
 
 
 PLACES: Any = {
@@ -230,9 +233,18 @@ class MonitorConfig(Part, use_attribute_docstrings=True):
         """The metrics with the rule for empty queries, unjudged rows and the scale of grades; the first one alerts."""
         return _resolved(self.metrics, self.empty, self.relevance.cuts_lists, self.relevance.scale)
 
+    def resolved(self, metric: Metric) -> Metric:
+        """Return a metric as `resolved_metrics` has it."""
+        return _resolved((metric,), self.empty, self.relevance.cuts_lists, self.relevance.scale)[0]
+
     @property
     def primary(self) -> Metric:
         return self.resolved_metrics[0]
+
+    @property
+    def limits(self) -> dict[Metric, float]:
+        """A metric of `resolved_metrics` to what it must reach."""
+        return {self.resolved(parse_metric(name)): limit for name, limit in self.alerts.below.items()}
 
     @property
     def confidence(self) -> float:

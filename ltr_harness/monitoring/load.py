@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from ltr_harness.errors import ConfigError, DataError, HarnessError, Problem
 from ltr_harness.experiments.config.expand import absolute_path, merged_tree
 from ltr_harness.experiments.config.problems import explained
 from ltr_harness.experiments.config.yaml_tree import Node, from_plain, shown
-from ltr_harness.metrics import NDCG
+from ltr_harness.metrics import NDCG, Metric, parse_metric
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 
 FROM = "from"
@@ -154,6 +155,7 @@ def _rules(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
             found = f"{metric} gives 0 to lists shorter than K, and relevance cuts lists at unjudged rows"
             cure = "leave out short_list=zero, or unseen and unlabelled"
             yield Problem(of_relevance, found, "lists as they were shown", cure)
+    yield from _about_limits(config, tree)
     if config.primary.diagnostic:
         found = f"metrics: {config.primary} is a diagnostic, and the first metric raises the alerts"
         yield Problem(place, found, "a metric that says which ranking is better", "put another one first")
@@ -196,6 +198,49 @@ def _rules(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
     if config.parity is not None and not (config.parity.score or columns.score):
         expected = "columns.score, or parity.score where rank orders lists"
         yield Problem(str(tree.mapping["parity"].place), "parity without a score", expected)
+
+
+def _about_limits(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
+    """Each limit must be of a metric that is computed, inside its range, and able to raise an alert."""
+    node = tree.at(("alerts", "below"))
+    if node is None or not config.alerts.below:
+        return
+    if "limit" not in config.alerts.on:
+        found = f"alerts.on is {', '.join(config.alerts.on) or 'empty'}, beside alerts.below"
+        yield Problem(str(tree.mapping["alerts"].place), found, "limit among them", "add limit to alerts.on")
+    seen = dict[Metric, str]()
+    for key, limit in config.alerts.below.items():
+        place, name = str(node.key_places[key]), f"alerts.below: {key}"
+        try:
+            metric = parse_metric(key)
+        except HarnessError as error:
+            yield from (Problem(place, f"alerts.below: {problem}") for problem in error.problems)
+            continue
+        resolved = config.resolved(metric)
+        if resolved not in config.resolved_metrics:
+            computed = f"one of {', '.join(metric.spelling for metric in config.metrics)}"
+            yield Problem(place, f"{name} is not computed", computed, f"add {key} to metrics")
+        elif resolved in seen:
+            yield Problem(
+                place, f"{name} and {seen[resolved]} are one metric", "one limit", "leave out one of them"
+            )
+        else:
+            seen[resolved] = key
+            yield from _about_range(name, limit, resolved, place)
+
+
+def _about_range(name: str, limit: float, metric: Metric, place: str) -> Iterator[Problem]:
+    low, high = metric.bounds
+    if not metric.higher_is_better:
+        found = f"{name} is better where it is lower"
+        yield Problem(place, found, "a metric that is better where it is higher")
+    elif not low < limit <= high:
+        cure = f"write {limit / 100:g}" if (low, high) == (0.0, 1.0) and 1 < limit <= 100 else ""
+        above = "" if math.isinf(low) else f"above {low:g}"
+        at_most = "" if math.isinf(high) else f"at most {high:g}"
+        yield Problem(
+            place, f"{name} has the limit {limit:g}", " and ".join(filter(None, (above, at_most))), cure
+        )
 
 
 def _about_grades(config: MonitorConfig, place: str) -> Iterator[Problem]:

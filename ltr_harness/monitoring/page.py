@@ -4,6 +4,7 @@ import json
 import math
 from pathlib import Path
 
+import ltr_harness.monitoring.limits as limits
 from ltr_harness._util.catalog import Catalog
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.two_samples import Estimate
@@ -19,6 +20,7 @@ from ltr_harness.report.writing import write_report
 MONITOR_SECTIONS = {
     "verdict": "ltr_harness.monitoring.page:verdict_section",
     "metrics": "ltr_harness.monitoring.page:metrics_section",
+    "limits": "ltr_harness.monitoring.limits:section",
     "windows": "ltr_harness.monitoring.windows:section",
     "arms": "ltr_harness.monitoring.arms:section",
     "online": "ltr_harness.monitoring.change:online_section",
@@ -34,7 +36,7 @@ MONITOR_SECTIONS = {
     "definitions": "ltr_harness.monitoring.page:definitions_section",
 }
 GROUPS = {
-    blocks.Group("What changed", "By how much, and when?"): ("metrics", "windows", "arms", "online"),
+    blocks.Group("What changed", "By how much, and when?"): ("metrics", "limits", "windows", "arms", "online"),
     blocks.Group("Where and why", "On which queries, and does something other than the ranking explain it?"): (
         "slices", "mix", "drift", "parity", "presentation", "worst",
     ),
@@ -95,16 +97,20 @@ def verdict_section(result: MonitorResult) -> list[Block]:
         shown.append(timeline(result))
     if result.alerts:
         # one line each, but for windows: they are red in the chart below, and here only counted
-        windows = [alert for alert in result.alerts if alert.window]
-        counted = windows if len(windows) > 1 else []
-        listed = [alert for alert in result.alerts if alert not in counted]
+        by_kind = [
+            [alert for alert in result.alerts if alert.window and alert.kind == kind]
+            for kind in ("change", "limit")
+        ]
+        counted = [alerts for alerts in by_kind if len(alerts) > 1]
+        listed = [alert for alert in result.alerts if not any(alert in alerts for alerts in counted)]
         lines: list[Text] = [(blocks.strong(alert.kind), f" {alert.text}") for alert in listed[:_SHOWN]]
         if len(listed) > _SHOWN:
             lines.append(f"… and {count_of(len(listed) - _SHOWN, 'more alert')}, in the sections below")
-        if counted:
-            where = f"{len(counted)} of {count_of(len(result.windows), 'window')}"
-            where += f", from {counted[0].window} to {counted[-1].window}"
-            lines.append((blocks.strong("change"), f" in {where}"))
+        for alerts in counted:
+            found = {alert.window for alert in alerts}
+            where = f"{len(found)} of {count_of(len(result.windows), 'window')}"
+            where += f", from {alerts[0].window} to {alerts[-1].window}"
+            lines.append((blocks.strong(alerts[0].kind), f" in {where}"))
         shown.append(blocks.Bullets(tuple(lines)))
     if verdict.where:
         shown.append(Paragraph(verdict.where))
@@ -122,6 +128,8 @@ def verdict_section(result: MonitorResult) -> list[Block]:
 def banner(result: MonitorResult) -> blocks.Banner:
     """Alerts and their number, healthy, or undecided; none of them where there is no baseline."""
     status = Badge("healthy", "good") if result.changes else Badge("no baseline", "neutral")
+    if result.limits and not result.changes:
+        status = Badge("within limits", "good")
     if result.alerts:
         status = Badge(count_of(len(result.alerts), "alert"), "bad")
     elif result.undecided:
@@ -135,7 +143,9 @@ def banner(result: MonitorResult) -> blocks.Banner:
 
 
 def _moved(result: MonitorResult) -> str:
-    """What the primary metric did; or the metric without the page, where that decides."""
+    """What the primary metric did; or the metric without the page, where that decides; or which limit was missed."""
+    if result.n_alerts("limit") and not result.n_alerts("change"):
+        return limits.headline(result.limits)
     if not result.changes:
         if (arms := result.arms) is not None:
             if arms.withheld or not arms.differences:
@@ -143,7 +153,9 @@ def _moved(result: MonitorResult) -> str:
             first = (arms.worse or arms.differences)[0]
             return sentence([first], arms.control, arms.family).partition(" [")[0].rstrip(".")
         queries = count_of(sum(window.n_defined for window in result.windows), "query")
-        return f"{result.primary} has a mean of {result.mean(result.primary):.4f} over {queries}"
+        mean = f"{result.primary} has a mean of {result.mean(result.primary):.4f} over {queries}"
+        of_primary = [limits.relation(limit) for limit in result.limits if limit.metric == result.primary]
+        return ", ".join([mean, *of_primary])
     change, seen = result.changes[0], result.presentation
     moved = [window.label for window in result.windows if window.moved]
     open_though_moved = result.verdict.cause == "unclear" and (moved or change.alert)

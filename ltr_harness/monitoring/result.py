@@ -253,7 +253,7 @@ class Verdict:
     """Three sentences and a word."""
 
     # healthy, improved, mix, slice, covariate, input, everywhere, labels, immature, presentation, contract,
-    # serving, unclear (page, ranking or labels) or none
+    # serving, limit, unclear (page, ranking or labels) or none
     cause: str
     what: str
     where: str
@@ -438,6 +438,53 @@ class WorstQuery:
 
 
 @dataclass(frozen=True)
+class LimitTest:
+    """A metric's mean in one part of production, held against its limit."""
+
+    part: str  # all, a window, or a value of a segment such as country=D
+    mean: (
+        Estimate  # with an interval that holds for all tests of limits at once; none where it was not tested
+    )
+    below: bool  # whether the mean lies below the limit
+    alert: bool  # whether the interval does
+
+    @property
+    def state(self) -> Badge:
+        if self.alert:
+            return Badge("alert", "bad")
+        if self.mean.low != self.mean.low:
+            return Badge("not tested", "neutral")
+        return Badge("notice", "neutral") if self.below else Badge("no alert", "good")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A metric that must reach a limit: over all of production, in windows where there are several, in segments."""
+
+    metric: str
+    limit: float
+    whole: LimitTest
+    windows: tuple[LimitTest, ...]
+    segments: tuple[LimitTest, ...]
+    n_small_segments: int  # with too few queries to be tested
+
+    @property
+    def is_tested(self) -> bool:
+        return self.whole.mean.low == self.whole.mean.low
+
+    @property
+    def why_not(self) -> str:
+        """Why all of production was not tested."""
+        n = count_of(self.whole.mean.n, "query")
+        return f"{n} with a value are too few, or too much alike (windows.min_queries has the least number)"
+
+    @property
+    def shown(self) -> list[LimitTest]:
+        """All of production, and the parts of which the mean lies below."""
+        return [self.whole, *(test for test in (*self.windows, *self.segments) if test.below)]
+
+
+@dataclass(frozen=True)
 class Examined:
     """The windows that raised the alert, in which places and causes were looked for."""
 
@@ -480,6 +527,7 @@ class Found(WherePart):
     labels: tuple[LabelTest, ...] = ()
     presentation: Presentation | None = None
     online: tuple[Online, ...] = ()
+    limits: tuple[Limit, ...] = ()  # of `alerts.below`
     arms: ArmComparison | None = None
     parity: Parity | None = None
 
@@ -572,6 +620,11 @@ class MonitorResult(Found):
     def test_name(self) -> str:
         """Of the interval of the primary metric's tests."""
         return self.interval_name if self.alternative == "change" else self.one_sided_name
+
+    @property
+    def windows_below(self) -> set[str]:
+        """Labels of the windows with a metric below its limit."""
+        return {alert.window for alert in self.alerts if alert.kind == "limit" and alert.window}
 
     @property
     def raised(self) -> Badge:

@@ -16,6 +16,7 @@ from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.stats.two_samples import Estimate, Influence, one_sided
 from ltr_harness.data.columns import codes_of, together
 from ltr_harness.data.queries import Bools, Floats, Ints
+from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
@@ -90,7 +91,11 @@ class _Candidates:
     ) -> None:
         """`effect` is how much wider clusters make the variance of a mean."""
         sign, config = periods.sign, periods.config
-        self._sign, self._least, self._confidence = sign, least_queries(periods), config.confidence
+        self._sign, self._least, self._confidence = (
+            sign,
+            least_queries(len(periods.now), config),
+            config.confidence,
+        )
         self._columns, self._now, self._before = columns, now, before
         self._paired, self._with_before = periods.common is not None, len(periods.before) > 0
         ours, theirs = periods.values[0][now], periods.values[1][before]
@@ -214,15 +219,15 @@ _OF_THE_PERIOD = 20  # a segment of one in so many of its queries is searched in
 _OF_A_MEAN = 10  # queries, to name a mean that was not tested
 
 
-def least_queries(periods: Periods) -> int:
-    """How many queries a segment needs to be tested: `min_queries`, and less in a short period."""
-    short = max(_LEAST, len(periods.now) // _OF_THE_PERIOD)
-    return min(periods.config.slices.min_queries, short)
+def least_queries(n_queries: int, config: MonitorConfig) -> int:
+    """How many queries a segment needs to be tested: `min_queries`, and less in a period of few."""
+    short = max(_LEAST, n_queries // _OF_THE_PERIOD)
+    return min(config.slices.min_queries, short)
 
 
 def searched(periods: Periods) -> tuple[SearchedColumn, ...]:
     """Of each segment how many values were tested, and the worst of those with too few queries."""
-    least, before = least_queries(periods), columns_of(periods.before, "segment")
+    least, before = least_queries(len(periods.now), periods.config), columns_of(periods.before, "segment")
     with_before = len(periods.before) > 0
     found = []
     for name, now in columns_of(periods.now, "segment").items():
@@ -252,7 +257,7 @@ def searched(periods: Periods) -> tuple[SearchedColumn, ...]:
 
 def _columns(periods: Periods) -> list[_Column]:
     columns, with_before = [], len(periods.before) > 0
-    config, least = periods.config, least_queries(periods)
+    config, least = periods.config, least_queries(len(periods.now), periods.config)
     before = columns_of(periods.before, "segment")
     for name, now in columns_of(periods.now, "segment").items():
         if name not in before:

@@ -12,6 +12,7 @@ import pandas as pd
 
 import ltr_harness.monitoring.change as change
 import ltr_harness.monitoring.labels as labels
+import ltr_harness.monitoring.limits as limits
 import ltr_harness.monitoring.queries as queries
 import ltr_harness.monitoring.slices as slices
 import ltr_harness.monitoring.stored as stored
@@ -141,6 +142,8 @@ def analysed(
         windows=tuple(windows.window_rows(production, whole_cut, lost, config)),
     )
     spent = windows.share_to_spend(found.windows, past, config)
+    shares = windows.shares_of_windows(found.windows, past, config)
+    found = replace(found, limits=limits.limits(production, whole_cut, config, shares, spent))
     counted = np.flatnonzero(whole_cut.mature & ~np.isnan(queries.primary_of(production)))
     if baseline is None:  # slices against the rest, nothing else to test
         now = queries.queries_of(production, counted)

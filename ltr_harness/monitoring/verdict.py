@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import ltr_harness.monitoring.limits as limits
 from ltr_harness._util.text import count_of, p_equals, plural
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import SEVERITIES, Caution, Severity
@@ -145,7 +146,7 @@ def slices_sentence(evidence: Evidence) -> str:
 
 def verdict_of(evidence: Evidence, undecided: str = "") -> Verdict:
     """The three sentences; what was served is the first suspect where it was not what the model says."""
-    verdict = _without_parity(evidence)
+    verdict = _with_limits(evidence, _without_parity(evidence))
     if undecided:
         cause = _UNCLEAR if verdict.cause in ("none", "healthy", "improved") else verdict.cause
         where = f"{verdict.where} Undecided: {undecided}.".lstrip()
@@ -157,11 +158,23 @@ def verdict_of(evidence: Evidence, undecided: str = "") -> Verdict:
     return replace(verdict, cause=cause, where=where)
 
 
+def _with_limits(evidence: Evidence, verdict: Verdict) -> Verdict:
+    """The verdict with the metrics that lie below their limits."""
+    below = limits.alert_sentence(evidence.limits)
+    if not below:
+        return verdict
+    cause = "limit" if verdict.cause in ("none", "healthy", "improved") else verdict.cause
+    return replace(verdict, cause=cause, where=f"{below} {verdict.where}".rstrip())
+
+
 def _without_parity(evidence: Evidence) -> Verdict:
     change, caution = evidence.change, _general_caution(evidence)
     if change is None:
         what = "Nothing to compare with: no baseline was given."
-        if evidence.arms is not None:
+        if evidence.limits:
+            held = [limits.sentence(limit) for limit in evidence.limits if not limit.whole.alert]
+            what = " ".join(["No baseline was given.", *held])
+        elif evidence.arms is not None:
             what = "No baseline was given; the arms are compared with each other."
         return Verdict("none", what, slices_sentence(evidence), caution)
     moved = _moved_sentence(evidence, change)

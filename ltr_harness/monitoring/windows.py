@@ -305,6 +305,13 @@ def _share(known: DaysDiffer, rows: Ints, past: Sequence[PastWindow], periods: P
     return squares / total**2 + reference - known.share_of_now(everything)
 
 
+def shares_of_windows(windows: Sequence[Window], past: Sequence[PastWindow], config: MonitorConfig) -> Floats:
+    """(n_windows,) the share of alpha of what is tested of each window: all shares there may ever be add up to 1."""
+    if config.compare.correct != "sequence":
+        return np.ones(len(windows))
+    return np.asarray(6 / (np.pi * _look(windows, past)) ** 2)
+
+
 def share_to_spend(windows: Sequence[Window], past: Sequence[PastWindow], config: MonitorConfig) -> float:
     """The share of alpha that a run may use for what it tests once, such as slices: all shares add up to 1."""
     if config.compare.correct != "sequence":
@@ -386,6 +393,8 @@ _STATUS: dict[str, tuple[str, Tone]] = {
 
 
 def status(window: Window, result: MonitorResult) -> Badge:
+    if window.label in result.windows_below:
+        return Badge("alert", "bad")
     return result.raised if window.moved else Badge(*_STATUS.get(window.status, ("not compared", "muted")))
 
 
@@ -413,6 +422,15 @@ def timeline(result: MonitorResult) -> Chart:
         layers = [*({"data": data, **layer} for layer in drawn), *layers]
         words += f" The dashed line is the baseline, {base.value:.4f}."
         title += "; red windows raised an alert, the dashed line is the baseline"
+    for limit in result.limits:
+        if limit.metric == result.primary:
+            dotted = {"type": "rule", "color": charts.BAD, "strokeDash": [1, 3]}
+            layers = [
+                {"data": {"values": [{"limit": limit.limit}]}, **charts.layer(dotted, y=_y("limit"))},
+                *layers,
+            ]
+            words += f" The dotted line is the limit, {limit.limit:g}."
+            title += "; the dotted line is the limit"
     points = []
     for w in result.windows:
         mean, low, high = (round(end, 5) for end in (w.interval.value, w.interval.low, w.interval.high))

@@ -48,7 +48,10 @@ def draw(seed: int) -> MonitorResult:
     if random.random() < 0.2:
         config["compare"]["alternative"] = "change"
     if random.random() < 0.1:
-        config["alerts"] = {"on": ["slice", "label_rate"]}
+        config["alerts"] = {"on": ["slice", "label_rate", "limit"]}
+    if random.random() < 0.3:
+        below = {"ndcg@10": float(random.choice([0.3, 0.45, 0.6, 0.9]))}
+        config["alerts"] = config.get("alerts", {}) | {"below": below}
     size: dict[str, Any] = {"queries_per_day": 60, "items": 10}
     before = SyntheticLog(seed=2 * seed, days=14, **size)
     return monitor(
@@ -106,6 +109,14 @@ def contradictions(result: MonitorResult) -> list[str]:
             refuse("an alert's interval holds 0", raised and by is not None and not by.direction)
     for change in result.changes:
         refuse("the change's interval holds 0", change.alert and not change.difference.direction)
+    # limits
+    missed = any(
+        test.alert for limit in result.limits for test in (limit.whole, *limit.windows, *limit.segments)
+    )
+    refuse("limit missed without an alert", missed != (result.n_alerts("limit") > 0))
+    refuse("limit missed, and not in the verdict", missed != ("Below a limit: " in verdict.where))
+    below = any(limit.whole.below for limit in result.limits)
+    refuse("healthy below a limit", below and status == "healthy")
     # where and why
     found += _where(result)
     return found
