@@ -8,6 +8,7 @@ RANKERS = {
     "feature": "ltr_harness.models.feature:FeatureRanker",
     "lightgbm": "ltr_harness.models.lightgbm:LightGBMRanker",
     "linear": "ltr_harness.models.linear:LinearRanker",
+    "position": "ltr_harness.models.position:PositionRanker",
     "random": "ltr_harness.models.random:RandomRanker",
     "scores": "ltr_harness.models.scores:ScoresRanker",
     "sklearn": "ltr_harness.models.sklearn:SklearnRanker",

@@ -37,7 +37,8 @@ def ranking_data(seed: int, n_queries: int = 60) -> RankingDataset:
     labels = np.clip(np.round(worth), 0, 3)
     documents = np.array([f"d{row:05d}" for row in range(groups.n_rows)])
     judgments = Judgments.checked(labels, groups, document_ids=documents)
-    return RankingDataset(features, judgments, NAMES, source=f"made from seed {seed}")
+    positions = np.concatenate([np.arange(1, size + 1) for size in groups.sizes.tolist()])
+    return RankingDataset(features, judgments, NAMES, source=f"made from seed {seed}", positions=positions)
 
 
 class RankerSuite:

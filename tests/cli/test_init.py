@@ -20,8 +20,8 @@ from ltr_harness.workflow import prepare, read
 pytestmark = pytest.mark.long
 
 
-def frame(n_queries: int = 40, top: int = 4) -> pd.DataFrame:
-    rng = np.random.default_rng(1)
+def frame(n_queries: int = 40, top: int = 4, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
     n = n_queries * 12
     label = rng.integers(0, top + 1, n)
     return pd.DataFrame(
@@ -30,7 +30,7 @@ def frame(n_queries: int = 40, top: int = 4) -> pd.DataFrame:
             "prop_id": [f"d{i}" for i in range(n)],
             "relevance": label,
             "price": rng.normal(size=n),
-            "match: title": label + rng.normal(0, 0.5, n),
+            "match: title": label + rng.normal(0, 1.5, n),
         }
     )
 
@@ -76,7 +76,7 @@ def test_data_of_every_format_gives_an_experiment_that_passes_check(
     said = capsys.readouterr().out
     assert f"next: ltr-harness check {output}" in said
     assert "train: 40 queries, 480 rows" in said
-    assert run_command(cli, ["check", str(output), "--runs", str(tmp_path / "runs")]) in (0, 2)
+    assert run_command(cli, ["check", str(output), "--runs", str(tmp_path / "runs")]) == 0
     prepared = prepare(read(output, runs=tmp_path / "runs"))
     assert len(prepared.reader.names()) == 5
     assert prepared.experiment.data.max_grade == 4
@@ -102,9 +102,17 @@ def test_what_users_did_is_the_label_and_no_feature(
 ) -> None:
     rows = frame(top=1).rename(columns={"srch_id": "search_group_id", "relevance": "click"})
     rows["buy"] = rows["late"] = rows.click * (np.arange(len(rows)) % 3 == 0)
-    output = tmp_path / "mine.yaml"
-    assert run_command(cli, ["init", str(write_csv(tmp_path, rows)), "-o", str(output)]) == 0
+    output, data = tmp_path / "mine.yaml", str(write_csv(tmp_path, rows))
+    assert run_command(cli, ["init", data, "-o", str(output)]) == 2
+    assert not output.exists()
+    refused = capsys.readouterr()
+    assert "feature late is other than 0 in relevant documents alone" in refused.err
+    assert refused.err.count("--accept outcome-feature") == 1
+    assert "feature late" not in refused.out
+    assert f"{output}: fails `check` and was not written; --column KEY=VALUE" in refused.err
+    assert run_command(cli, ["init", data, "-o", str(output), "--accept", "outcome-feature"]) == 0
     said = capsys.readouterr().out
+    assert f"next: ltr-harness check {output} --accept outcome-feature" in said
     assert (
         "query: column 'search_group_id'\nrelevance: the highest weight among what users did (click 1, buy 4)"
         in said
@@ -113,13 +121,12 @@ def test_what_users_did_is_the_label_and_no_feature(
     written = output.read_text()
     assert "relevance: {events: {buy: 4, click: 1}}" in written
     assert "max_grade" not in written  # the rule says it
-    assert "error: train: feature late is other than 0 in relevant documents alone" in said
     assert run_command(cli, ["check", str(output), "--runs", str(tmp_path / "runs")]) == 2
     assert run_command(cli, ["run", str(output), "--runs", str(tmp_path / "runs")]) == 2
     assert "feature late is other than 0 in relevant documents alone" in (said := capsys.readouterr().err)
     assert "--accept outcome-feature" in said
     assert "relevance: the highest weight among what users did (click 1)" in _said_of(
-        rows.assign(buy="no"), tmp_path, capsys
+        rows.drop(columns="late").assign(buy="no"), tmp_path, capsys
     )
     rows = rows.drop(columns=["late"]).rename(columns={"click": "Relevance score"})
     output = tmp_path / "other.yaml"
@@ -163,8 +170,8 @@ def test_scattered_queries_and_fractional_labels_are_handled_and_said(
 
 
 def test_named_splits_are_kept_and_a_missing_validation_part_is_held_out(tmp_path: Path) -> None:
-    for name in ("train", "vali", "test"):
-        (tmp_path / f"{name}.txt").write_text(letor(frame(20)), encoding="utf-8")
+    for seed, name in enumerate(("train", "vali", "test")):
+        (tmp_path / f"{name}.txt").write_text(letor(frame(20, seed=seed)), encoding="utf-8")
     train, vali, test = (str(tmp_path / f"{name}.txt") for name in ("train", "vali", "test"))
     two, three = tmp_path / "two.yaml", tmp_path / "three.yaml"
     assert run_command(cli, ["init", train, "--test", test, "-o", str(two)]) == 0
@@ -209,3 +216,69 @@ def test_without_data_the_experiment_is_about_made_up_data(tmp_path: Path) -> No
         "feature",
         "random",
     }
+
+
+def test_the_present_ranking_is_the_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = frame().assign(position=np.tile(np.arange(12, 0, -1), 40))
+    output = tmp_path / "mine.yaml"
+    assert "as-shown: the present ranking, by column 'position'" in _written_for(rows, output, capsys)
+    experiment = load_experiment(output)
+    assert experiment.compare.baseline == "as-shown"
+    assert experiment.models["as-shown"].ranker_name == "position"
+    untrained = [line for line in output.read_text().splitlines() if "preset:" not in line]
+    output.write_text("\n".join(untrained))
+    options = ["--runs", str(tmp_path / "runs"), "--workers", "1"]
+    assert run_command(cli, ["run", str(output), *options]) == 0
+    assert "as-shown" in capsys.readouterr().out
+
+    rows = rows.rename(columns={"position": "slot"})
+    said = _written_for(rows, tmp_path / "other.yaml", capsys)
+    assert "as-shown: the present ranking, by feature 'slot', the lowest first" in said
+    assert "one-feature: 'match: title' ranks best by itself" in said
+
+
+def _written_for(rows: pd.DataFrame, output: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run_command(cli, ["init", str(write_csv(output.parent, rows)), "-o", str(output)]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_best_feature_is_no_suspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = frame()
+    rows["customer"] = np.arange(len(rows)) + 5 * rows.relevance  # ranks best, and stands for rows
+    output = tmp_path / "mine.yaml"
+    said = _written_for(rows, output, capsys)
+    assert "one-feature: 'match: title' ranks best by itself\nbaseline: one-feature" in said
+    assert load_experiment(output).compare.baseline == "one-feature"
+
+
+def test_few_queries_give_fewer_folds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "mine.yaml"
+    _written_for(frame(3), output, capsys)
+    assert load_experiment(output).data.folds == 3
+    prepare(read(output, runs=tmp_path / "runs"))
+    data = str(write_csv(tmp_path, frame(2)))
+    assert run_command(cli, ["init", data, "-o", str(tmp_path / "two.yaml")]) == 2
+    assert "3 folds of 2 queries" in capsys.readouterr().err
+
+
+def test_data_that_fail_the_check_give_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "mine.yaml"
+    data = str(write_csv(tmp_path, frame().assign(relevance=0)))
+    assert run_command(cli, ["init", data, "-o", str(output)]) == 2
+    assert "ndcg@10 is undefined for every query" in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_labels_below_zero_are_said_once_with_the_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = frame().rename(columns={"relevance": "rating"})
+    rows["rating"] -= 2
+    output, data = tmp_path / "mine.yaml", str(write_csv(tmp_path, rows))
+    assert run_command(cli, ["init", data, "-o", str(output)]) == 2
+    said = capsys.readouterr()
+    assert (said.out + said.err).count("labels go down to -2") == 1
+    rule = "relevance={mode: quantiles, column: rating, bins: 5}"
+    assert f"--column '{rule}'" in said.err
+    assert run_command(cli, ["init", data, "-o", str(output), "--column", rule]) == 0
+    prepare(read(output, runs=tmp_path / "runs"))

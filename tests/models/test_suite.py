@@ -30,6 +30,11 @@ class TestLinear(RankerSuite):
     fields: ClassVar[dict[str, Any]] = {"weights": {"one": 1.0, "two": -0.5}, "standardise": True}
 
 
+class TestPosition(RankerSuite):
+    ranker = "position"
+    scores_features = False
+
+
 class TestRandom(RankerSuite):
     ranker = "random"
     by_row = False

@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,19 +12,21 @@ from ltr_harness._util.files import write_whole
 from ltr_harness._util.text import named
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import counts, say
-from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.errors import Caution, DataError, HarnessError, Problem, UsageError
 
 if TYPE_CHECKING:
     from ltr_harness.data.dataset import RankingDataset
     from ltr_harness.data.readers.reader import Reader
     from ltr_harness.data.readers.table_reader import TableReader
+    from ltr_harness.experiments.inspection.card import DataCard
 
+FEW_ROWS = 100  # below, a training part may have no two leaves of the preset's 20 rows
 FEW_QUERIES = 2_000  # training queries up to which the preset `small` is written instead of `web`
 MOST_GUESSED = 50  # different texts of a column up to which it is guessed to be a category
 LARGEST_EXPONENTIAL = 31  # above this grade 2^label - 1 is no longer a gain anybody means
 
 _SAID = (
-    "leaking-feature", "outcome-feature", "id-feature", "position-feature", "inverted-label", "negative-labels",
+    "leaking-feature", "outcome-feature", "id-feature", "position-feature", "inverted-label",
     "nearly-all-relevant", "single-document-queries", "equal-rows",
 )  # fmt: skip
 """The lints of which columns were guessed."""
@@ -35,6 +37,15 @@ _MADE_UP = [
 ]
 
 _THERE = options.Place(exists=True)
+MOST_FOLDS, FEWEST_FOLDS = 5, 3
+
+
+class Baselines(NamedTuple):
+    """The models without training, by name, and the one that all others are compared with."""
+
+    models: Mapping[str, Mapping[str, Any]]
+    compared: str
+    said: list[str]
 
 
 @options.examples("""
@@ -44,19 +55,22 @@ _THERE = options.Place(exists=True)
   ltr-harness init offers.parquet --column query=request --column label=bought
 
 \b
-Never overwrites a file. Says what it guessed; then: ltr-harness check FILE, ltr-harness run FILE.
+Never overwrites a file, and writes none that fails `check`. Says what it guessed; then: ltr-harness check FILE,
+ltr-harness run FILE.
 """)
 @click.command("init")
 @click.argument("train", nargs=-1, type=_THERE)
 @click.option("--valid", type=_THERE, help="Queries to stop on; else a fifth is held out.")
 @click.option("--test", type=_THERE, help="Queries to compare on; else five folds.")
 @options.output(None, options.FILE, default=Path("experiment.yaml"), show_default=True)
+@options.accept
 @options.reader
 def command(
     train: tuple[Path, ...],
     valid: Path | None,
     test: Path | None,
     output: Path,
+    accept: tuple[str, ...],
     reader_name: str | None,
     reader_options: tuple[str, ...],
 ) -> None:
@@ -73,21 +87,43 @@ def command(
         if valid or test or reader_name or reader_options:
             expected = "expected it as the argument, as in `ltr-harness init train.csv`"
             raise UsageError(f"no training file; {expected}")
-        text, said = starter(output.stem, _MADE_UP, None, {"feature": "match_1"}), list[str]()
+        made_up = Baselines({"one-feature": {"ranker": "feature", "feature": "match_1"}}, "one-feature", [])
+        text = starter(output.stem, _MADE_UP, None, made_up)
     else:
         files = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}
         name = reader_name or data_source.guessed_reader(train[0])
         text, said = _guessed(files, name, data_source.made_reader(name, reader_options), output)
+        for line in said:
+            say(line)
+        _refuse_failing(text, output, accept)
     _refuse_existing(output)  # reading took its time
     write_whole(output, text)
-    for line in said:
-        say(line)
-    say(f"wrote {output}\nnext: ltr-harness check {output}\n      ltr-harness run {output}")
+    accepted = "".join(f" --accept {lint}" for lint in accept)
+    say(
+        f"wrote {output}\nnext: ltr-harness check {output}{accepted}\n      ltr-harness run {output}{accepted}"
+    )
 
 
 def _refuse_existing(output: Path) -> None:
     if output.exists():
         raise UsageError.at(output, "exists already; nothing was written", cure="choose another name with -o")
+
+
+def _refuse_failing(text: str, output: Path, accept: Sequence[str]) -> None:
+    """Refuse an experiment in which `check` would find an error."""
+    from ltr_harness.experiments.config.yaml_tree import parse_yaml
+    from ltr_harness.experiments.training.check import refuse_errors
+    from ltr_harness.workflow import prepare, read
+
+    home = output.absolute().parent
+    experiment: dict[str, Any] = parse_yaml(text, str(output), home).plain()
+    experiment["data"]["root"] = str(home / experiment["data"]["root"])
+    try:
+        refuse_errors(prepare(read(experiment), accept).cautions)
+    except HarnessError as error:
+        cure = "--column KEY=VALUE sets a line of `data:`, such as --column 'features=[A, B]'"
+        refused = Problem(str(output), "fails `check` and was not written", cure=cure)
+        raise DataError([*error.problems, refused]) from None
 
 
 def _guessed(
@@ -127,18 +163,53 @@ def _guessed(
         said.append(f"{split}: {size}, {named('feature', rows[split].feature_names)}")
     said += map(str, rows["train"].cautions)
     card = data_card({"train": rows["train"]})
-    said += [f"{one.severity}: {one}" for one in lint(card) if one.kind in _SAID]
+    found = lint(card)
+    _refuse_negative(found, given.get("label", "COLUMN"))
+    said += [f"{one.severity}: {one}" for one in found if one.kind in _SAID and one.severity != "error"]
     check_alignment(rows)
-    features, categories = card.splits[0].features, rows["train"].categories
-    sound = [one for one in features if one.varies_in_queries and one.name not in categories]
+    baselines = _baselines(card, given.get("position"))
+    said += baselines.said
+    n_folds = max(FEWEST_FOLDS, min(MOST_FOLDS, rows["train"].n_queries))
+    data = data_section(name, given, files, output.absolute().parent, n_folds)
+    return starter(output.stem, data, rows["train"], baselines, max_grade="relevance" not in given), said
+
+
+def _refuse_negative(found: Iterable[Caution], label: str) -> None:
+    """Refuse labels below 0 with the rule that makes grades of them."""
+    cure = f"--column 'relevance={{mode: quantiles, column: {label}, bins: 5}}' makes grades of them, and --column "
+    cure += "unjudged=-1 takes -1 for what nobody judged; spearman and mean_label take any label, in an experiment "
+    cure += "file of your own"
+    DataError.refuse(
+        Problem(one.place, one.text, cure=cure) for one in found if one.kind == "negative-labels"
+    )
+
+
+def _baselines(card: "DataCard", position: str | None) -> Baselines:
+    """The order in which rows were shown, where the data has it, and the best single feature that is no suspect."""
+    from ltr_harness.experiments.inspection.lints import suspects
+
+    models: dict[str, Mapping[str, Any]] = {}
+    said = []
+    split = card.splits[0]
+    shown = next((one.name for one in split.features if one.like_ranks), None)
+    if position is not None:
+        models["as-shown"] = {"ranker": "position"}
+        said.append(f"as-shown: the present ranking, by column {position!r}")
+    elif shown is not None:
+        models["as-shown"] = {"ranker": "feature", "feature": shown, "ascending": True}
+        said.append(f"as-shown: the present ranking, by feature {shown!r}, the lowest first")
+
+    suspected = {*suspects(card), *split.dataset.categories}
+    sound = [one for one in split.features if one.varies_in_queries and one.name not in suspected]
     best = max(sound, key=lambda one: -1.0 if math.isnan(one.ndcg) else one.ndcg, default=None)
-    baseline = None
     if best is not None:
-        baseline = {"feature": best.name} | ({} if best.descending else {"ascending": True})
+        lowest_first = {} if best.descending else {"ascending": True}
+        models["one-feature"] = {"ranker": "feature", "feature": best.name} | lowest_first
         lowest = "" if best.descending else ", the lowest first"
         said.append(f"one-feature: {best.name!r} ranks best by itself{lowest}")
-    data = data_section(name, given, files, output.absolute().parent)
-    return starter(output.stem, data, rows["train"], baseline, max_grade="relevance" not in given), said
+    compared = next(iter(models), "random")
+    said.append(f"baseline: {compared}, which all models are compared with")
+    return Baselines(models, compared, said)
 
 
 def guessed_columns(
@@ -159,9 +230,9 @@ def guessed_columns(
         if role in options:
             continue
         column = column_for(role, [name for name in columns if name not in options.values()])
+        if role == "label" and "relevance" in options:
+            continue
         if role == "label" and (column is None or is_outcome(column)):
-            if "relevance" in options:
-                continue
             weights = {name: event_weight(name) for name in columns if name in numeric}
             if events := {name: weight for name, weight in weights.items() if weight is not None}:
                 by_weight = sorted(events.items(), key=lambda event: event[1])
@@ -210,7 +281,11 @@ def guessed_categories(reader: "TableReader", path: Path) -> tuple[str, ...]:
 
 
 def data_section(
-    reader_name: str, options: Mapping[str, Any], files: Mapping[str, Sequence[Path]], home: Path
+    reader_name: str,
+    options: Mapping[str, Any],
+    files: Mapping[str, Sequence[Path]],
+    home: Path,
+    n_folds: int = MOST_FOLDS,
 ) -> list[str]:
     """The lines under ``data:``, for splits of absolute paths, in a file that stands in the folder `home`."""
     folder = Path(os.path.commonpath([path.parent for paths in files.values() for path in paths]))
@@ -226,7 +301,11 @@ def data_section(
     ]
     if "test" not in files:
         rotation = "by query: each is the test set once, the next one is stopped on"
-        return [*lines, f"  files: {inside['train']}", f"  folds: 5                         # {rotation}"]
+        return [
+            *lines,
+            f"  files: {inside['train']}",
+            f"  folds: {n_folds}                         # {rotation}",
+        ]
     held = inside.get("valid", "{holdout: 0.2, seed: 1}")
     return [*lines, f"  splits: {{train: {inside['train']}, valid: {held}, test: {inside['test']}}}"]
 
@@ -235,7 +314,7 @@ def starter(
     name: str,
     data: Iterable[str],
     train: "RankingDataset | None",
-    baseline: Mapping[str, Any] | None,
+    baselines: Baselines,
     *,
     max_grade: bool = True,
 ) -> str:
@@ -249,17 +328,18 @@ def starter(
     scale = f"  max_grade: {top:g}                     # the top of the scale of grades; checked against the labels"
     linear = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
     gain = "" if exponential else linear
-    cheapest = [] if baseline is None else [f"  one-feature: {quoted({'ranker': 'feature', **baseline})}"]
+    cheapest = [f"  {model}: {quoted(options)}" for model, options in baselines.models.items()]
     xgboost = f'ranker: xgboost, objective: "rank:ndcg", preset: {preset}'
+    leaves = ", params: {min_data_in_leaf: 1}" if train is not None and train.n_rows < FEW_ROWS else ""
     boosted = [
-        f"  lgbm-lambdarank: {{ranker: lightgbm, objective: lambdarank, preset: {preset}}}",
-        f"  lgbm-xendcg: {{ranker: lightgbm, objective: rank_xendcg, preset: {preset}}}",
+        f"  lgbm-lambdarank: {{ranker: lightgbm, objective: lambdarank, preset: {preset}{leaves}}}",
+        f"  lgbm-xendcg: {{ranker: lightgbm, objective: rank_xendcg, preset: {preset}{leaves}}}",
         f"  xgb-ndcg: {{{xgboost}}}",
     ]
     if not exponential:
         boosted = [
             "  # LightGBM's ranking objectives want integer labels.",
-            f"  lgbm-regression: {{ranker: lightgbm, objective: regression, preset: {preset}}}",
+            f"  lgbm-regression: {{ranker: lightgbm, objective: regression, preset: {preset}{leaves}}}",
             f"  xgb-ndcg: {{{xgboost}, params: {{ndcg_exp_gain: false}}}}",
         ]
     lines = [
@@ -270,7 +350,7 @@ def starter(
         "",
         "data:",
         *data,
-        *([scale] if whole and max_grade else []),
+        *([scale] if whole and max_grade and top > 0 else []),
         "",
         "metrics:",
         "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",
@@ -288,7 +368,7 @@ def starter(
         *cheapest,
         "  random: {ranker: random}",
         "",
-        "compare: {baseline: xgb-ndcg, test: permutation, confidence: 0.95}",
+        f"compare: {{baseline: {baselines.compared}, test: permutation, confidence: 0.95}}",
         "",
     ]
     return "\n".join(lines)

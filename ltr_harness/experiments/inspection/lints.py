@@ -436,6 +436,13 @@ def _sound(card: DataCard) -> str:
     first = card.splits[0]
     if not first.dataset.columns:
         return "write the files without it"
+    suspected = suspects(card)
+    return features_line([name for name in first.feature_names if name not in suspected])
+
+
+def suspects(card: DataCard) -> set[str]:
+    """The features that may know the label, or stand for a place, a document, a row or a time."""
+    first = card.splits[0]
 
     def suspect(split: SplitCard, one: FeatureFacts) -> bool:
         tells = one.n_only_relevant or one.tells_relevant or one.auc > OUTCOME
@@ -447,10 +454,10 @@ def _sound(card: DataCard) -> str:
     def suspect_name(one: FeatureFacts) -> bool:
         return is_outcome(one.name) or _is_named_place(one) or _is_named_id(one)
 
-    suspects = {one.name for split in card.splits for one in split.features if suspect(split, one)}
+    found = {one.name for split in card.splits for one in split.features if suspect(split, one)}
     if not first.dataset.features_named:
-        suspects |= {one.name for one in first.features if suspect_name(one)}
-    return features_line([name for name in first.feature_names if name not in suspects])
+        found |= {one.name for one in first.features if suspect_name(one)}
+    return found
 
 
 def _leaks(split: SplitCard, feature: FeatureFacts) -> bool:

@@ -153,10 +153,11 @@ def test_labels_below_a_threshold() -> None:
 def test_check_has_each_cause_once(ltr: Any, tmp_path: Path) -> None:
     frame(ret=MATCH).drop(columns="label").to_csv(tmp_path / "a.csv", index=False)
     config = tmp_path / "a.yaml"
-    assert (
-        "note: train: labels go down to"
-        in ltr("init", tmp_path / "a.csv", "-o", config, "--column", "label=ret")[1]
-    )
+    returns = ["init", tmp_path / "a.csv", "-o", config, "--column", "label=ret"]
+    assert "train: labels go down to" in ltr(*returns)[2]
+    frame(ret=abs(MATCH)).drop(columns="label").to_csv(tmp_path / "a.csv", index=False)
+    assert ltr(*returns)[0] == 0
+    frame(ret=MATCH).drop(columns="label").to_csv(tmp_path / "a.csv", index=False)
     assert "labels go down to" in ltr("data", "describe", tmp_path / "a.csv", "--column", "label=ret")[1]
     code, _, said = ltr("check", config)
     assert (code, said.count("is no grade"), said.count("needs grades")) == (2, 1, 1)
