@@ -31,7 +31,7 @@ class RankingDataset(KeepsArrays):
         file_rows: int64 (n_rows,), the row of the files, from 0, that each row was; None where rows stand as in the
             files, which is so unless scattered queries were brought together or documents were missed.
         columns: role to the column that has it in the files, such as ``{"query": "search_id"}``; empty where
-            columns have no names.
+            columns have no names. Roles ``time`` and ``user`` are those of columns that are called so.
         categories: name of each categorical feature that was text to its texts; the features hold places in them.
         raw_judgments: the judgments that labels were made of, where documents have several; else None.
         row_weights: float64 (n_rows,), finite and >= 0, where weights differ within a query, whose own weight is then

@@ -282,3 +282,65 @@ def test_labels_below_zero_are_said_once_with_the_rule(
     assert f"--column '{rule}'" in said.err
     assert run_command(cli, ["init", data, "-o", str(output), "--column", rule]) == 0
     prepare(read(output, runs=tmp_path / "runs"))
+
+
+def test_times_and_users_of_queries_are_said_with_lines_to_uncomment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    days = pd.date_range("2024-01-01", periods=40).strftime("%Y-%m-%d").repeat(12)
+    rows = frame().assign(timestamp=days, user_id=np.repeat(np.arange(10), 48))
+    output = tmp_path / "mine.yaml"
+    said = _written_for(rows.sample(frac=1, random_state=1), output, capsys)
+    folds = "folds: {by_time: timestamp, test: 6 days, valid: 6 days}"
+    assert (
+        "note: queries have a time (timestamp), and shuffled folds train on queries that came after those"
+        in said
+    )
+    assert f"`{folds}` trains on the past" in said
+    assert "`compare: {unit: user_id}` counts users" in said
+    assert run_command(cli, ["check", str(output), "--runs", str(tmp_path / "runs")]) == 0
+    checked = capsys.readouterr().out
+    assert (
+        checked.count("queries have a time (timestamp)")
+        == checked.count("queries have a user (user_id)")
+        == 1
+    )
+    _uncomment(output)
+    experiment = prepare(read(output, runs=tmp_path / "runs")).experiment
+    assert experiment.data.folds.by_time == "timestamp"
+    assert experiment.compare.unit == "user_id"
+    assert run_command(cli, ["check", str(output), "--runs", str(tmp_path / "runs")]) == 0
+    assert "queries have a" not in capsys.readouterr().out
+
+
+def _uncomment(output: Path) -> None:
+    text = output.read_text()
+    for key in ("folds:", "compare:"):  # the line in use, which a commented one is to replace
+        text = "\n".join(line for line in text.splitlines() if not line.strip().startswith(key))
+    output.write_text(
+        text.replace("# folds:", "folds:")
+        .replace("# attributes:", "attributes:")
+        .replace("# compare:", "compare:")
+    )
+
+
+def test_a_query_that_is_a_date_has_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = frame()
+    rows["srch_id"] = pd.date_range("2024-01-01", periods=40).strftime("%Y-%m-%d").repeat(12)
+    output = tmp_path / "mine.yaml"
+    assert "note: queries have a time (srch_id)" in _written_for(rows, output, capsys)
+    assert "  # folds: {by_time: srch_id, test: 6 days, valid: 6 days}\n" in output.read_text()
+    assert "# attributes:" not in output.read_text()
+    _uncomment(output)
+    prepare(read(output, runs=tmp_path / "runs"))
+
+
+def test_what_differs_within_a_query_is_neither_its_time_nor_its_user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = frame()
+    rows["date"] = np.resize(["2024-01-01", "2024-02-01"], len(rows))
+    rows["user"] = np.resize(["a", "b"], len(rows))
+    said = _written_for(rows, tmp_path / "mine.yaml", capsys)
+    assert "queries have" not in said
+    assert "# folds" not in (tmp_path / "mine.yaml").read_text()

@@ -33,7 +33,12 @@ def command(
     from ltr_harness.experiments.inspection.agreement import agreement_lines
     from ltr_harness.experiments.inspection.candidates import recall_lines
     from ltr_harness.experiments.inspection.lints import beside_lints, first_a_cause, one_a_cause
-    from ltr_harness.experiments.training.check import each_once, memory_estimate, stopping_depth
+    from ltr_harness.experiments.training.check import (
+        dependence_notes,
+        each_once,
+        memory_estimate,
+        stopping_depth,
+    )
     from ltr_harness.metrics.core.cautions import cautions
     from ltr_harness.workflow import prepare, read
 
@@ -52,7 +57,7 @@ def command(
     for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
         say(features)
     of_reading = dict.fromkeys(one for fold in job.folds for one in beside_lints(fold.train.cautions))
-    for one in of_reading:
+    for one in (*of_reading, *dependence_notes(job)):
         say(f"{one.severity}: {one}")
     memory = memory_estimate(job)
     say(f"memory: {memory}")

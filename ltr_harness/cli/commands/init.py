@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -133,6 +134,7 @@ def _guessed(
     from ltr_harness.data.readers.rows import check_alignment
     from ltr_harness.data.readers.table_reader import TableReader
     from ltr_harness.experiments.inspection import data_card, lint
+    from ltr_harness.experiments.inspection.dependence import dependence
 
     given: dict[str, Any] = reader.model_dump(mode="json", exclude_unset=True)
     said, train = [f"reader: {name}"], splits["train"][0]
@@ -155,7 +157,8 @@ def _guessed(
         except DataError as problem:
             if getattr(reader, "regroup", True) or "regroup: true" not in str(problem):
                 raise
-            rows[split] = reader.model_copy(update={"regroup": True}).read(names, Path())
+            reader = reader.model_copy(update={"regroup": True})
+            rows[split] = reader.read(names, Path())
             given["regroup"] = True
             apart = f"rows of a query do not stand together in {split}"
             said.append(f"regroup: {apart}; they are brought together")
@@ -171,7 +174,51 @@ def _guessed(
     said += baselines.said
     n_folds = max(FEWEST_FOLDS, min(MOST_FOLDS, rows["train"].n_queries))
     data = data_section(name, given, files, output.absolute().parent, n_folds)
-    return starter(output.stem, data, rows["train"], baselines, max_grade="relevance" not in given), said
+    hints = []
+    if "test" not in files:
+        known, added = _with_query_columns(reader, files["train"], rows["train"])
+        notes = dependence(known, by_time=False, unit=None)
+        said += [f"{one.severity}: {one}" for one in notes]
+        data += _commented_folds(known, [*given.get("attributes", ()), *added] if added else [])
+        hints = [known.columns["user"]] if "user" in known.columns else []
+    max_grade = "relevance" not in given
+    return starter(output.stem, data, rows["train"], baselines, max_grade=max_grade, users=hints), said
+
+
+def _with_query_columns(
+    reader: "Reader", train: Sequence[Path], rows: "RankingDataset"
+) -> tuple["RankingDataset", list[str]]:
+    """The rows with the columns of times and users that are equal in all rows of a query as attributes, and which."""
+    from ltr_harness.data.dataset import values_by_query
+
+    columns = {role: rows.columns[role] for role in ("time", "user") if role in rows.columns}
+    added = [column for column in columns.values() if values_by_query(rows, column) is None]
+    known, kept = rows, list[str]()
+    for column in added:
+        attributes = (*getattr(reader, "attributes", ()), *kept, column)
+        try:
+            known = reader.model_copy(update={"attributes": attributes}).read(list(map(str, train)), Path())
+            kept.append(column)
+        except DataError:  # one that differs within a query is no attribute
+            continue
+    dropped = {column for column in added if column not in kept}
+    own = {role: column for role, column in known.columns.items() if column not in dropped}
+    return replace(known, columns=own), kept
+
+
+def _commented_folds(rows: "RankingDataset", added: Sequence[str]) -> list[str]:
+    """Lines that a user may uncomment, where queries have times or users."""
+    from ltr_harness.experiments.inspection.dependence import folds_in_time, time_column
+
+    lines = []
+    time = time_column(rows)
+    if time is not None:
+        lines.append("  # Queries have a time: these folds, in place of those above, train on the past.")
+        lines.append(f"  # {folds_in_time(rows, time)}")
+    if added:
+        lines.append("  # Columns that folds in time and `unit:` need:")
+        lines.append(f"  # attributes: {quoted([*added])}")
+    return lines
 
 
 def _refuse_negative(found: Iterable[Caution], label: str) -> None:
@@ -317,6 +364,7 @@ def starter(
     baselines: Baselines,
     *,
     max_grade: bool = True,
+    users: Sequence[str] = (),
 ) -> str:
     """The experiment file, commented."""
     top = 4.0 if train is None else float(train.labels.max())
@@ -342,6 +390,11 @@ def starter(
             f"  lgbm-regression: {{ranker: lightgbm, objective: regression, preset: {preset}{leaves}}}",
             f"  xgb-ndcg: {{{xgboost}, params: {{ndcg_exp_gain: false}}}}",
         ]
+    test = "test: permutation, confidence: 0.95"
+    by_user = []
+    for user in users:
+        by_user.append("# Queries of one user are no independent samples; in place of the line above:")
+        by_user.append(f"# compare: {{baseline: {baselines.compared}, unit: {user}, {test}}}")
     lines = [
         f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
         "# Every key, for editors that know JSON Schema:  ltr-harness schema > schema.json",
@@ -368,7 +421,8 @@ def starter(
         *cheapest,
         "  random: {ranker: random}",
         "",
-        f"compare: {{baseline: {baselines.compared}, test: permutation, confidence: 0.95}}",
+        f"compare: {{baseline: {baselines.compared}, {test}}}",
+        *by_user,
         "",
     ]
     return "\n".join(lines)

@@ -41,6 +41,25 @@ _ID_ENDINGS = ("_id", "_uuid", "_guid", "_timestamp")
 _PLACES = ("position", "pos", "rank", "place", "placement", "finish", "finish_position", "finishing_position")
 
 
+# When a query was asked, and by whom, beside the rows; a date of release or of birth is none of these.
+_OF_QUERIES = {
+    "time": (
+        "timestamp", "ts", "datetime", "date_time", "date", "day", "time", "event_time", "search_time", "search_date",
+        "query_time", "query_date", "request_time",
+    ),
+    "user": (
+        "user_id", "user", "uid", "visitor_id", "visitor", "customer_id", "customer", "client_id", "account_id",
+        "member_id", "shopper_id",
+    ),
+}  # fmt: skip
+
+
+def time_and_user(columns: Sequence[str]) -> dict[str, str]:
+    """The columns that are called as a query's time and as its user, where there are any."""
+    found = {role: column_among(names, columns) for role, names in _OF_QUERIES.items()}
+    return {role: column for role, column in found.items() if column is not None}
+
+
 def is_id(name: str) -> bool:
     """Whether a column is called as ids and times are, from which nothing holds for new queries."""
     return _key(name) in _ids() or _plain(name).endswith(_ID_ENDINGS)

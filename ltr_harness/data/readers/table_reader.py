@@ -13,7 +13,14 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.logs.settings import ListColumns, SpanText
-from ltr_harness.data.readers.column_names import ROLES, column_for, columns_named, is_id, is_outcome
+from ltr_harness.data.readers.column_names import (
+    ROLES,
+    column_for,
+    columns_named,
+    is_id,
+    is_outcome,
+    time_and_user,
+)
 from ltr_harness.data.readers.nearly_numeric import nearly_numeric
 from ltr_harness.data.readers.reader import FileReader, ValueOptions
 from ltr_harness.data.readers.rows import Rows, assembled, limited, repeated
@@ -216,9 +223,18 @@ class TableReader(FileReader, ValueOptions):
         rows = rows.labelled(self, sum(part.n_beyond for part in parts))
         named = {"query": ", ".join(self.query_columns), "label": label, "document_id": self.document_id}
         columns = {role: name for role, name in named.items() if name is not None}
+        columns |= self._time_and_user(tables[0], features)
         recurring = self.relevance is not None  # a log of what was shown
         dataset = assembled(rows, source, regroup=self.regroup, columns=columns, recurring=recurring)
         return replace(dataset, features_named=self.features is not None)
+
+    def _time_and_user(self, table: OpenedTable, features: Sequence[str]) -> dict[str, str]:
+        """The columns with the queries' times and users, by their names; numbers are no times that have an order."""
+        taken = {*features, *self.roles()}.difference(self.attributes)
+        found = time_and_user([name for name in table.columns if name not in taken])
+        if found.get("time") in table.numeric_columns():
+            del found["time"]
+        return found
 
     def _labels_by_rule(
         self, rule: Relevance, tables: Sequence[OpenedTable], rows: Rows, source: str

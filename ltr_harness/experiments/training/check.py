@@ -29,6 +29,7 @@ from ltr_harness.errors import (
 from ltr_harness.experiments.config.rules import probes
 from ltr_harness.experiments.config.schema import model_at
 from ltr_harness.experiments.inspection import LINTS
+from ltr_harness.experiments.inspection.dependence import dependence
 from ltr_harness.experiments.inspection.lints import (
     NEARLY_ALL,
     REPEATED,
@@ -77,6 +78,16 @@ def data_cautions(
 
 def _accepted(one: Caution, accept: Collection[str]) -> Severity:
     return "accepted" if one.severity == "error" and one.kind in accept else one.severity
+
+
+def dependence_notes(job: Job) -> list[Caution]:
+    """What shuffled folds and comparisons by query ignore: the times and the users of queries."""
+    folds = job.experiment.data.folds
+    if folds is None:  # somebody else divided the queries
+        return []
+    unit = job.experiment.compare.method.unit
+    by_time = not isinstance(folds, int)
+    return dependence(job.folds[0].train, by_time=by_time, unit=unit)
 
 
 def refuse_errors(cautions: FoldCautions) -> None:
