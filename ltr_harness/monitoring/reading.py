@@ -28,7 +28,7 @@ from ltr_harness.data.logs.contract import (
 from ltr_harness.data.logs.log import BATCH_ROWS, Log, first_run, last_run, open_log
 from ltr_harness.data.logs.ubi import impressions_and_events
 from ltr_harness.data.queries import Bools, Floats, Ints, QueryGroups
-from ltr_harness.data.relevance.events import JoinedEvents, refuse_unknown_events
+from ltr_harness.data.relevance.events import JoinedEvents, refuse_unknown_classes, refuse_unknown_events
 from ltr_harness.data.relevance.labels import fit, grades_of_rows, judged_rows
 from ltr_harness.data.relevance.propensities import estimated_labels, examination
 from ltr_harness.data.relevance.rule import EventLog
@@ -92,6 +92,7 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
     if config.relevance.list_column or join:
         counts = {event: int(n.sum()) for event, n in columns_of(table, "event").items()}
         refuse_unknown_events(config.relevance.event_names, counts, contract)
+    refuse_unknown_classes(config.relevance, contract)
     return LogRead(table, contract.log_checks, None if events is None else events.orphans)
 
 

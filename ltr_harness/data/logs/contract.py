@@ -84,6 +84,8 @@ CHECKS = {
     "orphan-event": _Check("warning", "events", "events belong to no impression in the log",
         "is the log complete, and the window long enough?"),
     "score-tied": _Check("note", "queries", "queries have tied scores; ties count as the mean over their orders", ""),
+    "absent-class": _Check("note", "classes", "positive classes occur in neither column of mode match",
+        "the classes as the log spells them"),
     "no-event": _Check("note", "rows",
         "rows have no event; they count as not relevant, whether users examined them or not", ""),
     "not-judged": _Check("note", "rows", "rows lie below the last one of their list with an event; they are unjudged",
@@ -135,7 +137,10 @@ class Contract:
     first_row: int | None = 0
     _counts: dict[str, int] = field(default_factory=dict)
     _examples: dict[str, list[str]] = field(default_factory=dict)
-    totals: dict[str, int] = field(default_factory=lambda: {"rows": 0, "queries": 0, "events": 0})
+    totals: dict[str, int] = field(
+        default_factory=lambda: {"rows": 0, "queries": 0, "events": 0, "classes": 0}
+    )
+    classes: set[str] = field(default_factory=set)  # of mode match, those that occur
 
     def check(self, name: str, bad: NDArray[np.bool_], show: Callable[[int], str]) -> bool:
         """Count what is bad; True if nothing is. Shapes: `bad` (n,)."""
@@ -176,6 +181,7 @@ class Contract:
         """What was found in another piece of the log."""
         for name, count in other._counts.items():
             self.count(name, count, other._examples[name])
+        self.classes |= other.classes
         for unit, total in other.totals.items():
             self.totals[unit] += total
 

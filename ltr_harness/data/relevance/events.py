@@ -235,3 +235,22 @@ def refuse_unknown_events(names: Iterable[str], happened: dict[str, int], contra
     never = [name for name in names if strange and not happened.get(name)]
     cures = {name: did_you_mean(name, strange) for name in never}
     DataError.refuse(Problem(contract.place, f"event {n!r} never happens", cure=cures[n]) for n in never)
+
+
+_SHOWN = 20  # classes
+
+
+def refuse_unknown_classes(rule: Relevance, contract: Contract) -> None:
+    """Positive classes none of which occurs while others do are misspelt; some of them may be rare."""
+    if rule.chosen != "match":
+        return
+    never = [name for name in rule.positive if name not in contract.classes]
+    contract.totals["classes"] += len(rule.positive)
+    strange = sorted(contract.classes.difference(rule.positive))[:_SHOWN]
+    if strange and len(never) == len(rule.positive):
+        where = f"in {rule.prediction} or {rule.label}"
+        cures = {name: did_you_mean(name, strange) for name in never}
+        DataError.refuse(
+            Problem(contract.place, f"class {n!r} never occurs {where}", cure=cures[n]) for n in never
+        )
+    contract.count("absent-class", len(never), map(repr, never))

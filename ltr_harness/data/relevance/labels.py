@@ -22,6 +22,7 @@ from ltr_harness.data.relevance.events import (
     JoinedEvents,
     counts_column,
     counts_of_lists,
+    refuse_unknown_classes,
     refuse_unknown_events,
 )
 from ltr_harness.data.relevance.propensities import effective_weight, estimated, estimated_labels
@@ -161,7 +162,9 @@ def grades_of_rows(
 ) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
     """Counts of every event per row, or of ready labels, and the rows' grades (None where they cannot be had)."""
     if rule.chosen == "match":
-        prediction, truth = (texts_of(rows.category(name)) for name in (rule.prediction or "", rule.label))
+        classes = [rows.category(name) for name in (rule.prediction or "", rule.label)]
+        contract.classes.update(*(map(str, column.categories) for column in classes))
+        prediction, truth = map(texts_of, classes)
         return {}, ((prediction == truth) & np.isin(truth, rule.positive)).astype(np.float64)
     if rule.chosen == "label":
         labels = rows.numbers(rule.label)
@@ -303,10 +306,11 @@ def labels_of(
         cautions.append(effective)
     if rule.list_column or rule.event_log:
         refuse_unknown_events(rule.event_names, happened, contract)
+    refuse_unknown_classes(rule, contract)
     cautions += [
         replace(check.caution, place="relevance")
         for check in contract.log_checks
-        if check.severity == "warning"
+        if check.severity == "warning" or check.check == "absent-class"
     ]
     if seconds(rule.maturity) and (name := columns.timestamp) is not None:
         times: list[NDArray[np.int64]] = []

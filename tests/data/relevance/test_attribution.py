@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from ltr_harness import from_frame
 from ltr_harness.data.relevance.labels import grades_from_events
 from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.errors import ConfigError, DataError
@@ -253,6 +254,29 @@ def test_match_mode_needs_all_three_to_agree() -> None:
     rule = {"mode": "match", "prediction": "said", "label": "was", "positive": "yes"}
     found = monitor({"columns": {"rank": "rank"}, "relevance": rule, "metrics": ["precision@3"]}, log=rows)
     assert found.windows[0].means["precision@3"] == pytest.approx(1 / 3)
+
+
+def test_a_misspelt_class_is_refused_as_a_misspelt_event_is() -> None:
+    rows = pd.DataFrame(
+        {"query_id": "q", "rank": [1, 2, 3], "said": ["yes", "no", "yes"], "was": ["yes", "no", "no"]}
+    )
+
+    def match(*positive: str) -> dict[str, Any]:
+        return {"mode": "match", "prediction": "said", "label": "was", "positive": list(positive)}
+
+    config = {"columns": {"rank": "rank"}, "metrics": ["precision@3"]}
+    with pytest.raises(DataError) as caught:
+        monitor({**config, "relevance": match("yess")}, log=rows)
+    told = "class 'yess' never occurs in said or was; did you mean 'yes'? (known: no, yes)"
+    assert str(caught.value) == f"production log: {told}"
+    with pytest.raises(DataError, match="class 'yess' never occurs in said or was"):
+        from_frame(rows.assign(price=1.0), features=["price"], relevance=match("yess"))
+    # a class of several may be rare
+    found = monitor({**config, "relevance": match("yes", "certainly")}, log=rows)
+    assert "1 of 2 positive classes occur in neither column" in str(found.cautions[0])
+    # labels that are all lost are no misspelling
+    lost = monitor({**config, "relevance": match("yes")}, log=rows.assign(was="no"))
+    assert lost.windows[0].relevant_share == 0.0
 
 
 @pytest.mark.parametrize(
