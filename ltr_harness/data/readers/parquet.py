@@ -225,8 +225,17 @@ def _width_of_values(column: Any) -> int:
     return 8 + max(lengths, default=0)
 
 
+def _has_union(kind: Any) -> bool:
+    return pa.types.is_union(kind) or any(_has_union(kind.field(at).type) for at in range(kind.num_fields))
+
+
 def _size_in_memory(table: Any) -> int:
-    """Bytes of a table or a batch; whole buffers where it has views, which older versions of Arrow cannot measure."""
+    """Bytes of a table or a batch, of whole buffers where Arrow cannot measure what a slice has of them.
+
+    Older versions cannot with views. With unions, Arrow follows places in a damaged file beyond its end.
+    """
+    if any(_has_union(field.type) for field in table.schema):
+        return int(table.get_total_buffer_size())
     try:
         return int(table.nbytes)
     except pa.ArrowTypeError:

@@ -133,12 +133,16 @@ def _as_numpy(frame: "pd.DataFrame", column: str, name: str) -> NDArray[Any]:
 
 def _without_arrow(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
     """A frame of pandas whose columns of Arrow are those of NumPy: of views, runs and more, pandas has no values."""
+    import pandas as pd
+
     columns = {}
     for column, kind in frame.dtypes.items():
         if hasattr(kind, "pyarrow_dtype"):
             values = pa.chunked_array(frame[column].array.__arrow_array__())
             try:
-                columns[str(column)] = decoded(values).to_pandas(integer_object_nulls=True).to_numpy()
+                plain = decoded(values).to_pandas(integer_object_nulls=True).to_numpy()
+                # with its type: pandas would look for times among objects, and cannot compute some
+                columns[str(column)] = pd.Series(plain, index=frame.index, dtype=plain.dtype)
             except _NO_VALUES as problem:
                 raise DataError.at(name, f"column {column} cannot be read: {problem}", _EXPECTED) from None
     return frame.assign(**columns)

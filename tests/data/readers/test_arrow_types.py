@@ -1,5 +1,7 @@
 """Tables in every type that Arrow has for a text, a number and an id are the same data at every door."""
 
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
@@ -544,3 +546,20 @@ def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:
         if name != "rows.csv":
             with pytest.raises(DataError, match=r"file.*damaged: 'utf-8' codec"):
                 Parquet().read([name], tmp_path)
+
+
+def test_a_union_whose_places_lie_beyond_its_values_ends_no_process(tmp_path: Path) -> None:
+    kind = pa.dense_union([pa.field("a", pa.int64()), pa.field("b", pa.string())])
+    buffers = [None, pa.py_buffer(np.full(6, 1, np.int8)), pa.py_buffer(np.full(6, 2**30, np.int32))]
+    union = pa.Array.from_buffers(kind, 6, buffers, children=[pa.array([1]), pa.array(["x"])])
+    name = written(TABLE.append_column("odd", union), tmp_path)
+    program = f"""
+from pathlib import Path
+from ltr_harness.data.readers.parquet import Parquet
+print(Parquet().read([{name!r}], Path()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ignored non-numeric columns of rows.arrow: colour, odd" in done.stdout

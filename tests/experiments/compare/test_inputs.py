@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from ltr_harness import compare, evaluate
@@ -397,6 +398,14 @@ def test_tables_without_queries_and_with_values_beyond_computing(values: list[fl
     bad = pd.DataFrame({"query_id": [str(at) for at in range(len(values))], "ndcg@10": np.array(values)})
     with pytest.raises(DataError, match=re.escape(said)):
         compare({"a": good, "b": bad})
+
+
+def test_a_time_that_pandas_cannot_compute_is_no_number() -> None:
+    times = pc.run_end_encode(pa.array([0, -(2**62)], pa.timestamp("s", "Asia/Kolkata")))
+    odd = pa.table({"query_id": ["q", "r"], "ndcg@10": times})
+    good = pd.DataFrame({"query_id": ["q", "r"], "ndcg@10": [0.1, 0.2]})
+    with pytest.raises(DataError, match="b: column ndcg@10"):
+        compare({"a": good, "b": odd.to_pandas(types_mapper=pd.ArrowDtype)})
 
 
 def test_a_column_whose_name_is_half_a_character() -> None:
