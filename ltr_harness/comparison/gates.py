@@ -17,6 +17,7 @@ from ltr_harness._util.text import p_equals
 from ltr_harness.comparison.cautions import absence_text
 from ltr_harness.comparison.comparability import FOREIGN
 from ltr_harness.comparison.comparison import Comparison, joint_word
+from ltr_harness.comparison.contrasts import Paired, Summary
 from ltr_harness.comparison.metric_names import resolve_metric
 from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.metrics import Metric, parse_metric
@@ -67,7 +68,8 @@ class Gate:
         for model in self._models(comparison):
             pair = comparison.paired(model, name)
             text = absence_text(comparison, pair, len(comparison.models) - 1, margin=self.margin or 0.0)
-            cautions += [Caution("rare-kind", "warning", text, place=model)] if text else []
+            if text:
+                cautions.append(Caution("rare-kind", "warning", text, place=model))
         return cautions
 
     def _models(self, comparison: Comparison) -> Sequence[str]:
@@ -85,46 +87,84 @@ class Gate:
         return [name for name in comparison.models if self.limit is not None or name != comparison.baseline]
 
     def _failure(self, comparison: Comparison, metric: str, model: str) -> str:
-        own = comparison.summary(model, metric)
-        other = None if self.limit is not None else comparison.summary(comparison.baseline, metric)
-        against = f"{self.sign} " + (f"{self.limit:g}" if other is None else f"baseline {other.model}")
-        if self.margin is not None:
-            against += f" {'-' if math.copysign(1, self.margin) < 0 else '+'} {abs(self.margin):g}"
-        if own.n == 0 or (other is not None and other.n == 0):
-            return f"{model}: {metric} is undefined for every query, so {against} cannot be checked"
-        met = _SIGNS[self.sign]
+        """Return the line for a model that meets the condition; "" for one that does not."""
+        summary = comparison.summary(model, metric)
+        summaries = [summary]
+        if self.limit is None:
+            summaries.append(comparison.summary(comparison.baseline, metric))
+        if any(each.n == 0 for each in summaries):
+            condition = self._condition(comparison)
+            return f"{model}: {metric} is undefined for every query, so {condition} cannot be checked"
         if self.limit is not None:
-            far = own.ci_high if self.sign.startswith("<") else own.ci_low
-            failed = met(own.mean, self.limit) and (not self.significant or met(far, self.limit))
-            interval = f" (interval {own.ci_low:.4f} to {own.ci_high:.4f})" * self.significant
-            return f"{model}: {metric} {own.mean:.4f} {against}{interval}" if failed else ""
+            return self._failure_at_number(comparison, summary, self.limit)
         pair = comparison.paired(model, metric)
         if pair.n == 0:
-            return f"{model}: no query has a value of {metric} for both, so {against} cannot be checked"
+            condition = self._condition(comparison)
+            return f"{model}: no query has a value of {metric} for both, so {condition} cannot be checked"
         if self.margin is not None:
-            # a difference that may lie beyond it, or must, where that has to be significant
-            near, far = (pair.ci_low, pair.ci_high)[:: 1 if self.sign.startswith("<") else -1]
-            if pair.ties == pair.n > 1:  # what queries absent from these could have, the caution tells
-                near = far = 0.0
-            shown = met(far, self.margin)
-            if not (shown if self.significant else math.isnan(near) or met(near, self.margin)):
-                return ""
-            how = "is shown" if shown else "cannot be excluded"
-            joint, percent = joint_word(comparison, metric), comparison.method.percent
-            interval = f"{joint}{percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
-            if math.isnan(near):
-                interval = f"no interval, n = {pair.n}"
-            return (
-                f"{model}: {metric} {against} {how}: {pair.model_mean:.4f} against {pair.other_mean:.4f}, "
-                f"difference {pair.difference:+.4f} ({interval})"
-            )
-        # on the queries both have: what the difference in the table is, too
-        failed = met(pair.difference, 0.0) and (not self.significant or pair.is_significant)
-        p = joint_word(comparison, metric) + p_equals(pair.p_corrected)
-        head = f"{model}: {metric} {pair.model_mean:.4f} {against} {pair.other_mean:.4f}"
-        within = comparison.is_within_margin(pair) and not self.significant
-        but = "; within the margin, but this gate looks at the means alone" * within
-        return f"{head} (difference {pair.difference:+.4f}, {p}{but})" if failed else ""
+            return self._failure_at_margin(comparison, pair, self.margin)
+        return self._failure_at_baseline(comparison, pair)
+
+    def _condition(self, comparison: Comparison) -> str:
+        """Return the sign and what is on its right, such as ``< baseline lgbm - 0.005``."""
+        if self.limit is not None:
+            return f"{self.sign} {self.limit:g}"
+        text = f"{self.sign} baseline {comparison.baseline}"
+        if self.margin is None:
+            return text
+        direction = "-" if math.copysign(1, self.margin) < 0 else "+"
+        return f"{text} {direction} {abs(self.margin):g}"
+
+    def _ends(self, interval: Summary | Paired) -> tuple[float, float]:
+        """Return the end of an interval that meets the condition first, and the one that meets it last."""
+        if self.sign in ("<", "<="):
+            return interval.ci_low, interval.ci_high
+        return interval.ci_high, interval.ci_low
+
+    def _failure_at_number(self, comparison: Comparison, summary: Summary, limit: float) -> str:
+        is_met = _SIGNS[self.sign]
+        _, last = self._ends(summary)
+        if not is_met(summary.mean, limit) or (self.significant and not is_met(last, limit)):
+            return ""
+        line = f"{summary.model}: {summary.metric} {summary.mean:.4f} {self._condition(comparison)}"
+        if self.significant:
+            line += f" (interval {summary.ci_low:.4f} to {summary.ci_high:.4f})"
+        return line
+
+    def _failure_at_margin(self, comparison: Comparison, pair: Paired, margin: float) -> str:
+        """Return the line where the difference may lie beyond the margin, or must, if it has to be significant."""
+        is_met = _SIGNS[self.sign]
+        first, last = self._ends(pair)
+        if pair.ties == pair.n > 1:  # what queries absent from these could have, the caution tells
+            first = last = 0.0
+        is_shown = is_met(last, margin)
+        is_possible = math.isnan(first) or is_met(first, margin)
+        failed = is_shown if self.significant else is_possible
+        if not failed:
+            return ""
+        certainty = "is shown" if is_shown else "cannot be excluded"
+        joint, percent = joint_word(comparison, pair.metric), comparison.method.percent
+        interval = f"{joint}{percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+        if math.isnan(first):
+            interval = f"no interval, n = {pair.n}"
+        return (
+            f"{pair.model}: {pair.metric} {self._condition(comparison)} {certainty}: {pair.model_mean:.4f} against "
+            f"{pair.other_mean:.4f}, difference {pair.difference:+.4f} ({interval})"
+        )
+
+    def _failure_at_baseline(self, comparison: Comparison, pair: Paired) -> str:
+        """Return the line where the means are on the wrong sides of each other."""
+        # on the queries that both have, as the difference in the table is
+        if not _SIGNS[self.sign](pair.difference, 0.0) or (self.significant and not pair.is_significant):
+            return ""
+        p_value = joint_word(comparison, pair.metric) + p_equals(pair.p_corrected)
+        details = f"difference {pair.difference:+.4f}, {p_value}"
+        if comparison.is_within_margin(pair) and not self.significant:
+            details += "; within the margin, but this gate looks at the means alone"
+        condition = self._condition(comparison)
+        return (
+            f"{pair.model}: {pair.metric} {pair.model_mean:.4f} {condition} {pair.other_mean:.4f} ({details})"
+        )
 
 
 def parse_gate(text: str) -> Gate:
