@@ -176,6 +176,10 @@ class Log:
         if empty:
             raise DataError.at(self.name, "has no rows", "rows")
 
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return all rows in one table with the named columns."""
+        return pa.concat_tables(self.batches(columns, None))
+
     def pieces(self, rows: int) -> "Iterator[tuple[Log, int]]":
         """Logs of about so many rows, or of one row group or file, that make up this one, each with its rows."""
         if isinstance(self._source, pa.Table):

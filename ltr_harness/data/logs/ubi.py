@@ -90,7 +90,7 @@ def _tables(path: Path, timezone: str) -> list[Any]:
     files, tables = files_of(path), []
     for file in [f for f in files if f.stat().st_size] or files:
         log = open_log(file, text_columns=[QUERY, OBJECT, ACTION])
-        (table,) = log.batches(log.columns, None, rows=1 << 60)
+        table = log.read(log.columns)
         for name in (QUERY, ACTION, TIME):
             if name not in table.column_names:
                 table = table.append_column(name, pa.nulls(len(table)))

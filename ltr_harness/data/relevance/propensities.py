@@ -105,7 +105,7 @@ def _measured(path: str, experiment: PropensityLog) -> tuple[tuple[float, ...], 
     """The table by rank relative to rank 1, the errors of its logarithms, and where it comes from in words."""
     names = [experiment.query_id, experiment.rank, experiment.original, experiment.click]
     log = open_log(path, text_columns=[experiment.query_id])
-    columns = Columns(*log.batches(names, experiment.query_id, in_memory=1 << 60))
+    columns = Columns(log.read(names))
     lists = columns.category(experiment.query_id).codes.astype(np.int64)
     shown, original, clicks = map(columns.numbers, names[1:])
     ranks_good = [(r >= 1) & (r == np.floor(r)) & np.isfinite(r) for r in (shown, original)]

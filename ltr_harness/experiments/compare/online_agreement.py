@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,10 +17,10 @@ from pydantic import AliasPath, BaseModel, Field
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.stored import Form, NewerVersionError, Versioned, read_stored
 from ltr_harness._util.text import count_of, shortened
-from ltr_harness.comparison.stats.contributions import Floats
 from ltr_harness.data.addresses import here
 from ltr_harness.data.columns import category_of, is_numeric, numbers_of, texts_of, values_shown
 from ltr_harness.data.logs.log import Log, open_log
+from ltr_harness.data.queries import Bools, Floats
 from ltr_harness.errors import Caution, DataError, MetricError, Problem, UsageError, all_of
 from ltr_harness.experiments.compare.compare import compare
 from ltr_harness.experiments.compare.errors_in_variables import (
@@ -165,7 +166,8 @@ def judged_by_experiments(
         raise UsageError(f"confidence {confidence:g}; expected a number from 0.5 to below 1, such as 0.95")
     where = here(experiments) if isinstance(experiments, str | Path) else None
     log = open_log(where or experiments, None if where else "experiments", _TEXTS)
-    names, online, measured = _past(log, where.parent if where else Path(), metrics, measure)
+    folder = where.parent if where else Path()
+    names, online, measured = _read_past_experiments(log, folder, metrics, measure)
     above: dict[str, Floats] = {}  # the metric by which experiments were chosen, and what each had to exceed
     if tested_if is not None:
         place, parts = f"--tested-if {tested_if!r}", _RULE.fullmatch(tested_if)
@@ -343,71 +345,142 @@ def _of_errors(
         yield Caution("independent-errors", "warning", text, cure, one.metric)
 
 
-def _past(
-    log: Log, folder: Path, wanted: Sequence[str], measure: str | None
+def _read_past_experiments(
+    log: Log, folder: Path, requested_metrics: Sequence[str], measure: str | None
 ) -> tuple[tuple[str, ...], Floats, dict[str, Floats]]:
-    """Names of past experiments; (2, n) differences and their standard errors, online and of each metric."""
+    """Return the experiments' names, and (2, n) differences and standard errors: online, and of each metric.
+
+    Runs and results of monitor that the table names are read as well; their paths are relative to `folder`.
+    """
+    metrics = _metrics_of_table(log, requested_metrics)
+    text_columns, measured = [], metrics
+    if MONITOR in log.columns:
+        text_columns.append(MONITOR)
+        if ARM in log.columns:
+            text_columns.append(ARM)
+    else:
+        measured = [ONLINE, *metrics]
+    if CANDIDATE in log.columns:
+        text_columns += [BASELINE, CANDIDATE]
+    number_columns = [column for name in measured for column in (name, name + SUFFIX)]
+    table = log.read([NAME, *text_columns, *number_columns])
+    names = texts_of(category_of(table[NAME], NAME)).tolist()
+    _refuse_names(log.name, names)
+    texts = {name: [str(cell or "") for cell in values_shown(table[name])] for name in text_columns}
+    columns = _numbers_of_table(log.name, table, measured)
+    if MONITOR in texts:
+        folders = [folder / path for path in texts[MONITOR]]
+        columns = {ONLINE: _read_online(names, folders, texts.get(ARM), measure), **columns}
+    if CANDIDATE in texts:
+        pairs = [(folder / a, folder / b) for a, b in zip(texts[BASELINE], texts[CANDIDATE], strict=True)]
+        columns |= _read_offline(names, pairs, requested_metrics)
+    _refuse_unusable_numbers(log.name, names, columns)
+    return tuple(names), columns.pop(ONLINE), columns
+
+
+def _metrics_of_table(log: Log, requested_metrics: Sequence[str]) -> list[str]:
+    """Return the metrics whose differences are columns of the table; none where it names runs."""
     values = [name for name in log.columns if name not in (*_TEXTS, ONLINE) and not name.endswith(SUFFIX)]
-    errors = {name.removesuffix(SUFFIX): name for name in log.columns if name.endswith(SUFFIX)}
+    error_columns = {name.removesuffix(SUFFIX): name for name in log.columns if name.endswith(SUFFIX)}
     DataError.refuse(
-        Problem(f"{log.name}: {name}", f"has no column {of!r}", "", did_you_mean(of, values))
-        for of, name in errors.items()
-        if of not in values and of != ONLINE
+        Problem(f"{log.name}: {column}", f"has no column {name!r}", "", did_you_mean(name, values))
+        for name, column in error_columns.items()
+        if name not in values and name != ONLINE
     )
-    runs, live = CANDIDATE in log.columns, MONITOR in log.columns
-    chosen = [] if runs else list(wanted) or [name for name in values if name in errors]
-    if not chosen and not runs:
+    if CANDIDATE in log.columns:
+        return []
+    metrics = list(requested_metrics) or [name for name in values if name in error_columns]
+    if not metrics:
         expected = f"two columns for each, such as ndcg@10 and ndcg@10_se, or {BASELINE} and {CANDIDATE}"
         raise DataError.at(log.name, "has no metric", expected)
-    measured = [one + end for one in ([] if live else [ONLINE]) + chosen for end in ("", SUFFIX)]
-    texts = [MONITOR] * live + [ARM] * (live and ARM in log.columns) + [BASELINE, CANDIDATE] * runs
-    (table,) = log.batches([NAME, *texts, *measured], None, in_memory=1 << 60, rows=1 << 60)
-    names = tuple(texts_of(category_of(table[NAME], NAME)).tolist())
-    n, twice = len(names), sorted({name for name in names if names.count(name) > 1})
-    typical = "with 20, a true correlation of 0.8 is typically told to within 0.45 to 1, with 50 to within 0.55 to 0.95"
-    for wrong, where, found, expected in (
-        ("(missing)" in names, f": {NAME}", "is empty in some rows", "a name for each experiment"),
-        (twice, f": {NAME}", f"has {shortened(twice, 5)} twice", "one row for each experiment"),
-        (n > _MOST, "", f"has {n:,} experiments", f"at most {_MOST:,}"),
-        (n < _FEWEST, "", f"has {count_of(n, 'experiment')}", f"at least {_FEWEST}; {typical}"),
-    ):
-        if wrong:
-            raise DataError.at(log.name + where, found, expected)
-    text = {name: [str(cell or "") for cell in values_shown(table[name])] for name in texts}
-    wordy = [f"{log.name}: column {name!r}" for name in measured if not is_numeric(table[name].type)]
-    DataError.refuse(Problem(place, "holds text", "numbers alone") for place in wordy)
-    numbers = {name: numbers_of(table[name], name) for name in measured}
-    columns = {one: np.array([numbers[one], numbers[one + SUFFIX]]) for one in measured[::2]}
-    if live:
-        rows = zip(names, text[MONITOR], text.get(ARM, [""] * n), strict=True)
-        read = all_of(partial(_of_monitor, name, folder / path, arm, measure) for name, path, arm in rows)
-        columns = {ONLINE: np.array(read).T, **columns}
-    if runs:
-        pairs = zip(text[BASELINE], text[CANDIDATE], strict=True)
-        read = all_of((partial(_of_runs, folder / a, folder / b, wanted) for a, b in pairs), UsageError)
-        shared = [metric for metric in read[0] if all(metric in row for row in read)]
-        if not shared:
-            other = next(name for name, row in zip(names, read, strict=True) if not set(row) & set(read[0]))
-            place = f"experiments {names[0]} and {other}"
-            raise DataError.at(place, "have no metric at one K in common", "one", "-m names it")
-        columns |= {metric: np.array([row[metric] for row in read]).T for metric in shared}
-    problems: list[tuple[str, str, str]] = []  # where, found, expected
-    for column, (differences, deviations) in columns.items():
-        usable = (deviations > 1e-100) & (deviations < 1e100)
-        for name, own, good, expected in (
-            (column, differences, np.abs(differences) < 1e100, "a number"),
-            (column + SUFFIX, deviations, usable, "a standard error above 0"),
-        ):
-            for row in np.flatnonzero(~good)[:5]:
-                found = "no value" if np.isnan(own[row]) else f"{own[row]:g}"
-                problems.append((f"experiment {names[row]}, {name}", found, expected))
-        if not problems and np.ptp(differences) == 0:
-            problems.append((column, f"all differences are {differences[0]:g}", "differences that vary"))
-        elif not problems and variation_p(differences, deviations) < _TOO_ALIKE:
+    return metrics
+
+
+def _numbers_of_table(table_name: str, table: Any, measured: Sequence[str]) -> dict[str, Floats]:
+    """Return the differences and standard errors (2, n) that are columns of the table."""
+    names = [column for name in measured for column in (name, name + SUFFIX)]
+    wordy = [name for name in names if not is_numeric(table[name].type)]
+    DataError.refuse(
+        Problem(f"{table_name}: column {name!r}", "holds text", "numbers alone") for name in wordy
+    )
+    numbers = {name: numbers_of(table[name], name) for name in names}
+    return {name: np.array([numbers[name], numbers[name + SUFFIX]]) for name in measured}
+
+
+def _refuse_names(table_name: str, names: Sequence[str]) -> None:
+    """Raise a DataError for experiments without a name, listed twice, too many or too few."""
+    place, n = f"{table_name}: {NAME}", len(names)
+    if "(missing)" in names:
+        raise DataError.at(place, "is empty in some rows", "a name for each experiment")
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
+    if repeated:
+        raise DataError.at(place, f"has {shortened(repeated, 5)} twice", "one row for each experiment")
+    if n > _MOST:
+        raise DataError.at(table_name, f"has {n:,} experiments", f"at most {_MOST:,}")
+    if n < _FEWEST:
+        found = f"has {count_of(n, 'experiment')}"
+        expected = (
+            f"at least {_FEWEST}; with 20, a true correlation of 0.8 is typically told to within 0.45 to 1, "
+            "with 50 to within 0.55 to 0.95"
+        )
+        raise DataError.at(table_name, found, expected)
+
+
+def _read_online(
+    names: Sequence[str], folders: Sequence[Path], arms: Sequence[str] | None, measure: str | None
+) -> Floats:
+    """Return the online differences and standard errors (2, n) that results of monitor hold."""
+    if arms is None:
+        arms = ["" for _ in names]
+    experiments = zip(names, folders, arms, strict=True)
+    rows = all_of(partial(_of_monitor, name, path, arm, measure) for name, path, arm in experiments)
+    return np.array(rows).T
+
+
+def _read_offline(
+    names: Sequence[str], pairs: Sequence[tuple[Path, Path]], requested_metrics: Sequence[str]
+) -> dict[str, Floats]:
+    """Return the differences and standard errors (2, n) of each metric that all pairs of run folders have."""
+    rows = all_of((partial(_of_runs, *pair, requested_metrics) for pair in pairs), UsageError)
+    first = rows[0]
+    shared = [metric for metric in first if all(metric in row for row in rows)]
+    if not shared:
+        other = next(name for name, row in zip(names, rows, strict=True) if not set(row) & set(first))
+        place = f"experiments {names[0]} and {other}"
+        raise DataError.at(place, "have no metric at one K in common", "one", "-m names it")
+    return {metric: np.array([row[metric] for row in rows]).T for metric in shared}
+
+
+def _refuse_unusable_numbers(table_name: str, names: Sequence[str], columns: Mapping[str, Floats]) -> None:
+    """Raise a DataError for cells that are no difference or no standard error, and for differences that do not vary."""
+    problems: list[Problem] = []
+    for column, (differences, errors) in columns.items():
+        are_differences = np.abs(differences) < 1e100
+        are_errors = (errors > 1e-100) & (errors < 1e100)
+        expected = "a standard error above 0"
+        problems += _cell_problems(table_name, names, column, differences, are_differences, "a number")
+        problems += _cell_problems(table_name, names, column + SUFFIX, errors, are_errors, expected)
+        if problems:
+            continue  # a variation is that of numbers
+        place = f"{table_name}: {column}"
+        if np.ptp(differences) == 0:
+            found = f"all differences are {differences[0]:g}"
+            problems.append(Problem(place, found, "differences that vary"))
+        elif variation_p(differences, errors) < _TOO_ALIKE:
             found = f"its differences vary less than {column}{SUFFIX} allows"
-            problems.append((column, found, "their standard errors"))
-    DataError.refuse(Problem(f"{log.name}: {where}", found, expected) for where, found, expected in problems)
-    return names, columns.pop(ONLINE), columns
+            problems.append(Problem(place, found, "their standard errors"))
+    DataError.refuse(problems)
+
+
+def _cell_problems(
+    table_name: str, names: Sequence[str], column: str, numbers: Floats, usable: Bools, expected: str
+) -> list[Problem]:
+    """Return a problem for each of the first five unusable cells of a column."""
+    problems = []
+    for row in np.flatnonzero(~usable)[:5]:
+        found = "no value" if np.isnan(numbers[row]) else f"{numbers[row]:g}"
+        problems.append(Problem(f"{table_name}: experiment {names[row]}, {column}", found, expected))
+    return problems
 
 
 def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:
