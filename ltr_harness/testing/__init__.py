@@ -12,7 +12,7 @@ from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.stats.method import Test
 from ltr_harness.errors import UsageError
 from ltr_harness.experiments.compare.compare import compare
-from ltr_harness.experiments.compare.inputs import gather
+from ltr_harness.experiments.compare.inputs import read_inputs
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.evaluate_runs import evaluate_runs
 from ltr_harness.testing.metric_suite import MetricSuite
@@ -78,7 +78,7 @@ def assert_not_worse(
         sides = {name: evaluated[name] for name in sides}
     systems = []
     for name, value in sides.items():
-        found = gather([value]).systems
+        found = read_inputs([value]).systems
         if len(found) != 1:
             models = ", ".join(system.name for system in found)
             raise UsageError(f"{name} holds {count_of(len(found), 'model')} ({models}); expected one")

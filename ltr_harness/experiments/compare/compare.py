@@ -74,7 +74,7 @@ def compare(
         0.75
     """
     from ltr_harness.comparison.metric_names import resolve_metric
-    from ltr_harness.experiments.compare.inputs import gather
+    from ltr_harness.experiments.compare.inputs import read_inputs
 
     method = Method(test, confidence, margin, draws, seed, unit, weights)
     if qrels is not None:
@@ -87,20 +87,20 @@ def compare(
     if isinstance(metrics, str):
         metrics = [metrics]
     first = metrics[0] if metrics else None
-    gathered = gather(runs_or_scores, convention, method.unit, first, method.weights)
+    inputs = read_inputs(runs_or_scores, convention, method.unit, first, method.weights)
     if method.weights is None:
-        method = replace(method, weights=gathered.weights)
-    systems = gathered.systems
+        method = replace(method, weights=inputs.weights)
+    systems = inputs.systems
     if not systems:
         raise UsageError("nothing to compare; expected at least one run or evaluation")
-    if metrics is None and len(gathered.primaries) > 1:
+    if metrics is None and len(inputs.primaries) > 1:
         raise NotComparableError.at(
             "",
-            f"the runs declare different primary metrics: {', '.join(gathered.primaries)}",
+            f"the runs declare different primary metrics: {', '.join(inputs.primaries)}",
             "one metric, and one K, that decides",
-            f"name it first: metrics={gathered.primaries[:1]!r}",
+            f"name it first: metrics={inputs.primaries[:1]!r}",
         )
-    cautions = list(gathered.cautions)
+    cautions = list(inputs.cautions)
     if common_queries:
         systems, lost = keep_common_queries(systems)
         cautions += lost
@@ -110,17 +110,17 @@ def compare(
     else:
         NotComparableError.refuse(differences(systems))
         names = list(systems[0].values)
-        primary = gathered.primaries[0] if gathered.primaries else names[0]
+        primary = inputs.primaries[0] if inputs.primaries else names[0]
     comparison = compare_systems(
         systems,
         names,
         primary=primary,
-        baseline=baseline or gathered.baseline,
+        baseline=baseline or inputs.baseline,
         method=method,
         cautions=cautions,
     )
-    if not (ledger and gathered.runs):
+    if not (ledger and inputs.runs):
         return comparison
     from ltr_harness.experiments.compare.ledger import counted
 
-    return counted(comparison, gathered.runs)
+    return counted(comparison, inputs.runs)

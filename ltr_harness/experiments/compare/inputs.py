@@ -1,6 +1,6 @@
 """What people hand to `compare`: runs, folders, evaluations, tables; all become systems here."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ _ACCEPTED = (
 
 
 @dataclass
-class Gathered:
+class Inputs:
     """All inputs as systems."""
 
     systems: list[SystemResult] = field(default_factory=list)  # the models, in the order given
@@ -38,140 +38,192 @@ class Gathered:
     runs: list[Run] = field(default_factory=list)  # those among the inputs, whole or of experiments
 
 
-def gather(
-    inputs: Iterable[Any],
+@dataclass(frozen=True, eq=False)
+class _Input:
+    """A run, a comparison, a table or evaluations, and how its models are called if they have no names."""
+
+    value: Any
+    name: str
+    is_named: bool = False  # whether the name is the caller's, which goes before the system's own
+    cautions: Sequence[Caution] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """The systems of one input, or of all runs."""
+
+    systems: Sequence[SystemResult]
+    comparison: str = ""  # the label of the saved comparison that they are from
+
+
+def read_inputs(
+    values: Iterable[Any],
     convention: str | None = None,
     unit: str | None = None,
     primary: Any = None,
     weights: str | None = None,
-) -> Gathered:
-    """Systems from anything `compare` accepts."""
-    gathered = Gathered()
-    runs = gathered.runs
-    # Systems in the order given, runs where the first stood, and the label of the comparison they are from.
-    position: list[tuple[str, Callable[[], Sequence[SystemResult]]]] = []
-    saved: list[Saved | Comparison] = []
-    tables: list[str] = []
-
-    def add(value: Any, name: str, given: bool = False) -> None:
-        value = collected(value)
-        if isinstance(value, SystemResult):
-            own = replace(value, name=name) if given else value
-            position.append(("", lambda: [own]))
-        elif isinstance(value, Saved | Comparison):
-            position.append((name, lambda: value.systems))
-            saved.append(value)
-        elif isinstance(value, str | Path):
-            for item, label in _from_path(here(value), gathered.cautions):
-                add(item, name if given else label, given)
-        elif isinstance(value, EvaluatedRuns):
-            gathered.cautions += [Caution("recognised-form", "note", line) for line in value.recognised]
-            # of the metric that decides here the comparison says it
-            gathered.cautions += [one for one in value.cautions if one.kind != FEW_JUDGED]
-            rankings = [SystemResult.of(name, [one], None, primary) for name, one in value.items()]
-            position.append(("", lambda: rankings))
-        elif isinstance(value, Mapping):
-            for label, item in value.items():
-                add(item, str(label), given=True)
-        # asked of the class: the attribute of a run would be read from its file
-        elif hasattr(value, "record") and hasattr(type(value), "per_query"):
-            if not runs:
-                position.append(("", pooled))
-            runs.append(value)
-        elif hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "__arrow_c_stream__")):
-            tables.append(name)
-            cautions = gathered.cautions
-            position.append(("", lambda: [from_table(value, name, convention, cautions, unit, weights)]))
-        elif _is_evaluation(value):
-            position.append(("", lambda: [_from_evaluations([value], name, primary)]))
-        elif isinstance(value, Sequence) and value and all(map(_is_evaluation, value)):
-            position.append(("", lambda: [_from_evaluations(value, name, primary)]))
-        elif isinstance(value, Sequence) and value:
-            for item in value:
-                add(item, name)
-        else:
-            raise UsageError(f"cannot compare {type(value).__name__!r} {name}; expected {_ACCEPTED}")
-
-    def pooled() -> list[SystemResult]:
-        systems, primaries, cautions = systems_from_runs(runs)
-        gathered.primaries += primaries
-        gathered.cautions += cautions
-        return systems
-
-    for number, value in enumerate(inputs, start=1):
-        try:
-            add(value, f"scores {number}")
-        except RecursionError:
-            found = f"scores {number} contains itself, or is nested too deep"
-            raise UsageError(f"{found}; expected {_ACCEPTED}") from None
-    if convention is not None and not tables:
+) -> Inputs:
+    """Return the systems in anything `compare` accepts, in the order given; all runs stand where the first stood."""
+    items = _all_items(values)
+    if convention is not None and not any(_is_table(item.value) for item in items):
         raise UsageError(f"convention={convention!r} is about tables, and none is given")
-    groups = [(label, systems()) for label, systems in position]
-    _take(groups, saved, gathered)
-    gathered.primaries = list(dict.fromkeys([*gathered.primaries, *(one.primary for one in saved)]))
-    if saved:
-        first = saved[0]
-        gathered.weights = first.weights if isinstance(first, Saved) else first.method.weights
-    return gathered
+    inputs = Inputs(cautions=[caution for item in items for caution in item.cautions])
+    groups: list[_Group] = []
+    for item in items:
+        value = item.value
+        if isinstance(value, Run):
+            if not inputs.runs:
+                inputs.runs += [other.value for other in items if isinstance(other.value, Run)]
+                systems, inputs.primaries, cautions = systems_from_runs(inputs.runs)
+                inputs.cautions += cautions
+                groups.append(_Group(systems))
+        elif isinstance(value, Saved | Comparison):
+            groups.append(_Group(value.systems, item.name))
+        elif _is_table(value):
+            system = from_table(value, item.name, convention, inputs.cautions, unit, weights)
+            groups.append(_Group([system]))
+        else:
+            groups.append(_Group(_evaluated_systems(item, primary)))
+    saved = [item.value for item in items if isinstance(item.value, Saved | Comparison)]
+    _add_systems(inputs, groups, saved)
+    _add_declared(inputs, saved)
+    return inputs
 
 
-def _take(
-    groups: Sequence[tuple[str, Sequence[SystemResult]]],
-    saved: Sequence[Saved | Comparison],
-    gathered: Gathered,
-) -> None:
-    """Take the systems in, under names of their own; a group has the label of its comparison."""
-    names = [system.name for _, group in groups for system in group]
-    first = next((one for one in saved[0].systems if one.name == saved[0].baseline), None) if saved else None
-    for label, group in groups:
-        # also where the experiment's name is a run's: the runs themselves are not at hand
-        source, kept = f"as kept in the comparison {label}", []
-        for system in group:
-            # last week's comparison beside this week's runs: the same names, told apart by where they are from
-            clash = label and names.count(system.name) > 1
-            name = f"{label}/{system.name}" if clash else system.name
-            own, alike = distinct_replicates(system)
-            gathered.cautions += alike
-            kept.append(replace(own, name=name, source=source if label else system.source))
-            if saved and gathered.baseline is None and system is first:
-                gathered.baseline = name
-        gathered.systems += kept
-        if label and len(groups) > 1:
-            models = ", ".join(one.name for one in kept)
-            gathered.cautions.append(Caution("saved-comparison", "note", source, place=models))
+def _all_items(values: Iterable[Any]) -> list[_Input]:
+    items: list[_Input] = []
+    for number, value in enumerate(values, start=1):
+        name = f"scores {number}"
+        try:
+            items += _flatten(_Input(value, name))
+        except RecursionError:
+            found = f"{name} contains itself, or is nested too deep"
+            raise UsageError(f"{found}; expected {_ACCEPTED}") from None
+    return items
+
+
+def _flatten(item: _Input) -> list[_Input]:
+    """Return the inputs that a path, a mapping or a sequence stands for; of anything else itself."""
+    value = collected(item.value)
+    if isinstance(value, str | Path):
+        contents = _read_path(here(value))
+        if item.is_named:
+            contents = [replace(content, name=item.name, is_named=True) for content in contents]
+        return contents
+    if isinstance(value, EvaluatedRuns):
+        return [replace(item, value=value, cautions=_cautions_of(value))]
+    if isinstance(value, Mapping):
+        members = [_Input(member, str(label), is_named=True) for label, member in value.items()]
+        return [content for member in members for content in _flatten(member)]
+    if isinstance(value, SystemResult | Saved | Comparison | Run) or _is_table(value):
+        return [replace(item, value=value)]
+    if _is_evaluation(value):
+        return [replace(item, value=[value])]
+    if isinstance(value, Sequence) and value:
+        if all(map(_is_evaluation, value)):  # of one model, one for each seed
+            return [replace(item, value=list(value))]
+        return [content for member in value for content in _flatten(_Input(member, item.name))]
+    raise UsageError(f"cannot compare {type(value).__name__!r} {item.name}; expected {_ACCEPTED}")
+
+
+def _is_table(value: Any) -> bool:
+    return hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "__arrow_c_stream__"))
 
 
 def _is_evaluation(value: Any) -> bool:
     return hasattr(value, "query_ids") and hasattr(value, "directions") and hasattr(value, "metrics")
 
 
-def _from_path(path: Path, cautions: list[Caution]) -> list[tuple[Any, str]]:
+def _cautions_of(rankings: EvaluatedRuns) -> list[Caution]:
+    forms = [Caution("recognised-form", "note", line) for line in rankings.recognised]
+    # the comparison has the caution on judged documents, of the metric that decides
+    return forms + [caution for caution in rankings.cautions if caution.kind != FEW_JUDGED]
+
+
+def _evaluated_systems(item: _Input, primary: Any) -> list[SystemResult]:
+    """Return the systems of rankings or of evaluations; a system is returned under its caller's name."""
+    value = item.value
+    if isinstance(value, EvaluatedRuns):
+        return [SystemResult.of(name, [evaluation], None, primary) for name, evaluation in value.items()]
+    if not isinstance(value, SystemResult):
+        return [_from_evaluations(value, item.name, primary)]
+    if item.is_named:
+        return [replace(value, name=item.name)]
+    return [value]
+
+
+def _add_systems(inputs: Inputs, groups: Sequence[_Group], comparisons: Sequence[Saved | Comparison]) -> None:
+    """Add the systems of all groups, under names that are unique; the first comparison's baseline is the baseline."""
+    names = [system.name for group in groups for system in group.systems]
+    baseline = None
+    if comparisons:
+        first = comparisons[0]
+        baseline = next((system for system in first.systems if system.name == first.baseline), None)
+    for group in groups:
+        # also where the experiment's name is a run's: the runs themselves are not at hand
+        source = f"as kept in the comparison {group.comparison}"
+        added = []
+        for system in group.systems:
+            name = system.name
+            # last week's comparison beside this week's runs: the same names, told apart by where they are from
+            if group.comparison and names.count(name) > 1:
+                name = f"{group.comparison}/{name}"
+            distinct, cautions = distinct_replicates(system)
+            inputs.cautions += cautions
+            distinct = replace(distinct, name=name)
+            if group.comparison:
+                distinct = replace(distinct, source=source)
+            added.append(distinct)
+            if system is baseline and inputs.baseline is None:
+                inputs.baseline = name
+        inputs.systems += added
+        if group.comparison and len(groups) > 1:
+            models = ", ".join(system.name for system in added)
+            inputs.cautions.append(Caution("saved-comparison", "note", source, place=models))
+
+
+def _add_declared(inputs: Inputs, comparisons: Sequence[Saved | Comparison]) -> None:
+    """Add what saved comparisons declare: their primary metrics, and the weights of the first."""
+    primaries = [comparison.primary for comparison in comparisons]
+    inputs.primaries = list(dict.fromkeys([*inputs.primaries, *primaries]))
+    if comparisons:
+        first = comparisons[0]
+        inputs.weights = first.weights if isinstance(first, Saved) else first.method.weights
+
+
+def _read_path(path: Path) -> list[_Input]:
     """Runs of a run folder or of all in a folder; a saved comparison; a table of per-query values; MTEB's results."""
     if path.is_dir():
-        if runs := find_runs(path):
-            return [(run, run.record.model) for run in runs]
-        if saved_at(path) is not None:
-            return [(read_saved(path / FILE), label_of(path))]
-        if files := results_in(path):
-            system, caution = from_results(files)
-            cautions.append(caution)
-            return [(system, system.name)]
-        if words := plan_in_words(path):
-            raise DataError.at(path, f"contains no run: {words}", cure=OTHER_PLANS)
-        raise DataError.at(path, "contains no run", "a run folder (with record.json), or a folder of them")
+        return _read_folder(path)
     if not path.is_file():
         raise DataError.at(path, "no such file or folder", "a run folder or a table")
     file = saved_at(path)
     if file is not None:
-        return [(read_saved(file), label_of(file.parent))]
+        return [_Input(read_saved(file), label_of(file.parent))]
     if path.suffix in (".parquet", ".csv", ".tsv"):
-        return [(read_table(path), path.stem)]
+        return [_Input(read_table(path), path.stem)]
     raise DataError.at(
         path,
         f"cannot tell what a {path.suffix or 'file without suffix'} is",
         "a run folder, a saved comparison (.json), or a .parquet, .csv or .tsv table with query_id and one "
         "column per metric",
     )
+
+
+def _read_folder(path: Path) -> list[_Input]:
+    runs = find_runs(path)
+    if runs:
+        return [_Input(run, run.record.model) for run in runs]
+    if saved_at(path) is not None:
+        return [_Input(read_saved(path / FILE), label_of(path))]
+    results = results_in(path)
+    if results:
+        system, caution = from_results(results)
+        return [_Input(system, system.name, cautions=[caution])]
+    plan = plan_in_words(path)
+    if plan:
+        raise DataError.at(path, f"contains no run: {plan}", cure=OTHER_PLANS)
+    raise DataError.at(path, "contains no run", "a run folder (with record.json), or a folder of them")
 
 
 def label_of(folder: Path) -> str:

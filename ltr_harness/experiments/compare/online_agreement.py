@@ -29,7 +29,7 @@ from ltr_harness.experiments.compare.errors_in_variables import (
     correlation_differences,
     variation_p,
 )
-from ltr_harness.experiments.compare.inputs import gather
+from ltr_harness.experiments.compare.inputs import read_inputs
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import as_list
 
@@ -486,7 +486,7 @@ def _cell_problems(
 def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Difference and standard error of each metric, above 0 where the candidate is better."""
     # each folder by itself: else its runs keep the names of their models, which may be alike
-    sides = {"baseline": gather([baseline]).systems, "candidate": gather([candidate]).systems}
+    sides = {"baseline": read_inputs([baseline]).systems, "candidate": read_inputs([candidate]).systems}
     UsageError.refuse(
         Problem(str(folder), f"holds {count_of(len(side), 'model')}", "one")
         for folder, side in zip((baseline, candidate), sides.values(), strict=True)
