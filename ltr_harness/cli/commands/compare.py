@@ -90,7 +90,7 @@ def command(
     from ltr_harness.cli.commands.compare_inputs import ComparedInputs
 
     gates = _parsed(gate_texts)
-    compared = ComparedInputs(inputs, metrics, gates, source, columns=columns)
+    compared = ComparedInputs.of(inputs, metrics, source, columns, gates)
     stream = compared.stream
     if stream is not None and stream.moments is not None:
         reports = bool(gates or output or summary)

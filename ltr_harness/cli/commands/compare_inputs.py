@@ -2,14 +2,15 @@
 
 import glob
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ltr_harness.cli import metric_names, options, rankings
+from ltr_harness.cli import metric_names, options
+from ltr_harness.cli.rankings import Rankings, RankingSource, load_cheap, load_rankings
 from ltr_harness.cli.stored_runs import learned_by_all, on_scale_of, scored, without_valid
 from ltr_harness.cli.streams import ScoreColumns
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
@@ -31,13 +32,14 @@ from ltr_harness.experiments.runs.record import MetricSummary
 from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import other_name
+from ltr_harness.metrics.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from ltr_harness.report.data import ReportData
 
 EXPERIMENT, REPORT = "experiment.yaml", "report.json"
 TABLES = (".csv", ".tsv", ".parquet")
-_NO_RANKINGS = rankings.RankingSource()
+_NO_RANKINGS = RankingSource()
 
 
 def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
@@ -48,8 +50,10 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
         path = here(text)
         matches = [path] if path.exists() else [Path(match) for match in sorted(glob.glob(str(path)))]
         if not matches:
-            what = "matches nothing" if glob.has_magic(text) else "no such file or folder"
-            problems.append(Problem(text, what, "run folders, saved comparisons, files of scores, or tables"))
+            found = "matches nothing" if glob.has_magic(text) else "no such file or folder"
+            problems.append(
+                Problem(text, found, "run folders, saved comparisons, files of scores, or tables")
+            )
         files += matches
     paths, cautions = [], list[Caution]()
     for path, times in Counter(files).items():
@@ -70,111 +74,202 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
     return list(dict.fromkeys(paths)), cautions
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Rescored(Run):
-    """A run by other metrics than it was evaluated by; to a comparison, a run like any other."""
+@dataclass(frozen=True, eq=False)
+class _PathsByContent:
+    """The paths behind the arguments, and the runs and the files among them."""
 
-    computed: pd.DataFrame
+    all: Sequence[Path]
+    runs_of: Mapping[Path, Sequence[Run]]  # by folder
+    files: Sequence[Path]  # what holds neither runs nor a saved comparison nor results of MTEB
+    cautions: Sequence[Caution]
+
+    @classmethod
+    def of(cls, inputs: Sequence[str], *, rankings_in_json: bool) -> "_PathsByContent":
+        """Look into all paths; a DataError lists the folders that hold nothing to compare."""
+        paths, cautions = expanded(inputs)
+        folders = {path: find_runs(path) for path in paths if path.is_dir()}
+        runs_of = {path: runs for path, runs in folders.items() if runs}
+        files = []
+        for path in paths:
+            if path in runs_of:
+                continue
+            is_ranking = rankings_in_json and _is_ranking(path)
+            if is_ranking or not (saved_at(path) is not None or (path.is_dir() and results_in(path))):
+                files.append(path)
+        DataError.refuse(_without_runs(path) for path in files if path.is_dir())
+        return cls(paths, runs_of, files, cautions)
 
     @property
-    def per_query(self) -> pd.DataFrame:
-        return self.computed
+    def runs(self) -> list[Run]:
+        """All runs, folder by folder."""
+        return [run for runs in self.runs_of.values() for run in runs]
+
+    @property
+    def title(self) -> str:
+        """The experiment of the first run, or the names of three paths."""
+        if self.runs:
+            return self.runs[0].record.experiment
+        return ", ".join(path.name for path in self.all[:3])
+
+    def items(self, contents: Mapping[Path, Sequence[Any]]) -> list[Any]:
+        """Return the contents of each path, or the path itself, which `compare` reads."""
+        return [item for path in self.all for item in contents.get(path, [path])]
 
 
+def _without_runs(folder: Path) -> Problem:
+    plan = plan_in_words(folder)
+    if plan:
+        return Problem(str(folder), f"contains no run: {plan}", cure=OTHER_PLANS)
+    return Problem(
+        str(folder), "contains no run", "a run folder, a folder of them, a report's, or results of MTEB"
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ComparedInputs:
-    """What the paths hold, as `compare` takes it."""
+    """The inputs of a comparison, as `compare` takes them."""
 
-    def __init__(
-        self,
+    title: str
+    items: Sequence[Any]
+    metrics: Sequence[str] | None  # the deciding one first; None for what the inputs have
+    cautions: Sequence[Caution]  # what was left out or looks odd
+    runs: Sequence[Run] = ()
+    experiment: Path | None = None  # the configuration of the experiment that is compared alone
+    rankings: Rankings | None = None  # that were read from files
+    stream: StreamEvaluation | None = None  # of scores in columns
+    # the files' systems by cheap labels, and how far those agree with the others
+    cheap: tuple[list[SystemResult], Agreement] | None = None
+
+    @classmethod
+    def from_columns(
+        cls, columns: ScoreColumns, inputs: Sequence[str], texts: Sequence[str], gates: Sequence[Gate] = ()
+    ) -> "ComparedInputs":
+        """Evaluate scores that are columns of the data; there may be no paths beside them."""
+        if inputs:
+            path = _PathsByContent.of(inputs, rankings_in_json=True).all[0]
+            expected = "expected two or more --score-column, and no other files"
+            raise UsageError(f"{path} with --score-column; {expected}")
+        if len(columns.names) < 2:
+            raise UsageError("one --score-column; expected two or more --score-column, and no other files")
+        metrics = _with_gates(metric_names.parsed(texts), gates)
+        stream, cautions = columns.evaluated(metrics)
+        return cls(
+            title=str(columns.data),
+            items=[stream.results],
+            metrics=list(stream.metrics),
+            cautions=cautions,
+            stream=stream,
+        )
+
+    @classmethod
+    def of(
+        cls,
         inputs: Sequence[str],
         texts: Sequence[str],
-        gates: Sequence[Gate] = (),
-        source: rankings.RankingSource = _NO_RANKINGS,
-        *,
-        cheap_labels: Path | None = None,
+        source: RankingSource,
         columns: ScoreColumns | None = None,
-    ) -> None:
-        self.stream: StreamEvaluation | None = None
-        # what was left out or looks odd
-        paths, self.cautions = ([], []) if columns is not None and not inputs else expanded(inputs)
-        by_folder = {path: runs for path in paths if path.is_dir() and (runs := find_runs(path))}
-        others = [path for path in paths if path not in by_folder]
-        # what is left as a path, `compare` reads
-        measured = source.data is not None or source.qrels is not None  # against judgments
-        files = [
-            path
-            for path in others
-            if (measured and _is_ranking(path))
-            or (saved_at(path) is None and not (path.is_dir() and results_in(path)))
-        ]
-        expected = "a run folder, a folder of them, a report's, or results of MTEB"
-        folders = [path for path in files if path.is_dir()]
-        plans = {path: words for path in folders if (words := plan_in_words(path))}
-        DataError.refuse(
-            Problem(str(path), f"contains no run: {plans[path]}", cure=OTHER_PLANS)
-            if path in plans
-            else Problem(str(path), "contains no run", expected)
-            for path in folders
-        )
-        self._paths = paths
-        self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]
-        names = ", ".join(path.name for path in others[:3])
-        self.title = self.runs[0].record.experiment if self.runs else names
-        self._rankings: rankings.Rankings | None = None
-        self.items: list[Any] = []
-        self.metrics: list[str] | None = None  # the deciding one first; None for what the inputs have
-        # the files' systems by cheap labels, and how far those agree with the others
-        self.cheap: tuple[list[SystemResult], Agreement] | None = None
-        self._cheap_labels = cheap_labels
+        gates: Sequence[Gate] = (),
+    ) -> "ComparedInputs":
+        """Read columns where some are named, rankings where the source has judgments, else runs and tables."""
         if columns is not None:
-            self._take_columns(columns, texts, gates)
-            return
-        systems: dict[Path, SystemResult] = {}
-        if measured:
-            if not files:
-                raise UsageError("--data or --qrels without a file of scores or a run to measure against it")
-            systems = self._evaluated(files, texts, gates, source)
-        else:
-            for option in (options.written(name) for name, value in vars(source).items() if value):
-                found = f"{option} without --data or --qrels"
-                raise UsageError(f"{found}; {option} is about files of scores or TREC runs")
-            found = "is neither a run folder nor a table"
-            expected = "--data FILE for scores, or --qrels FILE for TREC runs"
-            no_tables = [path for path in files if path.suffix not in TABLES]
-            UsageError.refuse(Problem(str(path), found, expected) for path in no_tables)
-            if texts:
-                typed = metric_names.split(texts)
-                self.metrics = [*typed, *(str(gate.metric) for gate in gates)]
-                if self.runs:  # what tables have under such names, they alone know
-                    self.cautions += metric_names.tools_named(typed)
-        compared: dict[Path, Sequence[Any]] = dict(by_folder)
-        if self.metrics is not None and self.runs:
-            compared = self._from_stored_scores(by_folder, [parse_metric(name) for name in self.metrics])
-        elif gates and self.runs:
-            compared = self._with_gates(by_folder, gates)
-        for path in paths:
-            self.items += compared[path] if path in compared else [systems.get(path, path)]
+            return cls.from_columns(columns, inputs, texts, gates)
+        if source.data is not None or source.qrels is not None:
+            return cls.from_rankings(inputs, texts, source, gates)
+        return cls.from_runs(inputs, texts, source, gates)
 
-    def _take_columns(self, columns: ScoreColumns, texts: Sequence[str], gates: Sequence[Gate]) -> None:
-        """Scores that are columns of the data, in place of paths."""
-        if self._paths or len(columns.names) < 2:
-            found = f"{self._paths[0]} with --score-column" if self._paths else "one --score-column"
-            raise UsageError(f"{found}; expected two or more --score-column, and no other files")
-        asked = metric_names.parsed(texts)
-        wanted = [asked.primary, *asked.metrics, *(gate.metric for gate in gates)]
-        self.stream, cautions = columns.evaluated(list(dict.fromkeys(wanted)))
-        self.metrics = list(self.stream.metrics)
-        self.cautions += cautions
-        self.title = str(columns.data)
-        self.items = [self.stream.results]
+    @classmethod
+    def from_rankings(
+        cls,
+        inputs: Sequence[str],
+        texts: Sequence[str],
+        source: RankingSource,
+        gates: Sequence[Gate] = (),
+        cheap_labels: Path | None = None,
+    ) -> "ComparedInputs":
+        """Evaluate files of scores or TREC runs; the metrics of runs beside them where none is named."""
+        paths = _PathsByContent.of(inputs, rankings_in_json=True)
+        if not paths.files:
+            raise UsageError("--data or --qrels without a file of scores or a run to measure against it")
+        runs = paths.runs
+        if runs and not texts:
+            record = runs[0].record
+            texts = list(dict.fromkeys([record.primary, *record.metrics]))
+        requested = metric_names.parsed(texts)
+        files = paths.files
+        source = replace(source, run=files) if source.data is None else replace(source, scores=files)
+        wide = None
+        if cheap_labels is None:
+            rankings = load_rankings(source)
+        else:
+            wide, rankings = load_cheap(cheap_labels, source)
+        scaled, scale_cautions = rankings.with_max_grade(_with_gates(requested, gates))
+        scaled = list(dict.fromkeys(scaled))
+        typed_names = requested.names(rankings.with_max_grade(requested.metrics)[0])
+        cautions = [*paths.cautions, *rankings.cautions, *scale_cautions]
+        cautions += [other_name(text, name) for name, text in typed_names.items()]
+        if runs:
+            cautions += without_valid(scaled, "files, 1 or the one from validation data for runs")
+        cheap = None
+        if wide is not None:
+            cheap = _evaluated_by_cheap_labels(paths, wide, rankings, scaled)
+        systems = (rankings.system(ranking, ranking.evaluate(scaled)) for ranking in rankings.all)
+        contents: dict[Path, Sequence[Any]] = dict(paths.runs_of)
+        contents |= {path: [system] for path, system in zip(files, systems, strict=True)}
+        metrics = [str(metric) for metric in scaled]
+        if runs:
+            rescored, more_cautions = _rescore(paths.runs_of, list(map(parse_metric, metrics)))
+            contents |= rescored
+            cautions += more_cautions
+        return cls(
+            title=paths.title,
+            items=paths.items(contents),
+            metrics=metrics,
+            cautions=cautions,
+            runs=runs,
+            rankings=rankings,
+            cheap=cheap,
+        )
+
+    @classmethod
+    def from_runs(
+        cls,
+        inputs: Sequence[str],
+        texts: Sequence[str],
+        source: RankingSource = _NO_RANKINGS,
+        gates: Sequence[Gate] = (),
+    ) -> "ComparedInputs":
+        """Find runs, saved comparisons and tables; the runs by other metrics too, from their stored scores."""
+        paths = _PathsByContent.of(inputs, rankings_in_json=False)
+        _refuse_rankings(paths.files, source)
+        runs, cautions, metrics = paths.runs, [*paths.cautions], None
+        contents = paths.runs_of
+        if texts:
+            typed = metric_names.split(texts)
+            metrics = [*typed, *(str(gate.metric) for gate in gates)]
+            if runs:  # what tables have under such names, they alone know
+                cautions += metric_names.tools_named(typed)
+                contents, more_cautions = _rescore(paths.runs_of, list(map(parse_metric, metrics)))
+                cautions += more_cautions
+        elif gates and runs:
+            contents, metrics, more_cautions = _rescore_for_gates(paths.runs_of, gates)
+            cautions += more_cautions
+        experiment = paths.all[0] / EXPERIMENT
+        is_experiment = len(paths.all) == 1 and experiment.exists()
+        return cls(
+            title=paths.title,
+            items=paths.items(contents),
+            metrics=metrics,
+            cautions=cautions,
+            runs=runs,
+            experiment=experiment if is_experiment else None,
+        )
 
     def report_data(self, comparison: Comparison) -> "ReportData":
         """A comparison of these inputs, as reports take it."""
         from ltr_harness.report.data import ReportData
 
-        complete = [run for run in self.runs if run.record.status == "complete"]
         failed = [run.record for run in self.runs if run.record.status == "failed"]
-        return ReportData(comparison, complete, failed, None, self.title)
+        return ReportData(comparison, _complete(self.runs), failed, None, self.title)
 
     def compared(
         self,
@@ -187,18 +282,16 @@ class ComparedInputs:
         **more: Any,
     ) -> Comparison:
         """The comparison, by all metrics or by the one that decides; the baseline may be called by run tag or file."""
-        if baseline is not None:
-            baseline = baseline if self._rankings is None else self._rankings.named(baseline)
-        elif len(self._paths) == 1 and (self._paths[0] / EXPERIMENT).exists():
-            from ltr_harness.experiments.config import read_outline
-
-            # what an experiment says that is compared alone, if a run of it finished
-            declared = read_outline(self._paths[0] / EXPERIMENT).compare.baseline
-            finished = {run.record.model for run in self.runs if run.record.status == "complete"}
-            baseline = declared if declared in finished else None
+        if baseline is None:
+            baseline = self._declared_baseline()
+        elif self.rankings is not None:
+            baseline = self.rankings.named(baseline)
+        metrics = self.metrics
+        if metrics is not None and primary_alone:
+            metrics = metrics[:1]
         comparison = compare(
             *self.items,
-            metrics=self.metrics and self.metrics[:1] if primary_alone else self.metrics,
+            metrics=metrics,
             baseline=baseline,
             common_queries=common_queries,
             ledger=False,  # the items may be runs measured anew
@@ -207,98 +300,126 @@ class ComparedInputs:
         )
         return counted(comparison, self.runs) if ledger else comparison
 
-    def _evaluated(
-        self,
-        files: Sequence[Path],
-        texts: Sequence[str],
-        gates: Sequence[Gate],
-        source: rankings.RankingSource,
-    ) -> dict[Path, SystemResult]:
-        """The files as systems, by the metrics asked for; those of the runs beside them where none is."""
-        record = self.runs[0].record if self.runs else None
-        if record is not None and not texts:
-            texts = list(dict.fromkeys([record.primary, *record.metrics]))
-        asked = metric_names.parsed(texts)
-        source = replace(source, scores=files) if source.data is not None else replace(source, run=files)
-        wide = None
-        if self._cheap_labels is None:
-            loaded = rankings.load_rankings(source)
-        else:
-            wide, loaded = rankings.load_cheap(self._cheap_labels, source)
-        wanted = list(dict.fromkeys([asked.primary, *asked.metrics, *(gate.metric for gate in gates)]))
-        scaled, cautions = loaded.with_max_grade(wanted)
-        scaled = list(dict.fromkeys(scaled))
-        self._rankings = loaded
-        typed = asked.names(loaded.with_max_grade(asked.metrics)[0])
-        named = [other_name(text, name) for name, text in typed.items()]
-        self.cautions += [*loaded.cautions, *cautions, *named]
-        self.metrics = [str(metric) for metric in scaled]
-        if self.runs:
-            self.cautions += without_valid(scaled, "files, 1 or the one from validation data for runs")
-        if wide is not None:
-            if beside := [path for path in self._paths if path not in files]:
-                found = "stored runs and tables have no values by cheap labels"
-                raise UsageError(
-                    f"{beside[0]} with --cheap; {found}: `predict` scores the rows of --data with a stored run"
-                )
-            rows = rows_among(loaded.judgments, wide.judgments)
-            agreement = agreement_of(loaded.judgments, wide.judgments, rows)
-            self.cheap = [wide.system(scored, scored.evaluate(scaled)) for scored in wide.all], agreement
-        measured = (loaded.system(scored, scored.evaluate(scaled)) for scored in loaded.all)
-        return dict(zip(files, measured, strict=True))
+    def _declared_baseline(self) -> str | None:
+        """Return the baseline of an experiment that is compared alone, if a run of it finished."""
+        if self.experiment is None:
+            return None
+        from ltr_harness.experiments.config import read_outline
 
-    def _with_gates(
-        self, by_folder: dict[Path, list[Run]], gates: Sequence[Gate]
-    ) -> dict[Path, Sequence[Any]]:
-        """The runs by all of their own metrics and those of the gates, which need not be among them."""
-        records = [run.record for run in self.runs if run.record.status == "complete"]
-        own = list(dict.fromkeys(name for record in records for name in record.metrics))
-        primaries = {record.primary for record in records}
-        if len(primaries) != 1 or any(set(record.metrics) != set(own) for record in records):
-            return dict(by_folder)  # which metrics to compare is an open question, and `compare` will say so
-        compared = self._from_stored_scores(by_folder, [gate.metric for gate in gates], own)
-        added = [str(gate.metric) for gate in gates if name_among(own, gate.metric) is None]
-        if added:
-            self.metrics = [*primaries, *own, *added]
-        return compared
+        declared = read_outline(self.experiment).compare.baseline
+        finished = {run.record.model for run in _complete(self.runs)}
+        return declared if declared in finished else None
 
-    def _from_stored_scores(
-        self, by_folder: dict[Path, list[Run]], wanted: Sequence[Metric], keep: Sequence[str] = ()
-    ) -> dict[Path, Sequence[Any]]:
-        """The runs by the metrics asked for, those that are not stored computed from the stored scores."""
-        complete = [run for run in self.runs if run.record.status == "complete"]
-        lacking = [one for one in wanted if any(_stored(run, one) is None for run in complete)]
-        if not lacking:
-            return dict(by_folder)
-        records = [run.record for run in complete]
-        anew = [one for one in lacking if not learned_by_all(records, one)]
-        added: dict[str, None] = {}
-        evaluated = {run: run for run in self.runs}
-        for run in complete:
-            frame, record = run.per_query, run.record
-            facts = frame[[name for name in frame if name not in record.metrics]]
-            names = {metric: None if metric in anew else _stored(run, metric) for metric in wanted}
-            stored = [*keep, *(name for name in names.values() if name is not None)]
-            values = {name: frame[name].to_numpy() for name in stored}
-            summaries = {name: record.metrics[name] for name in stored}
-            if computed := [metric for metric, name in names.items() if name is None]:
-                ranking = scored(run)
-                evaluation = ranking.evaluate(on_scale_of(record, computed, ranking.judgments, records))
-                at = {str(query): i for i, query in enumerate(evaluation.query_ids.tolist())}
-                order = [at[str(query)] for query in frame["query_id"].tolist()]
-                for name in evaluation.metrics:
-                    values[name] = evaluation[name].per_query[order]
-                    summaries[name] = MetricSummary.of(evaluation[name])
-                    added[name] = None
-            # one order of metrics whatever was stored: runs of one model must have the same
-            columns = {name: values[name] for name in sorted(values)}
-            metrics = {name: summaries[name] for name in sorted(values)}
-            of_metrics = record.model_copy(update={"metrics": metrics})
-            evaluated[run] = _Rescored(run.path, of_metrics, computed=facts.assign(**columns))
-        text = "not among the metrics of the runs; computed now from their stored scores"
-        self.cautions.append(Caution("computed-now", "note", text, place=", ".join(added)))
-        self.cautions += without_valid(anew, "all runs")
-        return {path: [evaluated[run] for run in runs] for path, runs in by_folder.items()}
+
+def _refuse_rankings(files: Sequence[Path], source: RankingSource) -> None:
+    """Raise a UsageError for options about rankings, and for files that can be nothing else."""
+    for name, value in vars(source).items():
+        if value:
+            option = options.written(name)
+            found = f"{option} without --data or --qrels"
+            raise UsageError(f"{found}; {option} is about files of scores or TREC runs")
+    found = "is neither a run folder nor a table"
+    expected = "--data FILE for scores, or --qrels FILE for TREC runs"
+    no_tables = [path for path in files if path.suffix not in TABLES]
+    UsageError.refuse(Problem(str(path), found, expected) for path in no_tables)
+
+
+def _with_gates(requested: metric_names.NamedMetrics, gates: Sequence[Gate]) -> list[Metric]:
+    """Return the metrics and those of the gates, the deciding one first, each once."""
+    return list(dict.fromkeys([requested.primary, *requested.metrics, *(gate.metric for gate in gates)]))
+
+
+def _evaluated_by_cheap_labels(
+    paths: _PathsByContent, wide: Rankings, rankings: Rankings, metrics: Sequence[Metric]
+) -> tuple[list[SystemResult], Agreement]:
+    """Return the systems by the cheap labels of many queries, and how far those agree with the others."""
+    others = [path for path in paths.all if path not in paths.files]
+    if others:
+        raise UsageError(
+            f"{others[0]} with --cheap; stored runs and tables have no values by cheap labels: `predict` scores the "
+            "rows of --data with a stored run"
+        )
+    rows = rows_among(rankings.judgments, wide.judgments)
+    agreement = agreement_of(rankings.judgments, wide.judgments, rows)
+    return [wide.system(ranking, ranking.evaluate(metrics)) for ranking in wide.all], agreement
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Rescored(Run):
+    """A run by other metrics than it was evaluated by; to a comparison, a run like any other."""
+
+    computed: pd.DataFrame
+
+    @property
+    def per_query(self) -> pd.DataFrame:
+        return self.computed
+
+
+def _complete(runs: Iterable[Run]) -> list[Run]:
+    return [run for run in runs if run.record.status == "complete"]
+
+
+def _rescore_for_gates(
+    runs_of: Mapping[Path, Sequence[Run]], gates: Sequence[Gate]
+) -> tuple[Mapping[Path, Sequence[Run]], list[str] | None, list[Caution]]:
+    """Return the runs by their metrics and those of the gates, all these metrics if some are new, and cautions."""
+    records = [run.record for runs in runs_of.values() for run in _complete(runs)]
+    names = list(dict.fromkeys(name for record in records for name in record.metrics))
+    primaries = {record.primary for record in records}
+    if len(primaries) != 1 or any(set(record.metrics) != set(names) for record in records):
+        return runs_of, None, []  # which metrics to compare is an open question, and `compare` will say so
+    rescored, cautions = _rescore(runs_of, [gate.metric for gate in gates], names)
+    added = [str(gate.metric) for gate in gates if name_among(names, gate.metric) is None]
+    metrics = [*primaries, *names, *added] if added else None
+    return rescored, metrics, cautions
+
+
+def _rescore(
+    runs_of: Mapping[Path, Sequence[Run]], metrics: Sequence[Metric], kept_names: Sequence[str] = ()
+) -> tuple[Mapping[Path, Sequence[Run]], list[Caution]]:
+    """Return the runs by these metrics and those kept, and cautions on metrics that had to be computed now."""
+    complete = _complete(run for runs in runs_of.values() for run in runs)
+    lacking = [metric for metric in metrics if any(_stored(run, metric) is None for run in complete)]
+    if not lacking:
+        return runs_of, []
+    records = [run.record for run in complete]
+    unlearned = [metric for metric in lacking if not learned_by_all(records, metric)]
+    rescored: dict[Run, Run] = {}
+    computed_names: dict[str, None] = {}
+    for run in complete:
+        stored = {metric: _stored(run, metric) for metric in metrics}
+        stored |= dict.fromkeys(unlearned)
+        computed = [metric for metric, name in stored.items() if name is None]
+        stored_names = [*kept_names, *(name for name in stored.values() if name is not None)]
+        evaluation = None
+        if computed:
+            ranking = scored(run)
+            evaluation = ranking.evaluate(on_scale_of(run.record, computed, ranking.judgments, records))
+            computed_names |= dict.fromkeys(evaluation.metrics)
+        rescored[run] = _rescored(run, stored_names, evaluation)
+    text = "not among the metrics of the runs; computed now from their stored scores"
+    cautions = [Caution("computed-now", "note", text, place=", ".join(computed_names))]
+    cautions += without_valid(unlearned, "all runs")
+    return {path: [rescored.get(run, run) for run in runs] for path, runs in runs_of.items()}, cautions
+
+
+def _rescored(run: Run, stored_names: Sequence[str], evaluation: Evaluation | None) -> Run:
+    """Return the run by some of its metrics, and by those of an evaluation of its stored scores."""
+    frame, record = run.per_query, run.record
+    facts = frame[[name for name in frame if name not in record.metrics]]
+    values = {name: frame[name].to_numpy() for name in stored_names}
+    summaries = {name: record.metrics[name] for name in stored_names}
+    if evaluation is not None:
+        row_of = {str(query): row for row, query in enumerate(evaluation.query_ids.tolist())}
+        order = [row_of[str(query)] for query in frame["query_id"].tolist()]
+        for name in evaluation.metrics:
+            values[name] = evaluation[name].per_query[order]
+            summaries[name] = MetricSummary.of(evaluation[name])
+    # one order of metrics whatever was stored: runs of one model must have the same
+    columns = {name: values[name] for name in sorted(values)}
+    metrics = {name: summaries[name] for name in sorted(values)}
+    with_metrics = record.model_copy(update={"metrics": metrics})
+    return _Rescored(run.path, with_metrics, computed=facts.assign(**columns))
 
 
 def _is_ranking(path: Path) -> bool:

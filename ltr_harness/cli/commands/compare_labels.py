@@ -76,7 +76,7 @@ def command(
     from ltr_harness.comparison.cheap_labels import with_cheap_labels
     from ltr_harness.report.writing import write_report
 
-    compared = ComparedInputs(inputs, metrics, source=source, cheap_labels=cheap)
+    compared = ComparedInputs.from_rankings(inputs, metrics, source, cheap_labels=cheap)
     comparison = compared.compared(method, baseline, common_queries)
     assert compared.cheap is not None  # of cheap labels
     powered = with_cheap_labels(comparison, *compared.cheap)

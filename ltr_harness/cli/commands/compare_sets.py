@@ -51,7 +51,7 @@ def command(
     labels = [label_of(path if path.is_dir() else path.parent) for path in paths]
     comparisons = {}
     for path, label in zip(paths, labels, strict=True):
-        data_set = ComparedInputs([str(path)], metrics)
+        data_set = ComparedInputs.from_runs([str(path)], metrics)
         name = label if labels.count(label) == 1 else str(path)
         comparisons[name] = data_set.compared(
             method, baseline, common_queries, primary_alone=True, ledger=not no_ledger

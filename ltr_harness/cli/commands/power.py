@@ -104,7 +104,7 @@ def command(
 
         if not inputs:
             raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
-        compared = ComparedInputs(inputs, [metric] if metric else [], source=source)
+        compared = ComparedInputs.of(inputs, [metric] if metric else [], source)
         comparison = compared.compared(method, baseline, common_queries, primary_alone=True, ledger=False)
         # the plan has its own caution about single trainings
         say_cautions(compared.cautions)
