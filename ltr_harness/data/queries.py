@@ -535,17 +535,27 @@ def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> Bools:
     return np.ascontiguousarray(column)
 
 
-def check_scores(scores: ArrayLike, groups: QueryGroups) -> Floats:
-    """Scores (n_rows,) as contiguous float64, infinite ones included; NaN is refused with its query."""
-    column = as_column(scores, "scores")
+def refuse_score_count(column: Array, groups: QueryGroups) -> None:
+    """Raise a DataError unless a column has one score for each row."""
     if column.size != groups.n_rows:
         raise DataError(
             f"{count_of(column.size, 'score')} for {count_of(groups.n_rows, 'row')} in "
             f"{count_of(groups.n_queries, 'query')}; expected one per row"
         )
+
+
+def scores_not_numbers(column: Array) -> DataError:
+    """Return the error about scores that are texts, times or complex numbers."""
+    return DataError(f"scores are not numbers (dtype {column.dtype})")
+
+
+def check_scores(scores: ArrayLike, groups: QueryGroups) -> Floats:
+    """Scores (n_rows,) as contiguous float64, infinite ones included; NaN is refused with its query."""
+    column = as_column(scores, "scores")
+    refuse_score_count(column, groups)
     values = as_floats(column)
     if values is None:
-        raise DataError(f"scores are not numbers (dtype {column.dtype})")
+        raise scores_not_numbers(column)
     # carries NaN through and is the cheapest way to see one
     if np.isnan(np.minimum.reduce(values, initial=np.inf)):
         where = place_of(np.flatnonzero(np.isnan(values)), groups)

@@ -23,6 +23,8 @@ from ltr_harness.data.queries import (
     as_row_flags,
     check_scores,
     place_of,
+    refuse_score_count,
+    scores_not_numbers,
     sealed,
 )
 from ltr_harness.errors import DataError, MetricError
@@ -210,8 +212,7 @@ def slices_of(
     groups = judgments.groups
     refuse_unaligned({"scores": scores, "retrieved": retrieved})
     column = as_column(scores, "scores")
-    if column.size != groups.n_rows:
-        check_scores(column, groups)  # which says so
+    refuse_score_count(column, groups)
     listed = None if retrieved is None else as_row_flags(retrieved, "retrieved", groups)
     if groups.n_rows <= 2 * _ROWS_AT_ONCE:
         yield slice(0, groups.n_queries), judgments, column, listed
@@ -302,8 +303,9 @@ def checked_scores(
     refuse_unaligned({"scores": scores, "retrieved": retrieved})
     listed = as_row_flags(retrieved, "retrieved", groups)
     column = as_column(scores, "scores")
-    if column.size != groups.n_rows or not all_numbers(column):
-        return check_scores(column, groups)  # which says so
+    refuse_score_count(column, groups)
+    if not all_numbers(column):
+        raise scores_not_numbers(column)
     marked = check_scores(np.where(listed, column, -np.inf), groups)
     if np.count_nonzero(np.isneginf(marked)) > listed.size - np.count_nonzero(listed):
         raise DataError(
