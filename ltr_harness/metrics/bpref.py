@@ -37,6 +37,7 @@ class BPref(BinaryMetric):
 
     name = "bpref"
     takes_cutoff = False
+    counts_worthless_rows = True
     source = "Buckley & Voorhees 2004"
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:

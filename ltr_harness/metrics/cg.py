@@ -36,3 +36,7 @@ class CG(GainMetric, CumulatedMetric):
     name = "cg"
     bounds = (0.0, float("inf"))
     source = "Järvelin & Kekäläinen 2002"
+
+    @property
+    def is_linear_sum(self) -> bool:
+        return bool(self.gain == "linear")

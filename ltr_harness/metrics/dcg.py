@@ -18,11 +18,6 @@ from ltr_harness.metrics.core.metric import Cutoffs, ExplainColumns, Metric, Pre
 class CumulatedMetric(Metric):
     """Base of the metrics that add up gains, each times what its rank counts: 1 unless said otherwise."""
 
-    @property
-    def is_linear_sum(self) -> bool:
-        # what divides by an ideal is no sum
-        return self.name in ("cg", "dcg") and getattr(self, "gain", None) == "linear"
-
     @abstractmethod
     def gains(self, judgments: Judgments) -> Floats:
         """float64 (n_rows,), what each row is worth."""
@@ -92,6 +87,10 @@ class DCG(GainMetric, CumulatedMetric):
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
         super().__post_init__()
+
+    @property
+    def is_linear_sum(self) -> bool:
+        return bool(self.gain == "linear")
 
     def factors(self, n_ranks: int) -> Floats:
         return discounts(self.discount, n_ranks, self.name)

@@ -37,6 +37,7 @@ class F1(HitsMetric):
     denominator: Literal["k", "min_kn"] = "k"
 
     name = "f1"
+    counts_worthless_rows = True
     multiple = 2.0
     divisor_name = "(K + R) / 2"
     source = "van Rijsbergen 1979"

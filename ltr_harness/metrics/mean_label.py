@@ -45,6 +45,7 @@ class MeanLabel(Metric):
     graded = True
     bounds = (-float("inf"), float("inf"))
     takes_any_label = True
+    counts_worthless_rows = True
     source = "Fama & French 1993 (top minus bottom)"
 
     @property

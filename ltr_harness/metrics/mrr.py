@@ -14,6 +14,8 @@ from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, ExplainColumn
 class FirstHitMetric(BinaryMetric):
     """Base of MRR and success: what the rank of the first relevant document is worth, 0 beyond the cutoff."""
 
+    saturates = True
+
     @abstractmethod
     def worth(self, n_ranks: int) -> Floats:
         """float64 (n_ranks,), of a first hit at each rank."""

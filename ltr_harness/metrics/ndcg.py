@@ -58,6 +58,10 @@ class NDCG(DCG):
     bounds = (0.0, 1.0)
     source = "Järvelin & Kekäläinen 2002; Burges et al. 2005"
 
+    @property
+    def is_linear_sum(self) -> bool:
+        return False  # it divides by an ideal
+
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
         by_gain = RowRanker(judgments, "stable", int(cutoffs[-1]))

@@ -104,6 +104,7 @@ class Precision(HitsMetric):
     denominator: Literal["k", "min_kn"] = "k"
 
     name = "precision"
+    counts_worthless_rows = True
     divisor_name = "documents looked at"
     source = "Cleverdon 1966"
 

@@ -38,6 +38,7 @@ class RBPResidual(RBP):
     name = "rbp_residual"
     higher_is_better = False
     diagnostic = True
+    counts_worthless_rows = True
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         _, weight, is_empty = self.gain_and_discount(judgments, cutoffs)

@@ -294,10 +294,6 @@ def _resolved(
     return tuple(dict.fromkeys(resolved))
 
 
-_OF_ORDER = {"gauc", "kendall_tau_distance", "spearman", "tau_ap"}
-COUNTING_METRICS = frozenset({"precision", "f1", "bpref", "mean_label", "rbp_residual", *_OF_ORDER})
-"""Metrics in which rows without any gain at the list's end count: those that `unseen` can move."""
-
 HIGHEST_GRADE = 30  # with exponential gain: LightGBM's table of gains and XGBoost's check of labels end there
 
 

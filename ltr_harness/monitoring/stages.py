@@ -24,11 +24,12 @@ from ltr_harness.data.queries import Ints
 from ltr_harness.data.relevance.labels import describe
 from ltr_harness.data.relevance.propensities import estimated
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
+from ltr_harness.metrics import Metric
 from ltr_harness.metrics.table import METRICS
 from ltr_harness.monitoring.alerts import alerts_of, undecided_of
 from ltr_harness.monitoring.arms import compared_arms
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
-from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.config import PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.inputs import compared_columns, feature_drift, gain_shares
 from ltr_harness.monitoring.load import load_monitor_config
@@ -367,8 +368,7 @@ def _advice(found: Evidence) -> list[Caution]:
         why = "the same queries are compared in pairs" if found.changes else "there is no baseline"
         cautions.append(Caution("adjust-without-effect", "note", f"compare.adjust changes nothing: {why}"))
     rule, metrics = config.relevance, config.resolved_metrics
-    unmoved = all(m.name in METRICS and m.name not in COUNTING_METRICS for m in metrics)
-    if rule.unseen != "zero" and unmoved:
+    if rule.unseen != "zero" and not any(map(_is_moved_by_unseen, metrics)):
         names = ", ".join(map(str, metrics))
         adds = "rows without an event at the end of a list add nothing to them"
         text = f"unseen: {rule.unseen} moves none of {names}: {adds}"
@@ -377,3 +377,8 @@ def _advice(found: Evidence) -> list[Caution]:
         counts = "relevance counts events and the gain is exponential: three events gain 7"
         cautions.append(Caution("gain-of-counts", "warning", counts, "mode: max stays on the scale"))
     return cautions
+
+
+def _is_moved_by_unseen(metric: Metric) -> bool:
+    """Whether rows without an event at a list's end can change the metric; of a user's own metric nobody knows."""
+    return metric.name not in METRICS or metric.counts_worthless_rows or metric.uses_whole_order

@@ -97,14 +97,14 @@ def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[C
 
 
 def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
-    first_hit = [m for m in metrics if isinstance(m, BinaryMetric) and m.name in ("mrr", "success")]
-    for relevant in sorted({metric.relevant for metric in first_hit}):
+    saturating = [metric for metric in metrics if isinstance(metric, BinaryMetric) and metric.saturates]
+    for relevant in sorted({metric.relevant for metric in saturating}):
         share = float((judgments.compact_labels >= relevant).mean())
         if share > 0.5:
             yield _about(
                 "saturation",
                 "warning",
-                [metric for metric in first_hit if metric.relevant == relevant],
+                [metric for metric in saturating if metric.relevant == relevant],
                 f"{share:.0%} of the documents have a label of {plain_number(relevant)} or more, so almost any ranking "
                 "starts with a relevant document",
                 "raise relevant",

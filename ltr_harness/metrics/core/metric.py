@@ -87,6 +87,8 @@ class Metric:
     """Goes by the size of scores, and not by their order alone."""
     takes_any_label: ClassVar[bool] = False
     """Takes labels below 0 too, such as returns; of other metrics they are refused."""
+    counts_worthless_rows: ClassVar[bool] = False
+    """Rows without gain at the end of a list change it; of metrics with `uses_whole_order` they do, too."""
     origin: ClassVar[str | None] = None
     """``path.py:Class`` where it comes from a user's own file."""
     no_jit: ClassVar[bool] = True
@@ -384,6 +386,8 @@ class BinaryMetric(Metric):
     relevant: float = 1
 
     graded: ClassVar[bool] = False
+    saturates: ClassVar[bool] = False
+    """Nearly any ranking has the highest value where most documents are relevant."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
