@@ -224,14 +224,9 @@ def _say(found: _Found, form: str, said: Sequence[Caution]) -> int:
 
 
 def _print(found: _Found) -> None:
-    for ranking in found.each if found.per_query else ():
-        if len(found.each) > 1:
-            say(f"{printable(ranking.name)}:")
-        columns = [values.per_query.tolist() for values in ranking.metrics.values()]
-        lines = zip(ranking.query_ids, *columns, strict=True)
-        rows = [[str(query), *map(four_decimals, values)] for query, *values in lines]
-        print_table(["query", *ranking.metrics], rows)
-        say()
+    if found.per_query:
+        for ranking in found.each:
+            _print_queries(ranking, with_name=len(found.each) > 1)
     if found.compared is not None:
         from ltr_harness.report.terminal import show
 
@@ -240,26 +235,54 @@ def _print(found: _Found) -> None:
         print_means(found.compared.comparison)
         return
     for ranking in found.each:
-        # each mean with the name it was asked for by and the queries it is over; then how the first one spreads
-        metrics = ranking.metrics
-        name, first = next(iter(metrics.items()))
-        say(f"{printable(ranking.name)}: {counts(query=first.n_queries, row=ranking.n_rows)}\n")
-        said = [_over(values) for values in metrics.values()]
-        width = max(map(len, metrics))
-        asked = [with_tool(found.typed[name]) if name in found.typed else "" for name in metrics]
-        for (metric, of_metric), text, over in zip(metrics.items(), asked, said, strict=True):
-            line = f"{metric:<{width}}  {four_decimals(of_metric.mean):>8}"
-            line += f"  {printable(text):<{max(map(len, asked))}}" if found.typed else ""
-            say((line if len(set(said)) == 1 else f"{line}  {over}").rstrip())
-        if len(set(said)) == 1:
-            say(f"\n{said[0]}")
-        values = first.per_query[~np.isnan(first.per_query)]
-        if values.size > 1:
-            low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
-            zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
-            say(f"\n{name} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
-        if ranking.headroom is not None:
-            say(f"{'' if values.size > 1 else chr(10)}{name}: {ranking.headroom}")
+        _print_ranking(ranking, found.typed)
+
+
+def _print_queries(ranking: _Ranking, *, with_name: bool) -> None:
+    """Print a table of the values of each query."""
+    if with_name:
+        say(f"{printable(ranking.name)}:")
+    columns = [values.per_query.tolist() for values in ranking.metrics.values()]
+    lines = zip(ranking.query_ids, *columns, strict=True)
+    rows = [[str(query), *map(four_decimals, values)] for query, *values in lines]
+    print_table(["query", *ranking.metrics], rows)
+    say()
+
+
+def _print_ranking(ranking: _Ranking, typed: Mapping[str, str]) -> None:
+    """Print the mean of each metric, then how the first one spreads and what is left to gain by it."""
+    name, first = next(iter(ranking.metrics.items()))
+    say(f"{printable(ranking.name)}: {counts(query=first.n_queries, row=ranking.n_rows)}\n")
+    _print_means(ranking.metrics, typed)
+    lines = []
+    values = first.per_query[~np.isnan(first.per_query)]
+    if values.size > 1:
+        low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
+        zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
+        lines.append(f"{name} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
+    if ranking.headroom is not None:
+        lines.append(f"{name}: {ranking.headroom}")
+    if lines:
+        say()
+    for line in lines:
+        say(line)
+
+
+def _print_means(metrics: Mapping[str, MetricValues], typed: Mapping[str, str]) -> None:
+    """Print each mean with the name that was typed and with its queries, which stand below where all have the same."""
+    queries = [_over(values) for values in metrics.values()]
+    are_the_same = len(set(queries)) == 1
+    typed_names = [with_tool(typed[name]) if name in typed else "" for name in metrics]
+    width, typed_width = max(map(len, metrics)), max(map(len, typed_names))
+    for (name, values), typed_name, over in zip(metrics.items(), typed_names, queries, strict=True):
+        line = f"{name:<{width}}  {four_decimals(values.mean):>8}"
+        if typed:
+            line += f"  {printable(typed_name):<{typed_width}}"
+        if not are_the_same:
+            line += f"  {over}"
+        say(line.rstrip())
+    if are_the_same:
+        say(f"\n{queries[0]}")
 
 
 def _over(values: MetricValues) -> str:
@@ -293,19 +316,31 @@ def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[Caution]:
 
 def _write_csv(found: _Found) -> None:
     """Means, or with --per-query a table of per-query values that `compare` reads; full precision."""
-    several = len(found.each) > 1
-    rows: list[list[Any]] = [["ranking", "metric", "mean", "n_queries", "n_undefined"]]
-    if found.per_query:
-        rows = [[*["ranking"] * several, "query_id", "n_relevant", *found.each[0].metrics]]
-    for ranking in found.each:
-        if found.per_query:
-            columns = [values.per_query.tolist() for values in ranking.metrics.values()]
-            lines = zip(ranking.query_ids, ranking.n_relevant, *columns, strict=True)
-            rows += [[*[ranking.name] * several, *line] for line in lines]
-        else:
-            means = ((name, of.mean, of.n_queries, of.n_undefined) for name, of in ranking.metrics.items())
-            rows += [[ranking.name, *line] for line in means]
+    rows = _rows_of_queries(found.each) if found.per_query else _rows_of_means(found.each)
     say(csv_text(rows), nl=False)
+
+
+def _rows_of_means(rankings: Sequence[_Ranking]) -> list[list[Any]]:
+    rows: list[list[Any]] = [["ranking", "metric", "mean", "n_queries", "n_undefined"]]
+    for ranking in rankings:
+        for name, values in ranking.metrics.items():
+            rows.append([ranking.name, name, values.mean, values.n_queries, values.n_undefined])
+    return rows
+
+
+def _rows_of_queries(rankings: Sequence[_Ranking]) -> list[list[Any]]:
+    """Return the head and a row for each query, which begins with its ranking where there are several."""
+    head: list[Any] = ["query_id", "n_relevant", *rankings[0].metrics]
+    rows: list[list[Any]] = []
+    for ranking in rankings:
+        columns = [values.per_query.tolist() for values in ranking.metrics.values()]
+        lines = [list(line) for line in zip(ranking.query_ids, ranking.n_relevant, *columns, strict=True)]
+        if len(rankings) > 1:
+            lines = [[ranking.name, *line] for line in lines]
+        rows += lines
+    if len(rankings) > 1:
+        head = ["ranking", *head]
+    return [head, *rows]
 
 
 def _document(found: _Found, said: Sequence[Caution]) -> dict[str, Any]:
