@@ -215,16 +215,18 @@ def neighbours(
     every = sampling._replace(units=_codes(periods_of(days, period))).contributions(values)
     left = sampling.contributions(values)
     r = autocorrelation(every)
-    said = f"neighbouring {plural(period, 2)} have an autocorrelation of {r:.2f}: "
-    return said * (number is not None and r > 0), left_open(every, left, period, unit)
+    text = ""
+    if number is not None and r > 0:
+        text = f"neighbouring {plural(period, 2)} have an autocorrelation of {r:.2f}: "
+    return text, left_open(every, left, period, unit)
 
 
 def left_open(every: Contributions, left: Contributions, period: str, unit: str) -> Caution | None:
     """What makes intervals too narrow: neighbouring units `left` that are alike, or too few periods to show it."""
     n = len(every.sums)
     if alike(left):
-        still = "still " * (len(left.sums) < n)
-        found = f"neighbours {still}have an autocorrelation of {autocorrelation(left):.2f}"
+        neighbours = "neighbours still" if len(left.sums) < n else "neighbours"
+        found = f"{neighbours} have an autocorrelation of {autocorrelation(left):.2f}"
         text, cure = f"{found}: intervals are likely too narrow", "a longer test span or longer periods help"
         return Caution("periods-correlate", "warning", text, cure, unit)
     if n < ENOUGH:

@@ -87,7 +87,8 @@ class ERRIA(ERR):
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         n_subtopics = gains.subtopics_of_queries(self._stops(judgments), judgments)
-        return "subtopics" + " x best possible" * self.normalized, n_subtopics[0] * self._ceiling(cutoffs)
+        text = "subtopics x best possible" if self.normalized else "subtopics"
+        return text, n_subtopics[0] * self._ceiling(cutoffs)
 
     def _stops(self, judgments: Judgments) -> Floats:
         """float64 (n_subtopics, n_rows), the chance that each row satisfies who meant each subtopic."""

@@ -95,7 +95,9 @@ class Listing:
             names.append(Names.by_row(values, encoded.indices.to_numpy().astype(np.int64)))
         before = trec.line_before(trec.lists_of(names[0], *names[2:]), names[1])
         what = "judged" if role == "qrels" else "listed"
-        once = "each document once per query" + " and subtopic" * (len(names) > 2)
+        once = "each document once per query"
+        if len(names) > 2:
+            once += " and subtopic"
 
         def already(row: int) -> str:
             query, document = (columns[name][row].as_py() for name in ("query", "document"))
@@ -247,8 +249,9 @@ def listing_of(value: Any, source: str, role: Role) -> Listing:
     if hasattr(value, "qrels_iter"):  # a data set of ir_datasets
         return _of_rows(value.qrels_iter() if role == "qrels" else value.scoreddocs_iter(), source, role)
     if (table := table_in_memory(value, source)) is not None:
-        lazy = hasattr(value, "collect") and not hasattr(value, "__arrow_c_stream__")
-        return of_table(table, role, f"{_library(value)} {'lazy ' * lazy}table")
+        is_lazy = hasattr(value, "collect") and not hasattr(value, "__arrow_c_stream__")
+        kind = "lazy table" if is_lazy else "table"
+        return of_table(table, role, f"{_library(value)} {kind}")
     if _ratings(value) is not None:
         return _of_ratings(value, source)
     if isinstance(value, Iterable):

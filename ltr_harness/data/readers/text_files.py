@@ -64,8 +64,10 @@ class Bound:
             return
         meant = f"if it is meant, set {VARIABLE} to a size, such as 20GB, or to off"
         size, most = in_words(needed), f"at most {in_words(self.most)}: {self.why}"
+        if more:
+            size = f"more than {size}"
         cure = f"{cure}; {meant}" if cure else meant
-        raise DataError.at(place, f"{found} {'more than ' * more}{size}", most, cure)
+        raise DataError.at(place, f"{found} {size}", most, cure)
 
 
 @cache
@@ -234,8 +236,8 @@ def _nearest(path: Path) -> str:
 
 def _listing(folder: Path) -> str:
     try:
-        shown = (entry for entry in folder.iterdir() if entry.name[0] != ".")
-        names = sorted(entry.name + "/" * entry.is_dir() for entry in shown)
+        entries = [entry for entry in folder.iterdir() if entry.name[0] != "."]
+        names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries)
     except OSError:
         return "contents that cannot be listed"
     if not names:

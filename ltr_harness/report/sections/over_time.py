@@ -28,9 +28,11 @@ def section(data: ReportData) -> list[Block]:
         f"A point is the {data.weighted}mean of a {unit}, and the band its {data.confidence_label} interval over "
         f"{over}, each by itself and from {SMALLEST} {over} on. The spread of the {unit}s shows how much the next one "
         "can differ."
-        + " Bands and intervals of folds are of these trained models; the verdict allows for other seeds."
-        * data.over_seeds
     )
+    if data.over_seeds:
+        about += (
+            " Bands and intervals of folds are of these trained models; the verdict allows for other seeds."
+        )
     heading, signs = Heading("Over time"), data.comparison.fold_signs
     if signs:
         least = min(signs, key=lambda one: one.agreeing / one.folds)
