@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -168,46 +169,75 @@ def judged_by_experiments(
     log = open_log(where or experiments, None if where else "experiments", _TEXTS)
     folder = where.parent if where else Path()
     names, online, measured = _read_past_experiments(log, folder, metrics, measure)
-    above: dict[str, Floats] = {}  # the metric by which experiments were chosen, and what each had to exceed
+    thresholds: dict[str, Floats] = {}
     if tested_if is not None:
-        place, parts = f"--tested-if {tested_if!r}", _RULE.fullmatch(tested_if)
-        if parts is None:
-            raise UsageError(f"{place}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
-        metric, number = parts["metric"], float(parts["number"])
-        if metric not in measured:
-            raise UsageError(f"{place}: no metric {metric!r}; {did_you_mean(metric, measured)}")
-        values, errors = measured[metric]
-        if values.size < _FEWEST_WINNERS:
-            raise DataError.at(place, count_of(values.size, "experiment"), f"at least {_FEWEST_WINNERS}")
-        above[metric] = number * errors if parts["se"] else np.full(values.size, number)
-        if failing := [name for name, failed in zip(names, values <= above[metric], strict=True) if failed]:
-            n, listed = count_of(len(failing), "experiment"), shortened(failing, 5)
-            line = f"{n} would not have been tested: {listed}"
-            raise DataError.at(place, line, "a rule that all of them meet")
-    found: dict[str, TrueEffects] = {}
+        thresholds = _thresholds(tested_if, names, measured)
+    effects: dict[str, TrueEffects] = {}
     dependent: dict[str, TrueEffects] = {}  # as if the errors of both sides correlated
-    for at, (name, (x, se)) in enumerate(measured.items(), start=1):
-        progress(f"{at:,} of {count_of(len(measured), 'metric')}: {name}")
-        found[name] = TrueEffects.of(x, se, online[0], online[1], above.get(name))
-        dependent[name] = TrueEffects.of(x, se, online[0], online[1], above.get(name), _ALIKE)
-    DataError.refuse(_refusal(f"{log.name}: {name}", one) for name, one in found.items() if not one.reliable)
-    order = sorted(found, key=lambda name: -found[name].interval(found[name].correlation).value)
-    couples = list(combinations(order, 2))
-    level = 1 - (1 - confidence) / max(1, len(couples))
-    apart = correlation_differences([found[name] for name in order], level)
-    pairs = tuple(MetricPair(a, b, difference) for (a, b), difference in zip(couples, apart, strict=True))
+    for number, (name, (differences, errors)) in enumerate(measured.items(), start=1):
+        progress(f"{number:,} of {count_of(len(measured), 'metric')}: {name}")
+        threshold = thresholds.get(name)
+        effects[name] = TrueEffects.of(differences, errors, online[0], online[1], threshold)
+        dependent[name] = TrueEffects.of(differences, errors, online[0], online[1], threshold, _ALIKE)
+    DataError.refuse(
+        _refusal(f"{log.name}: {name}", each) for name, each in effects.items() if not each.reliable
+    )
+    order = sorted(effects, key=lambda name: -effects[name].interval(effects[name].correlation).value)
     judged: list[MetricOnline] = []
-    for at, name in enumerate(order, start=1):
-        progress(f"{at:,} of {count_of(len(order), 'metric')} with intervals: {name}")
-        judged.append(_metric(name, measured[name], online[0], found[name], confidence, name in above))
-    live = tuple(online[0].tolist()), tuple(online[1].tolist())
+    for number, name in enumerate(order, start=1):
+        progress(f"{number:,} of {count_of(len(order), 'metric')} with intervals: {name}")
+        is_corrected = name in thresholds
+        judged.append(_metric(name, measured[name], online[0], effects[name], confidence, is_corrected))
     cautions = (
         *_cautions(judged, tested_if),
-        *_of_populations(judged, found),
+        *_of_populations(judged, effects),
         *_of_errors(judged, dependent, confidence),
     )
-    unsaid = OnlineAgreement(names, *live, confidence, tuple(judged), pairs, "", cautions)
-    return replace(unsaid, verdict=_verdict(unsaid))
+    result = OnlineAgreement(
+        experiments=names,
+        online=tuple(online[0].tolist()),
+        online_se=tuple(online[1].tolist()),
+        confidence=confidence,
+        metrics=tuple(judged),
+        pairs=_compare_metrics(order, effects, confidence),
+        verdict="",
+        cautions=cautions,
+    )
+    return replace(result, verdict=_verdict(result))
+
+
+def _thresholds(tested_if: str, names: Sequence[str], measured: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return what each experiment's difference (n,) had to exceed to be tested, by the metric of the rule."""
+    place, parts = f"--tested-if {tested_if!r}", _RULE.fullmatch(tested_if)
+    if parts is None:
+        raise UsageError(f"{place}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
+    metric, number = parts["metric"], float(parts["number"])
+    if metric not in measured:
+        raise UsageError(f"{place}: no metric {metric!r}; {did_you_mean(metric, measured)}")
+    differences, errors = measured[metric]
+    n = differences.size
+    if n < _FEWEST_WINNERS:
+        raise DataError.at(place, count_of(n, "experiment"), f"at least {_FEWEST_WINNERS}")
+    threshold = number * errors if parts["se"] else np.full(n, number)
+    untested = [name for name, failed in zip(names, differences <= threshold, strict=True) if failed]
+    if untested:
+        found = (
+            f"{count_of(len(untested), 'experiment')} would not have been tested: {shortened(untested, 5)}"
+        )
+        raise DataError.at(place, found, "a rule that all of them meet")
+    return {metric: threshold}
+
+
+def _compare_metrics(
+    order: Sequence[str], effects: Mapping[str, TrueEffects], confidence: float
+) -> tuple[MetricPair, ...]:
+    """Return the differences of the correlations of all pairs of metrics, with joint intervals."""
+    couples = list(combinations(order, 2))
+    joint_confidence = 1 - (1 - confidence) / max(1, len(couples))
+    differences = correlation_differences([effects[name] for name in order], joint_confidence)
+    return tuple(
+        MetricPair(*couple, difference) for couple, difference in zip(couples, differences, strict=True)
+    )
 
 
 def _refusal(place: str, effects: TrueEffects) -> Problem:
@@ -223,33 +253,33 @@ def _metric(
     name: str, measured: Floats, online: Floats, effects: TrueEffects, confidence: float, corrected: bool
 ) -> MetricOnline:
     offline, errors = measured
-    of = partial(effects.interval, confidence=confidence)
+    interval = partial(effects.interval, confidence=confidence)
     typical, error = float(np.sqrt(np.mean(offline**2))), float(np.median(errors))
-
-    def told(ends: Interval, scale: float) -> Interval | None:
-        return ends if ends.high - ends.low < _OPEN * scale else None
-
-    correlation = told(of(effects.correlation), 2)
-    winners = not corrected and float(offline.min()) > 0  # whose errors are above 0 on average
-    given = correlation and not winners
-    whole = not winners and not effects.mostly_nothing
-    positive = told(of(effects.positive(typical, error)), 1) if whole else None
-    low, high = min(0.0, float(offline.min())), max(0.0, float(offline.max()))
-    needed = None
+    correlation = _unless_open(interval(effects.correlation), 2)
+    are_winners = not corrected and float(offline.min()) > 0  # whose errors are above 0 on average
+    holds = not are_winners and not effects.mostly_nothing  # the intervals besides correlation and slope
+    slope = positive = same_signs = needed = None
+    curve: list[At] = []
+    if correlation and not are_winners:
+        slope = interval(effects.slope)
+    if holds:
+        positive = _unless_open(interval(effects.positive(typical, error)), 1)
+        low, high = min(0.0, float(offline.min())), max(0.0, float(offline.max()))
+        for difference in np.linspace(low, high, 25).tolist():
+            expected, chance = effects.online_at(difference), effects.positive(difference, error)
+            curve.append(At(difference, interval(expected), interval(chance)))
+    if holds and correlation:
+        same_signs = _unless_open(effects.same_signs(confidence), 1)
     if correlation and positive:
         # as far as differences were measured: an end beyond them bounds nothing
-        ends, reach = of(effects.needed(PROBABILITY, error)), float(np.quantile(np.abs(offline), _COMMON))
-        needed = Interval(
-            ends.value if abs(ends.value) <= reach else np.copysign(np.inf, ends.value),
-            min(ends.low, reach) if ends.low >= -reach else -np.inf,
-            max(ends.high, -reach) if ends.high <= reach else np.inf,
-        )
+        reach = float(np.quantile(np.abs(offline), _COMMON))
+        needed = _within(interval(effects.needed(PROBABILITY, error)), reach)
     return MetricOnline(
         metric=name,
         correlation=correlation,
         naive=float(np.corrcoef(offline, online)[0, 1]) if online.std() > 0 else float("nan"),
-        slope=of(effects.slope) if given else None,
-        same_signs=told(effects.same_signs(confidence), 1) if given and whole else None,
+        slope=slope,
+        same_signs=same_signs,
         difference=typical,
         positive=positive,
         needed=needed,
@@ -257,11 +287,25 @@ def _metric(
         corrected=corrected,
         offline=tuple(offline.tolist()),
         offline_se=tuple(errors.tolist()),
-        curve=tuple(
-            At(at, of(effects.online_at(at)), of(effects.positive(at, error)))
-            for at in np.linspace(low, high, 25 if whole else 0).tolist()
-        ),
+        curve=tuple(curve),
     )
+
+
+def _unless_open(interval: Interval, scale: float) -> Interval | None:
+    """Return the interval, or None where it is nearly as wide as its scale."""
+    return interval if interval.high - interval.low < _OPEN * scale else None
+
+
+def _within(interval: Interval, reach: float) -> Interval:
+    """Return the interval with infinity for what lies further than `reach` from 0."""
+    value, low, high = math.copysign(math.inf, interval.value), -math.inf, math.inf
+    if abs(interval.value) <= reach:
+        value = interval.value
+    if interval.low >= -reach:
+        low = min(interval.low, reach)
+    if interval.high <= reach:
+        high = max(interval.high, -reach)
+    return Interval(value, low, high)
 
 
 def _verdict(found: OnlineAgreement) -> str:
