@@ -12,7 +12,7 @@ from ltr_harness.comparison.contrasts import (
     Sampling,
     rare_kind_of,
 )
-from ltr_harness.comparison.headroom import little_to_gain
+from ltr_harness.comparison.headroom import little_to_gain, worse_than_random_order
 from ltr_harness.comparison.over_time import compared, neighbours
 from ltr_harness.comparison.stats.families import rare_kind
 from ltr_harness.comparison.stats.method import FLIPS
@@ -99,6 +99,7 @@ def cautions(comparison: Comparison) -> list[Caution]:
     """Return what makes the numbers less sure than they look, at the primary metric."""
     metric = comparison.primary
     found = [*comparison.few_judged, *little_to_gain(comparison.systems, metric)]
+    found += worse_than_random_order(comparison.systems, metric)
     found += weight_cautions(comparison) + unit_cautions(comparison)
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
     once = [  # whose spread over seeds had to be taken from another model

@@ -23,7 +23,7 @@ from ltr_harness.comparison.contrasts import (
     SystemResult,
     value_bounds,
 )
-from ltr_harness.comparison.headroom import ModelHeadroom, model_headroom
+from ltr_harness.comparison.headroom import ModelHeadroom, beside_random_order, model_headroom
 from ltr_harness.comparison.over_time import (
     FoldSigns,
     PeriodResult,
@@ -276,12 +276,16 @@ class Comparison(KeepsArrays):
         """The answer in at most twenty words, with its outcome: better, worse, equivalent, no clear winner.
 
         The first of: a model is better; one is not distinguishable; one is equivalent; all are worse. Where few
-        documents are judged, it says so.
+        documents are judged, or random order beats the models, it says so.
         """
         found = self._headline
-        return (
-            Headline(found.outcome, f"{found.text}; few documents are judged") if self.few_judged else found
-        )
+        text = found.text
+        if self.few_judged:
+            text += "; few documents are judged"
+        sides = beside_random_order(self.systems, self.primary).values()
+        if min(sides, default=0) < 0 and max(sides) <= 0:
+            text += "; worse than random order"
+        return Headline(found.outcome, text)
 
     @property
     def _headline(self) -> Headline:

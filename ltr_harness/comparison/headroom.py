@@ -12,7 +12,13 @@ from ltr_harness.comparison.stats.families import mean_intervals, rule_of_three
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import MethodDifference, method_difference
 from ltr_harness.errors import Caution
-from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN, Headroom, MeanHeadroom
+from ltr_harness.metrics.core.headroom import (
+    LITTLE_TO_GAIN,
+    Headroom,
+    MeanHeadroom,
+    beside_random,
+    worse_than_random,
+)
 
 FEWEST = 10
 """Degrees of freedom below which the share has no interval: simulated, it holds less often than it says."""
@@ -95,6 +101,27 @@ def little_to_gain(systems: Sequence[SystemResult], metric: str) -> list[Caution
         for line, names in models.items()
         if line
     ]
+
+
+def beside_random_order(systems: Sequence[SystemResult], metric: str) -> dict[str, int]:
+    """Model to -1 where random order beats it beyond chance, 1 where it beats random order; of those known."""
+    found = {}
+    for one in systems:
+        headroom = Headroom.of_columns(metric, one.query_attributes)
+        if headroom is not None and one.higher_is_better[metric]:
+            found[one.name] = beside_random(headroom.random, one.per_query(metric))
+    return found
+
+
+def worse_than_random_order(systems: Sequence[SystemResult], metric: str) -> list[Caution]:
+    """Return a caution for each model that random order beats."""
+    sides = beside_random_order(systems, metric)
+    cautions = []
+    for one in systems:
+        headroom = Headroom.of_columns(metric, one.query_attributes)
+        if headroom is not None and sides.get(one.name) == -1:
+            cautions.append(worse_than_random(metric, headroom.random, one.per_query(metric), one.name))
+    return cautions
 
 
 def _by_line(said: Iterable[tuple[str, str]]) -> dict[str, str]:

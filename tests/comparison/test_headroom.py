@@ -225,7 +225,7 @@ def test_a_saved_comparison_keeps_them(tmp_path: Path) -> None:
 
 def test_little_to_gain_is_a_caution() -> None:
     sizes = np.full(40, 3)
-    easy = evaluate(np.tile([2, 2, 1], 40), np.arange(120), ["ndcg(gain=linear)@3"], group_sizes=sizes)
+    easy = evaluate(np.tile([2, 2, 1], 40), -np.arange(120), ["ndcg(gain=linear)@3"], group_sizes=sizes)
     comparison = compare({"a": easy})
     text = (
         "ndcg(gain=linear)@3 of a random order is 0.9441, 94 % of the best that these candidates allow: there is "

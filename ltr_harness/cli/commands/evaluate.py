@@ -132,12 +132,24 @@ def command(
         if compared is None:
             said += [one for one in evaluations[0].cautions if one.kind == FEW_JUDGED]
         said += _ties(loaded.all, primary)
-        headroom = evaluations[0].headroom() if compared is None else None
-        if headroom is not None and (line := headroom.little_to_gain(evaluations[0].metrics[0])):
-            from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN
-
-            said.append(Caution(LITTLE_TO_GAIN, "warning", line))
+        if compared is None:
+            said += _headroom_cautions(evaluations[0])
     return _say(_Found(loaded.judgments_file, each, compared, typed, per_query), form, said)
+
+
+def _headroom_cautions(evaluation: Evaluation) -> list[Caution]:
+    """That order decides little of the first metric, or that random order beats the ranking."""
+    from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN, beside_random, worse_than_random
+
+    headroom, metric = evaluation.headroom(), evaluation.metrics[0]
+    if headroom is None:
+        return []
+    values = evaluation[metric]
+    line = headroom.little_to_gain(metric)
+    found = [Caution(LITTLE_TO_GAIN, "warning", line)] if line else []
+    if values.metric.higher_is_better and beside_random(headroom.random, values.per_query) < 0:
+        found.append(worse_than_random(metric, headroom.random, values.per_query))
+    return found
 
 
 def _of_columns(

@@ -10,7 +10,7 @@ import numpy as np
 from ltr_harness._util.text import count_of, four_decimals
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import Array, Floats, KeepsArrays
-from ltr_harness.errors import MetricError
+from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.metric import Metric
@@ -103,6 +103,31 @@ class Headroom(KeepsArrays):
             said = f"order changes {metric} in {changed:,} of {count_of(n, 'query')}"
             return f"{said}: there is little to gain"
         return ""
+
+
+WORSE_THAN_RANDOM = "worse-than-random"
+"""The caution of a ranking that random order beats."""
+
+_FEWEST_QUERIES = 10
+_ERRORS = 3  # standard errors below which a difference is no accident: 1 in 700
+
+
+def beside_random(random: Floats, values: Floats) -> int:
+    """-1 where a ranking's values (n_queries,) are below those of random order beyond chance, 1 above, else 0."""
+    differences = values - random
+    differences = differences[~np.isnan(differences)]
+    if differences.size < _FEWEST_QUERIES:
+        return 0
+    mean, error = differences.mean(), differences.std(ddof=1) / np.sqrt(differences.size)
+    return int(np.sign(mean)) if abs(mean) > _ERRORS * error + _ROUNDING else 0
+
+
+def worse_than_random(metric: str, random: Floats, values: Floats, place: str = "") -> Caution:
+    """The caution that a ranking's values (n_queries,) are below those of random order (n_queries,)."""
+    defined = ~np.isnan(values - random)
+    text = f"{metric} is {values[defined].mean():.4f}, and a random order of the candidates has "
+    text += f"{random[defined].mean():.4f}"
+    return Caution(WORSE_THAN_RANDOM, "warning", text, "are labels or scores upside down?", place)
 
 
 def is_computed_column(name: str) -> bool:
