@@ -214,7 +214,8 @@ def card_text(card: DataCard, cautions: Sequence[Caution]) -> str:
             )
         truth = (*recall_lines(split.candidates), *agreement_lines(split.agreement))
         lines += [f"{split.name}: {line}" for line in truth]
-        lines += [f"{split.name}: {one.severity}: {one}" for one in beside_lints(split.dataset.cautions)]
+        of_reading = beside_lints(split.dataset.cautions)
+        lines += [f"{split.name}: note: {one}" for one in of_reading if one.severity == "note"]
     lines += ["", *(f"{one.severity}: {one}" for one in cautions)] if cautions else []
     return "\n".join(lines) + "\n"
 

@@ -67,6 +67,38 @@ def test_describe_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.long
+def test_describe_ends_with_what_check_says_of_columns_and_queries(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draws = np.random.default_rng(3)
+    rows = ["query_id,label,price,weight,timestamp,user_id"]
+    for query in range(30):
+        for _ in range(6):
+            price = "call us" if len(rows) == 77 else f"{draws.normal():.3f}"
+            rows.append(
+                f"{query},{draws.integers(3)},{price},{draws.normal():.3f},2024-01-{query + 1:02},{query // 3}"
+            )
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    code, out, _ = run(capsys, "data", "describe", path)
+    assert code == 0
+    assert out.startswith("1 warning and 2 notes in rows.csv.")
+    at_end = out.split("\n\n")[-1].splitlines()
+    assert at_end[0].startswith(
+        "warning: rows.csv: 179 of 180 cells of price in rows.csv are numbers, 'call us' in line"
+    )
+    assert at_end[1].startswith("note: rows.csv: queries have a time (timestamp)")
+    assert at_end[2].startswith("note: rows.csv: queries have a user (user_id)")
+    assert out.count("call us") == 1
+    facts = json.loads(run(capsys, "data", "describe", path, "--json")[1])
+    assert [one["kind"] for one in facts["cautions"]] == [
+        "text-in-numbers",
+        "queries-in-time",
+        "queries-of-users",
+    ]
+
+
+@pytest.mark.long
 def test_describe_an_experiment_and_wrong_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(
         capsys, "data", "describe", "configs/quickstart.yaml", "--set", "data.n_queries.train=20"

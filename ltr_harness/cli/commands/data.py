@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.cli import SuggestingGroup, data_source, options
 from ltr_harness.cli.output import counts, say, say_cautions
 from ltr_harness.data.known_sets import SETS
-from ltr_harness.errors import DataError, UsageError, all_of
+from ltr_harness.errors import Caution, DataError, UsageError, all_of, worst_first
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ltr_harness.data.readers.reader import Reader
     from ltr_harness.data.readers.table_columns import OpenedTable
     from ltr_harness.data.readers.table_reader import TableReader
+    from ltr_harness.experiments.inspection.card import DataCard
     from ltr_harness.metrics import Metric
 
     Parts = Mapping[str, NDArray[np.int64]]
@@ -65,7 +66,7 @@ def data_describe(
 
     WHAT is an experiment's file (its splits, fold by fold) or data files, each a split, as FILE or NAME=FILE.
     """
-    from ltr_harness.experiments.inspection import data_card, lint
+    from ltr_harness.experiments.inspection import data_card
     from ltr_harness.experiments.inspection.lints import about
     from ltr_harness.report.pages import card_page, card_text, write_card
 
@@ -101,7 +102,8 @@ def data_describe(
     cards = {}
     for fold, splits in sets.items():
         card = data_card(splits)
-        cautions = lint(card) if metrics is None else about(lint(card), metrics)
+        cautions = _findings(card, of_files=metrics is None)
+        cautions = cautions if metrics is None else about(cautions, metrics)
         if not as_json:
             if fold != "all":
                 say(f"== {fold}")
@@ -114,6 +116,21 @@ def data_describe(
                 say(f"wrote {path}", err=True)
     if as_json:
         say(json.dumps(cards["all"] if list(cards) == ["all"] else cards, indent=1, allow_nan=False))
+
+
+def _findings(card: DataCard, *, of_files: bool) -> list[Caution]:
+    """What `check` would find, the worst first: files alone have no folds and no unit of comparisons."""
+    from ltr_harness.experiments.inspection import lint
+    from ltr_harness.experiments.inspection.dependence import dependence
+    from ltr_harness.experiments.inspection.lints import beside_lints
+
+    found = lint(card)
+    for split in card.splits:
+        of_reading = beside_lints(split.dataset.cautions)
+        of_queries = dependence(split.dataset, by_time=False, unit=None) if of_files else []
+        warnings = [one for one in of_reading if one.severity != "note"]
+        found += [replace(one, place=split.name) for one in (*warnings, *of_queries)]
+    return worst_first(found)
 
 
 @options.examples("""
