@@ -3,8 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from ltr_harness.data.columns import Ids, hashes_of
-from ltr_harness.data.logs.contract import are_ranks
+from ltr_harness.data.columns import Ids, are_ranks, hashes_of
 from ltr_harness.data.logs.settings import seconds
 
 
