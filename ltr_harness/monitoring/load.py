@@ -108,7 +108,10 @@ def load_monitor_config(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
 ) -> MonitorConfig:
     """Read and check a configuration."""
-    tree, problems = _without_seed(merged_tree(source, overrides))
+    try:
+        tree, problems = _without_seed(merged_tree(source, overrides))
+    except ConfigError as error:
+        raise ConfigError([_about_a_log(problem, source) for problem in error.problems]) from None
     if {"data", "models"} <= tree.mapping.keys() and "columns" not in tree.mapping:
         file, cure = tree.place.name, f"run `ltr-harness run {tree.place.name}`"
         raise ConfigError.at(file, "is an experiment", "a file for monitoring", cure)
@@ -128,6 +131,22 @@ def load_monitor_config(
         problems += _rules(config, tree)
     ConfigError.refuse(problems)
     return config
+
+
+def _about_a_log(problem: Problem, source: Any) -> Problem:
+    """Point at `init --monitor` where a file is no configuration and may be a log."""
+    is_folder = isinstance(source, str | Path) and Path(source).is_dir()
+    if not (is_folder or problem.cure.startswith("is it data?")):
+        return problem
+    found = problem.found.replace("is not an experiment", "is not a monitoring file")
+    expected = problem.expected.replace("an experiment", "a monitoring file").replace(
+        _NAMED, "'columns: {…}'"
+    )
+    cure = f"is it a log? `ltr-harness init --monitor {source}` writes a monitoring file for it"
+    return dataclasses.replace(problem, found=found, expected=expected, cure=cure)
+
+
+_NAMED = "'name: my-experiment'"
 
 
 def _without_seed(tree: Node) -> tuple[Node, list[Problem]]:

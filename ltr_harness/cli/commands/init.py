@@ -12,6 +12,7 @@ import click
 from ltr_harness._util.files import write_whole
 from ltr_harness._util.text import named
 from ltr_harness.cli import data_source, options
+from ltr_harness.cli.init_monitor import output_of, write_monitor_file
 from ltr_harness.cli.output import counts, say
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem, UsageError
 
@@ -54,6 +55,7 @@ class Baselines(NamedTuple):
   ltr-harness init clicks.csv                          # one file: five folds by query
   ltr-harness init train.txt --valid vali.txt --test test.txt -o mine.yaml
   ltr-harness init offers.parquet --column query=request --column label=bought
+  ltr-harness init --monitor prod.parquet              # a monitoring file for a log
 
 \b
 Never overwrites a file, and writes none that fails `check`. Says what it guessed; then: ltr-harness check FILE,
@@ -63,23 +65,39 @@ ltr-harness run FILE.
 @click.argument("train", nargs=-1, type=_THERE)
 @click.option("--valid", type=_THERE, help="Queries to stop on; else a fifth is held out.")
 @click.option("--test", type=_THERE, help="Queries to compare on; else five folds.")
+@click.option(
+    "--monitor",
+    "log",
+    type=_THERE,
+    help="Write a monitoring file for this log of production, monitor.yaml unless -o names another.",
+)
 @options.output(None, options.FILE, default=Path("experiment.yaml"), show_default=True)
 @options.accept
 @options.reader
+@click.pass_context
 def command(
+    context: click.Context,
     train: tuple[Path, ...],
     valid: Path | None,
     test: Path | None,
+    log: Path | None,
     output: Path,
     accept: tuple[str, ...],
     reader_name: str | None,
     reader_options: tuple[str, ...],
 ) -> None:
-    """Write a commented experiment file.
+    """Write a commented experiment file, or a monitoring file for a log.
 
     TRAIN is a file of labelled rows: LETOR, LibSVM, CSV, TSV, Parquet or Arrow; how to read it is guessed from its
     name, its columns and its content. Without TRAIN the experiment is about made-up data.
     """
+    if log is not None:
+        if train or valid or test or accept or reader_name:
+            raise UsageError("--monitor beside data of an experiment; expected a log, -o and --column alone")
+        output = output_of(context, output)
+        _refuse_existing(output)
+        write_monitor_file(log, output, reader_options)
+        return
     _refuse_existing(output)
     if valid is not None and test is None:
         cure = "name the test file too, or leave both out"

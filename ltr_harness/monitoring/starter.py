@@ -1,0 +1,255 @@
+"""A first configuration for a log: columns guessed by their names and content, and checked by a run on the log."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import yaml
+
+from ltr_harness._util.text import count_of
+from ltr_harness.data.columns import decoded, is_text
+from ltr_harness.data.logs.log import Log, open_log
+from ltr_harness.data.readers.column_names import (
+    LISTINGS,
+    column_among,
+    column_for,
+    event_weight,
+    has_place_word,
+    is_id,
+    is_outcome,
+    may_be_id,
+    orders_by_rank,
+    rank_column,
+    time_and_user,
+)
+from ltr_harness.errors import DataError, HarnessError, Problem, UsageError
+from ltr_harness.monitoring.config import HIGHEST_GRADE, Columns
+from ltr_harness.monitoring.load import load_monitor_config
+from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.stages import watch
+
+_LOOKED_AT = 200_000  # rows whose values say what a column is
+_MOST_VALUES = 50  # of a segment
+_MOST_FEATURES = 20
+_CURE = "--column ROLE=COLUMN names one, such as --column timestamp=ts; ROLE=null leaves it out"
+_COMMENTS = {
+    "query_id": "one search: one list shown to one user",
+    "rank": "what users saw; 1 is the top",
+    "score": "the model's score, higher first",
+    "cluster_id": "queries of one user are alike and count together",
+    "segments": "where a drop may sit",
+    "features": "what may have drifted",
+    "online": "what users did, shown beside the metric",
+}
+
+
+class Guess(NamedTuple):
+    """What the columns of a log are, the rule of relevance and the metrics."""
+
+    columns: dict[str, Any]
+    relevance: dict[str, Any]
+    metrics: list[str]
+    n_left: int  # numeric columns beyond the features that are listed
+
+
+class Starter(NamedTuple):
+    """The text of a configuration, what was guessed, and what its run on the log found."""
+
+    text: str
+    said: list[str]
+    result: MonitorResult
+
+
+def starter(path: Path, output: Path, given: Mapping[str, Any]) -> Starter:
+    """A configuration for a log, which stands in `output` and passes its own check; `given` has columns by role.
+
+    Raises:
+        UsageError: a role that there is not.
+        DataError: no column plays a role that is needed, or the log does not pass.
+    """
+    known = [*Columns.model_fields, "label"]
+    if unknown := [role for role in given if role not in known]:
+        found = f"--column {unknown[0]}: is no role of a log"
+        raise UsageError(f"{found}; expected one of {', '.join(known)}")
+    log = open_log(path)
+    log.refuse_missing(_names(given.values()))
+    guess = guessed(log, given)
+    text = configuration(guess, path, output)
+    try:
+        result = watch(load_monitor_config({**yaml.safe_load(text), "log": str(path.absolute())})).result
+        defined = sum(window.n_defined for window in result.windows)
+        if not defined:
+            found = f"{count_of(result.n_queries, 'query')}, and none with a relevant document"
+            raise DataError(Problem(str(path), found, "grades above 0, or events that happened"))
+    except HarnessError as error:
+        refused = Problem(str(output), "fails its own check and was not written", cure=_CURE)
+        raise DataError([*error.problems, refused]) from None
+    said = [f"{role}: {_shown(value)}" for role, value in guess.columns.items()]
+    if guess.n_left:
+        said.append(f"features: {count_of(guess.n_left, 'more numeric column')} left out")
+    said.append(f"relevance: {result.relevance}")
+    size = ", ".join(
+        count_of(n, unit)
+        for n, unit in ((result.n_queries, "query"), (result.n_rows, "row"), (len(result.windows), "window"))
+    )
+    mean = f"{result.primary} {result.mean(result.primary):.4f}"
+    said.append(f"{size}: {mean} over {count_of(defined, 'query')}")
+    return Starter(text, said, result)
+
+
+def _names(columns: Iterable[Any]) -> list[str]:
+    """The names of columns of which some stand in lists."""
+    lists = ([column] if isinstance(column, str) else column or [] for column in columns)
+    return [name for names in lists for name in names]
+
+
+def _shown(value: Any) -> str:
+    return f"columns {', '.join(value)}" if isinstance(value, list) else f"column {value!r}"
+
+
+def guessed(log: Log, given: Mapping[str, Any]) -> Guess:
+    """What the columns of a log are, by their names and the values of its first rows."""
+    names = [name for name in log.columns if log.columns.count(name) == 1]
+    rows = next(log.batches(names, None, rows=_LOOKED_AT))
+    numeric = [name for name in names if _is_number(rows[name])]
+    columns = _roles(names, given)
+    free = [name for name in names if name not in _names(columns.values())]
+    relevance = _relevance(free, numeric, given)
+    lacking = [
+        ("query_id", "query_id" in columns),
+        ("rank", "rank" in columns or "score" in columns),
+        ("label", bool(relevance)),
+    ]
+    shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
+    DataError.refuse(
+        Problem(
+            log.name, f"no column looks like the {role} ({shown})", cure=f"name it: --column {role}=COLUMN"
+        )
+        for role, is_known in lacking
+        if not is_known
+    )
+    of_rule = {*relevance.get("events", ()), relevance.get("label")}
+    free = [name for name in free if name not in of_rule]
+    features = [name for name in free if name in numeric and _may_be_feature(name)]
+    lists = {
+        "segments": _segments(rows, columns["query_id"], [name for name in free if name not in numeric]),
+        "features": features[:_MOST_FEATURES],
+        "online": [name for name in free if name in numeric and is_outcome(name)],
+    }
+    columns |= {role: value for role, value in lists.items() if value and role not in given}
+    n_left = 0 if "features" in given else len(features[_MOST_FEATURES:])
+    return Guess(columns, relevance, _metrics(log, relevance, numeric), n_left)
+
+
+def _roles(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns with one name each."""
+    of_queries = time_and_user(names)
+    scores = [name for name in names if not orders_by_rank(name)]
+    found: dict[str, Any] = {
+        "query_id": column_for("query", names),
+        "item_id": column_for("document_id", names),
+        "rank": rank_column(names),
+        "score": column_among(LISTINGS["score"], scores),
+        "timestamp": of_queries.get("time"),
+        "cluster_id": of_queries.get("user"),
+    }
+    found |= {role: value for role, value in given.items() if role != "label"}
+    return {role: column for role, column in found.items() if column is not None}
+
+
+def _relevance(free: Sequence[str], numeric: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The rule: a label, or what users did; empty where there is neither."""
+    label = given.get("label") or column_for("label", [name for name in free if name in numeric])
+    if label is not None and ("label" in given or event_weight(label) is None):
+        return {"mode": "label", "label": label}
+    weights = {name: event_weight(name) for name in free if name in numeric}
+    events = {name: weight for name, weight in weights.items() if weight is not None}
+    return {"events": dict(sorted(events.items(), key=lambda event: event[1]))} if events else {}
+
+
+def _metrics(log: Log, relevance: Mapping[str, Any], numeric: Sequence[str]) -> list[str]:
+    """NDCG with the gain that the labels can have, and MRR."""
+    exponential, label = True, relevance.get("label", "")
+    if label in numeric:
+        for batch in log.batches([label], None):
+            values = np.asarray(decoded(batch[label]).to_numpy(zero_copy_only=False), np.float64)
+            known = values[np.isfinite(values)]
+            exponential &= bool(np.all(known == np.floor(known)) and np.all(known <= HIGHEST_GRADE))
+    return ["ndcg@10" if exponential else "ndcg(gain=linear)@10", "mrr@10"]
+
+
+def _is_number(column: Any) -> bool:
+    kind = decoded(column).type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _may_be_feature(name: str) -> bool:
+    return not (
+        is_id(name) or may_be_id(name) or has_place_word(name) or is_outcome(name) or event_weight(name)
+    )
+
+
+def _segments(rows: Any, query: str, names: Sequence[str]) -> list[str]:
+    """Columns of text with few values, equal in all rows of a query."""
+    chosen = []
+    for name in names:
+        if is_id(name) or not is_text(decoded(rows[name]).type):
+            continue
+        both = rows.select([query, name]).to_pandas()
+        few = 1 < both[name].nunique() <= _MOST_VALUES
+        if few and both.groupby(query, sort=False)[name].nunique().max() == 1:
+            chosen.append(name)
+    return chosen
+
+
+def configuration(guess: Guess, log: Path, output: Path) -> str:
+    """The file, commented."""
+    place = Path(os.path.relpath(log.absolute(), output.absolute().parent)).as_posix()
+    timed = "timestamp" in guess.columns
+    columns = [
+        _line(f"  {role}: {_yaml(value)}", _COMMENTS.get(role, "")) for role, value in guess.columns.items()
+    ]
+    primary = guess.metrics[0]
+    windows = "windows: {size: 1d, timezone: UTC}"
+    lines = [
+        "# Written by `ltr-harness init --monitor`. Check what it guessed; then give it a baseline:",
+        f"#   ltr-harness monitor {output.name} --baseline good_weeks.parquet -o report",
+        f"name: {_yaml(output.stem)}",
+        _line(f"log: {_yaml(place)}", "relative to this file; --log names another one"),
+        _line("# baseline: good_weeks.parquet", "a log, a run, or the folder of an earlier result"),
+        _line("# history: monitor_history", "of runs every night: one alpha over all of them"),
+        "",
+        "columns:",
+        *columns,
+        "",
+        _line(f"relevance: {_yaml(guess.relevance)}", "the rule is part of the definition"),
+        _line(f"metrics: {_yaml(guess.metrics)}", "the first one raises alerts"),
+        *(
+            [_line(windows, "days begin at this zone's midnight")]
+            if timed
+            else ["# without a timestamp everything is one window"]
+        ),
+        _line(
+            "compare: {alternative: drop, alpha: 0.05, min_drop: 0.01}",
+            "an alert needs significance and size",
+        ),
+        _line(
+            f"# alerts: {_yaml({'below': {primary: 0.5}})}", "an absolute limit, with a baseline or without"
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _line(text: str, comment: str) -> str:
+    return f"{text:<40} # {comment}" if comment else text
+
+
+def _yaml(value: Any) -> str:
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, allow_unicode=True, width=10_000, sort_keys=False
+    )
+    return text.removesuffix("\n").removesuffix("\n...").strip()
