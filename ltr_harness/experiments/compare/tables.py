@@ -15,6 +15,7 @@ from ltr_harness.comparison.comparability import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.contrasts import WEIGHT, SystemResult, text_ids
 from ltr_harness.data.columns import decoded, table_of
 from ltr_harness.data.logs.separators import refuse_other_separator
+from ltr_harness.data.queries import Floats, Texts
 from ltr_harness.data.readers.column_names import column_for
 from ltr_harness.data.time_folds import DAY, PERIOD, period_in
 from ltr_harness.errors import Caution, DataError, MetricError
@@ -67,61 +68,85 @@ def from_table(
     unit: str | None = None,
     weights: str | None = None,
 ) -> SystemResult:
-    """One system from a table with ``query_id`` (column or index) and one column per metric, or why it is none."""
-    if hasattr(table, "iloc"):
-        frame = cast("pd.DataFrame", table)
-        if column_for("query", [str(level) for level in frame.index.names]) is not None:
-            frame = frame.reset_index()
-    else:
-        try:
-            arrow = table_of(table)
-            columns = list(map(decoded, arrow.columns))  # pandas has no views, no runs and few dictionaries
-            frame = pa.Table.from_arrays(columns, names=arrow.column_names).to_pandas()
-        except (TypeError, *_NO_VALUES) as problem:
-            raise DataError.at(name, f"cannot be read as a table: {problem}", _EXPECTED) from None
-    names = [str(column) for column in frame.columns]
-    if odd := [column for column in names if any("\ud800" <= sign <= "\udfff" for sign in column)]:
-        found = f"the name of the column {odd[0]!a} is not Unicode text (a lone surrogate)"
-        raise DataError.at(name, found, "text")
-    frame = frame.set_axis(names, axis="columns")
+    """Return the system of a table with ``query_id`` (column or index) and one column per metric."""
+    frame = _with_text_names(_as_frame(table, name), name)
     query = column_for("query", frame.columns.tolist())
     if query is None:
         found = ", ".join(frame.columns)
         raise DataError.at(name, f"no column query_id (columns: {found})", _EXPECTED)
     if frame.columns.has_duplicates:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise DataError.at(name, f"has several columns {twice}", "one column per metric")
+        repeated = frame.columns[frame.columns.duplicated()][0]
+        raise DataError.at(name, f"has several columns {repeated}", "one column per metric")
     if frame.empty:
         raise DataError.at(name, "holds no query", "one row per query")
     frame = _without_arrow(frame, name)
-    ids = text_ids(_as_numpy(frame, query, name), f"{name}: {query}")
-    if len(set(ids.tolist())) != ids.size:
-        distinct, counts = np.unique(ids, return_counts=True)
-        raise DataError.at(
-            name, f"query {str(distinct[counts > 1][0])!r} has several rows", "one row per query"
-        )
-    of_days = unit is not None and (unit == PERIOD or period_in(unit) is not None)
-    named = (unit, weights or WEIGHT, DAY if of_days else None)
-    units = [own for own in named if own is not None and own in frame]
+    ids = _query_ids(frame, query, name)
+    units = [column for column in _unit_columns(unit, weights) if column in frame]
     rest = [column for column in frame.columns if column not in (query, *units)]
     metrics, directions, others = _metric_columns(rest, name, convention, cautions)
-    attributes = dict.fromkeys([*(fact for fact in LABEL_FACTS if fact in frame), *others, *units])
-    values = {}
-    for metric, column in metrics.items():
-        try:
-            if frame[column].dtype.kind in "cmM":  # NumPy makes numbers of times, and drops imaginary parts
-                raise TypeError
-            values[metric] = frame[column].to_numpy(np.float64, na_value=np.nan)[None, :]
-        except (TypeError, ValueError):
-            raise DataError.at(name, f"column {column} has a value that is not a number") from None
+    label_facts = [column for column in LABEL_FACTS if column in frame]
+    attributes = dict.fromkeys([*label_facts, *others, *units])
     return SystemResult(
         name=name,
         query_ids=ids,
-        values=values,
+        values={metric: _metric_values(frame, column, name) for metric, column in metrics.items()},
         replicates=("1",),
         higher_is_better=directions,
         query_attributes={column: _as_numpy(frame, column, name) for column in attributes},
     )
+
+
+def _as_frame(table: Any, name: str) -> "pd.DataFrame":
+    """Return the table as a frame of pandas, with an index of query ids as a column."""
+    if hasattr(table, "iloc"):
+        frame = cast("pd.DataFrame", table)
+        has_ids = column_for("query", [str(level) for level in frame.index.names]) is not None
+        return frame.reset_index() if has_ids else frame
+    try:
+        arrow = table_of(table)
+        columns = list(map(decoded, arrow.columns))  # pandas has no views, no runs and few dictionaries
+        return cast("pd.DataFrame", pa.Table.from_arrays(columns, names=arrow.column_names).to_pandas())
+    except (TypeError, *_NO_VALUES) as problem:
+        raise DataError.at(name, f"cannot be read as a table: {problem}", _EXPECTED) from None
+
+
+def _with_text_names(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
+    columns = [str(column) for column in frame.columns]
+    for column in columns:
+        if any("\ud800" <= character <= "\udfff" for character in column):
+            found = f"the name of the column {column!a} is not Unicode text (a lone surrogate)"
+            raise DataError.at(name, found, "text")
+    return frame.set_axis(columns, axis="columns")
+
+
+def _query_ids(frame: "pd.DataFrame", query: str, name: str) -> Texts:
+    """Return the ids (n_queries,) in the column of queries; a DataError names one that has several rows."""
+    ids = text_ids(_as_numpy(frame, query, name), f"{name}: {query}")
+    if len(set(ids.tolist())) != ids.size:
+        distinct, counts = np.unique(ids, return_counts=True)
+        found = f"query {str(distinct[counts > 1][0])!r} has several rows"
+        raise DataError.at(name, found, "one row per query")
+    return ids
+
+
+def _unit_columns(unit: str | None, weights: str | None) -> list[str]:
+    """Return the names of the columns that units of chance and weights are in, were the table to have them."""
+    columns = [weights or WEIGHT]
+    if unit is not None:
+        columns.insert(0, unit)
+        if unit == PERIOD or period_in(unit) is not None:
+            columns.append(DAY)
+    return columns
+
+
+def _metric_values(frame: "pd.DataFrame", column: str, name: str) -> Floats:
+    """Return the values (1, n_queries) of a metric, NaN where it has none."""
+    try:
+        if frame[column].dtype.kind in "cmM":  # NumPy makes numbers of times, and drops imaginary parts
+            raise TypeError
+        return frame[column].to_numpy(np.float64, na_value=np.nan)[None, :]
+    except (TypeError, ValueError):
+        raise DataError.at(name, f"column {column} has a value that is not a number") from None
 
 
 def _as_numpy(frame: "pd.DataFrame", column: str, name: str) -> NDArray[Any]:
