@@ -118,70 +118,99 @@ def across_data_sets(
     """
     _check(comparisons)
     names, each = list(comparisons), list(comparisons.values())
-    if weights is None:
-        w = [1 / len(names)] * len(names)
-    else:
-        good = {name for name in names if 0 < weights.get(name, 0) < np.inf}
-        if wrong := {*weights, *names} - good:
-            found = f"none above 0 for {', '.join(sorted(wrong))}"
-            raise UsageError.at("weights", found, f"one for each of {', '.join(names)}")
-        w = [weights[name] / sum(weights.values()) for name in names]
+    shares = _shares(names, weights)
     first = each[0]
     rivals = [model for model in first.models if model != first.baseline]
     # every pair of models; those with the baseline come first, and have it second
     pairs = [*((model, first.baseline) for model in rivals), *combinations(rivals, 2)]
-    cells = [_Cells.of(one, pairs) for one in each]
+    cells = [_Cells.of(comparison, pairs) for comparison in each]
     higher = first.higher_is_better[first.primary]
-    width = max(one.value_range() for one in each)
-    averages = _average(cells, w, higher, first.method, len(rivals), width)
-    average = dict(zip(rivals, averages, strict=True))
+    width = max(comparison.value_range() for comparison in each)
+    averages = _average(cells, shares, higher, first.method, len(rivals), width)
+    average_of = dict(zip(rivals, averages, strict=True))
+    averages_of_pairs = _average(cells, shares, higher, first.method, len(pairs), width)
+    average_of_pair = dict(zip(pairs, averages_of_pairs, strict=True))
+    ranks = _possible_ranks(first.models, average_of_pair)
     by_set = _on_each(each, rivals, cells, higher)
-    # of each model, on the data set that has the fewest
-    independent = {model: min(one.n_independent_units(one.paired(model)) for one in each) for model in rivals}
-    seen = dict(
-        zip(pairs, np.concatenate([one.d for one in cells]).T, strict=True)
-    )  # differences on all sets
-    rare = []  # what the smallest data set may lack that would change a verdict on the average, or the ranks
-    for model, difference in average.items():
-        d = seen[model, first.baseline]
-        line = rare_kind_of(difference, d, independent[model], width, first.method, len(average))
-        rare += [Caution("rare-kind", "warning", line, place=f"{model} on average")] if line else []
-    # first and last rank of each model by the average, in the family of all pairs
-    above, below = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0)
-    closest, furthest = np.inf, -np.inf
-    of_pairs = _average(cells, w, higher, first.method, len(pairs), width)
-    for pair, difference in zip(pairs, of_pairs, strict=True):
-        if difference.verdict in _WORDS:
-            winner, loser = pair if difference.verdict == "better" else reversed(pair)
-            below[winner] += 1
-            above[loser] += 1
-            closest = min(closest, abs(difference.difference))
-            furthest = max(furthest, furthest_against(difference.difference, seen[pair]))
-    if np.isfinite(closest):
-        fewest = min(independent.values())
-        line = rare_kind(fewest, closest, width, first.method, "ranks change", len(pairs), furthest)
-        rare += [Caution("rare-kind", "warning", line, place="ranks on average")] if line else []
     rows = []
     for model in first.models:
-        means = tuple(one.summary(model).mean for one in each)
-        own, parts = average.get(model), by_set.get(model, ())
-        direction = 0.0 if own is None else np.sign(own.difference)
-        same = sum(bool(np.sign(part.difference) == direction) for part in parts)
-        ranks = (1 + above[model], len(first.models) - below[model])
-        rows.append(AcrossModel(model, means, float(np.dot(w, means)), *ranks, own, parts, same))
-    sign = -1 if higher else 1
-    rows.sort(key=lambda one: sign * (one.average.difference if one.average is not None else 0.0))
+        means = tuple(comparison.summary(model).mean for comparison in each)
+        average, parts = average_of.get(model), by_set.get(model, ())
+        sign = 0.0 if average is None else np.sign(average.difference)
+        same_sign = sum(bool(np.sign(part.difference) == sign) for part in parts)
+        mean = float(np.dot(shares, means))
+        rows.append(AcrossModel(model, means, mean, *ranks[model], average, parts, same_sign))
+    direction = -1 if higher else 1
+    rows.sort(key=lambda row: direction * (row.average.difference if row.average is not None else 0.0))
     test = f"{first.method.test_text} within data sets{first.method.weights_text}"
+    differences = dict(zip(pairs, np.concatenate([part.d for part in cells]).T, strict=True))  # on all sets
+    rare_kinds = _rare_kinds(each, average_of, average_of_pair, differences, width)
     return AcrossDataSets(
         metric=first.primary,
         baseline=first.baseline,
         data_sets=tuple(names),
-        weights=tuple(w),
-        n_queries=tuple(one.n_queries for one in each),
+        weights=tuple(shares),
+        n_queries=tuple(comparison.n_queries for comparison in each),
         models=tuple(rows),
         method=f"{test}, {first.method.percent} % intervals",
-        cautions=(*rare, *_sparse(names, cells, rivals), *_of_each(comparisons)),
+        cautions=(*rare_kinds, *_sparse(names, cells, rivals), *_of_each(comparisons)),
     )
+
+
+def _shares(names: Sequence[str], weights: Mapping[str, float] | None) -> list[float]:
+    """Return the share of each data set in the average; a UsageError names sets without a weight above 0."""
+    if weights is None:
+        return [1 / len(names) for _ in names]
+    weighted = {name for name in names if 0 < weights.get(name, 0) < np.inf}
+    wrong = {*weights, *names} - weighted
+    if wrong:
+        found = f"none above 0 for {', '.join(sorted(wrong))}"
+        raise UsageError.at("weights", found, f"one for each of {', '.join(names)}")
+    return [weights[name] / sum(weights.values()) for name in names]
+
+
+def _possible_ranks(
+    models: Sequence[str], average_of_pair: Mapping[tuple[str, str], Difference]
+) -> dict[str, tuple[int, int]]:
+    """Return the first and the last rank that each model may have by the average, in the family of all pairs."""
+    n_better, n_worse = dict.fromkeys(models, 0), dict.fromkeys(models, 0)  # than the model
+    for pair, average in average_of_pair.items():
+        if average.verdict in _WORDS:
+            winner, loser = pair if average.verdict == "better" else reversed(pair)
+            n_worse[winner] += 1
+            n_better[loser] += 1
+    return {model: (1 + n_better[model], len(models) - n_worse[model]) for model in models}
+
+
+def _rare_kinds(
+    each: Sequence[Comparison],
+    average_of: Mapping[str, Difference],
+    average_of_pair: Mapping[tuple[str, str], Difference],
+    differences: Mapping[tuple[str, str], Floats],  # (n_queries,) of all sets, by pair
+    width: float,  # of the metric's values
+) -> Iterator[Caution]:
+    """The cautions on what the smallest data set may lack that would change a verdict on the average, or the ranks."""
+    baseline, method = each[0].baseline, each[0].method
+    n_units = {
+        model: min(comparison.n_independent_units(comparison.paired(model)) for comparison in each)
+        for model in average_of
+    }
+    for model, average in average_of.items():
+        d = differences[model, baseline]
+        line = rare_kind_of(average, d, n_units[model], width, method, len(average_of))
+        if line:
+            yield Caution("rare-kind", "warning", line, place=f"{model} on average")
+    decided = {pair: average for pair, average in average_of_pair.items() if average.verdict in _WORDS}
+    if not decided:
+        return
+    closest = min(abs(average.difference) for average in decided.values())
+    furthest = max(
+        furthest_against(average.difference, differences[pair]) for pair, average in decided.items()
+    )
+    fewest, n_pairs = min(n_units.values()), len(average_of_pair)
+    line = rare_kind(fewest, closest, width, method, "ranks change", n_pairs, furthest)
+    if line:
+        yield Caution("rare-kind", "warning", line, place="ranks on average")
 
 
 def _sparse(names: Sequence[str], cells: Sequence[_Cells], rivals: Sequence[str]) -> Iterator[Caution]:
