@@ -97,48 +97,74 @@ def one_training(comparison: Comparison) -> list[Caution]:
 
 def cautions(comparison: Comparison) -> list[Caution]:
     """Return what makes the numbers less sure than they look, at the primary metric."""
-    metric = comparison.primary
-    found = [*comparison.few_judged, *little_to_gain(comparison.systems, metric)]
-    found += worse_than_random_order(comparison.systems, metric)
-    found += weight_cautions(comparison) + unit_cautions(comparison)
-    pairs = [pair for pair in comparison.pairs if pair.metric == metric]
-    once = [  # whose spread over seeds had to be taken from another model
-        name
-        for name in comparison.models
-        if comparison.system(name).seeded
-        and len(comparison.system(name).replicates) == 1
-        and any(pair.includes_seeds and name in (pair.model, pair.other) for pair in pairs)
+    pairs = [pair for pair in comparison.pairs if pair.metric == comparison.primary]
+    return [
+        *comparison.few_judged,
+        *little_to_gain(comparison.systems, comparison.primary),
+        *worse_than_random_order(comparison.systems, comparison.primary),
+        *weight_cautions(comparison),
+        *unit_cautions(comparison),
+        *_assumed_spread(comparison, pairs),
+        *_other_queries(comparison),
+        *_too_few(comparison, pairs),
+        *lopsided_cautions(comparison, pairs),
+        *_rare_kinds(comparison, pairs),
     ]
-    if once:
-        text = "trained with one seed; its spread over seeds is assumed to be that of the models with several"
-        found.append(Caution("assumed-spread", "warning", text, place=", ".join(once)))
-    for metric_name in comparison.metrics:
-        apart = comparison.pairs_on_other_queries(metric_name)
-        if apart:
-            counts = sorted(one.n_undefined for one in comparison.summaries if one.metric == metric_name)
-            low, high = counts[0], count_of(counts[-1], "query")
-            lacking = f"{high}, not the same ones," if low == counts[-1] else f"{low:,} to {high}"
-            said = [
-                f"{pair.model} {pair.model_mean:.4f} against {pair.other_mean:.4f} over {pair.n:,}"
-                if pair.n
-                else f"{pair.model} none"
-                for pair in apart[:5]
-            ]
-            text = (
-                f"{metric_name} is undefined for {lacking} depending on "
-                f"the model; each pair is compared over the queries defined for both: {', '.join(said)}"
-                + (f" and {len(apart) - 5} more" if len(apart) > 5 else "")
-            )
-            found.append(Caution("other-queries", "warning", text))
-    found += _too_few(comparison, pairs) + lopsided_cautions(comparison, pairs)
-    absent: dict[str, list[str]] = {}  # what a rare kind of query could change
+
+
+def _assumed_spread(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
+    """Return a caution for models whose spread over seeds had to be taken from another model."""
+    with_seeds = {name for pair in pairs if pair.includes_seeds for name in (pair.model, pair.other)}
+    trained_once = []
+    for name in comparison.models:
+        system = comparison.system(name)
+        if system.seeded and len(system.replicates) == 1 and name in with_seeds:
+            trained_once.append(name)
+    if not trained_once:
+        return []
+    text = "trained with one seed; its spread over seeds is assumed to be that of the models with several"
+    return [Caution("assumed-spread", "warning", text, place=", ".join(trained_once))]
+
+
+def _other_queries(comparison: Comparison) -> list[Caution]:
+    """Return a caution for each metric that is undefined for other queries of one model than of the next."""
+    cautions = []
+    for metric in comparison.metrics:
+        pairs = comparison.pairs_on_other_queries(metric)
+        if not pairs:
+            continue
+        counts = sorted(summary.n_undefined for summary in comparison.summaries if summary.metric == metric)
+        low, high = counts[0], count_of(counts[-1], "query")
+        undefined = f"{high}, not the same ones," if low == counts[-1] else f"{low:,} to {high}"
+        means = []
+        for pair in pairs[:5]:
+            text = f"{pair.model} none"
+            if pair.n:
+                text = f"{pair.model} {pair.model_mean:.4f} against {pair.other_mean:.4f} over {pair.n:,}"
+            means.append(text)
+        text = (
+            f"{metric} is undefined for {undefined} depending on the model; each pair is compared over the queries "
+            f"defined for both: {', '.join(means)}"
+        )
+        if len(pairs) > 5:
+            text += f" and {len(pairs) - 5} more"
+        cautions.append(Caution("other-queries", "warning", text))
+    return cautions
+
+
+def _rare_kinds(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
+    """Return a caution for models whose verdict a rare kind of query could change."""
+    models_of: dict[str, list[str]] = {}
     for pair in pairs:
-        absent.setdefault(absence_text(comparison, pair, len(pairs)), []).append(pair.model)
-    for line, models in absent.items():
-        if line:
-            names = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
-            found.append(Caution("rare-kind", "warning", line, place=names))
-    return found
+        models_of.setdefault(absence_text(comparison, pair, len(pairs)), []).append(pair.model)
+    cautions = []
+    for text, models in models_of.items():
+        if text:
+            names = ", ".join(models[:3])
+            if len(models) > 3:
+                names += f" and {len(models) - 3} more"
+            cautions.append(Caution("rare-kind", "warning", text, place=names))
+    return cautions
 
 
 def _too_few(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:

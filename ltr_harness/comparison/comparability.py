@@ -192,53 +192,77 @@ def _why_never(one: str, other: str) -> tuple[str, str]:
 
 def _query_differences(first: SystemResult, other: SystemResult) -> list[Problem]:
     """Other queries, else the same ids, but other folds, labels, rows or weights behind them."""
-    ours, theirs = set(first.query_ids.tolist()), set(other.query_ids.tolist())
-    if ours != theirs:
-        only = sorted(theirs - ours) or sorted(ours - theirs)
-        found = (
-            f"{count_of(len(theirs), 'query')} against {len(ours):,} of {first.name}: "
-            f"{len(ours - theirs):,} missing here, {len(theirs - ours):,} only here (such as "
-            f"{', '.join(map(repr, only[:3]))})"
-        )
-        cure = f"common_queries=True, or --common-queries, compares the {len(ours & theirs):,} that both have"
-        if not ours & theirs:
-            cure = "they share no query: are the ids of one data set? "
-            cure += "The same models on several data sets: `compare-sets`"
-        return [Problem(other.name, found, "the same queries", cure)]
-    mine_folds, other_folds = first.judgments_fingerprint.keys(), other.judgments_fingerprint.keys()
-    folds = sorted(mine_folds & other_folds)
-    if folds and mine_folds != other_folds:  # fold 1 of three is not fold 1 of five
+    if set(first.query_ids.tolist()) != set(other.query_ids.tolist()):
+        return [_other_queries(first, other)]
+    first_folds, other_folds = first.judgments_fingerprint.keys(), other.judgments_fingerprint.keys()
+    shared_folds = sorted(first_folds & other_folds)
+    if shared_folds and first_folds != other_folds:  # fold 1 of three is not fold 1 of five
         found = (
             f"its test queries are divided into {count_of(len(other_folds), 'fold')}, those of {first.name} into "
-            f"{len(mine_folds)}"
+            f"{len(first_folds)}"
         )
         cure = "train both on the same division of the queries"
         return [Problem(other.name, found, "the same folds", cure)]
     # of two retrievers the candidates may differ, where what is relevant is known apart from them
     declared = first.truth_declared and other.truth_declared
-    which = "truth_fingerprint" if declared else "judgments_fingerprint"
-    mine_of, theirs_of = getattr(first, which), getattr(other, which)
-    differing = [fold for fold in folds if mine_of[fold] != theirs_of[fold]]
-    where = "" if differing in ([], ["all"]) else f" of {', '.join(differing)}"
-    if differing:
-        found = f"the test data{where} differ from those of {first.name}: same queries, other labels or "
-        found += "relevant documents" if declared else "rows"
-        cure = "measure both on the same files, labelled alike: `label`, `grades`, `relevance` in data"
-        if not declared:
-            cure += f"; {_OTHER_CANDIDATES}"
-        return [Problem(other.name, found, "one set of judgments", cure)]
+    problem = _other_judgments(first, other, shared_folds, declared)
+    if problem is not None:
+        return [problem]
+    return _other_label_facts(first, other, declared)
+
+
+def _other_queries(first: SystemResult, other: SystemResult) -> Problem:
+    first_ids, other_ids = set(first.query_ids.tolist()), set(other.query_ids.tolist())
+    examples = sorted(other_ids - first_ids) or sorted(first_ids - other_ids)
+    found = (
+        f"{count_of(len(other_ids), 'query')} against {len(first_ids):,} of {first.name}: "
+        f"{len(first_ids - other_ids):,} missing here, {len(other_ids - first_ids):,} only here (such as "
+        f"{', '.join(map(repr, examples[:3]))})"
+    )
+    shared = first_ids & other_ids
+    if shared:
+        cure = f"common_queries=True, or --common-queries, compares the {len(shared):,} that both have"
+    else:
+        cure = "they share no query: are the ids of one data set? The same models on several data sets: `compare-sets`"
+    return Problem(other.name, found, "the same queries", cure)
+
+
+def _other_judgments(
+    first: SystemResult, other: SystemResult, folds: Sequence[str], declared: bool
+) -> Problem | None:
+    """Return the problem of folds with other judgments, or other relevant documents where these are declared."""
+    if declared:
+        first_fingerprint, other_fingerprint = first.truth_fingerprint, other.truth_fingerprint
+    else:
+        first_fingerprint, other_fingerprint = first.judgments_fingerprint, other.judgments_fingerprint
+    differing = [fold for fold in folds if first_fingerprint[fold] != other_fingerprint[fold]]
+    if not differing:
+        return None
+    place = "" if differing == ["all"] else f" of {', '.join(differing)}"
+    kind = "relevant documents" if declared else "rows"
+    found = f"the test data{place} differ from those of {first.name}: same queries, other labels or {kind}"
+    cure = "measure both on the same files, labelled alike: `label`, `grades`, `relevance` in data"
+    if not declared:
+        cure += f"; {_OTHER_CANDIDATES}"
+    return Problem(other.name, found, "one set of judgments", cure)
+
+
+def _other_label_facts(first: SystemResult, other: SystemResult, declared: bool) -> list[Problem]:
+    """Return a problem for each fact about labels that differs for a query."""
     problems = []
-    mine, yours = aligned([first, other])
+    first, other = aligned([first, other])
     for fact in LABEL_FACTS:
-        before, here = mine.query_attributes.get(fact), yours.query_attributes.get(fact)
-        if before is None or here is None or (fact == "rows" and declared):
+        if fact == "rows" and declared:
             continue
-        unequal = np.flatnonzero(before != here)
+        expected, facts = first.query_attributes.get(fact), other.query_attributes.get(fact)
+        if expected is None or facts is None:
+            continue
+        unequal = np.flatnonzero(expected != facts)
         if unequal.size:
-            at = unequal[0]
+            query = unequal[0]
             found = (
                 f"{fact} differs from {first.name} in {count_of(unequal.size, 'query')}, such as "
-                f"{str(mine.query_ids[at])!r}: {here[at]} against {before[at]}"
+                f"{str(first.query_ids[query])!r}: {facts[query]} against {expected[query]}"
             )
             cure = _OTHER_CANDIDATES if fact == "rows" else ""
             problems.append(Problem(other.name, found, "one set of judgments", cure))
