@@ -15,6 +15,7 @@ from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.contrasts import WEIGHT, Contrast, Sampling, SystemResult, contrast, summarise
 from ltr_harness.comparison.over_time import in_periods, signs_cautions
 from ltr_harness.comparison.stats.method import UNWEIGHTED, Method
+from ltr_harness.data.queries import Bools
 from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
 
 
@@ -30,16 +31,8 @@ def compare_systems(
     """The comparison of models by their per-query values: the primary metric is one family, all others are another."""
     method = method or Method()
     primary = primary or metrics[0]
-    names = [system.name for system in systems]
-    if primary not in metrics:
-        raise UsageError(f"primary metric {primary} is not compared; {did_you_mean(primary, metrics)}")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    NotComparableError.refuse(
-        Problem(name, "two results have this name", "one name for each", "rename one") for name in twice
-    )
-    baseline = names[0] if baseline is None else baseline
-    if baseline not in names:
-        raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
+    baseline = systems[0].name if baseline is None else baseline
+    _refuse_names(systems, metrics, primary, baseline)
     NotComparableError.refuse(comparable.differences(systems, metrics))
     comparable.require_finite(systems, metrics)
     if method.test == "bounded":
@@ -48,37 +41,69 @@ def compare_systems(
     weights = comparable.weights_of_queries(ordered, method.weights)
     ordered, unit = in_periods(ordered, method.unit, baseline, primary, weights)
     method = replace(method, unit=unit)
-    reference = ordered[names.index(baseline)]
-    told = [system for system in ordered if "n_relevant" in system.query_attributes]
-    grouped = [part for part in ([primary], [metric for metric in metrics if metric != primary]) if part]
-    directions = {metric: reference.higher_is_better[metric] for metric in metrics}
-    undefined = {
-        metric: np.any([np.isnan(one.per_query(metric)) for one in ordered], axis=0) for metric in metrics
-    }
-    others = [system for system in ordered if system is not reference]
-    families = [[Contrast(one, reference, metric) for metric in part for one in others] for part in grouped]
-    without = told[0].query_attributes["n_relevant"] == 0 if told else undefined[primary]
-    units = None if method.unit is None else comparable.unit_codes(ordered, method.unit)
+    units = None if unit is None else comparable.unit_codes(ordered, unit)
     sampling = Sampling(units, weights)
     if weights is None:
         method = replace(method, weights=UNWEIGHTED)
     elif method.weights is None:
         method = replace(method, weights=WEIGHT)
+    reference = next(system for system in ordered if system.name == baseline)
+    rivals = [system for system in ordered if system is not reference]
+    families = [[primary]]  # of metrics
+    others = [metric for metric in metrics if metric != primary]
+    if others:
+        families.append(others)
+    contrasts = [
+        [Contrast(rival, reference, metric) for metric in family for rival in rivals] for family in families
+    ]
+    directions = {metric: reference.higher_is_better[metric] for metric in metrics}
+    undefined = {metric: _undefined_queries(ordered, metric) for metric in metrics}
+    family_texts = []
+    if rivals:
+        family_texts = [family_text(len(rivals), baseline, family, primary) for family in families]
     comparison = Comparison(
         systems=tuple(ordered),
         metrics=tuple(metrics),
         primary=primary,
         baseline=baseline,
         summaries=summarise(ordered, metrics, method, sampling),
-        pairs=contrast(families, directions, method, sampling),
+        pairs=contrast(contrasts, directions, method, sampling),
         method=method,
-        families=tuple(family_text(len(others), baseline, part, primary) for part in grouped if others),
+        families=tuple(family_texts),
         n_queries=len(reference.query_ids),
-        n_without_relevant=int(np.sum(without)),
+        n_without_relevant=_n_without_relevant(ordered, undefined[primary]),
         n_undefined={metric: int(queries.sum()) for metric, queries in undefined.items()},
         units=units,
         weights=weights,
     )
-    decisive = [pair for pair in comparison.pairs if pair.metric == primary]
-    found = (*signs_cautions(comparison.fold_signs, decisive), *comparison_cautions(comparison))
+    primary_pairs = [pair for pair in comparison.pairs if pair.metric == primary]
+    found = (*signs_cautions(comparison.fold_signs, primary_pairs), *comparison_cautions(comparison))
     return replace(comparison, cautions=(*one_training(comparison), *cautions, *found))
+
+
+def _refuse_names(
+    systems: Sequence[SystemResult], metrics: Sequence[str], primary: str, baseline: str
+) -> None:
+    """Raise where the primary metric or the baseline is not among those compared, or two systems have one name."""
+    if primary not in metrics:
+        raise UsageError(f"primary metric {primary} is not compared; {did_you_mean(primary, metrics)}")
+    names = [system.name for system in systems]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    NotComparableError.refuse(
+        Problem(name, "two results have this name", "one name for each", "rename one") for name in repeated
+    )
+    if baseline not in names:
+        raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
+
+
+def _undefined_queries(systems: Sequence[SystemResult], metric: str) -> Bools:
+    """Return which queries (n_queries,) have no value of a metric for some system."""
+    return np.asarray(np.any([np.isnan(system.per_query(metric)) for system in systems], axis=0))
+
+
+def _n_without_relevant(systems: Sequence[SystemResult], undefined: Bools) -> int:
+    """Return the number of queries without relevant documents, or of undefined ones where nobody counted these."""
+    for system in systems:
+        if "n_relevant" in system.query_attributes:
+            return int(np.sum(system.query_attributes["n_relevant"] == 0))
+    return int(np.sum(undefined))
