@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -193,33 +193,9 @@ def plan_power(
     family = models or len(comparison.models) - 1
     level = method.level(family)
     plans = tuple(plan(model, spread, difference, level, powers) for model, spread in by_model.items())
-    cautions, drawn = [], method.unit or "queries"
-    seeded = {one.name for one in comparison.systems if one.seeded}
-    alone = [
-        model
-        for model, spread in by_model.items()
-        if spread.seeds is None and {model, comparison.baseline} & seeded
-    ]
-    if alone:
-        text = "trained with one seed; the variance over seeds is unknown, and the plan is about these trained models"
-        cautions.append(Caution(ONE_TRAINING, "warning", text, place=", ".join(alone)))
-    few = ", ".join(one.model for one in plans if any((need.draws or FEW) < FEW for need in one.needs))
-    if few:
-        text = f"with fewer than {FEW} {drawn} the test may find less than is planned"
-        cautions.append(Caution("few-queries", "warning", text, place=few))
-    for one in plans:
-        spread, need = by_model[one.model], one.needs[0]
-        least, many = (
-            (end if difference > 0 else end.mirrored()).needed(abs(difference), alpha=level, power=need.power)
-            for end in spread.extremes()
-        )
-        if need.draws is not None and least is not None and (many is None or many > _RANGE * least):
-            most = "more than any number" if many is None else f"{many:,}"
-            text = (
-                f"{round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {drawn} differ, a rough estimate of "
-                f"the spread: {need.power:.0%} may take {least:,} to {most}"
-            )
-            cautions.append(Caution("rough-spread", "warning", text, place=one.model))
+    cautions = [*_unknown_seeds(comparison, by_model), *_few_draws(plans, method)]
+    for model_plan in plans:
+        cautions += _rough_spread(model_plan, by_model[model_plan.model], difference, level, method)
     test = f"{method.test_text}{method.weights_text}"
     return PowerPlan(
         difference=difference,
@@ -229,6 +205,52 @@ def plan_power(
         unit=method.unit,
         cautions=tuple(cautions),
     )
+
+
+def _unknown_seeds(comparison: Comparison, by_model: Mapping[str, Spread]) -> list[Caution]:
+    """Return a caution for models whose variance over seeds, or the baseline's, is unknown."""
+    seeded = {system.name for system in comparison.systems if system.seeded}
+    models = [
+        model
+        for model, spread in by_model.items()
+        if spread.seeds is None and {model, comparison.baseline} & seeded
+    ]
+    if not models:
+        return []
+    text = "trained with one seed; the variance over seeds is unknown, and the plan is about these trained models"
+    return [Caution(ONE_TRAINING, "warning", text, place=", ".join(models))]
+
+
+def _few_draws(plans: Sequence[ModelPlan], method: Method) -> list[Caution]:
+    """Return a caution for models whose plan has so few draws that the test may find less."""
+    models = [plan.model for plan in plans if any((need.draws or FEW) < FEW for need in plan.needs)]
+    if not models:
+        return []
+    text = f"with fewer than {FEW} {_draws(method)} the test may find less than is planned"
+    return [Caution("few-queries", "warning", text, place=", ".join(models))]
+
+
+def _rough_spread(
+    model_plan: ModelPlan, spread: Spread, difference: float, level: float, method: Method
+) -> list[Caution]:
+    """Return a caution where the spread is known so roughly that the plan may be far off."""
+    need = model_plan.needs[0]
+    ends = list(spread.extremes())
+    if difference <= 0:
+        ends = [end.mirrored() for end in ends]
+    least, most = (end.needed(abs(difference), alpha=level, power=need.power) for end in ends)
+    if need.draws is None or least is None or (most is not None and most <= _RANGE * least):
+        return []
+    most_text = "more than any number" if most is None else f"{most:,}"
+    text = (
+        f"{round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {_draws(method)} differ, a rough estimate of "
+        f"the spread: {need.power:.0%} may take {least:,} to {most_text}"
+    )
+    return [Caution("rough-spread", "warning", text, place=model_plan.model)]
+
+
+def _draws(method: Method) -> str:
+    return method.unit or "queries"
 
 
 def from_spread(
