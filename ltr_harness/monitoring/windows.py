@@ -430,7 +430,8 @@ def timeline(result: MonitorResult) -> Chart:
                 *layers,
             ]
             words += f" The dotted line is the limit, {limit.limit:g}."
-            title += "; the dotted line is the limit"
+            title += "; " if result.changes else "; red windows raised an alert, "
+            title += "the dotted line is the limit"
     points = []
     for w in result.windows:
         mean, low, high = (round(end, 5) for end in (w.interval.value, w.interval.low, w.interval.high))

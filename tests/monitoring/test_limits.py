@@ -17,6 +17,7 @@ from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.page import banner, build_monitor_report
 from ltr_harness.monitoring.stages import analysed
 from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report.blocks import Badge, Table
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -96,6 +97,9 @@ def test_a_segment_and_a_window_below(query_table: QueryTable, analyse: Analyse)
     assert banner(found).text == "ndcg@10 is below its limit 0.8 in 1 of 4 windows"
     assert found.verdict.cause == "limit"
     assert "1 of 4 windows, first 2026-01-07" in found.verdict.where
+    chart = timeline(found)
+    assert "red windows raised an alert, the dotted line is the limit" in chart.title
+    assert [point["state"] for point in chart.spec["data"]["values"]].count("alert") == 1
 
 
 def test_limits_spend_nothing_of_the_test_against_a_baseline(
