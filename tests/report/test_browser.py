@@ -18,7 +18,7 @@ import pytest
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
-from ltr_harness.report import ReportData, html, write_report
+from ltr_harness.report import ReportData, build_report, html, write_report
 from ltr_harness.report import run_index as experiments
 from ltr_harness.report.run_index import read_experiments
 from ltr_harness.report.stored_scores import TestRows
@@ -506,7 +506,8 @@ def test_every_chart_is_drawn_once(
 ) -> None:
     metrics = ["ndcg@5", "ndcg@10"]
     systems = [make_system(f"m{at}", 0.01 * at, n=100, metrics=metrics) for at in range(10)]
-    page = open_page(write_report(make_data(systems=systems, **QUICK), tmp_path, ["html"]))
+    report = build_report(make_data(systems=systems, **QUICK))
+    page = open_page(write_report(report, tmp_path, ["html"]))
     count = """embed => { const draw = window.vegaEmbed; window.drawn = [];
         window.vegaEmbed = (plot, ...how) => { window.drawn.push(plot.dataset.chart); return draw(plot, ...how); }; }"""
     unfold(page)
@@ -519,6 +520,11 @@ def test_every_chart_is_drawn_once(
     assert page.evaluate("window.drawn") == names
     hidden = page.locator(".plot svg").evaluate_all("all => all.map(one => one.getAttribute('aria-hidden'))")
     assert set(hidden) == {"true"}
+    # the library calls each place "Vega visualization"
+    said = page.locator(SHOWN).evaluate_all("plots => plots.map(one => one.getAttribute('aria-label'))")
+    written = {chart.name: chart.text for chart in report.charts}
+    assert said == [written[name] for name in names]
+    assert set(page.locator(SHOWN).evaluate_all("all => all.map(one => one.getAttribute('role'))")) == {"img"}
 
 
 def test_tables_of_many_columns_are_printed_whole(

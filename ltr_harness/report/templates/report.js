@@ -117,7 +117,7 @@
   })());
   const draw = async (plot, room) => {
     await unpacked();
-    const name = plot.dataset.chart;
+    const name = plot.dataset.chart, words = plot.getAttribute("aria-label");
     const embed = (width) => window.vegaEmbed(plot, fitted(structuredClone(specs[name]), width), {
       actions: false, ast: true, config: theme, defaultStyle: false, mode: "vega-lite", renderer: "svg",
       tooltip: { disableDefaultStyle: true },
@@ -131,6 +131,9 @@
     views.get(name)?.finalize();
     views.set(name, done.view);
     plot.querySelector("svg").setAttribute("aria-hidden", "true"); // its place says it in words, as a whole
+    plot.setAttribute("role", "img"); // the library calls each "Vega visualization"
+    plot.setAttribute("aria-label", words);
+    plot.removeAttribute("aria-roledescription");
     plot.dataset.drawn = "yes";
     if (picked.size) tell(done.view);
   };
