@@ -287,6 +287,7 @@ def _from_version_2(form: Form, document: Document) -> Document:
 def _monitor_in_3(document: Document) -> Document:
     """Return a result whose where and why are about all of production, as they were."""
     added: Document = {"undecided": "", "examined": None, "whole": None, "searched": [], "limits": []}
+    added |= {"over_time": {"segments": [], "features": []}}
     result: Document = _changed(added | document, ["presentation"], lambda part: _PRESENTATION_IN_3 | part)
     return result
 

@@ -19,9 +19,10 @@ from ltr_harness.data.columns import codes_of, together
 from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.experiments.runs import load_run
+from ltr_harness.monitoring.calendar import coded
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of
-from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, table_of
+from ltr_harness.monitoring.result import FeatureDrift, FeatureOverTime, MonitorResult, table_of
 from ltr_harness.monitoring.stats.adjustment import Decomposition, Parts, decompose
 from ltr_harness.monitoring.stats.drift import (
     bin_edges,
@@ -214,6 +215,56 @@ def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[F
     # By how much of the change it explains, in the direction of the change; not by how far it moved.
     total = periods.sample_now().plain[0] - periods.reference.plain[0]
     return sorted(drifts, key=lambda f: (-np.nan_to_num(np.sign(total) * f.mix.value), f.name))
+
+
+_DRAWN = 6  # features
+_PER_BIN = 10  # queries of a window: with fewer, a bin is empty by chance, and PSI is far too high
+
+
+def over_time(
+    columns: Sequence[ComparedColumn],
+    drift: Sequence[FeatureDrift],
+    members: Sequence[Ints],
+    periods: Periods,
+) -> tuple[FeatureOverTime, ...]:
+    """The most drifted features in all windows; `members` are the (n_queries,) queries of each."""
+    by_name = {column.name: column for column in columns}
+    series = []
+    for name in most_drifted(drift)[:_DRAWN]:
+        # within the windows that `drift` is about it may be the same for all items of a query
+        column = by_name.get(name) or by_name[f"{name}:mean"]
+        series.append(_by_window(column, members, periods, len(columns)))
+    return tuple(series)
+
+
+def most_drifted(drift: Sequence[FeatureDrift]) -> list[str]:
+    """Features by how far they moved, broken ones first; of what is made of a feature, what moved most."""
+    names: dict[str, str] = {}
+    for moved in sorted(drift, key=lambda f: (not f.broken, -f.psi, f.name)):
+        names.setdefault(moved.column, moved.name)
+    return [*names.values()]
+
+
+def _by_window(column: ComparedColumn, members: Sequence[Ints], periods: Periods, m: int) -> FeatureOverTime:
+    """PSI of each window against the baseline, and from which value on that is drift, of `m` columns."""
+    rule, (now, before), n_bins = periods.config.drift, column.bins, column.n_bins
+    clusters, clusters_before = periods.clusters
+    counts_before = np.bincount(before, minlength=n_bins).astype(np.float64)
+    theirs = worth(before, n_bins, clusters_before)
+    moved, limits = [], []
+    for rows in members:
+        if rows.size < _PER_BIN * rule.bins:
+            moved.append(float("nan"))
+            limits.append(float("nan"))
+            continue
+        codes = now[rows]
+        counts = np.bincount(codes, minlength=n_bins).astype(np.float64)
+        used = int(np.count_nonzero(counts + counts_before))
+        own = None if clusters is None else coded(clusters[rows])
+        ours = worth(codes, n_bins, own)
+        moved.append(psi(counts, counts_before))
+        limits.append(psi_threshold(ours, theirs, used, rule.alpha / m, rule.psi_floor))
+    return FeatureOverTime(column.name, tuple(moved), tuple(limits))
 
 
 def gain_shares(path: Path) -> dict[str, float]:

@@ -164,11 +164,11 @@ def section(result: MonitorResult) -> list[Block]:
         )
         blocks.append(table)
     if len(result.windows) > 1:
-        blocks += _by_window(result)
+        blocks.append(_by_window(result))
     return blocks if len(blocks) > 1 else []
 
 
-def _by_window(result: MonitorResult) -> list[Block]:
+def _by_window(result: MonitorResult) -> Details:
     orphans = Column("Orphan events", "count", hint="They belong to no impression.")
     young = Column("Immature", "percent", hint="Queries whose labels are still arriving.")
     rates = [
@@ -187,20 +187,7 @@ def _by_window(result: MonitorResult) -> list[Block]:
         (orphans, "orphan_events"),
         (young, "immature_share"),
     )
-    details = Details("Labels window by window", (table,))
-    shares = [w.relevant_share for w in result.windows]
-    if len(set(shares)) < 2:
-        return [details]
-    rows = [
-        {"at": w.start_ns // 1_000_000, "window": w.label, "share": round(share, 5), "queries": w.n_queries}
-        for w, share in zip(result.windows, shares, strict=True)
-    ]
-    about = [*charts.tooltip("window", share=".1%"), charts.quantitative("queries")]
-    y = charts.quantitative("share", title=None, axis={"format": "%"}, scale={"domainMin": 0})
-    mark = {"type": "line", "point": True, "color": charts.PALETTE[3]}
-    drawn = charts.wide(rows, 120, **charts.layer(mark, x=charts.TIME_AXIS, y=y, tooltip=about))
-    title = "Share of queries with a relevant document, by window"
-    return [Chart("labels", title, drawn, f"Between {min(shares):.1%} and {max(shares):.1%}."), details]
+    return Details("Labels window by window", (table,))
 
 
 def presentation(periods: Periods) -> Presentation:

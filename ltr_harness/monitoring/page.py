@@ -22,6 +22,7 @@ MONITOR_SECTIONS = {
     "metrics": "ltr_harness.monitoring.page:metrics_section",
     "limits": "ltr_harness.monitoring.limits:section",
     "windows": "ltr_harness.monitoring.windows:section",
+    "over_time": "ltr_harness.monitoring.over_time:section",
     "arms": "ltr_harness.monitoring.arms:section",
     "online": "ltr_harness.monitoring.change:online_section",
     "slices": "ltr_harness.monitoring.slices:section",
@@ -36,7 +37,9 @@ MONITOR_SECTIONS = {
     "definitions": "ltr_harness.monitoring.page:definitions_section",
 }
 GROUPS = {
-    blocks.Group("What changed", "By how much, and when?"): ("metrics", "limits", "windows", "arms", "online"),
+    blocks.Group("What changed", "By how much, and when?"): (
+        "metrics", "limits", "windows", "over_time", "arms", "online",
+    ),
     blocks.Group("Where and why", "On which queries, and does something other than the ranking explain it?"): (
         "slices", "mix", "drift", "parity", "presentation", "worst",
     ),

@@ -495,6 +495,33 @@ class Examined:
     difference: Estimate
 
 
+@dataclass(frozen=True)
+class SegmentOverTime:
+    """One segment in every window: mean of the primary metric, NaN without a query, and how many queries."""
+
+    predicate: str
+    before: float  # its mean in the baseline; NaN without one
+    means: tuple[float, ...]
+    n_queries: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FeatureOverTime:
+    """One feature or segment in every window: PSI, and from which value on it is drift; NaN of few queries."""
+
+    name: str
+    psi: tuple[float, ...]
+    psi_thresholds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """The worst segments and the most drifted features, a value for each window."""
+
+    segments: tuple[SegmentOverTime, ...] = ()
+    features: tuple[FeatureOverTime, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class WherePart:
     """Where and why, in one part of production."""
@@ -524,6 +551,7 @@ class Found(WherePart):
     # the part that where and why are about, and all of production beside it; None where that is the part
     examined: Examined | None = None
     whole: WherePart | None = None
+    over_time: OverTime = OverTime()
     labels: tuple[LabelTest, ...] = ()
     presentation: Presentation | None = None
     online: tuple[Online, ...] = ()

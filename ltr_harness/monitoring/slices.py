@@ -5,7 +5,7 @@ A drop that hits all is found in every segment; so a segment's *excess* counts: 
 
 import itertools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,10 +19,11 @@ from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
+from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, mean_of_known, primary_of
 from ltr_harness.monitoring.result import (
     MonitorResult,
     SearchedColumn,
+    SegmentOverTime,
     Slice,
     WherePart,
     WorstQuery,
@@ -34,6 +35,7 @@ from ltr_harness.monitoring.stats.several_samples import bonferroni
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table, axis_of
 
 _AT_MOST = 10
+_AND = " & "  # between the two conditions of a predicate
 _WORST = 20
 
 
@@ -151,7 +153,9 @@ class _Candidates:
     def slice(self, at: int, q: float, total: int) -> Slice:
         i, j, cell = self.keys[at]
         first, second = (self._columns[of].predicates for of in (i, j))
-        predicate = first[cell] if j < 0 else f"{first[cell // len(second)]} & {second[cell % len(second)]}"
+        predicate = (
+            first[cell] if j < 0 else f"{first[cell // len(second)]}{_AND}{second[cell % len(second)]}"
+        )
         reach = float(stdtrit(self.freedom[at], self._confidence) * self.error[at])  # of the one-sided test
         sign, n = self._sign, int(self.inside[0, 0, at])
         value, known = float(sign * self.excess[at]), 1.0 if self._with_before else float("nan")
@@ -255,9 +259,67 @@ def searched(periods: Periods) -> tuple[SearchedColumn, ...]:
     return tuple(found)
 
 
+_DRAWN = 6  # segments
+
+
+def over_time(
+    periods: Periods, part: Periods, found: Sequence[Slice], members: Sequence[Ints]
+) -> tuple[SegmentOverTime, ...]:
+    """The worst segments of a part of production in all windows: the slices found, then the largest falls.
+
+    `members` are the (n_queries,) queries of each window.
+    """
+    cells = {name: (column, at) for column in _columns(periods) for at, name in enumerate(column.predicates)}
+    names = dict.fromkeys([s.predicate for s in found] + _fallen(part))
+    chosen = {name: own for name in names if (own := _cells_of(name, cells))}
+    values, before = periods.values
+    series = []
+    for name, own in [*chosen.items()][:_DRAWN]:
+        inside = np.logical_and.reduce([column.now == at for column, at in own])
+        inside_before = np.logical_and.reduce([column.before == at for column, at in own])
+        rows = [of_window[inside[of_window]] for of_window in members]
+        means = tuple(mean_of_known(values[of_window]) for of_window in rows)
+        sizes = tuple(int(of_window.size) for of_window in rows)
+        series.append(SegmentOverTime(name, mean_of_known(before[inside_before]), means, sizes))
+    return tuple(series)
+
+
+def _cells_of(predicate: str, cells: Mapping[str, tuple[_Column, int]]) -> list[tuple[_Column, int]]:
+    """The cell of a predicate, or both cells of one of two conditions."""
+    if predicate in cells:
+        return [cells[predicate]]
+    words = predicate.split(_AND)
+    for at in range(1, len(words)):
+        both = _AND.join(words[:at]), _AND.join(words[at:])
+        if all(condition in cells for condition in both):
+            return [cells[condition] for condition in both]
+    return []
+
+
+def _fallen(periods: Periods) -> list[str]:
+    """Values of segments that have queries enough: the largest fall first; without a baseline the lowest mean."""
+    names: list[str] = []
+    moved: list[float] = []
+    with_before = len(periods.before) > 0
+    for column in _segments(periods):
+        size, means = len(column.predicates), []
+        for codes, values in zip((column.now, column.before), periods.values, strict=True):
+            n = np.maximum(np.bincount(codes, minlength=size), 1)
+            means.append(np.bincount(codes, values, minlength=size) / n)
+        change = periods.sign * (means[0] - means[1] * with_before)
+        names += column.predicates[:-1]  # the last is all others
+        moved += change[:-1].tolist()
+    return [names[at] for at in np.argsort(moved, kind="stable")]
+
+
 def _columns(periods: Periods) -> list[_Column]:
+    segments = _segments(periods)
+    return [*segments, *_features(periods)] if periods.config.slices.features else segments
+
+
+def _segments(periods: Periods) -> list[_Column]:
     columns, with_before = [], len(periods.before) > 0
-    config, least = periods.config, least_queries(len(periods.now), periods.config)
+    least = least_queries(len(periods.now), periods.config)
     before = columns_of(periods.before, "segment")
     for name, now in columns_of(periods.now, "segment").items():
         if name not in before:
@@ -275,17 +337,21 @@ def _columns(periods: Periods) -> list[_Column]:
         texts = [*both[0].categories, "(missing)"]
         predicates = (*(f"{name}={texts[at]}" for at in kept), f"{name}=(other)")
         columns.append(_Column(to[codes[0]], to[codes[1]], predicates))
-    if config.slices.features:
-        for name, (ours, theirs) in query_features(periods).items():
-            if name.endswith(":missing"):
-                continue
-            edges = bin_edges(theirs if with_before else ours, config.slices.numeric_bins)
-            shown = [f"{edge:.4g}" for edge in edges]
-            names = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(shown)]
-            if shown:
-                names = [f"{name} < {shown[0]}", *names, f"{name} >= {shown[-1]}"]
-            predicates = (*(names or [f"{name} present"]), f"{name} missing")
-            columns.append(_Column(binned(ours, edges), binned(theirs, edges), predicates))
+    return columns
+
+
+def _features(periods: Periods) -> list[_Column]:
+    columns, with_before = [], len(periods.before) > 0
+    for name, (ours, theirs) in query_features(periods).items():
+        if name.endswith(":missing"):
+            continue
+        edges = bin_edges(theirs if with_before else ours, periods.config.slices.numeric_bins)
+        shown = [f"{edge:.4g}" for edge in edges]
+        names = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(shown)]
+        if shown:
+            names = [f"{name} < {shown[0]}", *names, f"{name} >= {shown[-1]}"]
+        predicates = (*(names or [f"{name} present"]), f"{name} missing")
+        columns.append(_Column(binned(ours, edges), binned(theirs, edges), predicates))
     return columns
 
 

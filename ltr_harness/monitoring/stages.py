@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 import ltr_harness.monitoring.change as change
+import ltr_harness.monitoring.inputs as inputs
 import ltr_harness.monitoring.labels as labels
 import ltr_harness.monitoring.limits as limits
 import ltr_harness.monitoring.queries as queries
@@ -31,12 +32,21 @@ from ltr_harness.monitoring.arms import compared_arms
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.evidence import Evidence
-from ltr_harness.monitoring.inputs import compared_columns, feature_drift, gain_shares
+from ltr_harness.monitoring.inputs import ComparedColumn, compared_columns, feature_drift, gain_shares
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.parity import feature_columns, served_scores
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.reading import read_log
-from ltr_harness.monitoring.result import Found, LabelTest, MonitorResult, Watched, WherePart
+from ltr_harness.monitoring.result import (
+    FeatureDrift,
+    Found,
+    LabelTest,
+    MonitorResult,
+    OverTime,
+    Slice,
+    Watched,
+    WherePart,
+)
 from ltr_harness.monitoring.verdict import verdict_of
 
 
@@ -157,6 +167,7 @@ def analysed(
             slices=tuple(worst_slices),
             n_slice_candidates=candidates,
             searched=slices.searched(periods) if len(now) else (),
+            over_time=_over_time(whole_cut.members_of(counted), periods, periods, worst_slices),
         )
     else:
         found = _compared(found, production, baseline, whole_cut, counted, past, spent)
@@ -215,11 +226,12 @@ def _compared(
     members = cut.members_of(counted)
     chosen = windows.examined_windows(rows, members, tested)
     in_chosen = np.flatnonzero(np.isin(cut.codes[counted], chosen))
-    whole_part = _where(periods, tested)
+    columns = compared_columns(periods)
+    whole_part, part = _where(columns, periods, tested), periods
     where, readable = whole_part, slices.worst_queries(production, counted, periods)
     if chosen:
         part = periods.some(in_chosen)
-        where = _where(part, part.adjusted())
+        where = _where(compared_columns(part), part, part.adjusted())
         readable = slices.worst_queries(production, counted[in_chosen], part)
     tests = labels.label_tests(whole, cut, np.flatnonzero(kept))
     shown = _windows_of_page(changes[0].alert or any(w.moved for w in rows), chosen, tests, cut)
@@ -231,6 +243,7 @@ def _compared(
         **vars(where),
         examined=windows.examined([rows[at] for at in chosen], in_chosen, tested) if chosen else None,
         whole=whole_part if chosen else None,
+        over_time=_over_time(members, periods, part, where.slices, columns, where.drift),
         worst_queries=tuple(readable),
         family=f"{config.compare.correct.capitalize()} over {family}",
         changes=tuple(changes),
@@ -255,9 +268,25 @@ def _windows_of_page(moved: bool, chosen: list[int], tests: Sequence[LabelTest],
     return labels.windows_of_alerts(tests, cut) if any(test.alert for test in tests) else chosen
 
 
-def _where(periods: Periods, tested: Periods) -> WherePart:
-    """Where and why; `tested` are the periods as they are tested."""
-    columns = compared_columns(periods)
+def _over_time(
+    members: Sequence[Ints],
+    periods: Periods,
+    part: Periods,
+    worst: Sequence[Slice],
+    columns: Sequence[ComparedColumn] = (),
+    drift: Sequence[FeatureDrift] = (),
+) -> OverTime:
+    """What is worst in the part of production that where and why are about, in every window: `members` (n_queries,)."""
+    if len(members) < 2 or not len(periods.now):
+        return OverTime()
+    return OverTime(
+        slices.over_time(periods, part, worst, members),
+        inputs.over_time(columns, drift, members, periods),
+    )
+
+
+def _where(columns: Sequence[ComparedColumn], periods: Periods, tested: Periods) -> WherePart:
+    """Where and why, of every feature and segment; `tested` are the periods as they are tested."""
     worst, candidates = slices.slices(tested)
     return WherePart(
         decompositions=tuple(change.decompositions(columns, periods)),

@@ -119,7 +119,7 @@ def small_multiples(
 ) -> dict[str, Any]:
     """One panel per model, in the order of the names, all on the same scales; `own_y`: room for a vertical one each."""
     panels = len({row["model"] for row in rows})
-    header = {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"}
+    header = {"labelLimit": PANEL["width"] + own_y, "labelFontWeight": 600, "labelAnchor": "start"}
     by_model = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None, "header": header}
     return {
         **SPEC,

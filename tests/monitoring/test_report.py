@@ -61,7 +61,8 @@ def test_the_quickstart_shows_a_real_alert(ltr: Cli, tmp_path: Path) -> None:
     pictures = re.findall(
         r"\]\((charts/\w+\.svg)\)", (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     )
-    assert pictures == ["charts/windows.svg"]  # labels are as they were in every window: nothing to draw
+    over_time = [f"charts/{name}_over_time.svg" for name in ("metrics", "segments", "features", "labels")]
+    assert pictures == ["charts/windows.svg", *over_time]
     assert all((tmp_path / "out" / picture).is_file() for picture in pictures)
 
 
@@ -120,7 +121,8 @@ def test_every_section_is_in_the_table() -> None:
 
 def test_the_first_lines_say_what_where_and_by_which_rule(result: MonitorResult) -> None:
     report = build_monitor_report(result)
-    assert [section.name for section in report.sections][:4] == ["verdict", "metrics", "windows", "slices"]
+    first = ["verdict", "metrics", "windows", "over_time", "slices"]
+    assert [section.name for section in report.sections][:5] == first
     assert [type(block).__name__ for block in report.sections[0].blocks][:3] == ["Banner", "Chart", "Bullets"]
     findings = {
         section.name: (section.heading.finding, section.heading.matters) for section in report.sections
@@ -323,7 +325,7 @@ def test_the_page_without_a_network(
     while not page.evaluate(drawn):
         assert time.monotonic() < end
         page.wait_for_timeout(20)
-    assert page.locator(".plot svg").count() == 1
+    assert page.locator(".plot svg").count() == 5
     answer, line = page.locator("#verdict .banner"), page.locator("#chart-windows .plot svg")
     assert answer.locator(".badge.bad").inner_text() == "9 alerts"
     assert "ndcg@10 fell by 0.0368" in answer.inner_text()
@@ -332,9 +334,17 @@ def test_the_page_without_a_network(
     assert answer.bounding_box()["y"] < box["y"]
     assert box["y"] + box["height"] < 800
     assert page.locator("#verdict").get_by_text("It is worst in country=D").count() == 1
-    assert page.locator("section.folded > details[open]").count() == 3  # what alarms is not folded
+    assert page.locator("section.folded > details[open]").count() == 4  # what alarms is not folded
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator(".hidden-right #table-windows").count() == 1  # wider than the page, and says so
+    # metrics, segments, features, labels: the alert windows are one red band in each panel, and nothing is cut
+    for name, panels in {"metrics": 4, "segments": 6, "features": 5, "labels": 3}.items():
+        chart = page.locator(f"#chart-{name}_over_time .plot")
+        assert chart.get_attribute("aria-label").startswith("7 of 14 windows raised an alert of a metric, ")
+        assert chart.locator(".mark-rect path[fill='#cf4338']").count() == panels
+        assert chart.locator(".mark-line path").count() == 2 * panels
+        assert not any(text.endswith("…") for text in chart.locator("text").all_text_contents())
+        assert chart.locator("svg").bounding_box()["width"] <= chart.bounding_box()["width"]
     assert [line for line in said if not line.startswith("data:")] == []
 
 

@@ -103,7 +103,9 @@
     const most = Math.max(1, Math.min(panels, Math.floor(width / (235 + each))));
     const columns = Math.ceil(panels / Math.ceil(panels / most)); // rows of even length
     const room = Math.floor((width - 66 - each - (22 + each) * (columns - 1)) / columns);
-    return { ...spec, columns, spec: { ...spec.spec, width: Math.max(120, Math.min(340, room)) } };
+    const own = Math.max(120, Math.min(340, room));
+    const header = { ...spec.facet.header, labelLimit: own + each };
+    return { ...spec, columns, facet: { ...spec.facet, header }, spec: { ...spec.spec, width: own } };
   };
   // The chart library is unpacked for the first chart; the page's policy lets this one script run, by digest.
   let library = null;
