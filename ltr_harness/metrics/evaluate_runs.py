@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ltr_harness.data.readers.trec import TrecRun
 
 
 class EvaluatedRuns(dict[str, Evaluation]):
@@ -124,36 +126,22 @@ def evaluate_runs(
         bm25: rows of (query, document, score): 2 queries, 4 rows
     """
     from ltr_harness.data.dataset import fingerprint_judgments
-    from ltr_harness.data.readers.judgment_formats import is_one, qrels_of, recognised, run_of
-    from ltr_harness.data.readers.trec import TrecRun, join
+    from ltr_harness.data.readers.judgment_formats import qrels_of, recognised
+    from ltr_harness.data.readers.trec import join
 
-    given = as_list(metrics)
-    asked = [parse_metric(metric) for metric in given]
+    requested = as_list(metrics)
+    parsed = [parse_metric(metric) for metric in requested]
     judged = qrels_of(qrels)
-    named = isinstance(runs, Mapping) and not is_one(runs)
-    if named:
-        labels, several = [str(name) for name in runs], list(runs.values())
-    else:
-        several = list(runs) if isinstance(runs, list | tuple) and not is_one(runs) else [runs]
-        labels = [f"run {at}" for at in range(1, len(several) + 1)] if len(several) > 1 else ["run"]
-    if not several:
-        raise UsageError("no run to evaluate; expected at least one")
-    read = all_of([partial(run_of, *pair) for pair in zip(several, labels, strict=True)])
-    # by the names they were given, else their own, else their files'
-    stems = [bare_name(run.path.name).rpartition(".")[0] or run.path.name for run in read]
-    own = [run.tag or stem for run, stem in zip(read, stems, strict=True)]
-    candidates = [labels] if named else [own, stems, labels]
-    names = next(chosen for chosen in candidates if len(set(chosen)) == len(read))
-    rankings: dict[str, TrecRun] = dict(zip(names, read, strict=True))
+    rankings = _read_runs(runs)
     grade = max_grade if max_grade is not None else max(float(judged.grades.max()), 1.0)
-    scaled, cautions = [metric.with_max_grade(grade) for metric in asked], list(judged.cautions)
-    if max_grade is None and scaled != asked:
-        top = f"max_grade is {plain_number(grade)}, the largest grade of {judged.path}"
-        cautions.insert(0, Caution("max-grade", "note", top, "max_grade=… sets it"))
+    scaled, cautions = [metric.with_max_grade(grade) for metric in parsed], list(judged.cautions)
+    if max_grade is None and scaled != parsed:
+        text = f"max_grade is {plain_number(grade)}, the largest grade of {judged.path}"
+        cautions.insert(0, Caution("max-grade", "note", text, "max_grade=… sets it"))
     cautions += [
-        other_name(text, metric)
-        for text, metric in zip(given, scaled, strict=True)
-        if isinstance(text, str) and whose(text) is not None
+        other_name(name, metric)
+        for name, metric in zip(requested, scaled, strict=True)
+        if isinstance(name, str) and whose(name) is not None
     ]
     fingerprint = fingerprint_judgments(judged.judgments)
     evaluations: dict[str, Evaluation] = {}
@@ -161,11 +149,40 @@ def evaluate_runs(
         joined = join(judged, run, complete=all_queries, judged_only=judged_only, depth=depth)
         cautions += joined.cautions
         evaluations[name] = evaluate_bound(
-            BoundOnce(scaled, joined.judgments), joined.scores, asked, joined.retrieved, fingerprint
+            BoundOnce(scaled, joined.judgments), joined.scores, parsed, joined.retrieved, fingerprint
         )
     first = next(iter(evaluations.values()))
     cautions += [caution for caution in first.cautions if caution.kind != judged_share.FEW_JUDGED]
-    shares = {name: one[one.metrics[0]].judged for name, one in evaluations.items()}
-    known = {name: share for name, share in shares.items() if share is not None}
-    cautions += judged_share.few_judged(first.metrics[0], first[first.metrics[0]].metric.k, known)
+    cautions += _few_judged(evaluations)
     return EvaluatedRuns(evaluations, recognised(judged, rankings), cautions)
+
+
+def _read_runs(runs: Any) -> dict[str, TrecRun]:
+    """Return the rankings by the names they were given, else their own, else their files', if these differ."""
+    from ltr_harness.data.readers.judgment_formats import is_one, run_of
+
+    is_named = isinstance(runs, Mapping) and not is_one(runs)
+    if is_named:
+        labels, values = [str(name) for name in runs], list(runs.values())
+    else:
+        values = list(runs) if isinstance(runs, list | tuple) and not is_one(runs) else [runs]
+        labels = ["run"]
+        if len(values) > 1:
+            labels = [f"run {number}" for number in range(1, len(values) + 1)]
+    if not values:
+        raise UsageError("no run to evaluate; expected at least one")
+    rankings = all_of([partial(run_of, *pair) for pair in zip(values, labels, strict=True)])
+    stems = [bare_name(run.path.name).rpartition(".")[0] or run.path.name for run in rankings]
+    tags = [run.tag or stem for run, stem in zip(rankings, stems, strict=True)]
+    candidates = [labels] if is_named else [tags, stems, labels]
+    names = next(each for each in candidates if len(set(each)) == len(rankings))
+    return dict(zip(names, rankings, strict=True))
+
+
+def _few_judged(evaluations: Mapping[str, Evaluation]) -> Iterable[Caution]:
+    """Return the caution on documents that nobody judged, by the first metric."""
+    metric = next(iter(evaluations.values())).metrics[0]
+    shares = {name: evaluation[metric].judged for name, evaluation in evaluations.items()}
+    known_shares = {name: share for name, share in shares.items() if share is not None}
+    k = next(iter(evaluations.values()))[metric].metric.k
+    return judged_share.few_judged(metric, k, known_shares)
