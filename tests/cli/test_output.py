@@ -85,7 +85,7 @@ CSV = ("--data", "rows.csv", "--column", "query=query")
         (("data", "describe", "rows.csv", "--column", "query=query"), 0),
         (("data", "describe", "rows.csv", "--column", f"query={ESC}"), 2),
         (("data", "describe", f"missing{EVIL}"), 2),
-        (("init", "rows.csv", "-o", f"mine{ESC}.yaml"), 0),
+        (("init", "rows.csv", "-o", f"mine{ESC}.yaml", "--accept", "leaking-feature"), 0),
         (("check", f"missing{ESC}.yaml"), 2),
         (("show", "run", f"missing{EVIL}"), 2),
         (("evaluate", f"--{EVIL}"), 2),

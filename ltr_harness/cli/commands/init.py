@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ltr_harness._util.files import write_whole
-from ltr_harness._util.text import named
+from ltr_harness._util.text import named, printable
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.init_monitor import output_of, write_monitor_file
 from ltr_harness.cli.output import counts, say
@@ -385,6 +385,7 @@ def starter(
     users: Sequence[str] = (),
 ) -> str:
     """The experiment file, commented."""
+    name = printable(name)
     top = 4.0 if train is None else float(train.labels.max())
     whole = train is None or bool((train.labels == train.labels.round()).all())
     exponential = whole and top <= LARGEST_EXPONENTIAL
