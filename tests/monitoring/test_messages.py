@@ -169,7 +169,7 @@ WRONG: dict[str, Any] = {
     "arms": {"column": 1, "control": [], "shares": {"A": 0}},
     "parity": {"model": 1, "score": 1, "features": 1, "tolerance": -1, "max_share": 2, "trust": "maybe"},
     "ubi": {"impressions": "views", "impression_event": 1, "first_position": 2},
-    "alerts": {"on": ["chance"]},
+    "alerts": {"on": ["chance"], "below": 1},
 }  # fmt: skip
 
 
