@@ -228,13 +228,14 @@ def section(result: MonitorResult) -> list[Block]:
 
 def _mix_table(result: MonitorResult, parts: Sequence[SegmentDecomposition], name: str) -> Table:
     interval = f"[{result.interval_name}]"
+    whole = " in all of production" if name == "mix_whole" else ""
     within = Column(f"Within {interval}", "difference", hint="From changes inside the segments.")
     mix = Column(f"Mix {interval}", "difference", hint="From changed shares of the segments.")
     adjusted = Column("Adjusted", "metric", hint="Production's mean with the baseline's shares.")
     unmatched = "From values that only one period has, so that there is nothing to compare."
     return table_of(
         name,
-        "The change, divided by each segment column: total = within + mix + unmatched.",
+        f"The change{whole}, divided by each segment column: total = within + mix + unmatched.",
         parts,
         (Column("Segment column", "code"), "column"),
         (within, "within"),

@@ -321,6 +321,7 @@ def section(result: MonitorResult) -> list[Block]:
 
 
 def _table(result: MonitorResult, drift: Sequence[FeatureDrift], name: str) -> Table:
+    whole = ", in all of production" if name == "drift_whole" else ""
     missing = any(f.missing_before or f.missing_now for f in drift)
     mix = "Mix term: the part of the change due to other shares of the feature's bins."
     unmatched = "The part where only one period has values, or where the input broke: not a mix."
@@ -337,7 +338,7 @@ def _table(result: MonitorResult, drift: Sequence[FeatureDrift], name: str) -> T
     of_gain = "The feature's share of the gain of all splits of the model."
     return table_of(
         name,
-        "Features and segments, one value per query.",
+        f"Features and segments, one value per query{whole}.",
         drift,
         (Column("Feature", "code"), "name"),
         (Column(f"Explains [{result.interval_name}]", "difference", hint=mix), "mix"),

@@ -405,6 +405,7 @@ def _where(result: MonitorResult, part: WherePart, name: str, *, alerts: bool = 
 
 def _table(result: MonitorResult, part: WherePart, name: str, *, alerts: bool) -> Table:
     against = bool(result.changes)
+    whole = ", in all of production" if name == "slices_whole" else ""
     hint = "Change beyond the rest's." if against else "Mean against the rest's."
     axis = axis_of(end for s in part.slices for end in (s.excess.low, s.excess.high))
     excess = Column(f"Excess [{result.one_sided_name}]", "difference", hint=hint, axis=axis)
@@ -416,7 +417,7 @@ def _table(result: MonitorResult, part: WherePart, name: str, *, alerts: bool) -
     )
     return table_of(
         name,
-        f"Segments whose {result.primary} {'fell beyond' if against else 'is below'} the rest's.",
+        f"Segments whose {result.primary} {'fell beyond' if against else 'is below'} the rest's{whole}.",
         part.slices,
         (Column("Slice", "code"), "predicate"),
         (excess, lambda s: drawn(s.excess, alert=alerts and s.excess.direction != "")),

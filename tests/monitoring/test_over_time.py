@@ -197,3 +197,10 @@ def test_of_a_feature_what_moved_most_is_drawn_and_broken_ones_first() -> None:
         drift("g", psi=0.3),
     ]
     assert most_drifted(drifts) == ["f", "price:std", "g"]
+
+
+def test_tables_of_all_of_production_have_names_of_their_own(result: MonitorResult) -> None:
+    """Beside those of the windows that raised the alert."""
+    captions = [table.caption for table in build_monitor_report(result).tables]
+    assert len(set(captions)) == len(captions)
+    assert "Features and segments, one value per query, in all of production." in captions
