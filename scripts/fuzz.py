@@ -113,7 +113,7 @@ CASES = [
         ["split", "days.parquet", "-o", "parts", "--test", "0.3", "--by-time", "day"],
         ["days.parquet"],
     ),
-    Case("init", ["rows.csv", "-o", "mine.yaml"], ["rows.csv"]),
+    Case("init", ["rows.csv", "-o", "mine.yaml", "--accept", "leaking-feature"], ["rows.csv"]),
     Case("init", ["days.parquet", "-o", "mine.yaml"], ["days.parquet"]),
     Case(
         "evaluate",

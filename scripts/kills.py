@@ -52,7 +52,7 @@ WORKS = [
     Work("predict", ["predict", "RUN", "rows.csv", "--column", "query=query", "-o", "new.csv"], ["new.csv"]),
     Work("monitor", ["monitor", "monitor.yaml", "-o", "new", "--exit-zero"], ["new/report.*", "new/*.csv"]),
     Work("history", ["monitor", "monitor.yaml", "--history", "new", "--exit-zero"], ["new/*"]),
-    Work("init", ["init", "rows.csv", "-o", "new.yaml"], ["new.yaml"]),
+    Work("init", ["init", "rows.csv", "-o", "new.yaml", "--accept", "leaking-feature"], ["new.yaml"]),
 ]  # fmt: skip
 
 
