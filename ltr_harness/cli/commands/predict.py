@@ -61,7 +61,7 @@ def command(run: Path, data: Path, output: Path, threads: int | None, trust: boo
                 raise DataError.at(output, found, "ids without blanks", "write .csv or .parquet instead")
     model = stored.model_on(threads)  # before all else, as it may need code that is not trusted
     rows = stored.with_model_columns(split)
-    say_cautions(scoring_cautions(rows, stored.record))
+    say_cautions(scoring_cautions(rows, stored.record, stored.ranges))
     scores = model.score_split(rows)
     with whole_files(output) as temporary:
         _write(temporary(output), split, scores, stored.record.model)

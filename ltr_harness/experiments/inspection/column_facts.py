@@ -123,3 +123,18 @@ def are_times(values: NDArray[np.float64]) -> bool:
 def highest_per_row(high: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:
     """Median over queries of the highest value over the number of rows. Shapes: `high`, `sizes` (n_queries,)."""
     return float(np.median(high / sizes))
+
+
+FAR = 10
+"""Times as far as known values reach from one another: from there on beyond them, values are of another unit."""
+
+
+def is_of_another_range(
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    known_low: NDArray[np.float64],
+    known_high: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Return which columns reach far beyond the range that is known of them; all shapes (m,), NaN for no value."""
+    reach = FAR * (known_high - known_low)
+    return np.asarray((reach > 0) & (np.fmax(high - known_high, known_low - low) > reach))

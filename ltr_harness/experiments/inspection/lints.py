@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.data.judgments import Judgments
@@ -19,6 +20,7 @@ from ltr_harness.data.readers.column_names import (
 from ltr_harness.data.relevance.rule import EVENT_COUNTS, MOST_ROWS, event_counts
 from ltr_harness.errors import Caution, Severity, worst_first
 from ltr_harness.experiments.inspection.card import DataCard, FeatureFacts, SplitCard
+from ltr_harness.experiments.inspection.column_facts import is_of_another_range
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN, headroom
@@ -202,15 +204,17 @@ def _columns(card: DataCard, sound: str) -> Iterator[Caution]:
             cure = "name the features, or set `n_features`, so that a column means the same everywhere"
             yield Caution("different-features", "error", text, cure, place)
             continue
-        outside = [
-            known.name
-            for known, new in zip(first.features, split.features, strict=True)
-            if 0 < 10 * (known.high - known.low) < max(new.high - known.high, known.low - new.low)
-        ]
+        beyond = is_of_another_range(*_ranges(split), *_ranges(first))
+        outside = [first.feature_names[at] for at in np.flatnonzero(beyond)]
         if outside:
             text = f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
             cure = "check whether both were made by the same code, with the same units"
             yield Caution("other-range", "warning", text, cure, place)
+
+
+def _ranges(split: SplitCard) -> NDArray[np.float64]:
+    """Return the lowest and the highest value of each feature, (2, n_features)."""
+    return np.array([[one.low for one in split.features], [one.high for one in split.features]])
 
 
 def _places(split: SplitCard, leave_out: str) -> Iterator[Caution]:

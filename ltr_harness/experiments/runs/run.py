@@ -29,7 +29,7 @@ from ltr_harness.experiments.runs.scoring import (
     ignored_columns,
     is_frame,
     is_sparse,
-    missing_throughout,
+    matrix_cautions,
     rows_of_frame,
     scores_of_sparse,
     scoring_cautions,
@@ -48,6 +48,7 @@ TEST_SCORES = "test_scores.parquet"
 MISSED = "missed.parquet"
 HISTORY = "history.parquet"
 IMPORTANCE = "importance.parquet"
+RANGES = "ranges.parquet"
 PLAN = "plan.json"
 
 _RESTORE = "run the experiment again to restore it"
@@ -58,6 +59,7 @@ _NEEDED = {
     MISSED: ("query_id", "label"),
     HISTORY: ("round", "split", "metric", "value"),
     IMPORTANCE: ("feature", "gain", "split"),
+    RANGES: ("feature", "low", "high"),
 }
 _NUMBERS = {
     PER_QUERY: ("rows", "n_relevant"),
@@ -65,6 +67,7 @@ _NUMBERS = {
     MISSED: ("label",),
     HISTORY: ("round", "value"),
     IMPORTANCE: ("gain", "split"),
+    RANGES: ("low", "high"),
 }
 
 
@@ -149,6 +152,14 @@ class Run:
             raise DataError(f"{self.path / IMPORTANCE}: {found}; {_RESTORE}")
         return table
 
+    @property
+    def ranges(self) -> pd.DataFrame | None:
+        """One row per numeric feature: feature, low and high in training, NaN where all are missing.
+
+        None in runs of earlier versions.
+        """
+        return self._table(RANGES) if RANGES in self.record.files else None
+
     @cached_property
     def model(self) -> FittedModel:
         """The stored model, cut to its best round.
@@ -201,13 +212,13 @@ class Run:
             return scores_of_sparse(features, self._score_array)
         if not is_frame(features) or not self.record.features:
             matrix = self._matrix(features)
-            warn_of(missing_throughout(matrix, self.record))
+            warn_of(matrix_cautions(matrix, self.record, self.ranges))
             return self.model.score(matrix)
         rows = rows_of_frame(features, self.record)
         if rows is None:
             return self._score_array(np.empty((0, len(self.record.features)), np.float32))
         rows = self.with_model_columns(rows)
-        warn_of(scoring_cautions(rows, self.record))
+        warn_of(scoring_cautions(rows, self.record, self.ranges))
         return self.model.score(rows.features)
 
     def _score_array(self, features: Any) -> NDArray[np.float64]:
@@ -243,7 +254,7 @@ class Run:
         model = self.model if threads is None else self.model_on(threads)
         rows = self.with_model_columns(split)
         # what reading them left to say is in the dataset
-        warn_of(one for one in scoring_cautions(rows, self.record) if one not in split.cautions)
+        warn_of(one for one in scoring_cautions(rows, self.record, self.ranges) if one not in split.cautions)
         return model.score_split(rows)
 
     def with_model_columns(self, split: RankingDataset) -> RankingDataset:

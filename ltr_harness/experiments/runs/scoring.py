@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.errors import Caution, DataError
+from ltr_harness.experiments.inspection.column_facts import FAR, is_of_another_range
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ltr_harness.data.dataset import RankingDataset
     from ltr_harness.experiments.runs.record import Record
 
@@ -70,10 +73,37 @@ def warn_of(cautions: Iterable[Caution]) -> None:
         warnings.warn(str(caution), stacklevel=3)
 
 
-def scoring_cautions(rows: RankingDataset, record: Record) -> list[Caution]:
-    """What is to be said of rows with a model's columns; of the categories that training knew there is nothing."""
+def scoring_cautions(rows: RankingDataset, record: Record, ranges: pd.DataFrame | None) -> list[Caution]:
+    """List the cautions about rows with a model's columns; `ranges` are those of its training rows."""
     of_reading = [one for one in rows.cautions if one.kind != "categories"]
-    return [*of_reading, *missing_throughout(rows.features, record)]
+    return [*of_reading, *matrix_cautions(rows.features, record, ranges)]
+
+
+def matrix_cautions(
+    features: NDArray[np.float32], record: Record, ranges: pd.DataFrame | None
+) -> list[Caution]:
+    """List the cautions about values (n_rows, n_features) in the order of a model's columns."""
+    cautions = missing_throughout(features, record)
+    if ranges is not None:
+        cautions += other_ranges(features, record.features, ranges)
+    return cautions
+
+
+def other_ranges(features: NDArray[np.float32], names: Sequence[str], ranges: pd.DataFrame) -> list[Caution]:
+    """A caution about features (n_rows, n_features) that reach far beyond the range that training saw."""
+    column = {name: at for at, name in enumerate(names)}
+    known = ranges[ranges["feature"].isin(column)]
+    chosen = [column[name] for name in known["feature"]]
+    if not (chosen and len(features)):
+        return []
+    low = np.fmin.reduce(features[:, chosen], axis=0).astype(np.float64)
+    high = np.fmax.reduce(features[:, chosen], axis=0).astype(np.float64)
+    known_low, known_high = known["low"].to_numpy(np.float64), known["high"].to_numpy(np.float64)
+    outside = known["feature"][is_of_another_range(low, high, known_low, known_high)].tolist()
+    if not outside:
+        return []
+    text = f"values of {_features(outside)} reach more than {FAR} times as far as in training"
+    return [Caution("other-range", "warning", text, "check whether they are in the units of training")]
 
 
 def missing_throughout(features: NDArray[np.float32], record: Record) -> list[Caution]:

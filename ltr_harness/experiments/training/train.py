@@ -24,6 +24,7 @@ from ltr_harness.experiments.runs.run import (
     IMPORTANCE,
     MISSED,
     PER_QUERY,
+    RANGES,
     TEST_SCORES,
     Run,
     load_run,
@@ -286,6 +287,7 @@ def _written(
     if isinstance(fitted, TreeModel):
         worth = {"gain": fitted.importance("gain"), "split": fitted.importance("split")}
         write_table(folder / IMPORTANCE, {"feature": list(fold.train.feature_names), **worth})
+    write_table(folder / RANGES, _ranges(fold.train))
     lines = [str(task), *(f"{one.severity}: {one}" for one in fitted.cautions)]
     lines += [
         f"round {point.round}: {point.data} {point.metric} {point.value!r}"
@@ -312,6 +314,16 @@ def _written(
         ],
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
         **_results(fitted, learned, evaluation, seconds, folder, task, job, fold),
+    }
+
+
+def _ranges(train: RankingDataset) -> dict[str, Any]:
+    """The lowest and highest value of each feature that is a number."""
+    numeric = [at for at, name in enumerate(train.feature_names) if name not in train.categories]
+    return {
+        "feature": [train.feature_names[at] for at in numeric],
+        "low": np.fmin.reduce(train.features, axis=0)[numeric].astype(np.float64),
+        "high": np.fmax.reduce(train.features, axis=0)[numeric].astype(np.float64),
     }
 
 

@@ -202,3 +202,27 @@ def test_predict_says_what_it_read_past(run: Run, tmp_path: Path, capsys: pytest
     err = capsys.readouterr().err
     assert "ignored 2 columns that lgbm was not trained on: colour, price" in err
     assert "the feature visits is missing in all 400 rows; check whether that is meant" in err
+
+
+def test_values_in_other_units_are_said(
+    run: Run, with_texts: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ranges = run.ranges
+    assert ranges is not None
+    training = rows_of(1)[FEATURES].astype(np.float32)
+    assert ranges["feature"].tolist() == FEATURES
+    np.testing.assert_array_equal(ranges[["low", "high"]], np.column_stack([training.min(), training.max()]))
+    assert with_texts.ranges["feature"].tolist() == FEATURES  # type: ignore[index]
+    rows = rows_of(2)
+    run.score(rows[FEATURES])  # warnings are errors
+    other = rows.assign(age=rows.age * 1000)
+    said = "values of the feature age reach more than 10 times as far as in training"
+    with pytest.warns(UserWarning, match=said):
+        run.score(other[FEATURES])
+    with pytest.warns(UserWarning, match=said):
+        run.score(other[FEATURES].to_numpy())
+    other.to_csv(tmp_path / "other.csv", index=False)
+    code = run_command(
+        cli, ["predict", str(run.path), str(tmp_path / "other.csv"), "-o", str(tmp_path / "scores.csv")]
+    )
+    assert (code, said in " ".join(capsys.readouterr().err.split())) == (0, True)

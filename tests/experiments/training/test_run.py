@@ -80,6 +80,7 @@ def test_the_folder_is_laid_out_as_documented(reported: ExperimentResult) -> Non
                 "test_scores.parquet",
                 "per_query.parquet",
                 "log.txt",
+                "ranges.parquet",
             }
             if model != "random":
                 wanted.add("importance.parquet")
