@@ -445,7 +445,7 @@ def test_a_column_called_as_ranks_holds_ranks(tmp_path: Path, ltr: Ltr) -> None:
         "evaluate", "--data", str(tmp_path / "rows.csv"), "--score-column", "ranking", "-m", "mrr"
     )
     assert code == 2
-    assert "column 'ranking': 0.5 (2 such rows) is no rank" in err
+    assert "column 'ranking': 0.5 (2 such rows) is not a rank" in err
     assert "where higher numbers rank first, call the column a score" in err
 
 

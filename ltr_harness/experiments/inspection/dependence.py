@@ -38,7 +38,7 @@ def dependence(dataset: RankingDataset, *, by_time: bool, unit: str | None) -> l
         cure = f"`{folds_in_time(dataset, time)}` trains on the past{_as_attribute(dataset, time)}"
         found.append(Caution("queries-in-time", "note", text, cure))
     if user is not None and unit is None:
-        text = f"queries have a user ({user}), and those of one user are no independent samples"
+        text = f"queries have a user ({user}), and those of one user are not independent"
         cure = f"`compare: {{unit: {user}}}` counts users{_as_attribute(dataset, user)}"
         found.append(Caution("queries-of-users", "note", text, cure))
     return found
