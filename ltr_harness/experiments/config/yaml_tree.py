@@ -225,6 +225,7 @@ _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _LARGEST = 8 * 2**20  # bytes; hundreds of models take a tenth of it
 _MOST_VALUES = 100_000  # of a file, with what its aliases stand for
+_DEEPEST = 100  # levels of a configuration
 _SECTIONS_LOOKED_AT = 100  # one by one, after a syntax error
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
@@ -284,6 +285,16 @@ def parse_yaml(text: str, name: str, folder: Path, *, lines: bool = True) -> Nod
 
 class _Composer(yaml.BaseLoader):
     """PyYAML up to its node graph; the tag says only whether a scalar was quoted."""
+
+    _depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise RecursionError  # at one depth everywhere: Python's own limit is the program's
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
         return "plain" if kind is yaml.ScalarNode and implicit[0] else "untagged"

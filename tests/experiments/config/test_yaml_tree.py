@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 import threading
 import tracemalloc
 from pathlib import Path
@@ -252,3 +253,13 @@ def test_of_a_device_no_more_is_read_than_an_experiment_has(tmp_path: Path) -> N
         tracemalloc.stop()
     with pytest.raises(ConfigError, match="is empty"):
         read_yaml(Path("/dev/null"))
+
+
+def test_the_depth_does_not_depend_on_the_programs_limit(tmp_path: Path) -> None:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        with pytest.raises(ConfigError, match="x.yaml: is nested too deeply"):
+            parse_yaml("[" * 600, "x.yaml", tmp_path)
+    finally:
+        sys.setrecursionlimit(limit)
