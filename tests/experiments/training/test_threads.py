@@ -67,7 +67,7 @@ def test_any_number_of_workers_leaves_the_same_bytes_behind(small: dict[str, Any
         }
         for runs in (in_workers.runs, runs_of(small, tmp_path / "1"))
     ]
-    assert len(digests[0]) == 4 * 8 + 6  # eight runs; importance comes with the six of trees
+    assert len(digests[0]) == 5 * 8 + 6  # eight runs; importance comes with the six of trees
     assert digests[0] == digests[1]
 
 
