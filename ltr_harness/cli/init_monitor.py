@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ltr_harness._util.files import write_whole
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import refuse_existing, say
 from ltr_harness.errors import UsageError
 
 DEFAULT = Path("monitor.yaml")
@@ -29,8 +29,7 @@ def write_monitor_file(log: Path, output: Path, given: Sequence[str]) -> None:
         say(line)
     for check in found.result.log_checks:
         say(f"{check.severity}: {check}")
-    if output.exists():  # reading took its time
-        raise UsageError.at(output, "exists already; nothing was written", cure="choose another name with -o")
+    refuse_existing(output)  # reading took its time
     write_whole(output, found.text)
     say(f"wrote {output}\nnext: ltr-harness monitor {output} --baseline GOOD_WEEKS -o report")
 

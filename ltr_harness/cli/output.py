@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness._util.text import count_of, json_text, printable, text_table, without_commands
-from ltr_harness.errors import Caution
+from ltr_harness.errors import Caution, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,3 +149,9 @@ def say_page(page: "Report", as_json: bool, output: "Path | None", formats: Sequ
         from ltr_harness.report.writing import write_report
 
         say(f"report: {write_report(page, output, formats)}", err=as_json)
+
+
+def refuse_existing(output: "Path") -> None:
+    """Raise where a file exists that a command would write and must not overwrite."""
+    if output.exists():
+        raise UsageError.at(output, "exists already; nothing was written", cure="choose another name with -o")

@@ -26,6 +26,7 @@ from ltr_harness.data.readers.column_names import (
     time_and_user,
 )
 from ltr_harness.errors import DataError, HarnessError, Problem, UsageError
+from ltr_harness.experiments.config.yaml_tree import one_line_yaml
 from ltr_harness.monitoring.config import HIGHEST_GRADE, Columns
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import MonitorResult
@@ -210,23 +211,27 @@ def configuration(guess: Guess, log: Path, output: Path) -> str:
     place = Path(os.path.relpath(log.absolute(), output.absolute().parent)).as_posix()
     timed = "timestamp" in guess.columns
     columns = [
-        _line(f"  {role}: {_yaml(value)}", _COMMENTS.get(role, "")) for role, value in guess.columns.items()
+        _line(f"  {role}: {one_line_yaml(value)}", _COMMENTS.get(role, ""))
+        for role, value in guess.columns.items()
     ]
     primary = guess.metrics[0]
     windows = "windows: {size: 1d, timezone: UTC}"
     lines = [
         "# Written by `ltr-harness init --monitor`. Check what it guessed; then give it a baseline:",
         f"#   ltr-harness monitor {output.name} --baseline good_weeks.parquet -o report",
-        f"name: {_yaml(output.stem)}",
-        _line(f"log: {_yaml(place)}", "relative to this file; --log names another one"),
+        f"name: {one_line_yaml(output.stem)}",
+        _line(f"log: {one_line_yaml(place)}", "relative to this file; --log names another one"),
         _line("# baseline: good_weeks.parquet", "a log, a run, or the folder of an earlier result"),
         _line("# history: monitor_history", "of runs every night: one alpha over all of them"),
         "",
         "columns:",
         *columns,
         "",
-        _line(f"relevance: {_yaml(guess.relevance)}", "the rule is part of the definition"),
-        _line(f"metrics: {_yaml(guess.metrics)}", "the first one raises alerts"),
+        _line(
+            f"relevance: {one_line_yaml(guess.relevance, sort_keys=False)}",
+            "the rule is part of the definition",
+        ),
+        _line(f"metrics: {one_line_yaml(guess.metrics)}", "the first one raises alerts"),
         *(
             [_line(windows, "days begin at this zone's midnight")]
             if timed
@@ -237,7 +242,8 @@ def configuration(guess: Guess, log: Path, output: Path) -> str:
             "an alert needs significance and size",
         ),
         _line(
-            f"# alerts: {_yaml({'below': {primary: 0.5}})}", "an absolute limit, with a baseline or without"
+            f"# alerts: {one_line_yaml({'below': {primary: 0.5}})}",
+            "an absolute limit, with a baseline or without",
         ),
         "",
     ]
@@ -246,10 +252,3 @@ def configuration(guess: Guess, log: Path, output: Path) -> str:
 
 def _line(text: str, comment: str) -> str:
     return f"{text:<40} # {comment}" if comment else text
-
-
-def _yaml(value: Any) -> str:
-    text: str = yaml.safe_dump(
-        value, default_flow_style=True, allow_unicode=True, width=10_000, sort_keys=False
-    )
-    return text.removesuffix("\n").removesuffix("\n...").strip()

@@ -13,7 +13,7 @@ from ltr_harness._util.files import write_whole
 from ltr_harness._util.text import named, printable
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.init_monitor import output_of, write_monitor_file
-from ltr_harness.cli.output import counts, say
+from ltr_harness.cli.output import counts, refuse_existing, say
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -95,10 +95,10 @@ def command(
         if train or valid or test or accept or reader_name:
             raise UsageError("--monitor beside data of an experiment; expected a log, -o and --column alone")
         output = output_of(context, output)
-        _refuse_existing(output)
+        refuse_existing(output)
         write_monitor_file(log, output, reader_options)
         return
-    _refuse_existing(output)
+    refuse_existing(output)
     if valid is not None and test is None:
         cure = "name the test file too, or leave both out"
         raise UsageError.at("--valid", "given without --test", cure=cure)
@@ -115,17 +115,12 @@ def command(
         for line in said:
             say(line)
         _refuse_failing(text, output, accept)
-    _refuse_existing(output)  # reading took its time
+    refuse_existing(output)  # reading took its time
     write_whole(output, text)
     accepted = "".join(f" --accept {lint}" for lint in accept)
     say(
         f"wrote {output}\nnext: ltr-harness check {output}{accepted}\n      ltr-harness run {output}{accepted}"
     )
-
-
-def _refuse_existing(output: Path) -> None:
-    if output.exists():
-        raise UsageError.at(output, "exists already; nothing was written", cure="choose another name with -o")
 
 
 def _refuse_failing(text: str, output: Path, accept: Sequence[str]) -> None:
@@ -226,6 +221,7 @@ def _with_query_columns(
 
 def _commented_folds(rows: "RankingDataset", added: Sequence[str]) -> list[str]:
     """Lines that a user may uncomment, where queries have times or users."""
+    from ltr_harness.experiments.config.yaml_tree import one_line_yaml
     from ltr_harness.experiments.inspection.dependence import folds_in_time, time_column
 
     lines = []
@@ -235,7 +231,7 @@ def _commented_folds(rows: "RankingDataset", added: Sequence[str]) -> list[str]:
         lines.append(f"  # {folds_in_time(rows, time)}")
     if added:
         lines.append("  # Columns that folds in time and `unit:` need:")
-        lines.append(f"  # attributes: {quoted([*added])}")
+        lines.append(f"  # attributes: {one_line_yaml([*added])}")
     return lines
 
 
@@ -353,15 +349,17 @@ def data_section(
     n_folds: int = MOST_FOLDS,
 ) -> list[str]:
     """The lines under ``data:``, for splits of absolute paths, in a file that stands in the folder `home`."""
+    from ltr_harness.experiments.config.yaml_tree import one_line_yaml
+
     folder = Path(os.path.commonpath([path.parent for paths in files.values() for path in paths]))
     inside = {
-        split: quoted([path.relative_to(folder).as_posix() for path in paths])
+        split: one_line_yaml([path.relative_to(folder).as_posix() for path in paths])
         for split, paths in files.items()
     }
-    root = quoted(Path(os.path.relpath(folder, home)).as_posix())
+    root = one_line_yaml(Path(os.path.relpath(folder, home)).as_posix())
     lines = [
         f"  reader: {reader_name}",
-        *(f"  {key}: {quoted(value)}" for key, value in options.items()),
+        *(f"  {key}: {one_line_yaml(value)}" for key, value in options.items()),
         f"  root: {root}    # of the files below; relative to this file",
     ]
     if "test" not in files:
@@ -385,6 +383,8 @@ def starter(
     users: Sequence[str] = (),
 ) -> str:
     """The experiment file, commented."""
+    from ltr_harness.experiments.config.yaml_tree import one_line_yaml
+
     name = printable(name)
     top = 4.0 if train is None else float(train.labels.max())
     whole = train is None or bool((train.labels == train.labels.round()).all())
@@ -395,7 +395,7 @@ def starter(
     scale = f"  max_grade: {top:g}                     # the top of the scale of grades; checked against the labels"
     linear = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
     gain = "" if exponential else linear
-    cheapest = [f"  {model}: {quoted(options)}" for model, options in baselines.models.items()]
+    cheapest = [f"  {model}: {one_line_yaml(options)}" for model, options in baselines.models.items()]
     xgboost = f'ranker: xgboost, objective: "rank:ndcg", preset: {preset}'
     leaves = ", params: {min_data_in_leaf: 1}" if train is not None and train.n_rows < FEW_ROWS else ""
     boosted = [
@@ -413,11 +413,11 @@ def starter(
     by_user = []
     for user in users:
         by_user.append("# Queries of one user are no independent samples; in place of the line above:")
-        by_user.append(f"# compare: {{baseline: {baselines.compared}, unit: {user}, {test}}}")
+        by_user.append(f"# compare: {{baseline: {baselines.compared}, unit: {one_line_yaml(user)}, {test}}}")
     lines = [
         f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
         "# Every key, for editors that know JSON Schema:  ltr-harness schema > schema.json",
-        f"name: {quoted(name)}",
+        f"name: {one_line_yaml(name)}",
         "seeds: [1, 2, 3]                   # every model is trained once per seed: how much of a number is luck?",
         "",
         "data:",
@@ -445,11 +445,3 @@ def starter(
         "",
     ]
     return "\n".join(lines)
-
-
-def quoted(value: Any) -> str:
-    """A value as YAML, on one line, quoted where it must be."""
-    import yaml
-
-    text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
-    return text.removesuffix("\n").removesuffix("\n...").strip()

@@ -57,7 +57,7 @@ class OpenedTable(ABC):
     schema: Any
     size: int  # bytes of the file
     n_rows: int | None  # where it is known before the rows are read
-    streams = False  # whether `ltr_harness.logs` reads the file as it lies there, batch by batch
+    streams = False  # whether `data.logs` reads the file as it lies there, batch by batch
 
     def numeric_columns(self) -> set[str]:
         """Columns that could be features."""

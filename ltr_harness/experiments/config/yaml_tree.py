@@ -434,3 +434,11 @@ def plain_scalar(text: str) -> Scalar:
     if _SPECIAL_FLOAT.fullmatch(text):
         return float(text.replace(".", "").lower())
     return text
+
+
+def one_line_yaml(value: Any, *, sort_keys: bool = True) -> str:
+    """Return a value as YAML on one line, quoted where it must be."""
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, allow_unicode=True, width=10_000, sort_keys=sort_keys
+    )
+    return text.removesuffix("\n").removesuffix("\n...").strip()

@@ -19,10 +19,10 @@ from ltr_harness.experiments.inspection.candidates import CandidateRecall, candi
 from ltr_harness.experiments.inspection.column_facts import (
     all_different,
     are_ids,
-    are_ranks,
     are_times,
     are_whole,
     auc,
+    count_rows_of_queries,
     highest_per_row,
     n_only_relevant,
     tells_relevant,
@@ -350,7 +350,7 @@ def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], fl
                 whole,
                 whole and varies and are_ids(values, groups.boundaries),
                 whole and varies and all_different(values),
-                whole and varies and are_ranks(values, low, high, groups.boundaries),
+                whole and varies and count_rows_of_queries(values, low, high, groups.boundaries),
                 whole and are_times(values),
                 highest_per_row(high, groups.sizes),
             )

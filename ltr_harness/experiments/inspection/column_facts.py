@@ -70,7 +70,7 @@ def are_whole(values: NDArray[np.float64]) -> bool:
     return bool(np.array_equal(values, np.floor(values)))
 
 
-def are_ranks(
+def count_rows_of_queries(
     values: NDArray[np.float64],
     low: NDArray[np.float64],
     high: NDArray[np.float64],

@@ -16,7 +16,7 @@ from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.memory import from_arrays, from_frame
 from ltr_harness.errors import Caution
 from ltr_harness.experiments.inspection import data_card, lint
-from ltr_harness.experiments.inspection.column_facts import all_different, are_ranks, are_times
+from ltr_harness.experiments.inspection.column_facts import all_different, are_times, count_rows_of_queries
 
 N_QUERIES, N_ROWS = 50, 5
 
@@ -83,7 +83,7 @@ def test_ranks_by_hand() -> None:
     def found(queries: list[list[float]]) -> bool:
         boundaries = np.cumsum([0, *map(len, queries)])
         low, high = (np.array([of(query) for query in queries], dtype=float) for of in (min, max))
-        return are_ranks(np.concatenate(queries).astype(float), low, high, boundaries)
+        return count_rows_of_queries(np.concatenate(queries).astype(float), low, high, boundaries)
 
     rank, other = [2.0, 1.0, 3.0], [1.0, 1.0, 3.0]
     assert found([rank] * 10)
