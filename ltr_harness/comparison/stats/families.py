@@ -240,7 +240,6 @@ def _ends(mean: Floats, error: Floats, lean: Floats, reach: Floats) -> tuple[Flo
 def _by_draws(estimate: WeightedSum, method: Method) -> Outcome:
     """All columns as one family, by flips or resamples."""
     mean, error, m = estimate.mean, estimate.error, estimate.mean.size
-    skewness = method.test == "skew-adjusted"
     reference_of = _draws_of(estimate, method)
     critical = reference_of.critical(method.alpha)
     share: Callable[[Floats], Floats] = reference_of.together
@@ -253,7 +252,7 @@ def _by_draws(estimate: WeightedSum, method: Method) -> Outcome:
             return np.where(statistic > critical, p, np.maximum(p, method.alpha))
 
     p_corrected = reference_of.together(reference_of.observed)
-    lean = estimate.lean * skewness
+    lean = reference_of.lean
     reach = reference.t_of_normal(np.full(m, critical), estimate.freedom_of_sizes)
     low, high = _ends(mean, error, lean, reach)
     open_ = p_corrected >= method.alpha
@@ -276,6 +275,7 @@ class _Draws:
     """Draws about 0 and draws about the estimate, of which the less favourable counts."""
 
     observed: Floats  # (m,)
+    lean: Floats  # (m,) the skewness that the statistics have been adjusted for
     tails: tuple[reference.Tail, ...]
 
     @property
@@ -305,9 +305,12 @@ def _draws_of(estimate: WeightedSum, method: Method) -> _Draws:
     """
     if method.test == "bootstrap":
         drawn = reference.Resamples(estimate.parts[0])
-        return _Draws(drawn.observed, (reference.tail(drawn, method.draws, method.seed),))
+        tail = reference.tail(drawn, method.draws, method.seed)
+        return _Draws(drawn.observed, np.zeros_like(drawn.observed), (tail,))
     skewness = method.test == "skew-adjusted"
-    return _Draws(*reference.tails_of_both(estimate, method.draws, method.seed, skewness=skewness))
+    flips = reference.Flips(estimate, skewness=skewness)
+    tails = reference.tails_of_both(flips, estimate, method.draws, method.seed, skewness=skewness)
+    return _Draws(flips.observed, flips.lean, tails)
 
 
 def _of_equal_values(found: Outcome, estimate: WeightedSum, widths: Floats, method: Method) -> Outcome:

@@ -28,6 +28,10 @@ _SPARSE = 0.6  # share of all rows and columns: below it, the signs of each part
 _MANTISSA = 52
 _CURVED = 0.01  # sd of skewness under flips, from which on it is computed draw by draw
 
+# Variances below this share of the raw squares leave too few digits for a skewness, whose error grows as their power
+# of 1.5. Such differences are all but equal: their mean lies a hundred standard deviations from 0.
+_ROUNDED_VARIANCE = 1e-4
+
 # Sums closer than this, relative to the sum of absolute values, are the same: the inputs' own last digits
 # (metric values carry about 1e-16) must not decide whether a random sum "reaches" the observed one.
 SAME_SUM = 1e-9
@@ -225,6 +229,11 @@ class Flips:
             for part, sums, factor in zip(estimate.parts, own, estimate.factors, strict=True)
         ]
         self._facts = np.stack([part.facts for part in parts])
+        n, raw_squares, factor = (self._facts[:, :, at] for at in (0, 1, 6))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            raw = np.where(n > 0, factor**2 * raw_squares / n**2, 0.0).sum(axis=0)
+        is_rounded = variance <= _ROUNDED_VARIANCE * raw * scale**2
+        self.lean = np.where(is_rounded, 0.0, estimate.lean) if skewness else np.zeros_like(theta)
         starts = np.cumsum([0, *[part.columns.shape[1] for part in parts]])
         self._at = np.stack(
             [np.where(part.at >= 0, part.at + start, -1) for part, start in zip(parts, starts, strict=False)]
@@ -253,7 +262,7 @@ class Flips:
         if skewness:  # which matters to what was observed also where it does not to the draws
             straight = np.flatnonzero((self._at[:, :, 3] < 0).all(axis=0) & (variance > 0))
             t = theta[straight] / estimate.error[straight]
-            h = hall(t, estimate.lean[straight])
+            h = hall(t, self.lean[straight])
             self.observed[straight] = normal_of_t(h, self._freedom[straight])
 
     def blocks(self, draws: int, seed: int) -> Iterator[Floats]:
@@ -382,6 +391,7 @@ def _studentise(
             bent = bent or at[s, j, 3] >= 0
             if facts[s, j, 0] > 0:
                 flat += facts[s, j, 6] ** 2 * facts[s, j, 1] / facts[s, j, 0] ** 2
+        rounded = flat * _ROUNDED_VARIANCE
         flat = flat * 1e-12
         df = freedom[j]
         shrink = (8 * df + 1) / (8 * df + 3)
@@ -410,7 +420,7 @@ def _studentise(
             lean = 0.0
             if variance <= flat:
                 variance = flat
-            elif bent:
+            elif bent and variance > rounded:
                 lean = third / variance**1.5
             t = mean / np.sqrt(variance) if variance > 0 else 0.0
             h = t + lean * t * t / 3 + lean * lean * t * t * t / 27 + lean / 6
@@ -479,15 +489,14 @@ def tail(drawn: Flips | Resamples, draws: int, seed: int) -> Tail:
 
 
 def tails_of_both(
-    estimate: WeightedSum, draws: int, seed: int, *, skewness: bool
-) -> tuple[Floats, tuple[Tail, Tail]]:
-    """(m,) statistics, beside flips of the values about 0 and beside the same flips of the values about their mean."""
-    about_0 = Flips(estimate, skewness=skewness)
+    about_0: Flips, estimate: WeightedSum, draws: int, seed: int, *, skewness: bool
+) -> tuple[Tail, Tail]:
+    """The statistics beside flips of the values about 0 and beside the same flips of the values about their mean."""
     if about_0.about_mean is not None:
         first, second = _tails(about_0, about_0.blocks_of_both(about_0.about_mean, draws, seed))
-        return about_0.observed, (first, second)
+        return first, second
     about_mean = Flips(estimate.centred(), skewness=skewness, observed=about_0.observed)
-    return about_0.observed, (tail(about_0, draws, seed), tail(about_mean, draws, seed))
+    return tail(about_0, draws, seed), tail(about_mean, draws, seed)
 
 
 def _tails(drawn: Flips | Resamples, blocks: Iterable[tuple[Floats, ...]]) -> list[Tail]:

@@ -315,6 +315,17 @@ def test_hall_by_hand() -> None:
     assert float(hall(np.array(2.0), np.array(0.3))) == pytest.approx(2 + 0.4 + 0.08 / 3 + 0.05)
 
 
+@pytest.mark.parametrize(("spread", "share"), [(0.1, 1.0), (1e-2, 1.0), (1e-4, 0.0), (1e-6, 0.0)])
+def test_differences_that_are_all_but_equal_have_no_skewness(spread: float, share: float) -> None:
+    """Of the third cumulant too few digits are left there: the statistic was wrong by a third at 1e-4."""
+    shape = np.array([0.0, 0.1, 0.15, 0.3, 0.5, 2.0])[:, None]
+    estimate = WeightedSum((Contributions.of(0.05 + spread * shape),))
+    flips = Flips(estimate)
+    assert flips.lean == pytest.approx(share * estimate.lean)
+    transformed = hall(estimate.mean / estimate.error, flips.lean)
+    assert flips.observed == pytest.approx(normal_of_t(transformed, np.array([5.0])), rel=1e-4)
+
+
 def test_a_critical_value_is_the_first_with_too_many_draws_beyond_it() -> None:
     """Of 512 patterns, 25 may reach a statistic whose p is below .05; the 26th largest is equal to it or below."""
     flips = Flips(WeightedSum((Contributions.of(np.random.default_rng(3).normal(size=(10, 3))),)))
