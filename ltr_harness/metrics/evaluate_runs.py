@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from html import escape
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ltr_harness._util.files import bare_name
 from ltr_harness._util.text import html_table, plain_number, text_table
-from ltr_harness.errors import Caution, UsageError, all_of
+from ltr_harness.errors import Caution, Problem, UsageError, all_of
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.binding import BoundOnce
@@ -163,7 +164,7 @@ def _read_runs(runs: Any) -> dict[str, TrecRun]:
 
     is_named = isinstance(runs, Mapping) and not is_one(runs)
     if is_named:
-        labels, values = [str(name) for name in runs], list(runs.values())
+        labels, values = _labels(runs), list(runs.values())
     else:
         values = list(runs) if isinstance(runs, list | tuple) and not is_one(runs) else [runs]
         labels = ["run"]
@@ -177,6 +178,17 @@ def _read_runs(runs: Any) -> dict[str, TrecRun]:
     candidates = [labels] if is_named else [tags, stems, labels]
     names = next(each for each in candidates if len(set(each)) == len(rankings))
     return dict(zip(names, rankings, strict=True))
+
+
+def _labels(runs: Mapping[Any, Any]) -> list[str]:
+    """Return the runs' names as text; a UsageError for two that are one as text, such as 1 and "1"."""
+    labels = [str(name) for name in runs]
+    repeated = [label for label, times in Counter(labels).items() if times > 1]
+    UsageError.refuse(
+        Problem(f"runs[{label!r}]", "several runs have this name as text", "a name of its own for each run")
+        for label in repeated
+    )
+    return labels
 
 
 def _few_judged(evaluations: Mapping[str, Evaluation]) -> Iterable[Caution]:

@@ -147,6 +147,13 @@ def test_names(tmp_path: Path) -> None:
         names([])
 
 
+def test_names_that_are_one_as_text_are_refused() -> None:
+    with pytest.raises(UsageError) as refused:
+        evaluate_runs(QRELS, {1: RUN, "1": RUN, "2": RUN}, ["mrr"])
+    found = "runs['1']: several runs have this name as text; expected a name of its own for each run"
+    assert str(refused.value) == found
+
+
 def test_problems_of_all_runs_come_at_once() -> None:
     bad = {"a": {"q1": {"d1": float("nan")}}, "b": {"q1": {"": 1.0}}, "c": RUN}
     with pytest.raises(DataError) as error:
