@@ -14,6 +14,7 @@ from ltr_harness._util.text import count_of, named, printable, without_commands
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.runs.record import StudyRecord, Trial
+from ltr_harness.experiments.training.check import stopping_depth
 from ltr_harness.experiments.training.job import Job, Task
 from ltr_harness.experiments.training.progress import (
     LiveRun,
@@ -63,6 +64,8 @@ class TerminalProgress(Progress):
 
     def planned(self, job: Job) -> None:
         if self._n_planned == 0:
+            for one in stopping_depth(job):
+                self.say(f"caution: {one}")
             for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
                 self.say(features)
             for one in shown_cautions(job):

@@ -97,7 +97,7 @@ def command(
         worker_context()
     from ltr_harness.cli.json_events import Compared
     from ltr_harness.cli.json_progress import JsonProgress
-    from ltr_harness.experiments.training.check import refuse_errors, stopping_depth
+    from ltr_harness.experiments.training.check import refuse_errors
     from ltr_harness.report.terminal_progress import TerminalProgress
     from ltr_harness.workflow import check_final, chosen_cluster, prepare, read, run_prepared
 
@@ -110,9 +110,6 @@ def command(
         overrides = (*overrides, "compare.ledger=false") if no_ledger else overrides
         here = workers if isinstance(workers, int) else None
         job = prepare(read(config, overrides=overrides, workers=here, cluster=cluster, **given), accept)
-        if not (quiet or as_json):
-            for one in stopping_depth(job):
-                say(f"caution: {one}", err=True)
         if final is not None:
             check_final(job.experiment, final)
         if dry_run:

@@ -143,6 +143,19 @@ def test_progress_is_shown_where_somebody_looks(
     assert capsys.readouterr() == ("", "")
 
 
+def test_stopping_on_another_depth_than_the_deciding_one_is_said_once(
+    small: dict[str, Any], tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    """As `ltr-harness run` does: test_said_once."""
+    monkeypatch.setattr("ltr_harness.workflow.TerminalProgress", Terminal)
+    small |= {"seeds": [1], "stopping": {"metric": "ndcg"}}
+    run_experiment(small, runs=tmp_path)
+    assert capsys.readouterr().err.count("caution: stopping.metric: ndcg looks at whole lists") == 1
+    small["stopping"] = {"metric": small["metrics"]["primary"]}
+    run_experiment(small, runs=tmp_path)
+    assert "caution" not in capsys.readouterr().err
+
+
 def test_as_many_workers_as_the_command_would_take_and_none_that_spins(
     small: dict[str, Any], tmp_path: Path, monkeypatch: Any
 ) -> None:
