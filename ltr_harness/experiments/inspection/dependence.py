@@ -3,6 +3,7 @@
 from ltr_harness.data.dataset import RankingDataset, values_by_query
 from ltr_harness.data.times import Moments, moments_of
 from ltr_harness.errors import Caution, DataError
+from ltr_harness.experiments.config.yaml_tree import one_line_yaml
 
 _DAY = 86_400 * 10**9  # nanoseconds
 _TEST_PARTS = 6  # of the data's length
@@ -20,13 +21,13 @@ def time_column(dataset: RankingDataset) -> str | None:
 
 
 def folds_in_time(dataset: RankingDataset, column: str) -> str:
-    """The option that divides the queries by the times of a column, its parts as long as the data allow."""
+    """Return the option that divides the queries by the times of a column, its parts as long as the data allow."""
     span = "1 month"
     moments = _moments(dataset, column)
     if moments is not None:
         days = int(moments.max() - moments.min()) // _DAY // _TEST_PARTS
         span = f"{days} days" if days > 1 else "1 day"
-    return f"folds: {{by_time: {column}, test: {span}, valid: {span}}}"
+    return f"folds: {one_line_yaml({'by_time': column, 'test': span, 'valid': span})}"
 
 
 def dependence(dataset: RankingDataset, *, by_time: bool, unit: str | None) -> list[Caution]:
@@ -39,19 +40,17 @@ def dependence(dataset: RankingDataset, *, by_time: bool, unit: str | None) -> l
         found.append(Caution("queries-in-time", "note", text, cure))
     if user is not None and unit is None:
         text = f"queries have a user ({user}), and those of one user are not independent"
-        cure = f"`compare: {{unit: {user}}}` counts users{_as_attribute(dataset, user)}"
+        cure = f"`compare: {one_line_yaml({'unit': user})}` counts users{_as_attribute(dataset, user)}"
         found.append(Caution("queries-of-users", "note", text, cure))
     return found
 
 
 def _as_attribute(dataset: RankingDataset, column: str) -> str:
-    """That a column has to be an attribute, where it is neither that nor a part of the query's key."""
-    is_known = values_by_query(dataset, column) is not None
-    return (
-        ""
-        if is_known
-        else f", with `attributes: [{column}]` under `data:` if it is equal in all rows of a query"
-    )
+    """Return the hint that a column has to be an attribute; "" where it is one, or a part of the query's key."""
+    if values_by_query(dataset, column) is not None:
+        return ""
+    option = f"attributes: {one_line_yaml([column])}"
+    return f", with `{option}` under `data:` if it is equal in all rows of a query"
 
 
 def _moments(dataset: RankingDataset, column: str) -> Moments | None:
