@@ -50,8 +50,8 @@ def from_arrays(
     """A ranking dataset from arrays with one entry per row.
 
     Args:
-        features: (n_rows, n_features); NaN means missing. Stored as float32; what a sparse matrix of SciPy leaves out
-            is 0, as in SciPy and LightGBM (XGBoost alone would take it for missing).
+        features: (n_rows, n_features); NaN means missing. Stored as float32, dense: a sparse matrix of SciPy takes
+            4 bytes a cell. What it leaves out is 0, as in SciPy and LightGBM (XGBoost would take it for missing).
         labels: (n_rows,), finite; None where they are those of `judgments`.
         query_ids: (n_rows,), the query of each row; or
         group_sizes: (n_queries,), rows per query, in row order.
@@ -276,18 +276,16 @@ def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:
 
 
 def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray[np.float32]:
-    """The features of the candidates."""
-    if hasattr(features, "toarray"):
-        features = sealed(_dense(features))
+    """Return the features of the candidates."""
     expected = "expected an array (n_rows, n_features)"
-    if retrieved is not None:
+    if hasattr(features, "toarray"):
+        given = sealed(_dense(features, retrieved))
+    elif retrieved is None:
+        given = number_matrix(features, expected)
+    else:
         every = np.atleast_1d(unmasked(features, expected))
-        n_rows = len(every)
-        if n_rows != retrieved.size:
-            found = f"{count_of(retrieved.size, 'value')} of retrieved for {count_of(n_rows, 'row')}"
-            raise DataError(f"{found} of features; expected one per row")
-        features = sealed(every[retrieved])
-    given = number_matrix(features, expected)
+        _refuse_other_length(len(every), retrieved)
+        given = number_matrix(sealed(every[retrieved]), expected)
     with np.errstate(over="ignore", under="ignore"):
         matrix = np.ascontiguousarray(given, dtype=np.float32)
     matrix = kept(matrix) if np.may_share_memory(matrix, given) else sealed(matrix)
@@ -304,22 +302,44 @@ def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray
     return matrix
 
 
-def _dense(matrix: Any) -> NDArray[Any]:
-    """A sparse matrix of SciPy as an array, refused where that does not fit into the memory."""
+def _refuse_other_length(n_rows: int, retrieved: NDArray[np.bool_]) -> None:
+    if n_rows != retrieved.size:
+        found = f"{count_of(retrieved.size, 'value')} of retrieved for {count_of(n_rows, 'row')}"
+        raise DataError(f"{found} of features; expected one per row")
+
+
+def _dense(matrix: Any, retrieved: NDArray[np.bool_] | None) -> NDArray[np.float32]:
+    """Return the candidates of a sparse matrix of SciPy as an array, if it fits into the memory.
+
+    Rows are chosen and numbers become float32 while the matrix is sparse: the array is the only dense copy.
+    """
     if matrix.ndim != 2:
         raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
+    if matrix.dtype.kind not in "biuf":
+        raise DataError(
+            f"features are not numbers (dtype {matrix.dtype}); expected an array (n_rows, n_features)"
+        )
     n_rows, n_columns = matrix.shape
+    if retrieved is not None:
+        _refuse_other_length(n_rows, retrieved)
+        n_rows = np.count_nonzero(retrieved)
     size = f"a sparse matrix of {count_of(n_rows, 'row')} and {count_of(n_columns, 'column')}"
-    width = matrix.dtype.itemsize
-    copied = 0 if width == 4 else 4  # into float32
-    found, needed = f"{size} becomes dense, which takes", n_rows * n_columns * (width + copied)
+    found, needed = f"{size} becomes dense, which takes", n_rows * n_columns * np.dtype(np.float32).itemsize
     cure = "leave out columns that are nearly always 0"
     Bound.of_file(0, meant=True).refuse("features", found, needed, cure)
     try:
-        return np.asarray(matrix.toarray())
+        dense = np.zeros((n_rows, n_columns), dtype=np.float32)
     except MemoryError:
         expected = "the memory for it"
         raise DataError.at("features", f"{found} {in_words(needed)}", expected, cure) from None
+    rows = matrix.tocsr(copy=True)
+    rows.sum_duplicates()  # before they are rounded
+    if retrieved is not None:
+        rows = rows[np.flatnonzero(retrieved)]
+    with np.errstate(over="ignore", under="ignore"):
+        rows = rows.astype(np.float32)
+    rows.toarray(out=dense)
+    return dense
 
 
 def _value_problems(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_matrix, csr_matrix
 
 from ltr_harness import compare
 from ltr_harness.data.dataset import fingerprint_dataset
@@ -205,6 +206,42 @@ def test_a_sparse_matrix_has_0_where_nothing_is_stored() -> None:
     assert fingerprint_dataset(one) == fingerprint_dataset(other)
     with pytest.raises(DataError, match=r"features have shape \(3, 0\)"):
         from_arrays(csr_matrix((3, 0)), [1, 0, 2], group_sizes=[2, 1])
+    with pytest.raises(DataError, match=r"features are not numbers \(dtype complex128\)"):
+        from_arrays(csr_matrix(dense + 1j), [1, 0, 2], group_sizes=[2, 1])
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr"])
+@pytest.mark.parametrize("kind", [bool, np.int64, np.float32, np.float64])
+def test_every_form_of_a_sparse_matrix_has_the_values_of_the_array(form: str, kind: type) -> None:
+    dense = np.array([[0, 1, 3], [2**24 + 1, 0, 0], [0, 0, 0]]).astype(kind)
+    labels, retrieved = [1, 0, 2], [1, 0, 1]
+    sparse = csr_matrix(dense).asformat(form)
+    for given in ({}, {"retrieved": retrieved}):
+        one, other = (from_arrays(each, labels, group_sizes=[3], **given) for each in (sparse, dense))
+        np.testing.assert_array_equal(one.features, other.features)
+    with pytest.raises(DataError, match="2 values of retrieved for 3 rows of features"):
+        from_arrays(sparse, labels, group_sizes=[3], retrieved=[1, 0])
+
+
+def test_a_sparse_matrix_adds_up_what_is_stored_twice_and_stays_as_it_is() -> None:
+    at = [0, 0, 1], [0, 0, 1]
+    matrix = coo_matrix(([2.0**24, 1.0, 5.0], at), shape=(2, 2))
+    np.testing.assert_array_equal(
+        from_arrays(matrix, [1, 0], group_sizes=[2]).features,
+        np.array([[2**24 + 1, 0], [0, 5]], dtype=np.float32),
+    )
+    assert matrix.nnz == 3
+
+
+def test_a_sparse_matrix_is_dense_only_once_and_in_float32() -> None:
+    matrix = csr_matrix(([1.0], ([0], [0])), shape=(20_000, 500))  # 40 MB in float32, 80 MB in float64
+    tracemalloc.start()
+    try:
+        from_arrays(matrix, np.zeros(20_000), group_sizes=[20_000])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 60e6
 
 
 FEATURES = np.array([[0.0, 1.5], [2.0, 3.0], [0.0, 0.5]])

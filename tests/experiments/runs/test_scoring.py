@@ -164,7 +164,7 @@ def test_a_sparse_matrix_that_is_too_large_is_refused_before_it_is_made_dense(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(VARIABLE, "1GB")
-    found = "a sparse matrix of 1,000,000 rows and 500 columns becomes dense, which takes 6.0 GB"
+    found = "a sparse matrix of 1,000,000 rows and 500 columns becomes dense, which takes 2.0 GB"
     with pytest.raises(DataError, match=f"features: {found}; expected at most 1.0 GB"):
         from_arrays(csr_matrix((1_000_000, 500)), np.zeros(1_000_000), group_sizes=[1_000_000])
     monkeypatch.setenv(VARIABLE, "off")
