@@ -280,7 +280,8 @@ def _from_version_2(form: Form, document: Document) -> Document:
     elif form == "report":
         of_runs = {key: document[key] for key in ("runs", "failures") if isinstance(document.get(key), list)}
         runs = {key: [_from_version_2("record", run) for run in runs] for key, runs in of_runs.items()}
-        document = {"weights": None, "n_effective": document.get("n_queries")} | document | runs
+        added: Document = {"weights": None, "n_effective": document.get("n_queries"), "judged": {}}
+        document = added | document | runs
     return document | {"schema_version": 3}
 
 

@@ -1,7 +1,7 @@
 """Scores that are columns of the data: tables of any size, in batches, or a sample of their queries."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,8 @@ from ltr_harness.cli.output import counts, print_table, say, say_again, say_caut
 from ltr_harness.cli.rankings import RankingSource
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import Caution, DataError, UsageError
-from ltr_harness.metrics import Metric
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core import judged_share
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.contrasts import Difference
@@ -83,6 +84,8 @@ class ScoreColumns:
         if found.sample is not None and found.n_queries < (self.sample or 0):
             text = f"{self.data} has {queries}; all were evaluated"
             cautions.append(Caution("whole-sample", "note", text, place=f"--sample {self.sample}"))
+        if len(self.names) == 1 or found.moments is not None:  # else the comparison has it
+            cautions += _few_judged(found)
         if found.moments is not None:
             text = f"the values of {queries} are not kept: means and moments alone"
             cautions.append(Caution("moments-alone", "note", text))
@@ -111,6 +114,13 @@ def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
     return columns
 
 
+def _few_judged(found: "StreamEvaluation") -> Iterable[Caution]:
+    """Return the caution that few documents are judged of those that the first metric looks at."""
+    metric = found.metrics[0]
+    shares = {score: by_metric[metric] for score, by_metric in found.judged.items() if metric in by_metric}
+    return judged_share.few_judged(metric, parse_metric(metric).k, shares)
+
+
 def say_moments(
     found: "StreamEvaluation",
     title: str,
@@ -125,12 +135,15 @@ def say_moments(
         raise UsageError(f"{lacking}; expected --sample N")
     first = found.metrics[0]
     if in_json:
-        say_json({"means": found.means, "cautions": cautions, **as_json(found, first, method)})
+        judged = {"judged": found.judged} if found.judged else {}
+        say_json({"means": found.means, **judged, "cautions": cautions, **as_json(found, first, method)})
         return
     say(f"{title}: {counts(query=found.n_queries, row=found.n_rows)}")
     rows = [[name, *(four_decimals(of[name]) for of in found.means.values())] for name in found.metrics]
     say()
     print_table(["mean", *found.means], rows)
+    for line in judged_share.lines(found.judged, {name: parse_metric(name).k for name in found.metrics}):
+        say(line)
     say_rest(found, first, method)
     say_cautions(cautions)
 

@@ -18,7 +18,7 @@ from ltr_harness.data.columns import numbers_of
 from ltr_harness.data.queries import KeepsArrays
 from ltr_harness.errors import DataError, NotComparableError, UsageError
 from ltr_harness.metrics import parse_metric
-from ltr_harness.metrics.arrow import FACTS, QUERY, WEIGHT
+from ltr_harness.metrics.arrow import QUERY, WEIGHT, metrics_in
 
 LEAST = 100_000  # queries from which on flips of signs add nothing to Student's t
 _MERGED = "compare() on the merged results"
@@ -73,7 +73,7 @@ class PairedMoments(KeepsArrays):
             if table.schema.names != first.schema.names or not table[QUERY].equals(first[QUERY]):
                 found = f"{other} has other queries, another order of them or other metrics than {name}"
                 raise NotComparableError(f"{found}; expected results of the same batch")
-        metrics = tuple(column for column in first.schema.names if column not in FACTS)
+        metrics = tuple(metrics_in(first))
         n, mean, sums = [], [], []
         for metric in metrics:
             values = np.stack([numbers_of(table[metric], metric) for table in results.values()])

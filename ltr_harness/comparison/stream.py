@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import islice
 from operator import add
@@ -24,10 +24,11 @@ from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.columns import hashes_of, numbers_of, values_shown
 from ltr_harness.data.logs.log import Log, open_log
-from ltr_harness.data.queries import KeepsArrays
+from ltr_harness.data.queries import WORDS_AS_LABELS, KeepsArrays
 from ltr_harness.data.readers.column_names import orders_by_rank
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.metrics import Metric, arrow
+from ltr_harness.metrics.core import judged_share
 
 T = TypeVar("T")
 KEPT_VALUES, KEPT_QUERIES = 1 << 24, 500_000
@@ -82,6 +83,8 @@ class StreamEvaluation:
             `compare` takes them; empty where only moments are kept.
         moments: of the queries where all rankings have a value; None where `results` has the values.
         sample: the queries drawn; None where all were evaluated.
+        judged: column of scores to metric to the mean share of judged documents among the first K of these queries;
+            empty where no column says which documents are judged.
     """
 
     metrics: tuple[str, ...]
@@ -90,6 +93,7 @@ class StreamEvaluation:
     results: Mapping[str, pa.Table]
     moments: PairedMoments | None = None
     sample: Drawn | None = None
+    judged: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def means(self) -> dict[str, dict[str, float]]:
@@ -199,7 +203,9 @@ class _Stream:
 
     def largest(self, label: str) -> float:
         """The largest label, at least 1."""
-        numbers = (numbers_of(table[label], label) for table in self._log.batches([label], None))
+        numbers = (
+            numbers_of(table[label], label, WORDS_AS_LABELS) for table in self._log.batches([label], None)
+        )
         return max(float(np.fmax.reduce(one, initial=1.0)) for one in numbers)
 
     def drawn(self, n: int) -> Drawn:
@@ -233,6 +239,7 @@ class _Stream:
         names = tuple(map(str, asked))
         most = KEPT_VALUES // len(names) if len(scores) == 1 else KEPT_QUERIES
         seen, parts, moments, n_queries, n_rows = _Seen(self._log, self._query), [], None, 0, 0
+        judged = _JudgedShares()
         for hashes, rows, found in self._each(evaluate, [*named.values(), *scores]):
             n_queries, n_rows = n_queries + len(found[0]), n_rows + rows
             parts.append(dict(zip(scores, found, strict=True)))
@@ -245,12 +252,17 @@ class _Stream:
                         f"weights of more than {count_of(most, 'query')}; expected a sample, with sample=N"
                     )
                 moments = reduce(add, [*([moments] if moments else []), *map(PairedMoments.of, parts)])
+                judged.add(parts)
                 parts = []
         seen.check()
         if drawn is not None and n_queries != drawn.hashes.size:
             raise DataError.at(self._log.name, "changed while it was read", "a file that stays as it is")
         tables = {score: pa.Table.from_batches([part[score] for part in parts]) for score in scores if parts}
-        return StreamEvaluation(names, n_queries, n_rows, tables, moments, drawn)
+        shares = judged.means()
+        if moments is None:
+            shares = {score: arrow.judged(table) for score, table in tables.items()}
+        known_shares = {score: by_metric for score, by_metric in shares.items() if by_metric}
+        return StreamEvaluation(names, n_queries, n_rows, tables, moments, drawn, known_shares)
 
     def _grouped(self, table: pa.Table, in_order: bool) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
         """The rows query by query, with ids and sizes; in order, `_Seen` notices queries that come again."""
@@ -278,6 +290,30 @@ class _Stream:
                 ahead.extend(islice(tables, 1))
             while waiting:
                 yield waiting.popleft().result()
+
+
+class _JudgedShares:
+    """The shares of judged documents of queries whose values are not kept, by their sums; no query has a weight."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, dict[str, tuple[float, int]]] = {}
+
+    def add(self, parts: Sequence[Mapping[str, pa.RecordBatch]]) -> None:
+        """Add the queries of some parts, each from a column of scores to its results."""
+        for part in parts:
+            for score, results in part.items():
+                sums = self._sums.setdefault(score, {})
+                for column in filter(judged_share.is_column, results.schema.names):
+                    shares, metric = numbers_of(results[column], column), judged_share.metric_of(column)
+                    total, n = sums.get(metric, (0.0, 0))
+                    sums[metric] = total + float(np.nansum(shares)), n + int((~np.isnan(shares)).sum())
+
+    def means(self) -> dict[str, dict[str, float]]:
+        """Return the mean share by column of scores and metric."""
+        return {
+            score: {metric: total / n if n else np.nan for metric, (total, n) in sums.items()}
+            for score, sums in self._sums.items()
+        }
 
 
 class _Seen:

@@ -195,15 +195,19 @@ def names_of(ids: Any) -> Any:
     return ids if is_numeric(ids.type) or is_text(ids.type) else ids.cast(pa.large_string())
 
 
-def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:
-    """An Arrow column of numbers or truth values as float64, missing as NaN; DataError for another type."""
+def numbers_of(column: Any, name: str = "", cure: str = "") -> NDArray[np.float64]:
+    """Return an Arrow column of numbers or truth values as float64, missing as NaN.
+
+    Raises:
+        DataError: the column has another type; `cure` is what to do about it.
+    """
     column = decoded(column)
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
     if is_text(column.type) and (truths := truths_of(column)) is not None:
         column = truths
     if not is_numeric(column.type):
-        raise DataError.at(f"column {name!r}", f"has the type {column.type}", "numbers")
+        raise DataError.at(f"column {name!r}", f"has the type {column.type}", "numbers", cure)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())

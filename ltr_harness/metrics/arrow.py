@@ -24,14 +24,15 @@ from ltr_harness.data.columns import (
 from ltr_harness.data.computable import computable
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.logs.log import whole_queries
-from ltr_harness.data.queries import Array, Bools, Floats, Ints, QueryGroups
+from ltr_harness.data.queries import WORDS_AS_LABELS, Array, Bools, Floats, Ints, QueryGroups
 from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.binding import BoundOnce, means_of
 from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.metrics.evaluation import Evaluation
 
-__all__ = ["means", "merge", "per_query", "per_query_of"]
+__all__ = ["judged", "means", "merge", "per_query", "per_query_of"]
 
 QUERY, ROWS, RELEVANT, WEIGHT = FACTS = ("query_id", "rows", "n_relevant", "query_weight")
 """Columns of results besides the metrics'."""
@@ -62,7 +63,8 @@ def per_query(
     Returns:
         One row per query, in the order of first appearance: ``query_id`` (as in the batch), ``rows`` and
         ``n_relevant`` (int64), ``query_weight`` if there are weights, each metric by its canonical name (float64, NaN
-        where undefined). `compare` takes it as it is.
+        where undefined). With ``judged``, of each metric also the share of judged documents among the first K, as
+        ``ndcg@10: judged``; `judged` has their means. `compare` takes the table as it is.
 
     Raises:
         DataError: a column is not there, or holds what it cannot; the message names column or query.
@@ -119,13 +121,20 @@ def of_scores(
     Those of the columns that are `ranks` have 1 for the best.
     """
     names = [str(metric) for metric in asked]
-    numbers = {role: numbers_of(table[name], name) for role, name in named.items() if role in _NUMBERS}
+    numbers = {
+        role: numbers_of(table[name], name, _CURES.get(role, ""))
+        for role, name in named.items()
+        if role in _NUMBERS
+    }
     weights = numbers.pop("weight", None)
     if weights is not None:
         weights = one_per_query(weights, sizes, named["weight"])
     if not len(ids):
         empty = np.empty(0)
-        return [_result(ids, empty, empty, weights, dict.fromkeys(names, empty)) for _ in scores]
+        columns = dict.fromkeys(names, empty)
+        if "judged" in named:
+            columns |= _share_columns({str(metric): empty for metric in asked if not metric.diagnostic})
+        return [_result(ids, empty, empty, weights, columns) for _ in scores]
     top = float(np.fmax.reduce(numbers["label"], initial=1.0))
     _refuse_scales(names, [str(metric.with_max_grade(top)) for metric in asked])
     documents = id_texts(table[named["document_id"]]) if "document_id" in named else None
@@ -143,9 +152,21 @@ def of_scores(
         _negative_ranks(table, score) if score in ranks else numbers_of(table[score], score)
         for score in scores
     ]
-    values = [binding.per_query(one, listed) for one in read]
     facts = ids, sizes, judgments.n_relevant, weights
-    return [_result(*facts, dict(zip(names, own, strict=True))) for own in values]
+    results = []
+    for ranking in read:
+        values = dict(zip(names, binding.per_query(ranking, listed), strict=True))
+        shares = judged_share.judged_shares(asked, judgments, ranking, listed)
+        results.append(_result(*facts, values | _share_columns(shares)))
+    return results
+
+
+def _share_columns(shares: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return each metric's shares (n_queries,) of judged documents as a column."""
+    columns: dict[str, Floats] = {}
+    for metric, values in shares.items():
+        columns |= judged_share.columns(metric, values)
+    return columns
 
 
 def _negative_ranks(table: pa.Table, column: str) -> Floats:
@@ -162,6 +183,7 @@ def _negative_ranks(table: pa.Table, column: str) -> Floats:
 
 
 _NUMBERS = ("label", "weight", *_FLAGS)
+_CURES = {"label": WORDS_AS_LABELS}
 
 
 def per_query_of(
@@ -210,7 +232,7 @@ def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
     for one in parts:
         if isinstance(one, Evaluation):
             judgments = one.judgments
-            values = {name: one[name].per_query for name in one.metrics}
+            values = {name: one[name].per_query for name in one.metrics} | _share_columns(one.judged_shares)
             facts = judgments.groups.sizes, judgments.n_relevant, judgments.query_weights
             one = _result(pa.array(one.query_ids), *facts, values)
         tables.append(computable(one if isinstance(one, pa.Table) else pa.Table.from_batches([one])))
@@ -247,10 +269,35 @@ def means(results: pa.RecordBatch | pa.Table) -> dict[str, float]:
         >>> means(pa.table({"query_id": [1, 2], "rows": [2, 1], "n_relevant": [1, 1], "mrr": [0.5, 1.0]}))
         {'mrr': 0.75}
     """
-    names = [name for name in results.schema.names if name not in FACTS]
+    names = metrics_in(results)
     values = np.array([numbers_of(results[name], name) for name in names])
     weights = numbers_of(results[WEIGHT], WEIGHT) if WEIGHT in results.schema.names else np.empty(0)
     return dict(zip(names, means_of(values, weights).tolist(), strict=True))
+
+
+def judged(results: pa.RecordBatch | pa.Table) -> dict[str, float]:
+    """Metric to the mean share of judged documents among the first K: that of `evaluate`; empty without ``judged``.
+
+    Args:
+        results: what `per_query` or `merge` returned.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> rows = {"query_id": [1, 1], "label": [1, 0], "score": [2.0, 1.0], "seen": [True, False]}
+        >>> judged(per_query(pa.table(rows), ["mrr@10"], {"judged": "seen"}))
+        {'mrr@10': 0.5}
+    """
+    names = results.schema.names
+    weights = numbers_of(results[WEIGHT], WEIGHT) if WEIGHT in names else None
+    return {
+        judged_share.metric_of(name): judged_share.mean_share(numbers_of(results[name], name), weights)
+        for name in filter(judged_share.is_column, names)
+    }
+
+
+def metrics_in(results: pa.RecordBatch | pa.Table) -> list[str]:
+    """Return the metrics that results have a column of."""
+    return [name for name in results.schema.names if name not in FACTS and not judged_share.is_column(name)]
 
 
 def columns_of(

@@ -64,14 +64,12 @@ class EvaluatedRuns(dict[str, Evaluation]):
     @property
     def _judged(self) -> list[str]:
         """Every run's share of judged documents, a line for each number of documents that metrics look at."""
-        lines = {}
-        for name in self.metrics:
-            shares = {run: one[name].judged for run, one in self.items()}
-            known = {run: share for run, share in shares.items() if share is not None}
-            if min(known.values(), default=1) < 1:
-                k = self[next(iter(self))][name].metric.k
-                lines[k] = judged_share.in_words(k, known)
-        return [*lines.values()]
+        shares: dict[str, dict[str, float]] = {}
+        for run, evaluation in self.items():
+            known = {name: evaluation[name].judged for name in self.metrics}
+            shares[run] = {name: share for name, share in known.items() if share is not None}
+        first = next(iter(self.values()))
+        return judged_share.lines(shares, {name: first[name].metric.k for name in self.metrics})
 
     @property
     def _said(self) -> list[str]:

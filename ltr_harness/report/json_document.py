@@ -95,6 +95,11 @@ class Document(BaseModel):
     headroom: list[ModelHeadroom] = Field(
         description="Models beside a random and the best order of their candidates, at the primary metric."
     )
+    judged: dict[str, float] = Field(
+        default_factory=dict,
+        description="Model to the mean share of judged documents among those that the primary metric looks at; empty "
+        "where all are, or nobody says which.",
+    )
     letters: dict[str, list[str]] = Field(
         description="Model to letters; models that share one are not shown to differ at the primary metric."
     )
@@ -144,6 +149,7 @@ def document(data: ReportData) -> dict[str, Any]:
         n_effective=n_effective(comparison),
         summaries=[comparison.summary(model, metric) for model in data.models for metric in data.metrics],
         headroom=list(comparison.headroom.values()),
+        judged=dict(comparison.judged),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
         over_time=list(comparison.over_time),
         changed_queries=listed(gains_and_losses(data)),

@@ -195,6 +195,57 @@ def test_moments_of_many_queries(monkeypatch: pytest.MonkeyPatch) -> None:
         evaluate_stream(weighted, ["mrr", "map"], "live", {"weight": "w"})
 
 
+def with_flags(table: pa.Table) -> pa.Table:
+    """A third of the rows without a label is not judged."""
+    labels = table["label"].to_numpy()
+    is_judged = (labels > 0) | (np.arange(labels.size) % 3 > 0)
+    return table.append_column("known", pa.array(is_judged))
+
+
+def test_the_share_of_judged_documents_is_that_of_evaluate(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, metrics = with_flags(world(3)), ["ndcg@3", "mrr", "judged@3"]
+    small_batches(monkeypatch, 50)
+    found = evaluate_stream(table, metrics, ["live", "new"], {"judged": "known"})
+    monkeypatch.setattr(stream, "KEPT_QUERIES", 5)
+    moments = evaluate_stream(table, metrics, ["live", "new"], {"judged": "known"})
+    assert moments.moments is not None
+    assert moments.metrics == found.metrics
+    ids, labels = table["query_id"].to_numpy(), table["label"].to_numpy()
+    for score in ("live", "new"):
+        own = evaluate(
+            labels, table[score].to_numpy(), metrics, query_ids=ids, judged=table["known"].to_numpy()
+        )
+        assert own["judged@3"].judged is None
+        assert found.judged[score] == {name: own[name].judged for name in ("ndcg@3", "mrr")}
+        assert moments.judged[score] == pytest.approx(found.judged[score], rel=1e-12)
+        assert 0 < found.judged[score]["ndcg@3"] < 1
+    compared = compare(found.results, metrics=["ndcg@3"])
+    assert compared.judged == pytest.approx({name: one["ndcg@3"] for name, one in found.judged.items()})
+    assert not [one for one in compared.cautions if one.kind == "ignored-columns"]
+    assert evaluate_stream(table, metrics, "live").judged == {}
+
+
+def test_the_command_prints_the_share_of_judged_documents(
+    ltr: Ltr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = with_flags(world(3))
+    unjudged = table.set_column(1, "label", pa.array(np.zeros(len(table)))).drop(["known"])
+    pq.write_table(table, tmp_path / "log.parquet")
+    pq.write_table(
+        unjudged.append_column("known", pa.array(np.zeros(len(table), bool))), tmp_path / "none.parquet"
+    )
+    known = ("--column", "judged=known", "-m", "ndcg@3")
+    columns = ("--score-column", "live", "--data")
+    share = evaluate_stream(table, "ndcg@3", "live", {"judged": "known"}).judged["live"]["ndcg@3"]
+    _, out, _ = ltr("evaluate", *columns, tmp_path / "log.parquet", *known)
+    assert f"judged of the first 3: {100 * share:.0f} %" in out
+    code, _, err = ltr("evaluate", *columns, tmp_path / "none.parquet", *known, "--max-grade", "1")
+    assert code == 0
+    assert "ndcg@3: judged of the first 3: live 0 %; unjudged documents count as not relevant" in err
+    both = ("compare", "--score-column", "new", *columns, tmp_path / "log.parquet", *known)
+    assert json.loads(ltr(*both, "--json")[1])["judged"]["live"] == pytest.approx(share)
+
+
 REFUSED = {
     "no such column": ({"scores": "scoer"}, "log.parquet: no column 'scoer' for score"),
     "no second column": ({"scores": ["live", "scoer"]}, "log.parquet: has no column 'scoer'"),
@@ -395,6 +446,7 @@ def test_many_queries_are_said_to_be_moments(
         "label": labels,
         "a": rng.normal(size=2 * n),
         "b": rng.normal(size=2 * n) + labels,
+        "known": np.tile([False, True], n),
     }
     pq.write_table(pa.table(rows), tmp_path / "log.parquet")
     monkeypatch.chdir(tmp_path)
@@ -406,6 +458,11 @@ def test_many_queries_are_said_to_be_moments(
     assert "log.parquet: query: qid (--column chooses others)" in err
     _, out, _ = ltr("compare", *both, "--json")
     assert json.loads(out)["differences"]["of"]["b"]["verdict"] == "better"
+    known = ("--column", "judged=known")
+    _, out, _ = ltr("compare", *both, *known)
+    assert "judged of the ranked documents: a 50 %, b 50 %" in out
+    shares = json.loads(ltr("compare", *both, *known, "--json")[1])["judged"]
+    assert shares == {"a": {"mrr": 0.5}, "b": {"mrr": 0.5}}
     code, out, _ = ltr("evaluate", *both)
     assert (code, "mrr, differences to a by Student's t, with 95 % intervals:" in out) == (0, True)
     for more in (["--fail-if", "mrr < baseline"], ["-o", "out"], ["--test", "bounded"], ["--unit", "qid"]):

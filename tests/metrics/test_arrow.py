@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness import compare, evaluate
-from ltr_harness.arrow import means, merge, per_query, per_query_of
+from ltr_harness.arrow import judged, means, merge, per_query, per_query_of
 from ltr_harness.comparison.paired_moments import LEAST, PairedMoments
 from ltr_harness.comparison.stats.contributions import moments as column_moments
 from ltr_harness.errors import DataError, MetricError, NotComparableError, UsageError
@@ -262,3 +262,28 @@ def test_moments_without_the_query_that_loses() -> None:
             refused += 1
     assert false <= 0.05 * 60
     assert refused > 40
+
+
+def test_a_part_without_rows_has_the_columns_of_shares_too() -> None:
+    table = pa.table({"query_id": [1, 1], "label": [1, 0], "score": [2.0, 1.0], "known": [True, False]})
+    metrics, columns = ["mrr@2", "judged@1"], {"judged": "known"}
+    whole, empty = (per_query(rows, metrics, columns) for rows in (table, table.slice(0, 0)))
+    assert whole.schema.names == empty.schema.names
+    assert whole.schema.names == ["query_id", "rows", "n_relevant", "mrr@2", "judged@1", "mrr@2: judged"]
+    merged = merge([empty, whole])
+    assert judged(merged) == {"mrr@2": 0.5}
+    assert list(means(merged)) == ["mrr@2", "judged@1"]
+    assert judged(merge([per_query(table, metrics)])) == {}
+
+
+def test_shares_of_judged_documents_count_by_the_weights_of_queries() -> None:
+    table = pa.table(
+        {
+            "query_id": [1, 2],
+            "label": [1, 0],
+            "score": [2.0, 1.0],
+            "known": [True, False],
+            "w": [3.0, 1.0],
+        }
+    )
+    assert judged(per_query(table, "mrr", {"judged": "known", "weight": "w"})) == {"mrr": 0.75}

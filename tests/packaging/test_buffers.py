@@ -442,6 +442,7 @@ WITHOUT_A_CASE = {
     "objective": "the libraries hand over their own arrays and take the gradients",
     "Watch": "likewise; its curve is numbers",
     "XENDCG": "likewise",
+    "judged": "takes the results of per_query, returns numbers",
     "scorer": "returns a number; its judgments are Judgments",
     "QueryKFold": "keeps nothing",
     "cumulated": "takes the Ranking that a metric is given, and keeps nothing",

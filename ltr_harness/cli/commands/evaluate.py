@@ -175,7 +175,9 @@ def _of_columns(
             values = np.empty(0) if table is None else table[name].to_numpy()
             n_nan = int(np.isnan(values).sum())
             undefined = n_nan if stream.moments is None else n - int(stream.moments.n[at])
-            metrics[name] = MetricValues(parse_metric(name), values, stream.means[score][name], n, undefined)
+            judged = stream.judged.get(score, {}).get(name)
+            metric, mean = parse_metric(name), stream.means[score][name]
+            metrics[name] = MetricValues(metric, values, mean, n, undefined, judged)
         ids, relevant = ([] if table is None else table[of].to_pylist() for of in ("query_id", "n_relevant"))
         each.append(_Ranking(score, columns.data, metrics, ids, relevant, stream.n_rows))
     typed = asked.names([parse_metric(name) for name in stream.metrics])

@@ -21,6 +21,7 @@ from ltr_harness.data.time_folds import DAY, PERIOD, period_in
 from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
+from ltr_harness.metrics.core.headroom import is_computed_column
 from ltr_harness.metrics.core.presets import TOOLS, own_name
 from ltr_harness.metrics.table import built_in
 
@@ -207,9 +208,9 @@ def _metric_columns(
         kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
         text = f"{kept}: another tool's name, compared under that tool's definition"
         cautions.append(Caution("foreign-definition", "note", text, _cure(list(foreign)), table))
-    if others:
-        text = f"ignored, not a metric: {', '.join(others)}"
-        cautions.append(Caution("ignored-columns", "note", text, _cure(others), table))
+    if ignored := [column for column in others if not is_computed_column(column)]:
+        text = f"ignored, not a metric: {', '.join(ignored)}"
+        cautions.append(Caution("ignored-columns", "note", text, _cure(ignored), table))
     return metrics, directions, others
 
 

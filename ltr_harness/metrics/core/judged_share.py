@@ -50,6 +50,11 @@ def of_columns(metric: str, table: Mapping[str, Array]) -> Floats | None:
     return found if found is not None and found.dtype.kind == "f" else None
 
 
+def metric_of(column: str) -> str:
+    """Return the metric of a column of shares."""
+    return column.removesuffix(_COLUMN)
+
+
 def is_column(name: str) -> bool:
     """Whether a column of a table of queries has such shares, and is no fact to cut the queries by."""
     return name.endswith(_COLUMN)
@@ -58,6 +63,20 @@ def is_column(name: str) -> bool:
 def looked_at(k: int | None) -> str:
     """The documents whose share it is."""
     return "the ranked documents" if k is None else f"the first {k:,}"
+
+
+def lines(shares: Mapping[str, Mapping[str, float]], cutoffs: Mapping[str, int | None]) -> list[str]:
+    """Return every ranking's shares, a line for each number of documents that metrics look at.
+
+    Args:
+        shares: ranking to metric to the mean share.
+        cutoffs: metric to its K.
+    """
+    by_cutoff: dict[int | None, dict[str, float]] = {}
+    for ranking, by_metric in shares.items():
+        for metric, share in by_metric.items():
+            by_cutoff.setdefault(cutoffs[metric], {}).setdefault(ranking, share)
+    return [in_words(k, by_ranking) for k, by_ranking in by_cutoff.items() if min(by_ranking.values()) < 1]
 
 
 def in_words(k: int | None, shares: Mapping[str, float]) -> str:

@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import coo_matrix, csr_matrix
 
-from ltr_harness import compare
+from ltr_harness import compare, evaluate
+from ltr_harness.arrow import per_query
+from ltr_harness.comparison import evaluate_stream
 from ltr_harness.data.dataset import fingerprint_dataset
 from ltr_harness.data.logs.log import open_log
 from ltr_harness.data.readers.memory import from_arrays, from_frame
@@ -333,3 +335,45 @@ def test_texts_of_any_length_are_ids_and_attributes() -> None:
 def test_subtopics_of_different_lengths() -> None:
     with pytest.raises(DataError, match="subtopics has rows of different lengths"):
         rows(subtopics=[[1], [1, 0], [0]])
+
+
+WORDS = ["True", "False", "True"]
+COLUMNS_OF_TEXT = {
+    "list": WORDS,
+    "NumPy": np.array(WORDS),
+    "objects": np.array(WORDS, dtype=object),
+    "bytes": np.array(WORDS, dtype="S"),
+    "pandas": pd.Series(WORDS),
+    "categories": pd.Series(WORDS, dtype="category"),
+    "Arrow": pa.array(WORDS),
+    "chunks": pa.chunked_array([WORDS]),
+}
+
+
+@pytest.mark.parametrize("labels", COLUMNS_OF_TEXT.values(), ids=COLUMNS_OF_TEXT)
+def test_text_as_labels_has_the_same_cure_in_every_kind_of_array(labels: Any) -> None:
+    _refuse_as_labels(labels)
+
+
+def test_text_as_labels_has_it_in_a_series_of_polars() -> None:
+    polars = pytest.importorskip("polars", reason="needs polars (the extra `test`)")
+    _refuse_as_labels(polars.Series(WORDS))
+
+
+def _refuse_as_labels(labels: Any) -> None:
+    found = (
+        r"labels are not numbers \(dtype .+\); expected finite numbers; where they are words, number them, .*"
+    )
+    with pytest.raises(DataError, match=f"^arrays: {found}$"):
+        from_arrays(FEATURES, labels, group_sizes=[3])
+    with pytest.raises(DataError, match=f"^{found}$"):
+        evaluate(labels, [1.0, 2.0, 3.0], ["mrr"], group_sizes=[3])
+
+
+def test_words_as_labels_have_it_in_tables_of_arrow_too() -> None:
+    table = pa.table({"query_id": [1, 1], "label": ["good", "bad"], "score": [1.0, 2.0]})
+    found = "column 'label': has the type string; expected numbers; where they are words, number them, worst first"
+    with pytest.raises(DataError, match=found):
+        per_query(table, ["mrr"])
+    with pytest.raises(DataError, match=found):
+        evaluate_stream(table, "err", "score")
