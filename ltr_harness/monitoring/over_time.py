@@ -4,7 +4,7 @@ A row of data is a window, and a column a panel: with hundreds of windows, that 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,8 @@ class _Panel:
     name: str
     values: Sequence[float]  # NaN where a window has none
     baseline: float = float("nan")
-    limits: Sequence[float] = ()  # one for each window, in place of the baseline
+    thresholds: Sequence[float] = ()  # one for each window, in place of the baseline
+    limit: float = float("nan")  # of `alerts.below`
     n_queries: Sequence[int] = ()  # behind each value, where they are not the window's
     alerts: int = 0  # windows with an alert of its own
 
@@ -52,10 +53,14 @@ class _Marks:
 
     @classmethod
     def of(cls, result: MonitorResult) -> "_Marks":
-        of_metric = {w.label for w in result.windows if status(w, result).text == "alert"}
-        of_labels = _windows_of_labels(result)
-        kinds = ["of a metric"] * bool(of_metric) + ["of a label rate"] * bool(of_labels)
-        windows = tuple(w for w in result.windows if w.label in of_metric | of_labels)
+        metric_windows = {w.label for w in result.windows if status(w, result).text == "alert"}
+        label_windows = _windows_of_labels(result)
+        kinds = []
+        if metric_windows:
+            kinds.append("of a metric")
+        if label_windows:
+            kinds.append("of a label rate")
+        windows = tuple(w for w in result.windows if w.label in metric_windows | label_windows)
         return cls(windows, f"raised an alert {' or '.join(kinds)}")
 
 
@@ -69,8 +74,10 @@ def section(result: MonitorResult) -> list[Block]:
         if not family.panels:
             continue
         title = f"{family.title}; red bands {marks.raised}" if marks.windows else family.title
-        drawn, words = _spec(family, marks, result.windows), _in_words(family, marks, result.windows)
-        blocks.append(Chart(f"{family.name}_over_time", title, drawn, words))
+        spec = _spec(family, marks, result.windows)
+        blocks.append(
+            Chart(f"{family.name}_over_time", title, spec, _in_words(family, marks, result.windows))
+        )
     if result.over_time.features and not _features(result):
         blocks.append(Paragraph("No window has queries enough for the drift of features.", "note"))
     return blocks
@@ -79,12 +86,13 @@ def section(result: MonitorResult) -> list[Block]:
 def _families(result: MonitorResult) -> list[_Family]:
     line = ", the dashed line is the baseline" if result.changes else ""
     segments, features = _segments(result), _features(result)
+    lines = f"{line}, the dotted line is the limit" if result.limits else line
     worst = count_of(len(segments), "worst segment")
     drifted = count_of(len(features), "most drifted feature")
     return [
         _Family(
             name="metrics",
-            title=f"Each metric by window{line}",
+            title=f"Each metric by window{lines}",
             panels=_metrics(result),
             colour=charts.PALETTE[0],
         ),
@@ -118,11 +126,17 @@ def _with_values(panels: Iterable[_Panel]) -> list[_Panel]:
 
 
 def _metrics(result: MonitorResult) -> list[_Panel]:
-    before = {change.metric: change.baseline.value for change in result.changes}
-    means = {name: [w.means[name] for w in result.windows] for name in result.metrics}
+    baselines = {change.metric: change.baseline.value for change in result.changes}
+    limits = {limit.metric: limit.limit for limit in result.limits}
+    undefined = float("nan")
     return _with_values(
-        _Panel(name=name, values=values, baseline=before.get(name, float("nan")))
-        for name, values in means.items()
+        _Panel(
+            name=metric,
+            values=[w.means[metric] for w in result.windows],
+            baseline=baselines.get(metric, undefined),
+            limit=limits.get(metric, undefined),
+        )
+        for metric in result.metrics
     )
 
 
@@ -135,7 +149,7 @@ def _segments(result: MonitorResult) -> list[_Panel]:
 
 def _features(result: MonitorResult) -> list[_Panel]:
     return _with_values(
-        _Panel(name=f.name, values=f.psi, limits=f.psi_thresholds) for f in result.over_time.features
+        _Panel(name=f.name, values=f.psi, thresholds=f.psi_thresholds) for f in result.over_time.features
     )
 
 
@@ -147,41 +161,48 @@ def _windows_of_labels(result: MonitorResult, measure: str = "") -> set[str]:
 
 
 def _labels(result: MonitorResult) -> list[_Panel]:
-    """Rates of labels, and how many queries there are."""
-    tested = {(test.measure, test.window): test for test in result.labels}
-    rates = {WITH_RELEVANT: [w.relevant_share for w in result.windows]}
-    for measure in dict.fromkeys(test.measure for test in result.labels):
-        tests = [tested.get((measure, w.label)) for w in result.windows]
-        rates.setdefault(measure, [float("nan") if test is None else test.now for test in tests])
-    before = {test.measure: test.before for test in result.labels}
+    """Return a panel for each label rate, and one for the number of queries."""
+    baselines = {test.measure: test.before for test in result.labels}
     panels = [
         _Panel(
             name=measure,
-            values=values,
-            baseline=before.get(measure, float("nan")),
+            values=rates,
+            baseline=baselines.get(measure, float("nan")),
             alerts=len(_windows_of_labels(result, measure)),
         )
-        for measure, values in rates.items()
+        for measure, rates in _label_rates(result).items()
     ]
     return _with_values([*panels, _Panel(name="queries", values=[w.n_queries for w in result.windows])])
+
+
+def _label_rates(result: MonitorResult) -> dict[str, list[float]]:
+    """Return every window's value of each measure of labels, NaN where it was not tested."""
+    tested = {(test.measure, test.window): test.now for test in result.labels}
+    rates = {WITH_RELEVANT: [w.relevant_share for w in result.windows]}
+    for measure in dict.fromkeys(test.measure for test in result.labels):
+        of_windows = [tested.get((measure, w.label), float("nan")) for w in result.windows]
+        rates.setdefault(measure, of_windows)
+    return rates
 
 
 def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str, Any]:
     """A chart of each panel, the windows that raised an alert as bands."""
     panels = family.panels
-    about = [
-        {"key": str(at), "model": panel.name, "baseline": none_if_undefined(_rounded(panel.baseline))}
-        for at, panel in enumerate(panels)
-    ]
-    limited = any(panel.limits for panel in panels)
-    layers = _layers(
-        family, marks, with_dots=len(windows) <= _DOTTED, line="limit" if limited else "baseline"
-    )
+    limited = any(panel.limit == panel.limit for panel in panels)
+    about = [_panel_facts(at, panel, limited=limited) for at, panel in enumerate(panels)]
+    has_thresholds = any(panel.thresholds for panel in panels)
+    line_name = "limit" if has_thresholds else "baseline"
+    layers = _layers(family, marks, with_dots=len(windows) <= _DOTTED, line=line_name)
+    if limited:
+        layers += _limit_layers()
     room = 0 if family.shared else _ROOM
     spec = charts.small_multiples([panel.name for panel in panels], about, {"layer": layers}, own_y=room)
-    found = {"data": spec["data"], "key": "key", "fields": ["model", "place", "baseline"]}
+    fields = ["model", "place", "baseline"]
+    if limited:
+        fields.append("limit")
+    found = {"data": spec["data"], "key": "key", "fields": fields}
     calculate = {
-        "line": "datum['line' + datum.key]" if limited else "datum.baseline",
+        "line": "datum['line' + datum.key]" if has_thresholds else "datum.baseline",
         # a scale needs numbers: where there is nothing to compare with, an unseen line lies on the other
         "beside": "isValid(datum.line) ? datum.line : datum.value",
         "n": "isValid(datum['n' + datum.key]) ? datum['n' + datum.key] : datum.queries",
@@ -194,8 +215,41 @@ def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str
     return {**spec, "data": {"values": _rows(panels, windows)}, "transform": transform}
 
 
+def _panel_facts(number: int, panel: _Panel, *, limited: bool) -> dict[str, Any]:
+    """Return what is drawn in a panel beside its values; with the limit where some panel has one."""
+    facts = {"key": str(number), "model": panel.name, "baseline": none_if_undefined(_rounded(panel.baseline))}
+    if limited:
+        facts["limit"] = none_if_undefined(_rounded(panel.limit))
+    return facts
+
+
+def _limit_layers() -> list[dict[str, Any]]:
+    """Return a line at each panel's limit, and its name at the line's left end."""
+    summary = [
+        {"op": op, "field": field, "as": f"{op}_{field}"}
+        for op, field in (("min", "limit"), ("max", "value"))
+    ]
+    one_per_panel = [
+        {"filter": "isValid(datum.limit)"},
+        {"aggregate": summary, "groupby": ["model"]},
+        {"calculate": "'limit ' + format(datum.min_limit, '.4~g')", "as": "name"},
+    ]
+    y = charts.quantitative("min_limit", title=None)
+    line = charts.layer({"type": "rule", "color": charts.BAD, "strokeDash": [1, 3]}, y=y)
+    layers = [{"transform": one_per_panel, **line}]
+    # a name above a line at the upper edge would push the panel's title up, one below the lower edge hides the axis
+    for test, baseline, dy in (
+        ("datum.min_limit < datum.max_value", "bottom", -1),
+        ("datum.min_limit >= datum.max_value", "top", 2),
+    ):
+        name = {"type": "text", "color": charts.BAD, "align": "left", "baseline": baseline, "dx": 2, "dy": dy}
+        label = charts.layer(name, x={"value": 0}, y=y, text={"field": "name"})
+        layers.append({"transform": [*one_per_panel, {"filter": test}], **label})
+    return layers
+
+
 def _layers(family: _Family, marks: _Marks, *, with_dots: bool, line: str) -> list[dict[str, Any]]:
-    """Bands, the line to compare with, and the values."""
+    """Return the bands, the line to compare with, and the values."""
     axis: dict[str, Any] = {"minExtent": _ROOM - 10, "tickCount": 4, "labelFlush": True}
     scale = {"zero": family.from_zero, "nice": 4}  # both ends have a label, and panels one height
     y = charts.quantitative("value", title=None, scale=scale, axis=axis)
@@ -229,8 +283,8 @@ def _rows(panels: Sequence[_Panel], windows: Sequence[Window]) -> list[dict[str,
         row: dict[str, Any] = {"at": middle, "window": w.label, "queries": w.n_defined}
         for at, panel in enumerate(panels):
             row[str(at)] = none_if_undefined(_rounded(panel.values[number]))
-            if panel.limits:
-                row[f"line{at}"] = none_if_undefined(_rounded(panel.limits[number]))
+            if panel.thresholds:
+                row[f"line{at}"] = none_if_undefined(_rounded(panel.thresholds[number]))
             if panel.n_queries:
                 row[f"n{at}"] = panel.n_queries[number]
         rows.append(row)
@@ -249,30 +303,40 @@ def _runs(marked: Sequence[Window]) -> list[tuple[Window, Window]]:
 
 
 def _in_words(family: _Family, marks: _Marks, windows: Sequence[Window]) -> str:
-    """Which windows are marked, and of each panel what it does there and elsewhere."""
+    """Return which windows are marked, and a sentence for each panel."""
     sentences, marked = [], marks.windows
     if marked:
-        some = f"{len(marked)} of {count_of(len(windows), 'window')}"
-        sentences.append(f"{some} {marks.raised}, from {marked[0].label} to {marked[-1].label}.")
-    labels = {w.label for w in marked}
-    for panel in family.panels:
-        points = [(w.label, value) for w, value in zip(windows, panel.values, strict=True) if value == value]
-        inside = [value for label, value in points if label in labels]
-        outside = [value for label, value in points if label not in labels]
-        words = []
-        if panel.baseline == panel.baseline:
-            words.append(f"{_number(panel.baseline)} in the baseline")
-        if inside:
-            words.append(f"{_range(inside)} where the alert was raised")
-        if outside:
-            words.append(f"{_range(outside)} in {'the others' if inside else 'the windows'}")
-        if panel.limits:
-            above = sum(value > limit for value, limit in zip(panel.values, panel.limits, strict=True))
-            words.append(f"above its limit in {above} of {count_of(len(points), 'window')}")
-        if panel.alerts:
-            words.append(f"an alert of its own in {count_of(panel.alerts, 'window')}")
-        sentences.append(f"{panel.name}: {', '.join(words)}.")
+        share = f"{len(marked)} of {count_of(len(windows), 'window')}"
+        sentences.append(f"{share} {marks.raised}, from {marked[0].label} to {marked[-1].label}.")
+    labels = [w.label for w in windows]
+    marked_labels = {w.label for w in marked}
+    sentences += [_panel_sentence(panel, labels, marked_labels) for panel in family.panels]
     return " ".join(sentences)
+
+
+def _panel_sentence(panel: _Panel, labels: Sequence[str], marked: Set[str]) -> str:
+    """Return the values in the marked windows and in the others."""
+    points = [(label, value) for label, value in zip(labels, panel.values, strict=True) if value == value]
+    inside = [value for label, value in points if label in marked]
+    outside = [value for label, value in points if label not in marked]
+    phrases = []
+    if panel.baseline == panel.baseline:
+        phrases.append(f"{_number(panel.baseline)} in the baseline")
+    if inside:
+        phrases.append(f"{_range(inside)} where the alert was raised")
+    if outside:
+        where = "the others" if inside else "the windows"
+        phrases.append(f"{_range(outside)} in {where}")
+    n_windows = count_of(len(points), "window")
+    if panel.thresholds:
+        above = sum(value > top for value, top in zip(panel.values, panel.thresholds, strict=True))
+        phrases.append(f"above its limit in {above} of {n_windows}")
+    if panel.limit == panel.limit:
+        below = sum(value < panel.limit for _, value in points)
+        phrases.append(f"below its limit {panel.limit:g} in {below} of {n_windows}")
+    if panel.alerts:
+        phrases.append(f"an alert of its own in {count_of(panel.alerts, 'window')}")
+    return f"{panel.name}: {', '.join(phrases)}."
 
 
 def _range(values: Sequence[float]) -> str:

@@ -204,3 +204,30 @@ def test_tables_of_all_of_production_have_names_of_their_own(result: MonitorResu
     captions = [table.caption for table in build_monitor_report(result).tables]
     assert len(set(captions)) == len(captions)
     assert "Features and segments, one value per query, in all of production." in captions
+
+
+def test_a_limit_is_a_line_with_its_name_in_the_panel_of_its_metric(
+    query_table: Table, analyse: Analyse
+) -> None:
+    settings = {**SETTINGS, "alerts": {"below": {"ndcg@10": 0.85}}}
+    found = analyse(table(query_table, bad=(3, 4)), table(query_table), **settings)
+    charts = drawn(found)
+    chart = charts["metrics_over_time"]
+    assert chart.title.startswith(
+        "Each metric by window, the dashed line is the baseline, the dotted line is the limit"
+    )
+    (lookup,) = [one["from"] for one in chart.spec["transform"] if "lookup" in one]
+    assert [(row["model"], row["limit"]) for row in lookup["data"]["values"]] == [("ndcg@10", 0.85)]
+    assert "limit" in lookup["fields"]
+    rule, name, *_ = chart.spec["spec"]["layer"][-3:]
+    assert rule["mark"]["type"] == "rule"
+    assert rule["encoding"]["y"]["field"] == "min_limit"
+    assert name["encoding"]["text"]["field"] == "name"
+    assert "below its limit 0.85 in 2 of 6 windows" in chart.text  # .7 on both bad days
+    assert "limit" not in charts["segments_over_time"].text
+
+
+def test_without_limits_nothing_is_drawn_for_them(result: MonitorResult) -> None:
+    chart = drawn(result)["metrics_over_time"]
+    assert "limit" not in json.dumps(chart.spec)
+    assert "limit" not in f"{chart.title} {chart.text}"
