@@ -4,15 +4,16 @@ A batch is an Arrow table of whole queries: checked, ranked and evaluated it is 
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ltr_harness.data.addresses import here, refuse_secrets
 from ltr_harness.data.columns import are_ranks
@@ -22,6 +23,7 @@ from ltr_harness.data.logs.contract import (
     Contract,
     LogCheck,
     LogRows,
+    ScoreRanks,
     in_order,
     per_query,
 )
@@ -34,6 +36,7 @@ from ltr_harness.data.relevance.propensities import estimated_labels, examinatio
 from ltr_harness.data.relevance.rule import EventLog
 from ltr_harness.data.times import NO_MOMENT, timestamps
 from ltr_harness.errors import MAIN_GUARD, DataError, Problem, UsageError, optional_module
+from ltr_harness.experiments.inspection.column_facts import FEWEST_RANKED, queries_counted
 from ltr_harness.metrics import Binding, bind
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.metrics.dcg import DCG
@@ -52,48 +55,71 @@ class LogRead(NamedTuple):
 
 
 def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -> LogRead:
-    """One log, checked and evaluated."""
+    """Read, check and evaluate one log."""
     name = str(source) if isinstance(source, str | Path) else f"{which} log"
-    zone, events = config.windows.timezone, None
     join = config.relevance.event_log
-    happened = join.baseline_path if join and which == "baseline" else None
+    event_source = join.baseline_path if join and which == "baseline" else None
     if isinstance(source, SyntheticLog):
         source = source.table()
     elif config.ubi is not None:
-        if not isinstance(source, str | Path):
-            found, cure = f"is a {type(source).__name__}", "leave out ubi for tables"
-            raise DataError(Problem("log", found, "with ubi, a path of its documents", cure))
-        path = here(source)
-        source, happened = impressions_and_events(path, config.ubi, config.relevance.event_names, zone)
-        joined = config.relevance.model_copy(update={"event_log": EventLog(path=str(path), ubi=True)})
-        config = config.model_copy(update={"relevance": joined})
+        source, event_source, config = _read_ubi(source, config)
     log = open_log(source, name, text_columns(config))
     if config.parity is not None:
         refuse_unlogged(config.parity, log.columns, name)
     log.refuse_missing(wanted_columns(config))
-    contract = Contract(which, name)
+    contract, zone = Contract(which, name), config.windows.timezone
+    events = None
     if config.relevance.event_log:
-        events = JoinedEvents.read(config.relevance, config.columns, zone, log, contract, source=happened)
+        events = JoinedEvents.read(config.relevance, config.columns, zone, log, contract, source=event_source)
     if dask is None:
-        parts, row = [], 0
-        for batch in log.batches(wanted_columns(config), config.columns.query_id):
-            rows = batch if events is None else events.beside(batch, row)
-            row += batch.num_rows
-            if (part := evaluated(rows, config, contract)) is not None:
-                parts.append(part)
+        tables = _evaluate_batches(log, config, contract, events)
     else:
-        parts = on_workers(log, config, contract, events, dask)
+        tables = on_workers(log, config, contract, events, dask)
     contract.raise_errors()
-    table = concatenated(parts)
-    ids = table["query_id"].to_numpy()
-    scattered = np.flatnonzero(ids[1:] == ids[:-1])
-    contract.count("query-scattered", scattered.size, tuple(repr(str(q)) for q in ids[scattered[:3]]))
-    contract.raise_errors()
+    table = concatenated(tables)
+    _refuse_scattered_queries(table["query_id"].to_numpy(), contract)
     if config.relevance.list_column or join:
         counts = {event: int(n.sum()) for event, n in columns_of(table, "event").items()}
         refuse_unknown_events(config.relevance.event_names, counts, contract)
     refuse_unknown_classes(config.relevance, contract)
+    if contract.score_ranks.are_upside_down:
+        contract.count("score-is-rank", contract.score_ranks.n_ranked, (repr(config.columns.score),))
     return LogRead(table, contract.log_checks, None if events is None else events.orphans)
+
+
+def _read_ubi(source: Any, config: MonitorConfig) -> tuple[Any, Any, MonitorConfig]:
+    """Return the impressions and the events of User Behavior Insights, and the configuration that joins them."""
+    assert config.ubi is not None
+    if not isinstance(source, str | Path):
+        found, cure = f"is a {type(source).__name__}", "leave out ubi for tables"
+        raise DataError(Problem("log", found, "with ubi, a path of its documents", cure))
+    path = here(source)
+    impressions, events = impressions_and_events(
+        path, config.ubi, config.relevance.event_names, config.windows.timezone
+    )
+    relevance = config.relevance.model_copy(update={"event_log": EventLog(path=str(path), ubi=True)})
+    return impressions, events, config.model_copy(update={"relevance": relevance})
+
+
+def _evaluate_batches(
+    log: Log, config: MonitorConfig, contract: Contract, events: JoinedEvents | None
+) -> list[pd.DataFrame]:
+    """Return the log's queries, batch by batch, evaluated in this process."""
+    tables, first_row = [], 0
+    for batch in log.batches(wanted_columns(config), config.columns.query_id):
+        rows = batch if events is None else events.beside(batch, first_row)
+        first_row += batch.num_rows
+        table = evaluated(rows, config, contract)
+        if table is not None:
+            tables.append(table)
+    return tables
+
+
+def _refuse_scattered_queries(ids: Any, contract: Contract) -> None:
+    """Refuse (n_queries,) sorted ids of which some are equal: rows of a query were in several batches."""
+    repeated = np.flatnonzero(ids[1:] == ids[:-1])
+    contract.count("query-scattered", repeated.size, tuple(repr(str(q)) for q in ids[repeated[:3]]))
+    contract.raise_errors()
 
 
 LOCAL = "local"
@@ -238,71 +264,160 @@ def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> pd.DataF
 
 def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.DataFrame | None:
     """Check a batch and evaluate it; None where an error of the contract makes that impossible."""
-    columns = config.columns
-    everything = in_order(table, columns, contract)
-    if everything is None:
+    batch = _check_batch(table, config, contract)
+    if batch is None:
         return None
-    contract.totals["queries"] += everything.sizes.size
-    everything, rows, shown = _shown(everything, columns.retrieved, contract)
+    if config.columns.score and not config.columns.rank:
+        contract.score_ranks.add(_score_ranks(batch))
+    return _query_columns(batch, config, contract).frame()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _CheckedBatch:
+    """A batch of whole queries without an error of the contract."""
+
+    listed: LogRows  # of queries that were shown something, also rows that were not shown
+    shown: Bools  # (n_listed,)
+    grades: Floats  # (n_listed,)
+    subtopics: Subtopics | None  # of the listed rows
+    rows: LogRows  # the rows that were shown
+    scores: Floats  # (n_rows,), as all the rest
+    ranks: Ints
+    events: Mapping[str, NDArray[np.int32]]
+    propensity: Floats | None
+    time: Ints | None  # (n_queries,)
+    segments: Mapping[str, pd.Categorical]
+
+
+def _check_batch(table: Any, config: MonitorConfig, contract: Contract) -> _CheckedBatch | None:
+    """Run every check of the contract; None where the batch, or one before it, has an error."""
+    columns = config.columns
+    in_table = in_order(table, columns, contract)
+    if in_table is None:
+        return None
+    contract.totals["queries"] += in_table.sizes.size
+    listed, rows, shown = _shown(in_table, columns.retrieved, contract)
     if not rows.sizes.size:
         return None
-    scores, ranks, sound = ranking(rows, config, contract)
+    scores, ranks = ranking(rows, config, contract)
     time = _first_moments(rows, columns.timestamp, config, contract) if columns.timestamp else None
-    sound = sound and (time is not None or not columns.timestamp)
     segments = {name: per_query(rows, name, contract) for name in columns.segments}
-    counts, grades = grades_of_rows(everything, config.relevance, contract, segments)
+    events, grades = grades_of_rows(listed, config.relevance, contract, segments)
     if columns.retrieved:
-        counts = {name: count[shown] for name, count in counts.items()}
-    if grades is not None:
-        if config.relevance.estimates:
-            grades, _ = estimated_labels(grades, rows, ranks, config.relevance, contract)
-        if any(needs_whole_grades(metric) for metric in config.resolved_metrics):
-            good = fit(grades)
-            contract.check("grade-fractional", good & (grades != np.floor(grades)), everything.name)
-            contract.check("grade-too-high", good & (grades > HIGHEST_GRADE), everything.name)
-    rule = config.propensity
-    looked = None if rule is None else examination(rows, ranks, rule, contract)
-    propensity = None if rule is None or looked is None else np.maximum(looked, rule.clip)
-    subtopics = _subtopics(everything, columns.subtopics, contract)
-    sound = sound and grades is not None and not contract.errors
-    if not sound or grades is None or (config.propensity is not None and propensity is None):
+        events = {name: count[shown] for name, count in events.items()}
+    if grades is not None and config.relevance.estimates:
+        grades, _ = estimated_labels(grades, rows, ranks, config.relevance, contract)
+    if grades is not None and any(map(needs_whole_grades, config.resolved_metrics)):
+        _check_whole_grades(grades, listed, contract)
+    propensity = _propensity(rows, ranks, config, contract)
+    subtopics = _subtopics(listed, columns.subtopics, contract)
+    if grades is None or contract.errors:
         return None
-    start, pool = rows.boundaries[:-1], np.ones(shown.size, dtype=bool)
-    keep = judged_rows(rows, counts, scores, config.relevance, contract)
-    if keep is not None:
-        scores, ranks, pool[shown] = scores[keep], ranks[keep], keep
-        propensity = None if propensity is None else propensity[keep]
-    sizes = np.add.reduceat(pool, everything.boundaries[:-1], dtype=np.int64)
-    judgments = Judgments.checked(
-        grades[pool],
-        QueryGroups(np.concatenate(([0], np.cumsum(sizes))), rows.queries),
-        subtopics=None if subtopics is None else subtopics.take(np.flatnonzero(pool)),
-        retrieved=shown[pool] if columns.retrieved else None,
+    return _CheckedBatch(
+        listed=listed,
+        shown=shown,
+        grades=grades,
+        subtopics=subtopics,
+        rows=rows,
+        scores=scores,
+        ranks=ranks,
+        events=events,
+        propensity=propensity,
+        time=time,
+        segments=segments,
     )
-    best = judgments.pool.groups.max(judgments.pool.labels)
+
+
+def _check_whole_grades(grades: Floats, rows: LogRows, contract: Contract) -> None:
+    """Check (n_rows,) grades for metrics whose gain doubles with each grade."""
+    valid = fit(grades)
+    contract.check("grade-fractional", valid & (grades != np.floor(grades)), rows.name)
+    contract.check("grade-too-high", valid & (grades > HIGHEST_GRADE), rows.name)
+
+
+def _propensity(rows: LogRows, ranks: Ints, config: MonitorConfig, contract: Contract) -> Floats | None:
+    """Return the (n_rows,) probabilities that users looked, clipped; None without a rule."""
+    if config.propensity is None:
+        return None
+    probabilities = examination(rows, ranks, config.propensity, contract)
+    return None if probabilities is None else np.maximum(probabilities, config.propensity.clip)
+
+
+def _score_ranks(batch: _CheckedBatch) -> ScoreRanks:
+    """Count the queries whose scores are 1 to n, and those of them in which high scores have low or high grades."""
+    rows, scores, grades = batch.rows, batch.scores, batch.grades[batch.shown]
+    n_long, start = int(np.count_nonzero(rows.sizes >= FEWEST_RANKED)), rows.boundaries[:-1]
+    if not np.isfinite(scores).all():
+        return ScoreRanks(n_long=n_long)
+    low, high = np.minimum.reduceat(scores, start), np.maximum.reduceat(scores, start)
+    whole = np.logical_and.reduceat(scores == np.floor(scores), start)
+    ranked = whole & queries_counted(scores, low, high, rows.boundaries)
+    centred = scores - np.repeat(np.add.reduceat(scores, start) / rows.sizes, rows.sizes)
+    covariance = np.add.reduceat(centred * grades, start)[ranked]
+    return ScoreRanks(
+        n_long=n_long,
+        n_ranked=int(np.count_nonzero(ranked)),
+        n_falling=int(np.count_nonzero(covariance < 0)),
+        n_rising=int(np.count_nonzero(covariance > 0)),
+    )
+
+
+def _query_columns(batch: _CheckedBatch, config: MonitorConfig, contract: Contract) -> QueryColumns:
+    """Evaluate a batch: a line for each query."""
+    columns, rows = config.columns, batch.rows
+    kept = judged_rows(rows, batch.events, batch.scores, config.relevance, contract)
+    judged = slice(None) if kept is None else kept  # of the rows shown
+    judgments = _judgments(batch, kept, retrieved=columns.retrieved is not None)
+    scores, ranks = batch.scores[judged], batch.ranks[judged]
     values = bind(config.resolved_metrics, judgments, THREADS).per_query(scores)
-    by_rank, top = np.full((rows.sizes.size, config.depth), np.nan, np.float32), ranks <= config.depth
-    query = np.repeat(np.arange(rows.sizes.size), judgments.groups.sizes)
-    by_rank[query[top], ranks[top] - 1] = judgments.labels[top]
-    totals = {name: np.add.reduceat(count, start, dtype=np.int64) for name, count in counts.items()}
-    served_beside = parity_of_rows(rows, judgments, keep, values[0], config) if config.parity else None
+    parity = parity_of_rows(rows, judgments, kept, values[0], config) if config.parity else None
+    propensity = None if batch.propensity is None else batch.propensity[judged]
     return QueryColumns(
         query_id=rows.queries,
         metric={str(metric): v for metric, v in zip(config.resolved_metrics, values, strict=True)},
         n_items=rows.sizes.astype(np.int32),
-        has_relevant=best > 0,
-        event={name: np.minimum(n, np.iinfo(np.int32).max).astype(np.int32) for name, n in totals.items()},
-        grade=by_rank,
-        time=time,
+        has_relevant=judgments.pool.groups.max(judgments.pool.labels) > 0,
+        event={name: _sums_of_queries(count, rows) for name, count in batch.events.items()},
+        grade=_grades_by_rank(judgments, ranks, config.depth),
+        time=batch.time,
         cluster=per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
         pair_key=per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
         arm=per_query(rows, config.arms.column, contract, "arm-varies") if config.arms else None,
-        segment=segments,
+        segment=batch.segments,
         feature=_features(rows, columns.features, contract),
         online={name: _mean(rows, name) for name in columns.online},
-        parity=served_beside,
+        parity=parity,
         **ips_dcg(judgments, scores, propensity, config),
-    ).frame()
+    )
+
+
+def _judgments(batch: _CheckedBatch, kept: Bools | None, *, retrieved: bool) -> Judgments:
+    """Return the judgments of the listed rows, without shown rows that are not among the (n_rows,) kept ones."""
+    pool = np.ones(batch.shown.size, dtype=bool)
+    if kept is not None:
+        pool[batch.shown] = kept
+    sizes = np.add.reduceat(pool, batch.listed.boundaries[:-1], dtype=np.int64)
+    return Judgments.checked(
+        batch.grades[pool],
+        QueryGroups(np.concatenate(([0], np.cumsum(sizes))), batch.rows.queries),
+        subtopics=None if batch.subtopics is None else batch.subtopics.take(np.flatnonzero(pool)),
+        retrieved=batch.shown[pool] if retrieved else None,
+    )
+
+
+def _grades_by_rank(judgments: Judgments, ranks: Ints, depth: int) -> NDArray[np.float32]:
+    """Return the grades at ranks 1 to `depth`, NaN where nothing was shown; (n_rows,) ranks to (n_queries, depth)."""
+    groups, top = judgments.groups, ranks <= depth
+    grades = np.full((groups.sizes.size, depth), np.nan, np.float32)
+    query = np.repeat(np.arange(groups.sizes.size), groups.sizes)
+    grades[query[top], ranks[top] - 1] = judgments.labels[top]
+    return grades
+
+
+def _sums_of_queries(count: NDArray[np.int32], rows: LogRows) -> NDArray[np.int32]:
+    """Return the sums of (n_rows,) counts, at most the highest number of 32 bits."""
+    totals = np.add.reduceat(count, rows.boundaries[:-1], dtype=np.int64)
+    return np.minimum(totals, np.iinfo(np.int32).max).astype(np.int32)
 
 
 def _shown(everything: LogRows, column: str | None, contract: Contract) -> tuple[LogRows, LogRows, Bools]:
@@ -328,39 +443,53 @@ def _rows_of(rows: LogRows, chosen: Bools, queries: Bools) -> LogRows:
     return replace(rows, order=order, queries=rows.queries[queries], boundaries=ends)
 
 
-def ranking(rows: LogRows, config: MonitorConfig, contract: Contract) -> tuple[Floats, Ints, bool]:
-    """Scores (higher first), ranks from 1, and whether they can be trusted."""
-    columns = config.columns
-    start, sizes = rows.boundaries[:-1], rows.sizes
-    sound, ranks = True, np.arange(rows.boundaries[-1]) - np.repeat(start, sizes) + 1
-    scores: Floats = np.empty(0)
-    if columns.score:
-        scores = rows.numbers(columns.score)
-        sound = contract.check("score-invalid", np.isnan(scores), rows.name)
-    against = np.zeros(sizes.size, dtype=bool)
-    if columns.score and sound:
-        against = _some_neighbours(rows, scores[1:] > scores[:-1])
-        # Without a rank the rows are in order of score; with one they are unless the two disagree.
-        ordered = scores[np.lexsort((-scores, rows.query_of_row))] if against.any() else scores
-        tied = _some_neighbours(rows, ordered[1:] == ordered[:-1])
-        constant = (np.minimum.reduceat(scores, start) == np.maximum.reduceat(scores, start)) & (sizes > 1)
-        _queries(contract, "constant-score", constant, rows)
-        _queries(contract, "score-tied", tied & ~constant, rows)
+def ranking(rows: LogRows, config: MonitorConfig, contract: Contract) -> tuple[Floats, Ints]:
+    """Return (n_rows,) scores, higher first, and ranks from 1; errors of either stand in the contract."""
+    columns, sizes = config.columns, rows.sizes
+    scores = _checked_scores(rows, columns.score, contract) if columns.score else None
     if columns.rank:
         given = rows.numbers(columns.rank)
         if not contract.check("rank-invalid", ~are_ranks(given), rows.name):
-            return scores, ranks, False
+            return given, np.ones(given.size, dtype=np.int64)
         ranks = given.astype(np.int64)
-        twice = _some_neighbours(rows, ranks[1:] == ranks[:-1])
-        _queries(contract, "rank-tied", twice, rows)
-        _queries(contract, "rank-gap", (ranks[rows.boundaries[1:] - 1] != sizes) & ~twice, rows)
-        _queries(contract, "rank-and-score", against, rows)
+        _check_ranks(ranks, rows, contract)
+        if scores is not None:
+            against = _some_neighbours(rows, scores[1:] > scores[:-1])
+            _queries(contract, "rank-and-score", against, rows)
         scores = -given
+    else:
+        ranks = np.arange(rows.boundaries[-1]) - np.repeat(rows.boundaries[:-1], sizes) + 1
     _queries(contract, "one-item", sizes == 1, rows)
-    k = config.primary.k
-    if k is not None:
-        _queries(contract, "shorter-than-k", sizes < k, rows)
-    return scores, ranks, sound
+    if config.primary.k is not None:
+        _queries(contract, "shorter-than-k", sizes < config.primary.k, rows)
+    if scores is None:  # they are invalid
+        scores = np.zeros(ranks.size)
+    return scores, ranks
+
+
+def _checked_scores(rows: LogRows, column: str, contract: Contract) -> Floats | None:
+    """Return the (n_rows,) scores; None where some are invalid."""
+    scores, start = rows.numbers(column), rows.boundaries[:-1]
+    if not contract.check("score-invalid", np.isnan(scores), rows.name):
+        return None
+    # Without a rank the rows are in order of score; with one they are unless the two disagree.
+    rising = scores[1:] > scores[:-1]
+    unordered = _some_neighbours(rows, rising).any()
+    ordered = scores[np.lexsort((-scores, rows.query_of_row))] if unordered else scores
+    tied = _some_neighbours(rows, ordered[1:] == ordered[:-1])
+    constant = np.minimum.reduceat(scores, start) == np.maximum.reduceat(scores, start)
+    constant &= rows.sizes > 1
+    _queries(contract, "constant-score", constant, rows)
+    _queries(contract, "score-tied", tied & ~constant, rows)
+    return scores
+
+
+def _check_ranks(ranks: Ints, rows: LogRows, contract: Contract) -> None:
+    """Count queries whose (n_rows,) ranks are tied, or have gaps."""
+    tied = _some_neighbours(rows, ranks[1:] == ranks[:-1])
+    _queries(contract, "rank-tied", tied, rows)
+    complete = ranks[rows.boundaries[1:] - 1] == rows.sizes
+    _queries(contract, "rank-gap", ~complete & ~tied, rows)
 
 
 def _some_neighbours(rows: LogRows, holds: Bools) -> Bools:

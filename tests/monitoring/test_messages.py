@@ -370,6 +370,32 @@ def test_constant_scores_alert_where_the_baseline_had_none() -> None:
     assert constant not in str(build_monitor_report(both).sections[0])  # the log's section has it
 
 
+def _with_score(column: str, values: Any) -> list[str]:
+    table = SyntheticLog(days=1, queries_per_day=40, items=8).table().to_pandas()
+    config = {
+        "columns": {"query_id": "request_id", "score": column},
+        "relevance": {"events": {"click": 1}},
+        "metrics": ["ndcg@10"],
+    }
+    result = monitor(config, log=table.assign(**{column: values(table)}))
+    return [str(caution) for caution in result.cautions if caution.kind == "score-is-rank"]
+
+
+def test_a_score_that_is_a_rank_has_a_caution_with_the_line_that_repairs_it() -> None:
+    (caution,) = _with_score("Ranks", lambda table: table.position)
+    assert "40 of 40 queries have scores that count their rows, the more relevant the lower" in caution
+    assert "such as 'Ranks'; write it as `columns: {rank: …}` in place of `score: …`" in caution
+    assert _with_score("Ranks", lambda table: table.position - 1)  # from 0 on
+
+
+def test_scores_that_are_no_ranks_have_no_such_caution() -> None:
+    assert not _with_score("points", lambda table: 9 - table.position)  # 8 for the best row
+    assert not _with_score("s", lambda table: table.score)
+    assert not _with_score("loss", lambda table: 2 * table.position)  # counts no rows
+    shuffled = np.random.default_rng(0).permuted(np.tile(np.arange(1, 9), (40, 1)), axis=1)
+    assert not _with_score("chance", lambda table: shuffled.ravel())  # in no order of relevance
+
+
 def test_ids_may_be_numbers_and_null_segments_have_a_name() -> None:
     found = monitor(with_columns(segments=["country"]), log=log(query_id=[10, 10, 10, 9, 9, 9], country=None))
     assert found.n_queries == 2

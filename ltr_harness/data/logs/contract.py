@@ -4,6 +4,7 @@ An error stops the run (exit 2): a number from such a log would be wrong. A warn
 more frequent than in the baseline, raises an alert. A note is a fact that readers ask for.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +20,8 @@ from ltr_harness.errors import Caution, DataError, Problem, Severity
 if TYPE_CHECKING:
     import pandas as pd
 
+_FEWEST_RANKED = 10  # queries: in fewer, scores may be ranks by chance
+_ERRORS = 3  # standard errors of a sign test
 _LOOKED_AT = 10_000  # bad rows at most for three different examples: millions may all be of one kind
 
 
@@ -75,6 +78,9 @@ CHECKS = {
         "is something else reordering the list? the rank counts here"),
     "constant-score": _Check("warning", "queries", "queries have one score for all their items",
         "is the model answering at all?"),
+    "score-is-rank": _Check("warning", "queries",
+        "queries have scores that count their rows, the more relevant the lower: the column holds ranks, and its worst"
+        " row comes first", "write it as `columns: {rank: …}` in place of `score: …`"),
     "segment-varies": _Check("warning", "queries", "queries change segment from row to row; the first row counts",
         "segments describe the query, not the item"),
     "feature-infinite": _Check("warning", "rows", "values of a feature are infinite; they count as missing",
@@ -127,6 +133,29 @@ class LogCheck:
         return Caution(self.check, self.severity, str(self), CHECKS[self.check].cure, self.log)
 
 
+@dataclass
+class ScoreRanks:
+    """Counts of queries whose scores may be ranks, 1 for the best row."""
+
+    n_long: int = 0  # queries of three rows and more
+    n_ranked: int = 0  # of these, with the scores 1 to n
+    n_falling: int = 0  # of these, with grades that fall as the score rises, and with grades that rise
+    n_rising: int = 0
+
+    def add(self, other: "ScoreRanks") -> None:
+        self.n_long += other.n_long
+        self.n_ranked += other.n_ranked
+        self.n_falling += other.n_falling
+        self.n_rising += other.n_rising
+
+    @property
+    def are_upside_down(self) -> bool:
+        """Whether most queries have ranks for scores, with the better rows at low numbers beyond chance."""
+        if self.n_long < _FEWEST_RANKED or 2 * self.n_ranked <= self.n_long:
+            return False
+        return self.n_falling - self.n_rising > _ERRORS * math.sqrt(self.n_falling + self.n_rising)
+
+
 @dataclass(eq=False)
 class Contract:
     """The checks of one log, batch after batch."""
@@ -141,6 +170,7 @@ class Contract:
         default_factory=lambda: {"rows": 0, "queries": 0, "events": 0, "classes": 0}
     )
     classes: set[str] = field(default_factory=set)  # of mode match, those that occur
+    score_ranks: ScoreRanks = field(default_factory=ScoreRanks)
 
     def check(self, name: str, bad: NDArray[np.bool_], show: Callable[[int], str]) -> bool:
         """Count what is bad; True if nothing is. Shapes: `bad` (n,)."""
@@ -182,6 +212,7 @@ class Contract:
         for name, count in other._counts.items():
             self.count(name, count, other._examples[name])
         self.classes |= other.classes
+        self.score_ranks.add(other.score_ranks)
         for unit, total in other.totals.items():
             self.totals[unit] += total
 

@@ -70,30 +70,38 @@ def are_whole(values: NDArray[np.float64]) -> bool:
     return bool(np.array_equal(values, np.floor(values)))
 
 
+def queries_counted(
+    values: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    boundaries: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Return the queries of three rows and more whose whole numbers are 1 to n, or 0 to n - 1.
+
+    Shapes: `values` (n_rows,); `low` and `high` (n_queries,), the lowest and highest value of each query; `boundaries`
+    (n_queries + 1,).
+    """
+    sizes = np.diff(boundaries)
+    fits = (sizes >= FEWEST_RANKED) & ((low == 0) | (low == 1)) & (high - low == sizes - 1)
+    rows = np.repeat(fits, sizes)
+    first = np.repeat(boundaries[:-1] - low, sizes)[rows]  # where the query's lowest number would stand
+    places = (first + values[rows]).astype(np.int64)
+    taken = np.zeros(values.size, dtype=bool)
+    taken[places] = True
+    return np.asarray(fits & np.logical_and.reduceat(taken, boundaries[:-1]))
+
+
 def count_rows_of_queries(
     values: NDArray[np.float64],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
     boundaries: NDArray[np.int64],
 ) -> bool:
-    """Whether whole numbers are 1 to n, or 0 to n - 1, in most queries of three rows and more.
-
-    Shapes: `values` (n_rows,); `low` and `high` (n_queries,), the lowest and highest value of each query; `boundaries`
-    (n_queries + 1,).
-    """
-    sizes = np.diff(boundaries)
-    several = sizes >= FEWEST_RANKED
-    fits = several & ((low == 0) | (low == 1)) & (high - low == sizes - 1)
-    n_several = np.count_nonzero(several)
-    if n_several < FEWEST_QUERIES or 2 * np.count_nonzero(fits) <= n_several:
+    """Return whether whole numbers are 1 to n, or 0 to n - 1, in most of ten queries; see `queries_counted`."""
+    n_long = np.count_nonzero(np.diff(boundaries) >= FEWEST_RANKED)
+    if n_long < FEWEST_QUERIES:
         return False
-    rows = np.repeat(fits, sizes)
-    first = np.repeat(boundaries[:-1] - low, sizes)[rows]  # where the query's lowest number would stand
-    places = (first + values[rows]).astype(np.int64)
-    taken = np.zeros(values.size, dtype=bool)
-    taken[places] = True
-    complete = fits & np.logical_and.reduceat(taken, boundaries[:-1])
-    return bool(2 * np.count_nonzero(complete) > n_several)
+    return bool(2 * np.count_nonzero(queries_counted(values, low, high, boundaries)) > n_long)
 
 
 def all_different(values: NDArray[np.float64]) -> bool:
