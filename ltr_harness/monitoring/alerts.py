@@ -1,6 +1,6 @@
 """The alerts of the evidence, which end in exit code 4, its cautions, and why nothing can be decided."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 import ltr_harness.monitoring.limits as limits
@@ -10,45 +10,65 @@ from ltr_harness.errors import Caution
 from ltr_harness.monitoring.config import AlertKind
 from ltr_harness.monitoring.evidence import CORRECTED, Corrected, Evidence
 from ltr_harness.monitoring.labels import CLICK_BIAS
-from ltr_harness.monitoring.result import Alert, LabelTest
+from ltr_harness.monitoring.result import Alert, LabelTest, Slice
 
 _WITHOUT_BASELINE = {"arm", "parity", "limit"}  # compared with the control, the stored model, a number
 
 
 class Candidate(NamedTuple):
-    """What would be an alert; it is a caution where something speaks against it."""
+    """A finding that is an alert, or a caution where something speaks against it."""
 
     kind: AlertKind
     text: str
     raised: bool = True
     window: str = ""
 
+    @property
+    def alert(self) -> Alert:
+        return Alert(self.kind, self.text, self.window)
+
+    @property
+    def caution(self) -> Caution:
+        """The caution, of the kind that the alert would have been."""
+        text = f"slice {self.text}" if self.kind == "slice" else self.text
+        return Caution(self.kind, "warning", text)
+
 
 def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[Caution]]:
-    """The alerts, which end in exit code 4, and the cautions: such as a drop that page or labels explain."""
+    """Return the alerts, which end in exit code 4, and the cautions: such as a drop that page or labels explain."""
     kinds = set(evidence.config.alerts.on)
     if evidence.change is None:
         kinds &= _WITHOUT_BASELINE
     changes = list(_changes(evidence))
-    alerts, cautions = [], list[Caution]()
-    if changes and "change" in kinds and not evidence.demotion:
-        alerts = [Alert(c.kind, c.text, c.window) for c in changes]
-    elif changes:
-        cautions = _demoted(changes, evidence.demotion or "change is not in alerts.on")
-    if changes and evidence.days_caution is not None:
-        cautions.append(evidence.days_caution)
+    alerts, cautions = _change_findings(changes, evidence, kinds)
     for candidate in _others(evidence, changed=bool(changes)):
         if candidate.kind in kinds and candidate.raised:
-            alerts.append(Alert(candidate.kind, candidate.text, candidate.window))
+            alerts.append(candidate.alert)
         else:
-            text = f"slice {candidate.text}" if candidate.kind == "slice" else candidate.text
-            # of the kind that the alert would have been
-            cautions.append(Caution(candidate.kind, "warning", text))
+            cautions.append(candidate.caution)
     defects = evidence.new_defects if "contract" in kinds else []
     alerts += [Alert("contract", f"{check.check} {check}") for check in defects]
     cautions += [check.caution for check in evidence.log_checks if check not in defects]
     if evidence.page_moved:
         cautions.append(_spread(evidence))
+    return alerts, cautions
+
+
+def _change_findings(
+    changes: Sequence[Candidate], evidence: Evidence, kinds: Set[AlertKind]
+) -> tuple[list[Alert], list[Caution]]:
+    """Return the alerts of the primary metric's changes, or the cautions where something speaks against them."""
+    if not changes:
+        return [], []
+    alerts, cautions = [], list[Caution]()
+    if evidence.demotion:
+        cautions = _demoted(changes, evidence.demotion)
+    elif "change" not in kinds:
+        cautions = _demoted(changes, "change is not in alerts.on")
+    else:
+        alerts = [candidate.alert for candidate in changes]
+    if evidence.days_caution is not None:
+        cautions.append(evidence.days_caution)
     return alerts, cautions
 
 
@@ -75,7 +95,7 @@ def _changes(evidence: Evidence) -> Iterator[Candidate]:
 
 
 def _demoted(changes: Sequence[Candidate], why: str) -> list[Caution]:
-    """The first, the last and why."""
+    """Return cautions with the first change, the last one and the reason."""
     cautions = [Caution("change", "warning", f"{changes[0].text} (no alert: {why})")]
     if len(changes) > 1:
         text = f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}"
@@ -120,20 +140,28 @@ def _falls_without_the_page(evidence: Evidence, *, changed: bool) -> Iterator[Ca
 
 
 def _slices(evidence: Evidence) -> Iterator[Candidate]:
+    """Segments that stand out; where halves were asked for, the half that did not choose a segment decides."""
     config = evidence.config
-    halves = config.slices.confirm_split
-    against = "against" if evidence.change is None else "beyond"
-    for worst in evidence.slices:  # where halves were asked for, the one that did not choose it has the word
-        excess = (worst.confirmed if halves else None) or worst.excess
-        sure = worst.confirmed is not None and worst.confirmed.p <= config.slices.alpha
-        text = f"{config.primary} in {worst.predicate} {excess} {against} the rest"
-        text += f", share {100 * worst.share:.1f} %"
-        if evidence.examined is not None:
-            text += f" of {count_of(len(evidence.examined.windows), 'window')}"
-        if halves:
-            text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
+    for segment in evidence.slices:
+        excess, confirmed = segment.excess, True
+        if config.slices.confirm_split:
+            excess = segment.confirmed or segment.excess
+            confirmed = segment.confirmed is not None and segment.confirmed.p <= config.slices.alpha
         matters = evidence.worse(excess.value) >= config.compare.min_drop
-        yield Candidate("slice", text, matters and (sure or not halves) and not evidence.demotion)
+        raised = matters and confirmed and not evidence.demotion
+        yield Candidate("slice", _slice_text(segment, excess, evidence, confirmed=confirmed), raised)
+
+
+def _slice_text(segment: Slice, excess: Estimate, evidence: Evidence, *, confirmed: bool) -> str:
+    against = "against" if evidence.change is None else "beyond"
+    text = f"{evidence.config.primary} in {segment.predicate} {excess} {against} the rest"
+    text += f", share {100 * segment.share:.1f} %"
+    if evidence.examined is not None:
+        text += f" of {count_of(len(evidence.examined.windows), 'window')}"
+    if evidence.config.slices.confirm_split:
+        result = "confirmed" if confirmed else "not confirmed"
+        text += f" ({result} by the other half of the queries)"
+    return text
 
 
 def _labels(evidence: Evidence) -> Iterator[Candidate]:

@@ -10,7 +10,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.monitoring.arms import sentence
 from ltr_harness.monitoring.evidence import CORRECTED
-from ltr_harness.monitoring.result import MonitorResult, drawn, table_of
+from ltr_harness.monitoring.result import ArmComparison, Change, MonitorResult, drawn, table_of
 from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Text
@@ -60,14 +60,15 @@ def build_monitor_report(result: MonitorResult) -> blocks.Report:
         blocks.Section(name, tuple(catalog.load(name)(result)), groups.get(name, [*GROUPS][-1]))
         for name in names
     )
+    baseline = f"against {result.baseline_kind}" if result.baseline_kind else "no baseline"
     facts: tuple[Text, ...] = (
         (blocks.code(result.primary),),
         count_of(result.n_queries, "query"),
         count_of(result.n_rows, "row"),
-        f"against {result.baseline_kind}" if result.baseline_kind else "no baseline",
+        baseline,
     )
-    kept = tuple(section for section in sections if section.blocks)
-    return blocks.Report(result.name, facts, kept, result.to_json)
+    filled = tuple(section for section in sections if section.blocks)
+    return blocks.Report(result.name, facts, filled, result.to_json)
 
 
 def write_monitor_report(result: MonitorResult, folder: str | Path) -> Path:
@@ -99,103 +100,138 @@ def verdict_section(result: MonitorResult) -> list[Block]:
     if len(result.windows) > 1:
         shown.append(timeline(result))
     if result.alerts:
-        # one line each, but for windows: they are red in the chart below, and here only counted
-        by_kind = [
-            [alert for alert in result.alerts if alert.window and alert.kind == kind]
-            for kind in ("change", "limit")
-        ]
-        counted = [alerts for alerts in by_kind if len(alerts) > 1]
-        listed = [alert for alert in result.alerts if not any(alert in alerts for alerts in counted)]
-        lines: list[Text] = [(blocks.strong(alert.kind), f" {alert.text}") for alert in listed[:_SHOWN]]
-        if len(listed) > _SHOWN:
-            lines.append(f"… and {count_of(len(listed) - _SHOWN, 'more alert')}, in the sections below")
-        for alerts in counted:
-            found = {alert.window for alert in alerts}
-            where = f"{len(found)} of {count_of(len(result.windows), 'window')}"
-            where += f", from {alerts[0].window} to {alerts[-1].window}"
-            lines.append((blocks.strong(alerts[0].kind), f" in {where}"))
-        shown.append(blocks.Bullets(tuple(lines)))
+        shown.append(_alert_bullets(result))
     if verdict.where:
         shown.append(Paragraph(verdict.where))
     if verdict.caution is not None:
         shown.append(Paragraph(str(verdict.caution), "note"))
     # those of the log stand in its section, but for defects that the baseline has less often
-    in_the_log = {check.caution for check in result.log_checks if check not in result.new_defects}
+    in_log_section = {check.caution for check in result.log_checks if check not in result.new_defects}
     for caution in result.cautions:
-        if caution not in in_the_log:
-            end = "" if str(caution).endswith("?") else "."
-            shown.append(Paragraph(f"Caution: {caution}{end}", "note"))
+        if caution not in in_log_section:
+            text = f"Caution: {caution}"
+            shown.append(Paragraph(text if text.endswith("?") else f"{text}.", "note"))
     return shown
 
 
+def _alert_bullets(result: MonitorResult) -> blocks.Bullets:
+    """Return a line for each alert, and one for all windows of a kind: they are red in the chart above."""
+    by_window = [
+        [alert for alert in result.alerts if alert.window and alert.kind == kind]
+        for kind in ("change", "limit")
+    ]
+    counted = [alerts for alerts in by_window if len(alerts) > 1]
+    listed = [alert for alert in result.alerts if not any(alert in alerts for alerts in counted)]
+    lines: list[Text] = [(blocks.strong(alert.kind), f" {alert.text}") for alert in listed[:_SHOWN]]
+    if len(listed) > _SHOWN:
+        lines.append(f"… and {count_of(len(listed) - _SHOWN, 'more alert')}, in the sections below")
+    for alerts in counted:
+        n_windows = len({alert.window for alert in alerts})
+        span = f"from {alerts[0].window} to {alerts[-1].window}"
+        text = f" in {n_windows} of {count_of(len(result.windows), 'window')}, {span}"
+        lines.append((blocks.strong(alerts[0].kind), text))
+    return blocks.Bullets(tuple(lines))
+
+
 def banner(result: MonitorResult) -> blocks.Banner:
-    """Alerts and their number, healthy, or undecided; none of them where there is no baseline."""
-    status = Badge("healthy", "good") if result.changes else Badge("no baseline", "neutral")
-    if result.limits and not result.changes:
-        status = Badge("within limits", "good")
-    if result.alerts:
-        status = Badge(count_of(len(result.alerts), "alert"), "bad")
-    elif result.undecided:
-        status = Badge("undecided", "neutral")
+    """The status and the headline; the worst segment is in it where the headline stays short."""
+    text = _headline(result)
     cause = _CAUSES.get(result.verdict.cause)
-    if result.undecided and result.verdict.cause == "unclear":
-        cause = None  # nothing is shown to have changed
-    text = f"{cause}: {_moved(result)}" if cause else _moved(result)
-    where = f", worst in {result.slices[0].predicate}" if result.n_alerts("slice") else ""
-    return blocks.Banner(status, text + where if len((text + where).split()) <= WORDS else text)
+    unknown = result.undecided and result.verdict.cause == "unclear"  # nothing is shown to have changed
+    if cause and not unknown:
+        text = f"{cause}: {text}"
+    if result.n_alerts("slice"):
+        longer = f"{text}, worst in {result.slices[0].predicate}"
+        if len(longer.split()) <= WORDS:
+            text = longer
+    return blocks.Banner(_status(result), text)
 
 
-def _moved(result: MonitorResult) -> str:
-    """What the primary metric did; or the metric without the page, where that decides; or which limit was missed."""
+def _status(result: MonitorResult) -> Badge:
+    """Return the number of alerts, undecided, or healthy; another word where there is no baseline."""
+    if result.alerts:
+        return Badge(count_of(len(result.alerts), "alert"), "bad")
+    if result.undecided:
+        return Badge("undecided", "neutral")
+    if result.changes:
+        return Badge("healthy", "good")
+    return Badge("within limits", "good") if result.limits else Badge("no baseline", "neutral")
+
+
+def _headline(result: MonitorResult) -> str:
+    """Return what the primary metric did; or the metric without the page, where that decides; or a missed limit."""
     if result.n_alerts("limit") and not result.n_alerts("change"):
         return limits.headline(result.limits)
-    if not result.changes:
-        if (arms := result.arms) is not None:
-            if arms.withheld or not arms.differences:
-                return f"No verdict on the arms of {arms.column}"
-            first = (arms.worse or arms.differences)[0]
-            return sentence([first], arms.control, arms.family).partition(" [")[0].rstrip(".")
-        queries = count_of(sum(window.n_defined for window in result.windows), "query")
-        mean = f"{result.primary} has a mean of {result.mean(result.primary):.4f} over {queries}"
-        of_primary = [limits.relation(limit) for limit in result.limits if limit.metric == result.primary]
-        return ", ".join([mean, *of_primary])
-    change, seen = result.changes[0], result.presentation
-    moved = [window.label for window in result.windows if window.moved]
-    open_though_moved = result.verdict.cause == "unclear" and (moved or change.alert)
-    corrected = None if seen is None or open_though_moved else seen.ips_normalised
-    if seen is not None and seen.ips is not None and seen.changed and seen.ips.direction == "rose":
+    if result.changes:
+        return _corrected_headline(result) or _change_headline(result, result.changes[0])
+    if result.arms is not None:
+        return _arms_headline(result.arms)
+    queries = count_of(sum(window.n_defined for window in result.windows), "query")
+    mean = f"{result.primary} has a mean of {result.mean(result.primary):.4f} over {queries}"
+    relations = [limits.relation(limit) for limit in result.limits if limit.metric == result.primary]
+    return ", ".join([mean, *relations])
+
+
+def _arms_headline(arms: ArmComparison) -> str:
+    if arms.withheld or not arms.differences:
+        return f"No verdict on the arms of {arms.column}"
+    first = (arms.worse or arms.differences)[0]
+    return sentence([first], arms.control, arms.family).partition(" [")[0].rstrip(".")
+
+
+def _corrected_headline(result: MonitorResult) -> str:
+    """Return what the metric without the page did, where that decides; empty elsewhere."""
+    seen = result.presentation
+    if seen is None:
+        return ""
+    if seen.ips is not None and seen.changed and seen.ips.direction == "rose":
         return f"IPS-DCG {_difference(seen.ips, result, one_sided=True)}"
-    excluded = not (result.alerts or result.undecided)  # a fall of min_drop
-    if corrected is not None and CORRECTED.lower() in result.verdict.what.lower():
-        text = f"{CORRECTED} {_difference(corrected, result, one_sided=True)}"
-        return f"{text}, less than min_drop" if excluded and corrected.direction == "fell" else text
+    moved = result.changes[0].alert or any(window.moved for window in result.windows)
+    if seen.ips_normalised is None or (moved and result.verdict.cause == "unclear"):
+        return ""
+    if CORRECTED.lower() not in result.verdict.what.lower():
+        return ""
+    text = f"{CORRECTED} {_difference(seen.ips_normalised, result, one_sided=True)}"
+    if result.healthy and seen.ips_normalised.direction == "fell":
+        return f"{text}, less than min_drop"
+    return text
+
+
+def _change_headline(result: MonitorResult, change: Change) -> str:
+    """Return what the primary metric did, in the windows that raised the alert or over all of production."""
     windows = count_of(len(result.windows), "window")
     if (part := result.examined) is not None:
         by = _difference(part.difference, result)
         return f"{result.primary} {by} in {len(part.windows)} of {windows}"
+    moved = [window.label for window in result.windows if window.moved]
     if moved and not change.alert:
         return f"{result.primary} moved in {len(moved)} of {windows}, first {moved[0]}"
     text = f"{result.primary} {_difference(change.difference, result)}"
     if change.below_min_drop:
         return f"{text}, less than min_drop {result.min_drop:g}"
-    worse = change.difference.direction == ("fell" if result.higher_is_better else "rose")
+    is_worse = change.difference.direction == ("fell" if result.higher_is_better else "rose")
+    if not is_worse or change.alert:
+        return text
     most = max(abs(change.difference.low), abs(change.difference.high))
-    if worse and excluded and most < result.min_drop:
+    if result.healthy and most < result.min_drop:
         return f"{text}, less than min_drop {result.min_drop:g}"
-    return f"{text}, not significant after correction" if worse and not change.alert else text
+    return f"{text}, not significant after correction"
 
 
 def _difference(change: Estimate, result: MonitorResult, *, one_sided: bool = False) -> str:
-    """What moved, by how much in that direction; the interval in brackets where it has ends."""
-    by, low, high, sign = f"{change.direction} by", change.low, change.high, ""
+    """Return the direction and the size of a change, with the interval in brackets where it has ends."""
     if not change.direction:
-        by, sign = "did not measurably change:", "+"
-    elif change.direction == "fell":
-        low, high = -high, -low
-    value = abs(change.value) if change.direction else change.value
+        text, sign = f"did not measurably change: {change.value:+z.4f}", "+"
+        low, high = change.low, change.high
+    else:
+        text, sign = f"{change.direction} by {abs(change.value):z.4f}", ""
+        low, high = change.low, change.high
+        if change.direction == "fell":
+            low, high = -high, -low
+    if not math.isfinite(low + high):
+        return text
     name = result.one_sided_name if one_sided else result.test_name
-    ends = f" ({name.replace('interval', 'CI')} {low:{sign}z.4f} to {high:{sign}z.4f})"
-    return f"{by} {value:{sign}z.4f}{ends if math.isfinite(low + high) else ''}"
+    return f"{text} ({name.replace('interval', 'CI')} {low:{sign}z.4f} to {high:{sign}z.4f})"
 
 
 _OF_THE_TEST = (
@@ -206,44 +242,51 @@ _OF_THE_TEST = (
 def metrics_section(result: MonitorResult) -> list[Block]:
     """Every metric, over all of production."""
     if not result.changes:
-        n = sum(w.n_defined for w in result.windows)
-        means = table_of(
-            "means",
-            "Production; no baseline was given.",
-            result.metrics,
-            (Column("Metric", "code"), str),
-            (Column("Mean", "metric"), result.mean),
-            (Column("Queries", "count"), lambda _: n),
-            sortable=False,
-        )
-        return [Heading("Metrics", matters=True), means]
+        return [Heading("Metrics", matters=True), _means_table(result)]
     first = result.changes[0]
-    quiet = Badge("too small to matter", "neutral") if first.below_min_drop else Badge("no alert", "good")
-    word = result.raised if first.alert else quiet
+    if first.alert:
+        verdict = result.raised
+    elif first.below_min_drop:
+        verdict = Badge("too small to matter", "neutral")
+    else:
+        verdict = Badge("no alert", "good")
     axis = blocks.axis_of(end for c in result.changes for end in (c.difference.low, c.difference.high))
     difference = Column(f"Difference [{result.test_name}]", "difference", hint=_OF_THE_TEST, axis=axis)
     uncorrected = "One test, uncorrected; of the primary metric's, the corrected one decides."
+    queries = Column("Queries", "count"), lambda c: c.production.n
+    same_queries = len({c.production.n for c in result.changes}) == 1
     table = table_of(
         "changes",
         f"All mature queries against the baseline, {result.baseline_kind}; the first metric raises alerts.",
         result.changes,
         (Column("Metric", "code"), "metric"),
-        (Column("Verdict"), lambda c: word if c is first else None),
+        (Column("Verdict"), lambda c: verdict if c is first else None),
         (Column("Baseline", "metric"), lambda c: c.baseline.value),
         (Column("Production", "metric"), lambda c: c.production.value),
         (difference, lambda c: drawn(c.difference, alert=c.alert)),
         (Column("Relative", "relative"), "relative"),
         (Column("p", "p", hint=uncorrected), lambda c: c.difference.p),
         (Column("p corrected", "p", hint=result.family), lambda c: c.p_corrected if c is first else None),
-        (Column("Queries", "count"), lambda c: c.production.n)
-        if len({c.production.n for c in result.changes}) > 1
-        else None,
+        None if same_queries else queries,
         footnotes=(f"{first.method}. {result.family}.",),
         sortable=False,
     )
     changed = sum(bool(change.difference.direction) for change in result.changes)
     finding = f"{changed} of {len(result.changes)} changed"
     return [Heading("Metrics", finding=finding, matters=first.alert), table]
+
+
+def _means_table(result: MonitorResult) -> Table:
+    n = sum(w.n_defined for w in result.windows)
+    return table_of(
+        "means",
+        "Production; no baseline was given.",
+        result.metrics,
+        (Column("Metric", "code"), str),
+        (Column("Mean", "metric"), result.mean),
+        (Column("Queries", "count"), lambda _: n),
+        sortable=False,
+    )
 
 
 _INTERVAL = (
