@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.stats.two_samples import Estimate, profile_p
@@ -32,7 +33,7 @@ from ltr_harness.monitoring.result import (
 )
 from ltr_harness.monitoring.stats.several_samples import WindowVariance, bonferroni, widened
 from ltr_harness.report import charts
-from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Tone
+from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Table, Tone
 from ltr_harness.report.formats import p_value
 
 WITH_RELEVANT = "queries with a relevant document"
@@ -48,37 +49,64 @@ _STEADY = 0.1  # rank 1 stands still when its rate has changed by less than this
 
 
 def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
-    """Every label rate, over all mature queries and in every window that is large enough; `mature` (n_mature,)."""
-    now, before, config = periods.now, periods.before, periods.config
-    columns = {WITH_RELEVANT: _of_both("has_relevant", now, before)}
-    events = columns_of(now, "event"), columns_of(before, "event")
-    if config.relevance.chosen != "label":
-        both = [name for name in events[0] if name in events[1]]
-        columns |= {f"{name} per query": _of_both(f"event:{name}", now, before) for name in both}
-    elif all(RELEVANT in of_side for of_side in events):  # a run as the baseline has none
-        items = _of_both("n_items", now, before)
-        labelled = [of_side.get(LABELLED, n) for of_side, n in zip(events, items, strict=True)]
-        with np.errstate(invalid="ignore"):
-            relevant = [of_side[RELEVANT] / n for of_side, n in zip(events, labelled, strict=True)]
-        columns[RELEVANT_DOCUMENTS] = (relevant[0], relevant[1])
-        if any(LABELLED in of_side for of_side in events):
-            columns[LABELLED_DOCUMENTS] = (labelled[0] / items[0], labelled[1] / items[1])
-    parts = [("all", mature)] if mature.size >= 2 else []
-    for at, of_mature in enumerate(cut.members_of(mature) if len(cut) > 1 else ()):
-        if of_mature.size >= max(config.windows.min_queries, 2) and not (cut.immature[at] or cut.stray[at]):
-            parts.append((cut.labels[at], mature[of_mature]))
+    """Test every label rate, over all mature queries and in every window that is large enough; `mature` (n_mature,)."""
+    config = periods.config
+    parts = _tested_parts(cut, mature, config)
     tests: list[LabelTest] = []
-    for what, (ours, theirs) in columns.items():
-        days, base = periods.days_differ(ours, theirs), mean_of_known(theirs)
+    for measure, (now, before) in _label_rates(periods).items():
+        days, base = periods.days_differ(now, before), mean_of_known(before)
         for window, rows in parts:
-            tested = periods.compare((ours, theirs), rows, "drop", days)
-            tests.append(LabelTest(what, window, tested, before=base, now=mean_of_known(ours[rows])))
+            difference = periods.compare((now, before), rows, "drop", days)
+            tests.append(LabelTest(measure, window, difference, before=base, now=mean_of_known(now[rows])))
     p = bonferroni([test.difference.p for test in tests])
-    for at, (test, corrected) in enumerate(zip(tests, p.tolist(), strict=True)):
-        fallen = test.difference.value <= -config.labels.min_drop * test.before
-        alert = bool(corrected <= periods.spent * config.labels.alpha and fallen and test.before > 0)
-        tests[at] = dataclasses.replace(test, p_corrected=corrected, alert=alert)
-    return tests
+    corrected_tests = []
+    for test, corrected in zip(tests, p.tolist(), strict=True):
+        fell = test.before > 0 and test.difference.value <= -config.labels.min_drop * test.before
+        alert = bool(fell and corrected <= periods.spent * config.labels.alpha)
+        corrected_tests.append(dataclasses.replace(test, p_corrected=corrected, alert=alert))
+    return corrected_tests
+
+
+def _tested_parts(cut: Cut, mature: Ints, config: MonitorConfig) -> list[tuple[str, Ints]]:
+    """Return all (n_mature,) queries, and those of each window that is large enough."""
+    parts = []
+    if mature.size >= 2:
+        parts.append(("all", mature))
+    if len(cut) < 2:
+        return parts
+    least = max(config.windows.min_queries, 2)
+    for at, rows in enumerate(cut.members_of(mature)):
+        if rows.size >= least and not (cut.immature[at] or cut.stray[at]):
+            parts.append((cut.labels[at], mature[rows]))
+    return parts
+
+
+def _label_rates(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
+    """Return the values that each rate of labels is a mean of: (n_now,) and (n_before,)."""
+    now, before = periods.now, periods.before
+    rates = {WITH_RELEVANT: _of_both("has_relevant", now, before)}
+    if periods.config.relevance.chosen == "label":
+        return rates | _document_rates(now, before)
+    events = columns_of(before, "event")
+    for name in columns_of(now, "event"):
+        if name in events:
+            rates[f"{name} per query"] = _of_both(f"event:{name}", now, before)
+    return rates
+
+
+def _document_rates(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, tuple[Floats, Floats]]:
+    """Return the shares of documents with a label, and of these the relevant ones; none where a run is the baseline."""
+    counts = columns_of(now, "event"), columns_of(before, "event")
+    if not all(RELEVANT in counts_of_period for counts_of_period in counts):
+        return {}
+    items = _of_both("n_items", now, before)
+    labelled = [of_period.get(LABELLED, n) for of_period, n in zip(counts, items, strict=True)]
+    with np.errstate(invalid="ignore"):
+        relevant = [of_period[RELEVANT] / n for of_period, n in zip(counts, labelled, strict=True)]
+    rates = {RELEVANT_DOCUMENTS: (relevant[0], relevant[1])}
+    if any(LABELLED in of_period for of_period in counts):
+        rates[LABELLED_DOCUMENTS] = (labelled[0] / items[0], labelled[1] / items[1])
+    return rates
 
 
 def windows_of_alerts(tests: Sequence[LabelTest], cut: Cut) -> list[int]:
@@ -107,47 +135,30 @@ def orphans_by_window(times: Ints | None, cut: Cut, config: MonitorConfig) -> li
 
 
 def still_arriving(tests: Sequence[LabelTest], cut: Cut) -> bool:
-    """Whether labels fall off toward the end of the log, window after window, as late purchases make them."""
-    for what in {test.measure for test in tests if test.alert}:
-        shares = {t.window: t for t in tests if t.measure == what and t.window != "all"}
-        windows = [label for label in cut.labels if label in shares]
-        low = [label for label in windows if shares[label].alert]
-        if not low or len(low) > max(2, 2 * len(windows) // 3):
-            continue
-        is_end = windows[-len(low) :] == low
-        first, last = shares[low[0]].now, shares[low[-1]].now
-        if is_end and last < _GRADUAL * first and last == min(shares[w].now for w in low):
-            return True
-    return False
+    """Return whether labels fall off toward the end of the log, window after window, as late purchases make them."""
+    measures = {test.measure for test in tests if test.alert}
+    return any(_falls_toward_end(measure, tests, cut) for measure in measures)
+
+
+def _falls_toward_end(measure: str, tests: Sequence[LabelTest], cut: Cut) -> bool:
+    """Return whether the windows with an alert are the last ones, fewer than most, and the last is the lowest."""
+    by_window = {test.window: test for test in tests if test.measure == measure and test.window != "all"}
+    in_order = [by_window[label] for label in cut.labels if label in by_window]
+    low = [test for test in in_order if test.alert]
+    if not low or len(low) > max(2, 2 * len(in_order) // 3) or in_order[-len(low) :] != low:
+        return False
+    first, last = low[0].now, low[-1].now
+    return last < _GRADUAL * first and last == min(test.now for test in low)
 
 
 def section(result: MonitorResult) -> list[Block]:
     changed = len({test.measure for test in result.labels if test.alert})
     finding = f"{changed} changed" if result.labels else ""
-    blocks: list[Block] = [Heading("Label health", finding=finding, matters=bool(changed))]
+    blocks: list[Block] = []
     if n := result.n_immature:
         text = f"{count_of(n, 'query')} {plural('is', n)} younger than the labels' maturity: shown, never tested."
         blocks.append(Paragraph(text, "note"))
-    shares = {
-        name: {check.log: check.share for check in result.log_checks if check.check == name}
-        for name in ("no-event", "not-judged", "grade-missing")
-    }
-    unseen = shares["not-judged"]
-    covered = []
-    for log, share in shares["no-event"].items():
-        below = unseen.get(log, 0.0)
-        why = f" ({below:.1%} lie below the last one of their list and are not judged)" if below else ""
-        covered.append(f"{1 - share - below:.1%} of {log}'s rows{why}")
-    if covered:
-        text = f"Users acted on {', '.join(covered)}; all others count as not relevant, examined or not."
-        blocks.append(Paragraph(text, "note"))
-    if missing := shares["grade-missing"]:
-        labelled = ", ".join(f"{1 - share:.1%} of {log}'s rows" for log, share in missing.items())
-        text = (
-            f"Labels cover {labelled}. They are not missing at random: low ranks are examined less, so the "
-            "metric favours the ranking that the labels come from."
-        )
-        blocks.append(Paragraph(text, "warning"))
+    blocks += _coverage(result)
     shown = [test for test in result.labels if test.window == "all" or test.alert]
     if shown:
         table = table_of(
@@ -165,7 +176,34 @@ def section(result: MonitorResult) -> list[Block]:
         blocks.append(table)
     if len(result.windows) > 1:
         blocks.append(_by_window(result))
-    return blocks if len(blocks) > 1 else []
+    return [Heading("Label health", finding=finding, matters=bool(changed)), *blocks] if blocks else []
+
+
+def _coverage(result: MonitorResult) -> list[Block]:
+    """Return the shares of rows that users acted on, and of those with a label."""
+    shares = {
+        name: {check.log: check.share for check in result.log_checks if check.check == name}
+        for name in ("no-event", "not-judged", "grade-missing")
+    }
+    blocks: list[Block] = []
+    phrases = []
+    for log, share in shares["no-event"].items():
+        unjudged = shares["not-judged"].get(log, 0.0)
+        phrase = f"{1 - share - unjudged:.1%} of {log}'s rows"
+        if unjudged:
+            phrase += f" ({unjudged:.1%} lie below the last one of their list and are not judged)"
+        phrases.append(phrase)
+    if phrases:
+        text = f"Users acted on {', '.join(phrases)}; all others count as not relevant, examined or not."
+        blocks.append(Paragraph(text, "note"))
+    if missing := shares["grade-missing"]:
+        labelled = ", ".join(f"{1 - share:.1%} of {log}'s rows" for log, share in missing.items())
+        text = (
+            f"Labels cover {labelled}. They are not missing at random: low ranks are examined less, so the "
+            "metric favours the ranking that the labels come from."
+        )
+        blocks.append(Paragraph(text, "warning"))
+    return blocks
 
 
 def _by_window(result: MonitorResult) -> Details:
@@ -191,24 +229,42 @@ def _by_window(result: MonitorResult) -> Details:
 
 
 def presentation(periods: Periods) -> Presentation:
-    """Positives by rank, IPS-DCG, and the signature: where rank 1, seen by all, stands still, it is the page."""
-    shown = [grades_by_rank(table)[:, :_RANKS] for table in (periods.now, periods.before)]
-    positive = [(grades > 0).astype(np.float64) for grades in shown]
-    lists = [(~np.isnan(grades)).sum(axis=0) for grades in shown]  # (ranks,) how many reach it
-    with np.errstate(invalid="ignore"):
-        now, before = (of.sum(axis=0) / n for of, n in zip(positive, lists, strict=True))
+    """Return positives by rank, IPS-DCG, and the signature: where rank 1, seen by all, stands still, it is the page."""
+    grades = [grades_by_rank(table)[:, :_RANKS] for table in (periods.now, periods.before)]
+    positive = [(of_period > 0).astype(np.float64) for of_period in grades]
     p, distance = profile_p(positive[0], positive[1])
+    first = [np.where(np.isnan(of[:, 0]), np.nan, of[:, 0] > 0) for of in grades]
+    rank_1_change = periods.compare((first[0], first[1]), alternative="change")
+    rows = _rank_rows(grades)
     changed = bool(p <= _ALPHA and distance >= _SIZE)
-    first = [np.where(np.isnan(grades[:, 0]), np.nan, grades[:, 0] > 0) for grades in shown]
-    top = periods.compare((first[0], first[1]), alternative="change")
-    steady = max(abs(top.low), abs(top.high)) <= _STEADY * before[0]
-    moved = "page" if steady else "ranking"
-    signature = moved if changed else "proportional" if top.p <= _ALPHA else "none"
-    by_rank = zip(*(of.tolist() for of in (lists[1], lists[0], before, now)), strict=True)
-    rows = tuple(RankRow(rank, *numbers) for rank, numbers in enumerate(by_rank, 1) if any(numbers[:2]))
+    rank_1_rate = {row.rank: row.rate_before for row in rows}.get(1, float("nan"))
+    if not changed:
+        signature = "proportional" if rank_1_change.p <= _ALPHA else "none"
+    elif max(abs(rank_1_change.low), abs(rank_1_change.high)) <= _STEADY * rank_1_rate:
+        signature = "page"
+    else:
+        signature = "ranking"
     return Presentation(
-        rows, p, distance, changed, top, signature, **_loss_by_rank(periods, positive), **_ips(periods)
+        rows,
+        p,
+        distance,
+        changed,
+        rank_1_change,
+        signature,
+        **_loss_by_rank(periods, positive),
+        **_ips(periods),
     )
+
+
+def _rank_rows(grades: Sequence[NDArray[np.float32]]) -> tuple[RankRow, ...]:
+    """Return the positives at each rank that some list reaches; `grades` (n, ranks) of production and the baseline."""
+    lists = [(~np.isnan(of_period)).sum(axis=0) for of_period in grades]  # (ranks,)
+    positives = [(of_period > 0).sum(axis=0) for of_period in grades]
+    with np.errstate(invalid="ignore"):
+        now, before = (n / n_lists for n, n_lists in zip(positives, lists, strict=True))
+    columns = (of_ranks.tolist() for of_ranks in (lists[1], lists[0], before, now))
+    by_rank = enumerate(zip(*columns, strict=True), start=1)
+    return tuple(RankRow(rank, *numbers) for rank, numbers in by_rank if any(numbers[:2]))
 
 
 def _loss_by_rank(periods: Periods, positive: Sequence[Floats]) -> dict[str, Any]:
@@ -282,17 +338,21 @@ def _with_errors_of_propensities(change: Estimate, by_rank: _ByRank, periods: Pe
     tables = rule.table, rule.baseline_table or rule.table
     shown = zip((periods.now, periods.before), tables, strict=True)
     now, before = (by_rank(table, _gains(table, looked, rule.clip, depth)) for table, looked in shown)
-    parts = [(now - before, rule.errors)]
     if rule.baseline_table:
         parts = [(now, rule.errors), (-before, rule.baseline_errors)]
-    variance = 0.0
-    for moved, errors in parts:
-        if errors:  # of a lognormal factor at each rank, and of rank 1's at all others
-            last = np.minimum(np.arange(moved.size), len(errors) - 1)  # it stands for all later ranks
-            own, spread = np.bincount(last, moved, len(errors))[1:], np.expm1(np.square(errors))
-            variance += float(own**2 @ spread[1:] + own.sum() ** 2 * spread[0])
+    else:
+        parts = [(now - before, rule.errors)]
+    variance = sum(_table_variance(weights, errors) for weights, errors in parts if errors)
     measured = WindowVariance(variance, variance, float("inf"), 0)
     return widened(change, measured, float(variance > 0), "drop", periods.config.confidence)
+
+
+def _table_variance(weights: Floats, errors: Sequence[float]) -> float:
+    """Return the variance of a (ranks,) weighted sum: each rank has a lognormal factor, and all others rank 1's too."""
+    last = np.minimum(np.arange(weights.size), len(errors) - 1)  # it stands for all later ranks
+    by_error = np.bincount(last, weights, len(errors))[1:]
+    spread = np.expm1(np.square(errors))
+    return float(by_error**2 @ spread[1:] + by_error.sum() ** 2 * spread[0])
 
 
 def _gains(table: pd.DataFrame, propensities: tuple[float, ...], clip: float, depth: int) -> Floats:
@@ -323,12 +383,20 @@ _SIGNATURES = {
 def presentation_section(result: MonitorResult) -> list[Block]:
     seen = result.presentation
     assert seen is not None
+    finding = "changed" if seen.changed else "as before"
     blocks: list[Block] = [
-        Heading("Presentation", finding="changed" if seen.changed else "as before", matters=seen.changed),
+        Heading("Presentation", finding=finding, matters=seen.changed),
         Paragraph(f"{CLICK_BIAS[0].upper()}{CLICK_BIAS[1:]}. {_SIGNATURES[seen.signature]}"),
     ]
     if result.examined_text:
         blocks.append(Paragraph(result.examined_text, "note"))
+    blocks += [_rank_chart(seen), _rank_table(seen, result.config.get("propensity") or {})]
+    if seen.ips is not None:
+        blocks.append(Paragraph(_ips_sentences(seen, seen.ips)))
+    return blocks
+
+
+def _rank_chart(seen: Presentation) -> Chart:
     rows = [
         {"rank": r.rank, "when": when, "rate": round(rate, 5)}
         for r in seen.rows
@@ -337,28 +405,35 @@ def presentation_section(result: MonitorResult) -> list[Block]:
     ]
     scale = {"domain": ["baseline", "production"], "range": [charts.PALETTE[1], charts.PALETTE[0]]}
     rank, rate = charts.quantitative("rank"), charts.quantitative("rate", format=".2%")
-    drawn = charts.layer(
+    layer = charts.layer(
         {"type": "line", "point": True},
         x=rank | {"title": "rank", "axis": {"tickMinStep": 1, "grid": False}},
         y=charts.quantitative("rate", title=None, axis={"format": "%"}),
         color={"field": "when", "type": "nominal", "title": None, "scale": scale},
         tooltip=[{"field": "when"}, rank, rate],
     )
-    words = [f"At rank 1 {first.rate_before:.1%} before and {first.rate_now:.1%} now." for first in seen.rows]
+    text = "No ranks."
+    if seen.rows:
+        first = seen.rows[0]
+        text = f"At rank 1 {first.rate_before:.1%} before and {first.rate_now:.1%} now."
     title = "Share of positive items by rank, baseline and production"
-    blocks.append(Chart("by_rank", title, charts.wide(rows, 160, **drawn), next(iter(words), "No ranks.")))
+    return Chart("by_rank", title, charts.wide(rows, 160, **layer), text)
+
+
+def _rank_table(seen: Presentation, propensity: Mapping[str, Any]) -> Table:
+    """Return the rows by rank; with the table of examination where the configuration has one."""
     footnotes = [
         f"Shape: total variation {seen.shape_distance:.3f}, p {p_value(seen.shape_p)}. This is not examination: good "
         "items stand high."
     ]
-    examined: list[tuple[Column, Any]] = []
-    rule = result.config.get("propensity") or {}
-    if now := rule.get("table"):
-        for when, looked in (("before", rule["baseline_table"] or now), ("now", now)):
+    examination: list[tuple[Column, Any]] = []
+    if now := propensity.get("table"):
+        for when, table in (("before", propensity["baseline_table"] or now), ("now", now)):
             column = Column(f"Examined {when}", "percent")
-            examined.append((column, lambda r, looked=looked: looked[min(r.rank, len(looked)) - 1]))
-        footnotes.append(f"Examination, relative to rank 1, is from {rule['source'] or 'the configuration'}.")
-    table = table_of(
+            examination.append((column, lambda r, table=table: table[min(r.rank, len(table)) - 1]))
+        source = propensity["source"] or "the configuration"
+        footnotes.append(f"Examination, relative to rank 1, is from {source}.")
+    return table_of(
         "by_rank",
         "How often the item at each rank is positive.",
         seen.rows,
@@ -367,25 +442,24 @@ def presentation_section(result: MonitorResult) -> list[Block]:
         (Column("Lists now", "count"), "shown_now"),
         (Column("Positive before", "percent"), "rate_before"),
         (Column("Positive now", "percent"), "rate_now"),
-        *examined,
+        *examination,
         footnotes=tuple(footnotes),
         sortable=False,
     )
-    blocks.append(table)
-    if seen.ips is not None:
-        moved = f"{seen.ips_before:.4f} before, {seen.ips_now:.4f} now, {seen.ips}, p {p_value(seen.ips.p)}"
-        said = [f"IPS-DCG, gains weighted by 1/propensity: {moved}."]
-        if seen.ips_normalised is not None:
-            now_and_before = f"{seen.ips_normalised_before:.4f} before, {seen.ips_normalised_now:.4f} now"
-            decides = "IPS-DCG per unit of weighted gain, which decides as lost clicks do not move it"
-            said.append(f"Self-normalised ({decides}): {now_and_before}, {seen.ips_normalised}.")
-        if seen.effective_gains:
-            said.append(
-                "Effective number of gains: {:,.0f} before, {:,.0f} now.".format(*seen.effective_gains)
-            )
-        right = "where the propensities are right; a ratio such as IPS-NDCG would not be"
-        blocks.append(Paragraph(" ".join([*said, f"It is unbiased for DCG {right}."])))
-    return blocks
+
+
+def _ips_sentences(seen: Presentation, change: Estimate) -> str:
+    numbers = f"{seen.ips_before:.4f} before, {seen.ips_now:.4f} now, {change}, p {p_value(change.p)}"
+    sentences = [f"IPS-DCG, gains weighted by 1/propensity: {numbers}."]
+    if seen.ips_normalised is not None:
+        now_and_before = f"{seen.ips_normalised_before:.4f} before, {seen.ips_normalised_now:.4f} now"
+        decides = "IPS-DCG per unit of weighted gain, which decides as lost clicks do not move it"
+        sentences.append(f"Self-normalised ({decides}): {now_and_before}, {seen.ips_normalised}.")
+    if seen.effective_gains:
+        before, now = seen.effective_gains
+        sentences.append(f"Effective number of gains: {before:,.0f} before, {now:,.0f} now.")
+    right = "where the propensities are right; a ratio such as IPS-NDCG would not be"
+    return " ".join([*sentences, f"It is unbiased for DCG {right}."])
 
 
 def empty_rules(logs: Mapping[str, pd.DataFrame]) -> tuple[EmptyRules, ...]:
