@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness._util.files import bare_name
-from ltr_harness.cli.output import say_caution
+from ltr_harness.cli.output import echo_caution
 from ltr_harness.errors import Caution, UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def with_columns(reader: "Reader", path: Path, of_run: Mapping[str, Any] | None 
     if found:
         chosen = ", ".join(f"{role}: {column}" for role, column in found.items())
         text = f"{chosen} (--column chooses others)"
-        say_caution(Caution("guessed-columns", "note", text, place=str(path)))
+        echo_caution(Caution("guessed-columns", "note", text, place=str(path)))
     return reader.model_copy(update=found)
 
 

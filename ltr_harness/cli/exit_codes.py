@@ -15,7 +15,7 @@ import click
 from ltr_harness._util.retired import retirement
 from ltr_harness._util.text import count_of, without_secrets
 from ltr_harness._util.user_code import own_line
-from ltr_harness.cli.output import LoggedCautions, say, say_caution
+from ltr_harness.cli.output import LoggedCautions, echo, echo_caution
 from ltr_harness.errors import HarnessError, Problem
 
 INTERRUPTED = 130
@@ -32,7 +32,7 @@ _HOME = re.compile(r"\A((?:[\w.-]+=)?)(~[/\\].*)", re.DOTALL)
 def run_command(command: click.Command, arguments: Sequence[str]) -> int:
     """Run a command and return its exit code: 0 good, 1 failed while running, 2 usage, 3 gate, 4 alert."""
     expanded = [_HOME.sub(lambda found: found[1] + os.path.expanduser(found[2]), one) for one in arguments]
-    logged = LoggedCautions(say_caution)
+    logged = LoggedCautions(echo_caution)
     logging.getLogger("ltr_harness").addHandler(logged)
     try:
         result = command.main(args=expanded, prog_name="ltr-harness", standalone_mode=False)
@@ -46,7 +46,7 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
             problem = _with_retirement(problem)
         usage = io.StringIO()
         problem.show(usage)
-        say(usage.getvalue(), err=True, nl=False)
+        echo(usage.getvalue(), err=True, nl=False)
         return 2
     except BrokenPipeError:
         # the reader of our output has gone (head, less); nothing is left to say, and nobody to say it to
@@ -61,9 +61,9 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
         code, problems = as_problems(problem)
         head = "error: " if len(problems) == 1 else "  "
         if len(problems) != 1:
-            say(f"{count_of(sum(one.count for one in problems), 'problem')}:", err=True)
+            echo(f"{count_of(sum(one.count for one in problems), 'problem')}:", err=True)
         for one in problems:
-            say(f"{head}{one}", err=True)
+            echo(f"{head}{one}", err=True)
         return code
     finally:
         logging.getLogger("ltr_harness").removeHandler(logged)
@@ -129,5 +129,5 @@ def came_from_ctrl_c(error: BaseException | None) -> bool:
 
 
 def _interrupted() -> int:
-    say("interrupted; finished runs are kept: run the same command again to resume", err=True)
+    echo("interrupted; finished runs are kept: run the same command again to resume", err=True)
     return INTERRUPTED

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ltr_harness._util.files import write_whole
-from ltr_harness.cli.output import refuse_existing, say
+from ltr_harness.cli.output import echo, refuse_existing
 from ltr_harness.errors import UsageError
 
 DEFAULT = Path("monitor.yaml")
@@ -26,12 +26,12 @@ def write_monitor_file(log: Path, output: Path, given: Sequence[str]) -> None:
         columns[role.strip()] = parse_yaml(text, option, Path.cwd(), lines=False).plain()
     found = starter(log, output, columns)
     for line in found.said:
-        say(line)
+        echo(line)
     for check in found.result.log_checks:
-        say(f"{check.severity}: {check}")
+        echo(f"{check.severity}: {check}")
     refuse_existing(output)  # reading took its time
     write_whole(output, found.text)
-    say(f"wrote {output}\nnext: ltr-harness monitor {output} --baseline GOOD_WEEKS -o report")
+    echo(f"wrote {output}\nnext: ltr-harness monitor {output} --baseline GOOD_WEEKS -o report")
 
 
 def output_of(context: click.Context, output: Path) -> Path:

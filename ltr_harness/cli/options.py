@@ -246,12 +246,12 @@ def score_columns(command: F) -> F:
     return columns(sample(command))
 
 
-_WRITTEN = {"reader_name": "--reader", "reader_options": "--column", "score_columns": "--score-column"}
+_OPTION_NAMES = {"reader_name": "--reader", "reader_options": "--column", "score_columns": "--score-column"}
 
 
-def written(name: str) -> str:
+def option_name(name: str) -> str:
     """How the user writes the option whose value has a name."""
-    return _WRITTEN.get(name, f"--{name.replace('_', '-')}")
+    return _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
 
 
 _strict = flag(
@@ -272,7 +272,7 @@ class _TestChoice(click.Choice[str]):
 
 
 def method(*names: str, without: str = "") -> Callable[[F], F]:
-    """Add an option for each field of `Method` but one, and --strict, or for some fields; see `taken_method`."""
+    """Add an option for each field of `Method` but one, and --strict, or for some fields; see `pop_method`."""
 
     def add(command: F) -> F:
         command = command if names else _strict(command)
@@ -313,7 +313,7 @@ no_ledger = flag(
 )
 
 
-def taken_method(given: dict[str, Any]) -> Method:
+def pop_method(given: dict[str, Any]) -> Method:
     """The `Method` that a command's options say, taken out of all that was given."""
     names = [option.name for option in dataclasses.fields(Method)]
     chosen = {name: given.pop(name) for name in names if name in given}

@@ -34,7 +34,7 @@ class LoggedCautions(logging.Handler):
         )
 
 
-def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Print, also where the terminal knows no more than ASCII."""
     stream = sys.stderr if err else sys.stdout
     shown = without_commands(printable(text, lines=True))
@@ -50,25 +50,25 @@ def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
             raise click.exceptions.Exit(0) from None
 
 
-def say_caution(caution: Caution) -> None:
+def echo_caution(caution: Caution) -> None:
     """Print a caution on a line of stderr."""
-    say(f"note: {caution}", err=True)
+    echo(f"note: {caution}", err=True)
 
 
-def say_cautions(cautions: Iterable[Caution]) -> None:
+def echo_cautions(cautions: Iterable[Caution]) -> None:
     """Print each on a line of stderr."""
     for caution in cautions:
-        say_caution(caution)
+        echo_caution(caution)
 
 
-def say_again(text: str) -> None:
+def progress_line(text: str) -> None:
     """Progress on stderr: a line that the next one overwrites."""
     click.echo(f"\r{text}", err=True, nl=False)
 
 
-def say_json(value: Any) -> None:
+def echo_json(value: Any) -> None:
     """A result for programs; undefined numbers are null."""
-    say(json_text(value))
+    echo(json_text(value))
 
 
 def counts(**numbers: int) -> str:
@@ -93,18 +93,18 @@ def print_means(comparison: "Comparison") -> None:
         print_table(["mean", *models], [[name, *map(formats.metric, means)] for name, means in of_metrics])
 
 
-def say_comparison(data: "ReportData", as_json: bool, more: Mapping[str, Any]) -> None:
+def print_comparison(data: "ReportData", as_json: bool, more: Mapping[str, Any]) -> None:
     """A comparison with all means, or its values as JSON, with more keys than a report has."""
     if as_json:
         from ltr_harness.report.json_document import document
 
-        say_json(document(data) | dict(more))
+        echo_json(document(data) | dict(more))
         return
     from ltr_harness.report.terminal import show
 
     show(data)
     if len(data.comparison.metrics) > 1:
-        say()
+        echo()
         print_means(data.comparison)
 
 
@@ -112,43 +112,43 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collec
     """Names to the left, numbers to the right, one line per row whatever the width: for eyes and for grep."""
     shown = [[printable(cell) for cell in row] for row in (head, *rows)]
     for line in text_table(shown[0], shown[1:], left):
-        say(line)
+        echo(line)
 
 
-def show_page(page: "Report") -> None:
+def print_page(page: "Report") -> None:
     """A page's words and tables."""
     from ltr_harness.report.blocks import Banner, Bullets, Paragraph, Table, plain, walk
     from ltr_harness.report.formats import cell_text
 
     for block in (block for section in page.sections for block in walk(section.blocks)):
         if isinstance(block, Table):
-            say(plain(block.caption))
+            echo(plain(block.caption))
             kinds = [column.format for column in block.columns]
             rows = [list(map(cell_text, row, kinds)) for row in block.rows]
             words = [0, *(place for place, column in enumerate(block.columns) if not column.numeric)]
             print_table([column.label for column in block.columns], rows, words)
-            say()
+            echo()
         elif isinstance(block, Bullets):
             for item in block.items:
-                say(plain(item))
-            say()
+                echo(plain(item))
+            echo()
         elif isinstance(block, Banner):
-            say(f"{block.text}.\n")
+            echo(f"{block.text}.\n")
         elif isinstance(block, Paragraph):
             texts = {"lead": f"{plain(block.text)}.\n", "plain": f"{plain(block.text)}\n"}
-            say(texts.get(block.tone, f"Note: {plain(block.text)}"))
+            echo(texts.get(block.tone, f"Note: {plain(block.text)}"))
 
 
-def say_page(page: "Report", as_json: bool, output: "Path | None", formats: Sequence[str]) -> None:
+def print_report(page: "Report", as_json: bool, output: "Path | None", formats: Sequence[str]) -> None:
     """A page in words and tables, or its values as JSON; and the page in a folder."""
     if as_json:
-        say(page.document())
+        echo(page.document())
     else:
-        show_page(page)
+        print_page(page)
     if output is not None:
         from ltr_harness.report.writing import write_report
 
-        say(f"report: {write_report(page, output, formats)}", err=as_json)
+        echo(f"report: {write_report(page, output, formats)}", err=as_json)
 
 
 def refuse_existing(output: "Path") -> None:

@@ -11,7 +11,15 @@ import click
 from ltr_harness._util.cores import require_room
 from ltr_harness._util.text import count_of, four_decimals
 from ltr_harness.cli import options
-from ltr_harness.cli.output import counts, print_table, say, say_again, say_caution, say_cautions, say_json
+from ltr_harness.cli.output import (
+    counts,
+    echo,
+    echo_caution,
+    echo_cautions,
+    echo_json,
+    print_table,
+    progress_line,
+)
 from ltr_harness.cli.rankings import RankingSource
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import Caution, DataError, UsageError
@@ -27,7 +35,7 @@ _ROLES = ("query", "label", "document_id", "weight", "judged", "retrieved")
 
 @dataclass(frozen=True)
 class ScoreColumns:
-    """Scores in columns of the data: what the options of `options.score_columns` say."""
+    """Scores in columns of the data, as the options of `options.score_columns` name them."""
 
     data: Path
     names: Sequence[str]
@@ -36,10 +44,10 @@ class ScoreColumns:
     sample: int | None
 
     @classmethod
-    def of(
+    def from_options(
         cls, names: Sequence[str], sample: int | None, source: RankingSource, baseline: str | None
     ) -> "ScoreColumns | None":
-        """The columns, the baseline's first; None without ``--score-column``."""
+        """Return the columns, the baseline's first; None without ``--score-column``."""
         if not names:
             if sample is not None:
                 raise UsageError("--sample without --score-column; expected scores in a column of --data")
@@ -48,7 +56,7 @@ class ScoreColumns:
             raise UsageError("--score-column without --data; expected the table that has the column")
         for name, value in vars(source).items():
             if value and name not in ("data", "max_grade", "reader_options"):
-                raise UsageError(f"{options.written(name)} with --score-column; expected one of them")
+                raise UsageError(f"{options.option_name(name)} with --score-column; expected one of them")
         if baseline is not None and baseline not in names:
             expected = f"expected one of {', '.join(names)}"
             raise UsageError(f"--baseline {baseline}: no such --score-column; {expected}")
@@ -57,46 +65,80 @@ class ScoreColumns:
         return cls(source.data, names, columns, source.max_grade, sample)
 
     def evaluated(self, metrics: Sequence[Metric]) -> "tuple[StreamEvaluation, list[Caution]]":
-        """The metrics of every column, and cautions."""
+        """Return the metrics of every column, and cautions."""
         require_room(2, megabytes=256)  # what the libraries take that are imported here
         from ltr_harness.comparison.stream import evaluate_stream
+
+        is_interactive = sys.stderr.isatty()
+        evaluation = evaluate_stream(
+            self.data,
+            metrics,
+            self.names,
+            self.columns,
+            max_grade=self.max_grade,
+            sample=self.sample,
+            progress=_print_rows_read if is_interactive else None,
+        )
+        if is_interactive:
+            progress_line(f"{'':40}\r")
+        return evaluation, self._cautions(evaluation, metrics)
+
+    def _cautions(self, evaluation: "StreamEvaluation", metrics: Sequence[Metric]) -> list[Caution]:
         from ltr_harness.data.readers.column_names import orders_by_rank
 
-        shown = sys.stderr.isatty()
-        found = evaluate_stream(
-            self.data, metrics, self.names, self.columns, max_grade=self.max_grade, sample=self.sample,
-            progress=(lambda n: say_again(f"{count_of(n, 'row')} read")) if shown else None,
-        )  # fmt: skip
-        if shown:
-            say_again(f"{'':40}\r")
-        scaled = [name for name in found.metrics if name not in map(str, metrics)]
-        cautions = [
-            Caution(
-                "ranks-for-scores", "note", "ranks its rows, 1 being the best", place=f"--score-column {name}"
-            )
-            for name in self.names
-            if orders_by_rank(name)
-        ]
-        queries = count_of(found.n_queries, "query")
+        cautions = []
+        for name in self.names:
+            if orders_by_rank(name):
+                text = "ranks its rows, 1 being the best"
+                cautions.append(Caution("ranks-for-scores", "note", text, place=f"--score-column {name}"))
+        scaled = [name for name in evaluation.metrics if name not in map(str, metrics)]
         if scaled and self.max_grade is None:
             cure = "--max-grade says which scale the labels are on"
             cautions.append(Caution("max-grade", "note", "the largest label", cure, ", ".join(scaled)))
-        if found.sample is not None and found.n_queries < (self.sample or 0):
+        queries = count_of(evaluation.n_queries, "query")
+        if evaluation.sample is not None and evaluation.n_queries < (self.sample or 0):
             text = f"{self.data} has {queries}; all were evaluated"
             cautions.append(Caution("whole-sample", "note", text, place=f"--sample {self.sample}"))
-        if len(self.names) == 1 or found.moments is not None:  # else the comparison has it
-            cautions += _few_judged(found)
-        if found.moments is not None:
+        if len(self.names) == 1 or evaluation.moments is not None:  # else the comparison has it
+            cautions += _few_judged(evaluation)
+        if evaluation.moments is not None:
             text = f"the values of {queries} are not kept: means and moments alone"
             cautions.append(Caution("moments-alone", "note", text))
-        return found, cautions
+        return cautions
+
+
+def _few_judged(evaluation: "StreamEvaluation") -> Iterable[Caution]:
+    """Return the caution that few documents are judged of those that the first metric looks at."""
+    metric = evaluation.metrics[0]
+    shares = {
+        score: by_metric[metric] for score, by_metric in evaluation.judged.items() if metric in by_metric
+    }
+    return judged_share.few_judged(metric, parse_metric(metric).k, shares)
+
+
+def _print_rows_read(n_rows: int) -> None:
+    progress_line(f"{count_of(n_rows, 'row')} read")
 
 
 def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
-    """Role to column, as given or as the column's name says."""
+    """Return the column of each role, as given or as the column's name says."""
     from ltr_harness.data.logs.log import open_log
     from ltr_harness.data.readers.column_names import column_for
 
+    columns = _parse_columns(texts)
+    of_table = open_log(path).columns
+    for role, default in (("query", "query_id"), ("label", "label")):
+        if role in columns or default in of_table:
+            continue
+        guess = column_for(role, [name for name in of_table if name not in columns.values()])
+        if guess is not None:
+            columns[role] = guess
+            text = f"{role}: {guess} (--column chooses others)"
+            echo_caution(Caution("guessed-columns", "note", text, place=str(path)))
+    return columns
+
+
+def _parse_columns(texts: Sequence[str]) -> dict[str, str]:
     columns = {}
     for text in texts:
         role, equals, column = text.partition("=")
@@ -104,25 +146,11 @@ def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
             expected = f"ROLE=COLUMN with --score-column, a role of {', '.join(_ROLES)}"
             raise UsageError(f"--column {text}; expected {expected}")
         columns[role.strip()] = column.strip()
-    there = open_log(path).columns
-    for role, name in (("query", "query_id"), ("label", "label")):
-        free = [one for one in there if one not in columns.values()]
-        if role not in columns and name not in there and (guessed := column_for(role, free)):
-            columns[role] = guessed
-            text = f"{role}: {guessed} (--column chooses others)"
-            say_caution(Caution("guessed-columns", "note", text, place=str(path)))
     return columns
 
 
-def _few_judged(found: "StreamEvaluation") -> Iterable[Caution]:
-    """Return the caution that few documents are judged of those that the first metric looks at."""
-    metric = found.metrics[0]
-    shares = {score: by_metric[metric] for score, by_metric in found.judged.items() if metric in by_metric}
-    return judged_share.few_judged(metric, parse_metric(metric).k, shares)
-
-
-def say_moments(
-    found: "StreamEvaluation",
+def print_moments(
+    evaluation: "StreamEvaluation",
     title: str,
     cautions: Sequence[Caution],
     method: Method,
@@ -133,83 +161,110 @@ def say_moments(
     if reports:
         lacking = "gates and reports need the values of all queries, which are not kept"
         raise UsageError(f"{lacking}; expected --sample N")
-    first = found.metrics[0]
+    primary, means = evaluation.metrics[0], evaluation.means
     if in_json:
-        judged = {"judged": found.judged} if found.judged else {}
-        say_json({"means": found.means, **judged, "cautions": cautions, **as_json(found, first, method)})
+        judged = {"judged": evaluation.judged} if evaluation.judged else {}
+        echo_json({"means": means, **judged, "cautions": cautions, **as_json(evaluation, primary, method)})
         return
-    say(f"{title}: {counts(query=found.n_queries, row=found.n_rows)}")
-    rows = [[name, *(four_decimals(of[name]) for of in found.means.values())] for name in found.metrics]
-    say()
-    print_table(["mean", *found.means], rows)
-    for line in judged_share.lines(found.judged, {name: parse_metric(name).k for name in found.metrics}):
-        say(line)
-    say_rest(found, first, method)
-    say_cautions(cautions)
+    echo(f"{title}: {counts(query=evaluation.n_queries, row=evaluation.n_rows)}")
+    rows = [
+        [name, *(four_decimals(by_metric[name]) for by_metric in means.values())]
+        for name in evaluation.metrics
+    ]
+    echo()
+    print_table(["mean", *means], rows)
+    cutoffs = {name: parse_metric(name).k for name in evaluation.metrics}
+    for line in judged_share.lines(evaluation.judged, cutoffs):
+        echo(line)
+    print_sample(evaluation, primary, method)
+    echo_cautions(cautions)
 
 
-def say_rest(found: "StreamEvaluation", metric: str, method: Method) -> None:
-    """The means that a sample estimates, and differences by moments."""
+def print_sample(evaluation: "StreamEvaluation", metric: str, method: Method) -> None:
+    """Print the means that a sample estimates, or the differences by moments."""
     from ltr_harness.report import formats
 
-    percent = f"with {100 * method.confidence:g} % intervals:"
-    if found.sample is not None:
-        said = f"Sample of {found.n_queries:,} from {count_of(found.sample.n_all, 'query')}"
-        say(f"\n{said}. Means over all of them, {percent}")
-        cells: dict[str, list[str]] = {metric: [] for metric in found.metrics}
-        for one, _, other, *ends in _estimates(found, method):
-            cells[one].append(_cell(*ends, signed=other is not None))
-        columns = [score if other is None else f"{score} - {other}" for score, other in _pairs(found)]
-        print_table(["", *columns], [[name, *row] for name, row in cells.items()])
-    elif differences := _differences(found, metric, method):
+    intervals = f"with {100 * method.confidence:g} % intervals:"
+    if evaluation.sample is not None:
+        n_all = count_of(evaluation.sample.n_all, "query")
+        sample = f"Sample of {evaluation.n_queries:,} from {n_all}"
+        echo(f"\n{sample}. Means over all of them, {intervals}")
+        _print_estimates(evaluation, method)
+    elif differences := _differences(evaluation, metric, method):
         rows = []
-        for score, of in differences.items():
-            cell = _cell(of.difference, of.ci_low, of.ci_high, signed=True)
-            rows.append([score, cell, formats.p_value(of.p_corrected), of.verdict])
-        say(f"\n{metric}, differences to {_pairs(found)[0][0]} by Student's t, {percent}")
+        for score, difference in differences.items():
+            cell = _cell(difference.difference, difference.ci_low, difference.ci_high, signed=True)
+            rows.append([score, cell, formats.p_value(difference.p_corrected), difference.verdict])
+        baseline = next(iter(evaluation.means))
+        echo(f"\n{metric}, differences to {baseline} by Student's t, {intervals}")
         print_table(["", "difference", "p", "verdict"], rows, (0, 3))
+
+
+def _print_estimates(evaluation: "StreamEvaluation", method: Method) -> None:
+    """Print the means of each column of scores, then its differences to the first, with their intervals."""
+    cells: dict[str, list[str]] = {metric: [] for metric in evaluation.metrics}
+    for metric, _, baseline, *interval in _estimates(evaluation, method):
+        cells[metric].append(_cell(*interval, signed=baseline is not None))
+    columns = [
+        score if baseline is None else f"{score} - {baseline}" for score, baseline in _pairs(evaluation)
+    ]
+    print_table(["", *columns], [[name, *row] for name, row in cells.items()])
 
 
 def _cell(value: float, low: float, high: float, *, signed: bool) -> str:
     from ltr_harness.report import formats
 
-    shown = formats.value_text(value, "difference" if signed else "metric")
-    return f"{shown} {formats.interval(low, high, signed=signed)}"
+    text = formats.value_text(value, "difference" if signed else "metric")
+    return f"{text} {formats.interval(low, high, signed=signed)}"
 
 
-def as_json(found: "StreamEvaluation", metric: str, method: Method) -> dict[str, Any]:
-    """What `say_rest` prints."""
-    if found.sample is not None:
+def as_json(evaluation: "StreamEvaluation", metric: str, method: Method) -> dict[str, Any]:
+    """Return the values of `print_sample`."""
+    if evaluation.sample is not None:
         keys = ("metric", "ranking", "baseline", "mean", "ci_low", "ci_high")
-        estimates = [dict(zip(keys, one, strict=True)) for one in _estimates(found, method)]
-        return {"sample": {"n": found.n_queries, "of": found.sample.n_all, "estimates": estimates}}
-    of = {score: vars(one) for score, one in _differences(found, metric, method).items()}
-    return {"differences": {"metric": metric, "baseline": _pairs(found)[0][0], "of": of}} if of else {}
+        estimates = [dict(zip(keys, values, strict=True)) for values in _estimates(evaluation, method)]
+        n, n_all = evaluation.n_queries, evaluation.sample.n_all
+        return {"sample": {"n": n, "of": n_all, "estimates": estimates}}
+    differences = {score: vars(pair) for score, pair in _differences(evaluation, metric, method).items()}
+    if not differences:
+        return {}
+    baseline = next(iter(evaluation.means))
+    return {"differences": {"metric": metric, "baseline": baseline, "of": differences}}
 
 
-def _pairs(found: "StreamEvaluation") -> list[tuple[str, str | None]]:
-    """Each column of scores, then each but the first with the first."""
-    names = list(found.means)
+def _pairs(evaluation: "StreamEvaluation") -> list[tuple[str, str | None]]:
+    """Return each column of scores, then each but the first with the first."""
+    names = list(evaluation.means)
     return [*((name, None) for name in names), *((name, names[0]) for name in names[1:])]
 
 
 def _estimates(
-    found: "StreamEvaluation", method: Method
+    evaluation: "StreamEvaluation", method: Method
 ) -> Iterator[tuple[str, str, str | None, float, float, float]]:
-    for metric in found.metrics:
-        for score, other in _pairs(found):
-            yield metric, score, other, *found.estimate(metric, score, other, method.confidence)
+    for metric in evaluation.metrics:
+        for score, baseline in _pairs(evaluation):
+            yield metric, score, baseline, *evaluation.estimate(metric, score, baseline, method.confidence)
 
 
-def _differences(found: "StreamEvaluation", metric: str, method: Method) -> "Mapping[str, Difference]":
-    """By moments, for which there is one test; none where values are kept."""
-    if found.moments is None or len(found.moments.models) < 2:
+def _differences(evaluation: "StreamEvaluation", metric: str, method: Method) -> "Mapping[str, Difference]":
+    """Return the differences by moments, for which there is one test; none where values are kept."""
+    moments = evaluation.moments
+    if moments is None or len(moments.models) < 2:
         return {}
-    source = click.get_current_context().get_parameter_source("test")
-    if method.unit is not None or (source is click.core.ParameterSource.COMMANDLINE and method.test != "t"):
-        what = f"--test {method.test}" if method.unit is None else "--unit"
-        raise UsageError(f"{what} needs the values of all queries, which are not kept; expected --sample N")
+    _refuse_tests_of_values(method)
     try:
-        return found.moments.compare(metric, confidence=method.confidence, margin=method.margin)
+        return moments.compare(metric, confidence=method.confidence, margin=method.margin)
     except DataError as error:  # too few queries, or the difference rests on few of them
         raise DataError(str(error).replace("compare() on the merged results", "--sample N")) from None
+
+
+def _refuse_tests_of_values(method: Method) -> None:
+    """Raise a UsageError for a unit, or for another test than Student's t."""
+    source = click.get_current_context().get_parameter_source("test")
+    if method.unit is not None:
+        option = "--unit"
+    elif source is click.core.ParameterSource.COMMANDLINE and method.test != "t":
+        option = f"--test {method.test}"
+    else:
+        return
+    raise UsageError(f"{option} needs the values of all queries, which are not kept; expected --sample N")

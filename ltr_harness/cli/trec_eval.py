@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.cli.metric_names import with_relevant
-from ltr_harness.cli.output import say, say_cautions
-from ltr_harness.cli.rankings import RankingSource, Scored, load_rankings
+from ltr_harness.cli.output import echo, echo_cautions
+from ltr_harness.cli.rankings import RankingSource, ScoredRanking, load_rankings
 from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.presets import TREC_EVAL
@@ -54,7 +54,7 @@ Total = Literal["sum", "mean", "geometric mean"]
 
 
 @dataclass(frozen=True, eq=False)
-class Measure:
+class PrintedMeasure:
     """One line of the output."""
 
     name: str  # as printed
@@ -67,9 +67,9 @@ class Measure:
         return str(int(value)) if self.total == "sum" else f"{value:6.4f}"
 
     def overall(self, order: NDArray[np.int64]) -> float:
-        """Summed query after query, as trec_eval does it: another order could print another last digit."""
-        each = self.values if self.summed is None else self.summed
-        values = [value for value in each[order].tolist() if not math.isnan(value)]
+        """Return the total over queries, in trec_eval's order of summation: another could change the last digit."""
+        summed = self.values if self.summed is None else self.summed
+        values = [value for value in summed[order].tolist() if not math.isnan(value)]
         if self.total == "sum":
             return float(sum(values))
         if self.total == "geometric mean":
@@ -78,128 +78,162 @@ class Measure:
         return sum(values) / len(values) if values else math.nan
 
 
-def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The measures named, trec_eval's or ours, each with its cutoffs; trec_eval's official ones where none is named."""
+def parse_measures(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the measures named, trec_eval's or ours, each with its cutoffs, in trec_eval's order.
+
+    Without names these are the official measures of trec_eval.
+    """
     measures: dict[str, tuple[str, ...]] = {}
     for text in texts or ("official",):
         if text in SETS:
             measures |= dict.fromkeys(SETS[text], ())
             continue
         form = re.fullmatch(r"(?P<name>\w+?)(?:[._](?P<cutoffs>[0-9]+(?:,[0-9]+)*))?", text)
-        name = form["name"] if form else ""
-        if form is not None and "{k}" in METRICS.get(name, ""):
-            cutoffs = {*measures.get(name, ()), *(form["cutoffs"].split(",") if form["cutoffs"] else ())}
-            measures[name] = tuple(sorted(cutoffs, key=int))
+        if form is not None and "{k}" in METRICS.get(form["name"], ""):
+            name, cutoffs = form["name"], form["cutoffs"].split(",") if form["cutoffs"] else []
+            measures[name] = tuple(sorted({*measures.get(name, ()), *cutoffs}, key=int))
         elif text in _ORDER:
             measures[text] = ()
         else:
-            try:
-                measures[str(parse_metric(text))] = ()
-            except MetricError as error:
-                stem = next((name for name in OTHERS if re.fullmatch(rf"{name}([._].*)?", text)), None)
-                if stem is not None:
-                    instead = f"use {OTHERS[stem] or 'trec_eval itself'}"
-                    raise MetricError(f"{text}: trec_eval's {stem} is not computed here; {instead}") from None
-                known = did_you_mean(text, [name for name in (*SETS, *_ORDER) if name != "runid"])
-                found = f"{text!r} is neither a known measure of trec_eval nor a metric"
-                raise MetricError(f"{found}: {known}; {error}") from None
+            measures[_our_metric(text)] = ()
     ordered = [*(name for name in _ORDER if name in measures), *measures]
     return {name: measures[name] for name in ordered}
 
 
-def say_measures(texts: Sequence[str], source: RankingSource, relevant: float, per_query: bool) -> None:
-    """Print the measures named of all rankings of a source, then what is to be said of them."""
-    measures, cautions = asked(texts), list[Caution]()
+def _our_metric(text: str) -> str:
+    """Return the full name of a metric of ours. Raises MetricError, with what to use in place of an unknown one."""
+    try:
+        return str(parse_metric(text))
+    except MetricError as error:
+        for name, replacement in OTHERS.items():
+            if re.fullmatch(rf"{name}([._].*)?", text):
+                cure = f"use {replacement or 'trec_eval itself'}"
+                raise MetricError(f"{text}: trec_eval's {name} is not computed here; {cure}") from None
+        hint = did_you_mean(text, [name for name in (*SETS, *_ORDER) if name != "runid"])
+        message = f"{text!r} is neither a known measure of trec_eval nor a metric"
+        raise MetricError(f"{message}: {hint}; {error}") from None
+
+
+def print_measures(texts: Sequence[str], source: RankingSource, relevant: float, per_query: bool) -> None:
+    """Print the measures named of all rankings of a source, then the cautions."""
+    measures, cautions = parse_measures(texts), list[Caution]()
     loaded = load_rankings(source)
     complete: dict[str, tuple[str, ...]] = {}  # our metrics with every grade they depend on in their names
     for name, cutoffs in measures.items():
         if name in _ORDER:
             complete[name] = cutoffs
             continue
-        (metric,), more = loaded.with_max_grade([with_relevant(parse_metric(name), relevant)])
+        (metric,), scale_cautions = loaded.with_max_grade([with_relevant(parse_metric(name), relevant)])
         complete[str(metric)] = ()
-        cautions += more
-    for scored in loaded.all:
-        for line in lines(scored, complete, relevant, source.all_queries, per_query):
-            say(line)
-    say_cautions([*loaded.cautions, *dict.fromkeys(cautions)])
+        cautions += scale_cautions
+    for ranking in loaded.all:
+        for line in layout_lines(ranking, complete, relevant, source.all_queries, per_query):
+            echo(line)
+    echo_cautions([*loaded.cautions, *dict.fromkeys(cautions)])
 
 
-def lines(
-    scored: Scored, measures: Mapping[str, tuple[str, ...]], relevant: float, complete: bool, per_query: bool
+def layout_lines(
+    ranking: ScoredRanking,
+    measures: Mapping[str, tuple[str, ...]],
+    relevant: float,
+    all_queries: bool,
+    per_query: bool,
 ) -> Iterator[str]:
-    """The lines that trec_eval would print for this ranking."""
-    metrics = {
-        name: {text: with_relevant(metric, relevant) for text, metric in _metrics(name, cutoffs).items()}
-        for name, cutoffs in measures.items()
-    }
-    distinct = dict.fromkeys(metric for printed in metrics.values() for metric in printed.values())
-    evaluation = scored.evaluate(list(distinct)) if distinct else None
-    is_relevant, levels = scored.judgments.labels >= relevant, None
-    if {"iprec_at_recall", "11pt_avg"} & measures.keys():
-        levels = interpolated_precision(scored, is_relevant)
-    computed: list[Measure] = []  # all that has a value per query, in the order of `measures`
-    for name, printed in metrics.items():
-        if name in COUNTS:
-            # with -c, trec_eval counts all that is relevant, whatever -l says
-            all_relevant = complete and name == "num_rel"
-            summed = _count(name, scored, scored.judgments.labels > 0) if all_relevant else None
-            computed.append(Measure(name, _count(name, scored, is_relevant), "sum", summed))
-        elif name == "11pt_avg" and levels is not None:
-            means = np.array([sum(column) for column in levels.T.tolist()]) / len(levels)
-            computed.append(Measure(name, means))
-        elif name == "iprec_at_recall" and levels is not None:
-            at_each = zip(RECALL_LEVELS, levels, strict=True)
-            computed += [Measure(f"{name}_{level:.2f}", values) for level, values in at_each]
-        elif evaluation is not None:
-            total: Total = "geometric mean" if name.startswith("gm_") else "mean"
-            computed += [Measure(text, evaluation[one].per_query, total) for text, one in printed.items()]
-    queries = [str(query) for query in scored.judgments.groups.ids.tolist()]
-    order = np.array(sorted(range(len(queries)), key=lambda at: queries[at].encode()))
-    for at in order.tolist() if per_query else ():
-        for measure in computed:
-            undefined = math.isnan(measure.values[at])  # ours may be, trec_eval's count 0
-            if measure.total != "geometric mean" and not undefined:
-                yield _line(measure.name, queries[at], measure.text(float(measure.values[at])))
+    """Yield the lines that trec_eval would print for this ranking."""
+    computed = _compute_measures(ranking, measures, relevant, all_queries)
+    queries = [str(query) for query in ranking.judgments.groups.ids.tolist()]
+    order = np.array(sorted(range(len(queries)), key=lambda row: queries[row].encode()))
+    if per_query:
+        yield from _query_lines(computed, queries, order)
     if "runid" in measures:
-        yield _line("runid", "all", scored.tag or scored.name)
+        yield _line("runid", "all", ranking.tag or ranking.name)
     if "num_q" in measures:
         yield _line("num_q", "all", str(len(queries)))
     for measure in computed:
         yield _line(measure.name, "all", measure.text(measure.overall(order)))
 
 
+def _query_lines(
+    computed: Sequence[PrintedMeasure], queries: Sequence[str], order: NDArray[np.int64]
+) -> Iterator[str]:
+    for row in order.tolist():
+        for measure in computed:
+            value = float(measure.values[row])  # NaN where ours is undefined, which trec_eval's counts as 0
+            if measure.total != "geometric mean" and not math.isnan(value):
+                yield _line(measure.name, queries[row], measure.text(value))
+
+
+def _compute_measures(
+    ranking: ScoredRanking, measures: Mapping[str, tuple[str, ...]], relevant: float, all_queries: bool
+) -> list[PrintedMeasure]:
+    """Return everything that has a value per query, in the order of `measures`."""
+    is_relevant = ranking.judgments.labels >= relevant
+    metrics = {name: _metrics(name, cutoffs, relevant) for name, cutoffs in measures.items()}
+    distinct = dict.fromkeys(metric for printed in metrics.values() for metric in printed.values())
+    evaluation = ranking.evaluate(list(distinct)) if distinct else None
+    needs_levels = not measures.keys().isdisjoint({"11pt_avg", "iprec_at_recall"})
+    levels = interpolated_precision(ranking, is_relevant) if needs_levels else np.empty((0, 0))
+    computed: list[PrintedMeasure] = []
+    for name, printed in metrics.items():
+        if name in COUNTS:
+            computed.append(_count(name, ranking, is_relevant, all_queries))
+        elif name == "11pt_avg":
+            means = np.array([sum(column) for column in levels.T.tolist()]) / len(levels)
+            computed.append(PrintedMeasure(name, means))
+        elif name == "iprec_at_recall":
+            for level, values in zip(RECALL_LEVELS, levels, strict=True):
+                computed.append(PrintedMeasure(f"{name}_{level:.2f}", values))
+        elif evaluation is not None:
+            total: Total = "geometric mean" if name.startswith("gm_") else "mean"
+            for text, metric in printed.items():
+                computed.append(PrintedMeasure(text, evaluation[metric].per_query, total))
+    return computed
+
+
 def _line(name: str, query: str, value: str) -> str:
     return f"{name:<22}\t{query}\t{value}"
 
 
-def _metrics(name: str, cutoffs: Sequence[str]) -> dict[str, Metric]:
-    """The metrics behind a measure, by the names they are printed with; none for counts and the like."""
+def _metrics(name: str, cutoffs: Sequence[str], relevant: float) -> dict[str, Metric]:
+    """Return the metrics behind a measure, by the names they are printed with; none for counts and the like."""
     pattern = METRICS.get(name, "" if name in _ORDER else name)
     if "{k}" not in pattern:
-        return {name: parse_metric(pattern)} if pattern else {}
+        return {name: with_relevant(parse_metric(pattern), relevant)} if pattern else {}
     standard = (1, 5, 10) if name == "success" else _CUTOFFS
-    return {f"{name}_{k}": parse_metric(pattern.format(k=k)) for k in cutoffs or standard}
+    return {
+        f"{name}_{k}": with_relevant(parse_metric(pattern.format(k=k)), relevant) for k in cutoffs or standard
+    }
 
 
-def _count(name: str, scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
-    judgments = scored.judgments
-    listed = _listed(scored)
-    judged = np.ones(listed.size, dtype=bool) if judgments.judged is None else judgments.judged
-    counted = {
-        "num_ret": listed,
-        "num_rel": is_relevant,
-        "num_rel_ret": listed & is_relevant,
-        "num_nonrel_judged_ret": listed & judged & ~is_relevant,
-    }[name]
-    return judgments.groups.sum(counted, np.float64)
+def _count(
+    name: str, ranking: ScoredRanking, is_relevant: NDArray[np.bool_], all_queries: bool
+) -> PrintedMeasure:
+    """Return the number of documents of one kind in each query."""
+    judgments = ranking.judgments
+    listed = _listed(ranking)
+    summed = None
+    if name == "num_ret":
+        counted = listed
+    elif name == "num_rel":
+        counted = is_relevant
+        if all_queries:  # with -c, trec_eval counts all that is relevant, whatever -l says
+            summed = judgments.groups.sum(judgments.labels > 0, np.float64)
+    elif name == "num_rel_ret":
+        counted = listed & is_relevant
+    else:
+        judged = np.ones(listed.size, dtype=bool) if judgments.judged is None else judgments.judged
+        counted = listed & judged & ~is_relevant
+    return PrintedMeasure(name, judgments.groups.sum(counted, np.float64), "sum", summed)
 
 
-def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The best precision at or after the rank where recall is 0.0, 0.1, … 1.0, or 0: float64 (11, n_queries)."""
-    judgments = scored.judgments
-    listed = _listed(scored)
-    rows = RowRanker(judgments, "id", None).rank(np.where(listed, scored.scores, -np.inf)).rows
+def interpolated_precision(ranking: ScoredRanking, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the best precision at or after the rank where recall is 0.0, 0.1, … 1.0, or 0.
+
+    Shape (11, n_queries), float64.
+    """
+    judgments = ranking.judgments
+    listed = _listed(ranking)
+    rows = RowRanker(judgments, "id", None).rank(np.where(listed, ranking.scores, -np.inf)).rows
     out = np.zeros((len(RECALL_LEVELS), judgments.groups.n_queries))
     for query, (start, end) in enumerate(pairwise(judgments.groups.boundaries.tolist())):
         ranked = rows[start:end]
@@ -214,6 +248,6 @@ def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> ND
     return out
 
 
-def _listed(scored: Scored) -> NDArray[np.bool_]:
-    n_rows = scored.judgments.groups.n_rows
-    return np.ones(n_rows, dtype=bool) if scored.retrieved is None else scored.retrieved
+def _listed(ranking: ScoredRanking) -> NDArray[np.bool_]:
+    n_rows = ranking.judgments.groups.n_rows
+    return np.ones(n_rows, dtype=bool) if ranking.retrieved is None else ranking.retrieved

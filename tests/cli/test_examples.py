@@ -3,7 +3,7 @@
 from ltr_harness.cli.ci_files import CheckedGate, as_junit
 from ltr_harness.cli.metric_names import split, tools_named, with_relevant
 from ltr_harness.cli.output import counts
-from ltr_harness.cli.trec_eval import asked
+from ltr_harness.cli.trec_eval import parse_measures
 from ltr_harness.errors import Caution
 from ltr_harness.metrics import MRR, NDCG
 
@@ -32,5 +32,5 @@ def test_counts() -> None:
     assert counts(query=1, row=1984) == "1 query, 1,984 rows"
 
 
-def test_asked() -> None:
-    assert asked(["P.10,5", "rbp(p=0.8)", "map"]) == {"map": (), "P": ("5", "10"), "rbp(p=0.8)": ()}
+def test_parse_measures() -> None:
+    assert parse_measures(["P.10,5", "rbp(p=0.8)", "map"]) == {"map": (), "P": ("5", "10"), "rbp(p=0.8)": ()}

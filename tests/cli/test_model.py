@@ -331,12 +331,12 @@ class TestBudget:
         from ltr_harness.metrics import parse_metric
 
         ndcg = parse_metric("ndcg@3")
-        entries = trees._entries([run_of(folder, "xgb"), run_of(folder, "bm25")], None, False)
+        models = trees.scored_models([run_of(folder, "xgb"), run_of(folder, "bm25")], [ndcg], None, False)
         best, worse = (
             Candidate(0, load_run(run_of(folder, "xgb")).record.best_round, 0.0),
             Candidate(1, None, 0.0),
         )
-        pair = trees._paired(entries, ndcg, worse, best)
+        pair = trees.compare_with_best(models, worse, best)
         assert pair is not None
         means = [
             load_run(run_of(folder, name)).record.metrics["ndcg@3"].mean or 0.0 for name in ("xgb", "bm25")
@@ -347,9 +347,9 @@ class TestBudget:
             Latency(documents=1, calls=400, p50=4.0, p99=5.0),
             Latency(documents=1, calls=90, p50=200.0, p99=None),
         )
-        chosen = trees.Result(entries[1].run, Candidate(1, None, means[1]), took[0])
-        dear = trees.Result(entries[0].run, Candidate(0, 12, means[0]), took[1])
-        trees._say(ndcg, ("9us", 1), chosen, dear, pair, as_json=False)
+        chosen = trees.TimedModel(models[1].run, Candidate(1, None, means[1]), took[0])
+        slow = trees.TimedModel(models[0].run, Candidate(0, 12, means[0]), took[1])
+        trees.print_choice(trees.BudgetChoice("9us", 1, chosen, slow, pair), ndcg)
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].split() == ["model", "rounds", "ndcg@3", "p50,", "µs", "p99,", "µs"]
         assert lines[1].split() == ["within", "9us", "bm25,", "seed", "1", "–", f"{means[1]:.4f}", "4", "5"]

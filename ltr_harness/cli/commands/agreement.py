@@ -9,7 +9,7 @@ import click
 from ltr_harness._util.text import printable
 from ltr_harness.cli import options
 from ltr_harness.cli.metric_names import split
-from ltr_harness.cli.output import say_again, say_page
+from ltr_harness.cli.output import print_report, progress_line
 
 
 @options.examples("""
@@ -49,14 +49,14 @@ def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: 
     from ltr_harness.experiments.compare.online_agreement import judged_by_experiments
     from ltr_harness.report.online_agreement import agreement_page
 
-    confidence = options.taken_method(given).confidence
+    confidence = options.pop_method(given).confidence
     shown = sys.stderr.isatty()
 
     def progress(line: str) -> None:
         if shown:
-            say_again(f"{printable(line)[:70]:70}")
+            progress_line(f"{printable(line)[:70]:70}")
 
     found = judged_by_experiments(file, split(metrics), confidence=confidence, progress=progress, **given)
     if shown:
-        say_again(f"{'':70}\r")
-    say_page(agreement_page(found), as_json, output, ("html", "md", "json", "svg"))
+        progress_line(f"{'':70}\r")
+    print_report(agreement_page(found), as_json, output, ("html", "md", "json", "svg"))

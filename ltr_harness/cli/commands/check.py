@@ -1,13 +1,20 @@
-"""`ltr-harness check`: everything but training."""
+"""`ltr-harness check`: find every problem of an experiment before training."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ltr_harness._util.text import count_of, named
 from ltr_harness.cli import options
-from ltr_harness.cli.output import counts, say
+from ltr_harness.cli.output import counts, echo
+from ltr_harness.errors import Caution
+
+if TYPE_CHECKING:
+    from ltr_harness.experiments.training.job import Job
 
 
 @options.examples("""
@@ -30,67 +37,116 @@ def command(
     limits, looks for what in the data could mislead (leaks, overlaps, sorted labels), and prints the data and
     the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
     """
-    from ltr_harness.experiments.inspection.agreement import agreement_lines
-    from ltr_harness.experiments.inspection.candidates import recall_lines
-    from ltr_harness.experiments.inspection.lints import beside_lints, first_a_cause, one_a_cause
+    from ltr_harness.experiments.inspection.lints import first_a_cause, one_a_cause
     from ltr_harness.experiments.training.check import (
         dependence_notes,
         each_once,
         memory_estimate,
         stopping_depth,
     )
-    from ltr_harness.metrics.core.cautions import cautions
     from ltr_harness.workflow import prepare, read
 
     job = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
+    _print_splits(job)
+    reading_cautions = _reading_cautions(job)
+    _print_with_severity([*reading_cautions, *dependence_notes(job)])
+    memory = memory_estimate(job)
+    echo(f"memory: {memory}")
+    # folds have much in common
+    plan_cautions = first_a_cause([*memory.cautions, *_metric_cautions(job), *stopping_depth(job)])
+    _print_cautions(plan_cautions)
+    _print_plan(job)
+    model_cautions = _model_cautions(job)
+    _print_cautions(model_cautions)
+    data_findings = one_a_cause(each_once(job.cautions))
+    _print_with_severity(data_findings)
+    errors = [finding.kind for finding in data_findings if finding.severity == "error"]
+    if errors:
+        accepting = " ".join(f"--accept {name}" for name in dict.fromkeys(errors))
+        n_errors = count_of(len(errors), "error")
+        echo(f"primary {job.primary}; {n_errors} in the data, see above; if meant: {accepting}")
+        return 2
+    n_cautions = len(plan_cautions) + len(model_cautions)
+    echo(f"primary {job.primary}; {_count_findings([*reading_cautions, *data_findings], n_cautions)}")
+    return 0
+
+
+def _print_splits(job: "Job") -> None:
+    """Print the sizes and the features of each split of each fold."""
+    from ltr_harness.experiments.inspection.agreement import agreement_lines
+    from ltr_harness.experiments.inspection.candidates import recall_lines
+
     for line in job.reader.boundaries():
-        say(line)
+        echo(line)
     for fold in job.folds:
         for split, facts in fold.facts.items():
             place = split if fold.name == "all" else f"{fold.name} {split}"
-            n_blank = facts.n_without_relevant
-            blank = f", {n_blank:,} without relevant documents" if n_blank else ""
             size = counts(query=facts.n_queries, row=facts.n_rows, feature=facts.n_features)
-            say(f"{place}: {size}{blank}")
+            if facts.n_without_relevant:
+                size += f", {facts.n_without_relevant:,} without relevant documents"
+            echo(f"{place}: {size}")
             for line in (*recall_lines(facts.candidates), *agreement_lines(facts.agreement)):
-                say(f"{place}: {line}")
+                echo(f"{place}: {line}")
     for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
-        say(features)
-    of_reading = dict.fromkeys(one for fold in job.folds for one in beside_lints(fold.train.cautions))
-    for one in (*of_reading, *dependence_notes(job)):
-        say(f"{one.severity}: {one}")
-    memory = memory_estimate(job)
-    say(f"memory: {memory}")
-    others = memory.cautions
-    others += [one for fold in job.folds for one in cautions(job.metrics, fold.test.judgments)]
-    others += stopping_depth(job)
-    others = first_a_cause(others)  # folds have much in common
-    for one in others:
-        say(f"caution: {one}")
+        echo(features)
+
+
+def _print_plan(job: "Job") -> None:
+    """Print the trials and the runs that exist and those to train."""
     for study in job.open_studies:
-        say(f"tune: {study}: {count_of(len(job.trials_of(study)), 'trial')} done")
+        echo(f"tune: {study}: {count_of(len(job.trials_of(study)), 'trial')} done")
     for state in ("done", "score again", "train"):
         if job.count(state):
-            say(f"{state}: {job.count(state)} of {count_of(len(job.tasks), 'run')}")
-    largest = max(float(fold.train.labels.max()) for fold in job.folds)
+            echo(f"{state}: {job.count(state)} of {count_of(len(job.tasks), 'run')}")
+
+
+def _print_with_severity(findings: Iterable[Caution]) -> None:
+    for finding in findings:
+        echo(f"{finding.severity}: {finding}")
+
+
+def _print_cautions(cautions: Iterable[Caution]) -> None:
+    for caution in cautions:
+        echo(f"caution: {caution}")
+
+
+def _reading_cautions(job: "Job") -> list[Caution]:
+    """Return the cautions of reading the training rows, besides lints, each once."""
+    from ltr_harness.experiments.inspection.lints import beside_lints
+
+    return list(dict.fromkeys(chain.from_iterable(beside_lints(fold.train.cautions) for fold in job.folds)))
+
+
+def _metric_cautions(job: "Job") -> Iterator[Caution]:
+    from ltr_harness.metrics.core.cautions import cautions
+
+    for fold in job.folds:
+        yield from cautions(job.metrics, fold.test.judgments)
+
+
+def _model_cautions(job: "Job") -> list[Caution]:
+    """Return the cautions of each ranker, whose place is the model's key."""
+    highest_grade = max(float(fold.train.labels.max()) for fold in job.folds)
+    cautions = []
     for name, model in job.experiment.models.items():
-        beside = model.ranker.cautions_for_metric(job.primary, largest)
-        for one in (*model.ranker.cautions(job.threads), *beside):
-            others.append(replace(one, place=f"models.{name}"))
-            say(f"caution: {others[-1]}")
-    of_data = one_a_cause(each_once(job.cautions))
-    for one in of_data:
-        say(f"{one.severity}: {one}")
-    errors = [one.kind for one in of_data if one.severity == "error"]
-    if errors:
-        meant = " ".join(f"--accept {name}" for name in dict.fromkeys(errors))
-        found = f"{count_of(len(errors), 'error')} in the data, see above"
-        say(f"primary {job.primary}; {found}; if meant: {meant}")
-        return 2
-    n_warnings = sum(one.severity == "warning" for one in (*of_reading, *of_data))
-    n_accepted = sum(one.severity == "accepted" for one in of_data)
+        ranker = model.ranker
+        for caution in (
+            *ranker.cautions(job.threads),
+            *ranker.cautions_for_metric(job.primary, highest_grade),
+        ):
+            cautions.append(replace(caution, place=f"models.{name}"))
+    return cautions
+
+
+def _count_findings(findings: Sequence[Caution], n_cautions: int) -> str:
+    """Return the numbers of accepted errors, warnings and cautions in words."""
+    n_accepted = sum(finding.severity == "accepted" for finding in findings)
+    n_warnings = sum(finding.severity == "warning" for finding in findings)
+    if not (n_accepted or n_warnings or n_cautions):
+        return "no problems found"
     parts = [f"{count_of(n_accepted, 'error')} accepted" if n_accepted else "no errors"]
-    parts += [count_of(n, of) for n, of in ((n_warnings, "warning"), (len(others), "caution")) if n]
-    sound = not (n_accepted or n_warnings or others)
-    say(f"primary {job.primary}; {'no problems found' if sound else ', '.join(parts)}")
-    return 0
+    if n_warnings:
+        parts.append(count_of(n_warnings, "warning"))
+    if n_cautions:
+        parts.append(count_of(n_cautions, "caution"))
+    return ", ".join(parts)

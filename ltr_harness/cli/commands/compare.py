@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import options, streams
-from ltr_harness.cli.output import say, say_cautions, say_comparison
+from ltr_harness.cli.output import echo, echo_cautions, print_comparison
 from ltr_harness.cli.rankings import RankingSource
 from ltr_harness.errors import GateError, Problem, UsageError, all_of
 
@@ -83,8 +83,8 @@ def command(
     """
     if junit is not None and not gate_texts:
         raise UsageError("--junit without --fail-if; its test cases are the gates")
-    method, source = options.taken_method(given), RankingSource(**given)
-    columns = streams.ScoreColumns.of(score_columns, sample, source, baseline)
+    method, source = options.pop_method(given), RankingSource(**given)
+    columns = streams.ScoreColumns.from_options(score_columns, sample, source, baseline)
     if columns is None and not inputs:
         raise UsageError("nothing to compare; expected runs, tables or scores, or --score-column of --data")
     from ltr_harness.cli.commands.compare_inputs import ComparedInputs
@@ -94,7 +94,7 @@ def command(
     stream = compared.stream
     if stream is not None and stream.moments is not None:
         reports = bool(gates or output or summary)
-        streams.say_moments(stream, compared.title, compared.cautions, method, reports, as_json)
+        streams.print_moments(stream, compared.title, compared.cautions, method, reports, as_json)
         return
     comparison = compared.compared(
         method, baseline, common_queries, ledger=not no_ledger, convention=convention
@@ -103,13 +103,13 @@ def command(
     more: dict[str, Any] = {"gates": [gate._asdict() for gate in checked]}
     if stream is not None:
         more |= streams.as_json(stream, comparison.primary, method)
-    say_comparison(data, as_json, more)
+    print_comparison(data, as_json, more)
     if stream is not None and not as_json:
-        streams.say_rest(stream, comparison.primary, method)
+        streams.print_sample(stream, comparison.primary, method)
     if output is not None:
         from ltr_harness.report.writing import write_report
 
-        say(f"report: {write_report(data, output)}", err=as_json)
+        echo(f"report: {write_report(data, output)}", err=as_json)
     # for a CI system, whether gates pass or not
     if junit is not None:
         from ltr_harness.cli.ci_files import write_junit
@@ -119,7 +119,7 @@ def command(
         from ltr_harness.cli.ci_files import append_summary
 
         append_summary(summary, data, checked)
-    say_cautions(compared.cautions)
+    echo_cautions(compared.cautions)
     _pass_or_fail(checked)
 
 
@@ -146,6 +146,6 @@ def _pass_or_fail(gates: "Sequence[CheckedGate]") -> None:
     """Print which gates pass. Raises GateError: others fail."""
     for gate in gates:
         if not gate.failures:
-            say(f"gate passed: {gate.gate}", err=True)
-        say_cautions(replace(one, place=f"gate {gate.gate!r}: {one.place}") for one in gate.cautions)
+            echo(f"gate passed: {gate.gate}", err=True)
+        echo_cautions(replace(one, place=f"gate {gate.gate!r}: {one.place}") for one in gate.cautions)
     GateError.refuse(Problem(f"gate {gate.gate!r}", line) for gate in gates for line in gate.failures)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ltr_harness.cli import metric_names, options
 from ltr_harness.cli.rankings import Rankings, RankingSource, load_cheap, load_rankings
-from ltr_harness.cli.stored_runs import learned_by_all, on_scale_of, scored, without_valid
+from ltr_harness.cli.stored_runs import all_have_temperature, default_temperature_notes, on_scale_of, scored
 from ltr_harness.cli.streams import ScoreColumns
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
 from ltr_harness.comparison.comparison import Comparison
@@ -208,7 +208,7 @@ class ComparedInputs:
         cautions = [*paths.cautions, *rankings.cautions, *scale_cautions]
         cautions += [other_name(text, name) for name, text in typed_names.items()]
         if runs:
-            cautions += without_valid(scaled, "files, 1 or the one from validation data for runs")
+            cautions += default_temperature_notes(scaled, "files, 1 or the one from validation data for runs")
         cheap = None
         if wide is not None:
             cheap = _evaluated_by_cheap_labels(paths, wide, rankings, scaled)
@@ -285,7 +285,7 @@ class ComparedInputs:
         if baseline is None:
             baseline = self._declared_baseline()
         elif self.rankings is not None:
-            baseline = self.rankings.named(baseline)
+            baseline = self.rankings.resolve_name(baseline)
         metrics = self.metrics
         if metrics is not None and primary_alone:
             metrics = metrics[:1]
@@ -315,7 +315,7 @@ def _refuse_rankings(files: Sequence[Path], source: RankingSource) -> None:
     """Raise a UsageError for options about rankings, and for files that can be nothing else."""
     for name, value in vars(source).items():
         if value:
-            option = options.written(name)
+            option = options.option_name(name)
             found = f"{option} without --data or --qrels"
             raise UsageError(f"{found}; {option} is about files of scores or TREC runs")
     found = "is neither a run folder nor a table"
@@ -383,7 +383,7 @@ def _rescore(
     if not lacking:
         return runs_of, []
     records = [run.record for run in complete]
-    unlearned = [metric for metric in lacking if not learned_by_all(records, metric)]
+    unlearned = [metric for metric in lacking if not all_have_temperature(records, metric)]
     rescored: dict[Run, Run] = {}
     computed_names: dict[str, None] = {}
     for run in complete:
@@ -399,7 +399,7 @@ def _rescore(
         rescored[run] = _rescored(run, stored_names, evaluation)
     text = "not among the metrics of the runs; computed now from their stored scores"
     cautions = [Caution("computed-now", "note", text, place=", ".join(computed_names))]
-    cautions += without_valid(unlearned, "all runs")
+    cautions += default_temperature_notes(unlearned, "all runs")
     return {path: [rescored.get(run, run) for run in runs] for path, runs in runs_of.items()}, cautions
 
 

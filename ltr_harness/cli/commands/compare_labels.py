@@ -8,7 +8,7 @@ import click
 
 from ltr_harness._util.text import count_of
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say, say_cautions, say_comparison, say_json
+from ltr_harness.cli.output import echo, echo_cautions, echo_json, print_comparison
 from ltr_harness.cli.rankings import RankingSource, queries_of
 from ltr_harness.errors import Caution, UsageError
 
@@ -60,9 +60,9 @@ def command(
     are those of the human labels; the estimate with both stands beside them. It holds for human labels of queries that
     were drawn by chance, as --sample does.
     """
-    method, source = options.taken_method(given), RankingSource(**given)
+    method, source = options.pop_method(given), RankingSource(**given)
     if sample is not None:
-        _say_draw(cheap, sample, source, as_json)
+        _print_draw(cheap, sample, source, as_json)
         return
     if not inputs:
         raise UsageError("SCORES: nothing to compare; expected files of scores, or runs")
@@ -83,21 +83,21 @@ def command(
     results = (Caution("cheap-labels", "note", line) for line in powered.lines())
     comparison = replace(comparison, cautions=(*results, *comparison.cautions))
     data = compared.report_data(comparison)
-    say_comparison(data, as_json, {"cheap_labels": powered})
+    print_comparison(data, as_json, {"cheap_labels": powered})
     if output is not None:
-        say(f"report: {write_report(data, output)}", err=as_json)
+        echo(f"report: {write_report(data, output)}", err=as_json)
     if summary is not None:
         append_summary(summary, data)
-    say_cautions(compared.cautions)
+    echo_cautions(compared.cautions)
 
 
-def _say_draw(cheap: Path, n: int, source: RankingSource, as_json: bool) -> None:
+def _print_draw(cheap: Path, n: int, source: RankingSource, as_json: bool) -> None:
     """Print the queries to label."""
     context = click.get_current_context()
     for name in context.params:
         typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         if typed and name not in _OF_THE_DRAW:
-            found = "SCORES" if name == "inputs" else options.written(name)
+            found = "SCORES" if name == "inputs" else options.option_name(name)
             raise UsageError(f"{found} with --sample; expected --cheap alone, whose queries are drawn")
     from ltr_harness.comparison.cheap_labels import drawn_queries
 
@@ -108,7 +108,7 @@ def _say_draw(cheap: Path, n: int, source: RankingSource, as_json: bool) -> None
         )
     drawn = drawn_queries(queries, n)
     if as_json:
-        say_json({"queries": drawn, "of": len(queries)})
+        echo_json({"queries": drawn, "of": len(queries)})
         return
     for query in drawn:
-        say(query)
+        echo(query)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say_cautions, say_page
+from ltr_harness.cli.output import echo_cautions, print_report
 from ltr_harness.errors import UsageError
 
 
@@ -45,7 +45,7 @@ def command(
     from ltr_harness.experiments.compare.inputs import label_of
     from ltr_harness.report.pages import data_sets_page
 
-    method = options.taken_method(given)
+    method = options.pop_method(given)
     weight_of_set = None if weights is None else _weights(weights)
     paths, cautions = expanded(inputs)
     labels = [label_of(path if path.is_dir() else path.parent) for path in paths]
@@ -58,8 +58,8 @@ def command(
         )
         cautions += data_set.cautions
     across = across_data_sets(comparisons, weight_of_set)
-    say_page(data_sets_page(across), as_json, output, ("html", "md", "json"))
-    say_cautions(cautions)
+    print_report(data_sets_page(across), as_json, output, ("html", "md", "json"))
+    echo_cautions(cautions)
 
 
 def _weights(text: str) -> dict[str, float]:

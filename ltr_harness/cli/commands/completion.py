@@ -3,7 +3,7 @@
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import echo
 
 
 @options.examples("""
@@ -21,4 +21,4 @@ def command(context: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None  # click knows these three
     root = context.find_root().command
-    say(kind(root, {}, "ltr-harness", "_LTR_HARNESS_COMPLETE").source())
+    echo(kind(root, {}, "ltr-harness", "_LTR_HARNESS_COMPLETE").source())

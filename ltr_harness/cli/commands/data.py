@@ -5,36 +5,25 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.files import bare_name, cache_folder, opened_for_writing, suffix_of, whole_files
+from ltr_harness._util.files import cache_folder
 from ltr_harness._util.text import count_of
 from ltr_harness.cli import SuggestingGroup, data_source, options
-from ltr_harness.cli.output import counts, say, say_cautions
+from ltr_harness.cli.output import counts, echo, echo_cautions
 from ltr_harness.data.known_sets import SETS
-from ltr_harness.errors import Caution, DataError, UsageError, all_of, worst_first
+from ltr_harness.errors import Caution, UsageError, all_of, worst_first
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from ltr_harness.data.cache import KeptEntry
     from ltr_harness.data.dataset import RankingDataset
-    from ltr_harness.data.readers.csv import Delimited
-    from ltr_harness.data.readers.reader import Reader
-    from ltr_harness.data.readers.table_columns import OpenedTable
-    from ltr_harness.data.readers.table_reader import TableReader
     from ltr_harness.experiments.inspection.card import DataCard
     from ltr_harness.metrics import Metric
-
-    Parts = Mapping[str, NDArray[np.int64]]
 
 
 @click.group("data", cls=SuggestingGroup)
@@ -66,71 +55,111 @@ def data_describe(
 
     WHAT is an experiment's file (its splits, fold by fold) or data files, each a split, as FILE or NAME=FILE.
     """
-    from ltr_harness.experiments.inspection import data_card
-    from ltr_harness.experiments.inspection.lints import about
-    from ltr_harness.report.pages import card_page, card_text, write_card
-
-    metrics: Sequence[Metric] | None = None  # those that an experiment asks for
     if len(what) == 1 and what[0].suffix in (".yaml", ".yml"):
-        from ltr_harness.experiments.config import load_experiment
-        from ltr_harness.experiments.training.folds import FoldReader
-
         if reader_name or reader_options:
             found = f"{what[0]} with --reader or --column, which are about data files"
             raise UsageError(f"{found}; --set changes a value of it")
-        experiment = load_experiment(what[0], overrides, check_rankers=False)
-        metrics = experiment.metrics.metrics
-        reader = FoldReader(experiment.data)
-        sets = {name: dict(reader.read(name).splits) for name in reader.names()}
-        title = f"Data of {experiment.name}"
+        described = _read_experiment(what[0], overrides)
     else:
         if overrides:
             found = f"--set {overrides[0]} with data files; --set changes a value of an experiment's file"
             raise UsageError(f"{found}; expected --column {overrides[0]}")
-        files: dict[str, Path] = {}
-        for path in what:  # by ``name=file`` or by the file's name
-            label, sign, file = str(path).partition("=")
-            named = bool(sign) and not path.exists()
-            label = label if named else path.name
-            files[label if label not in files else str(path)] = Path(file) if named else path
-        # every problem of every file
-        reads = [
-            partial(data_source.read_files, [file], reader_name, reader_options) for file in files.values()
-        ]
-        sets = {"all": dict(zip(files, all_of(reads), strict=True))}
-        title = f"Data: {', '.join(path.name for path in what)}"
-    cards = {}
-    for fold, splits in sets.items():
-        card = data_card(splits)
-        cautions = _findings(card, of_files=metrics is None)
-        cautions = cautions if metrics is None else about(cautions, metrics)
-        if not as_json:
-            if fold != "all":
-                say(f"== {fold}")
-            say(card_text(card, cautions), nl=fold != list(sets)[-1])
-        cards[fold] = card.facts() | {"cautions": list(map(asdict, cautions))}
-        if output is not None:
-            whole = fold == "all"
-            page = card_page(card, cautions, title if whole else f"{title}, {fold}")
-            for path in write_card(page, output if whole else output / fold):
-                say(f"wrote {path}", err=True)
+        described = _read_files(what, reader_name, reader_options)
+    cards = described.cards()
+    if not as_json:
+        described.print(cards)
+    if output is not None:
+        described.write(cards, output)
     if as_json:
-        say(json.dumps(cards["all"] if list(cards) == ["all"] else cards, indent=1, allow_nan=False))
+        contents = {fold: _card_values(*card) for fold, card in cards.items()}
+        document = contents["all"] if list(contents) == ["all"] else contents
+        echo(json.dumps(document, indent=1, allow_nan=False))
 
 
-def _findings(card: DataCard, *, of_files: bool) -> list[Caution]:
-    """What `check` would find, the worst first: files alone have no folds and no unit of comparisons."""
-    from ltr_harness.experiments.inspection import lint
-    from ltr_harness.experiments.inspection.dependence import dependence
-    from ltr_harness.experiments.inspection.lints import beside_lints
+@dataclass(frozen=True)
+class _DescribedData:
+    """The splits that `describe` shows."""
 
-    found = lint(card)
-    for split in card.splits:
-        of_reading = beside_lints(split.dataset.cautions)
-        of_queries = dependence(split.dataset, by_time=False, unit=None) if of_files else []
-        warnings = [one for one in of_reading if one.severity != "note"]
-        found += [replace(one, place=split.name) for one in (*warnings, *of_queries)]
-    return worst_first(found)
+    title: str
+    folds: Mapping[str, Mapping[str, RankingDataset]]  # fold, or "all", to the data of its splits
+    metrics: Sequence[Metric] | None  # those of an experiment; None for files
+
+    def cards(self) -> dict[str, tuple[DataCard, list[Caution]]]:
+        """Return the card and the cautions of each fold."""
+        from ltr_harness.experiments.inspection import data_card
+
+        cards = {}
+        for fold, splits in self.folds.items():
+            card = data_card(splits)
+            cards[fold] = card, self._cautions(card)
+        return cards
+
+    def _cautions(self, card: DataCard) -> list[Caution]:
+        """Return the findings of `check`, the worst first: files have neither folds nor a unit of comparisons."""
+        from ltr_harness.experiments.inspection import lint
+        from ltr_harness.experiments.inspection.dependence import dependence
+        from ltr_harness.experiments.inspection.lints import about, beside_lints
+
+        cautions = lint(card)
+        for split in card.splits:
+            reading = beside_lints(split.dataset.cautions)
+            of_split = [caution for caution in reading if caution.severity != "note"]
+            if self.metrics is None:
+                of_split += dependence(split.dataset, by_time=False, unit=None)
+            cautions += [replace(caution, place=split.name) for caution in of_split]
+        cautions = worst_first(cautions)
+        return cautions if self.metrics is None else about(cautions, self.metrics)
+
+    def print(self, cards: Mapping[str, tuple[DataCard, list[Caution]]]) -> None:
+        """Print each card, with an empty line between two."""
+        from ltr_harness.report.pages import card_text
+
+        for fold, card in cards.items():
+            if fold != "all":
+                echo(f"== {fold}")
+            echo(card_text(*card), nl=fold != list(cards)[-1])
+
+    def write(self, cards: Mapping[str, tuple[DataCard, list[Caution]]], output: Path) -> None:
+        """Write the page of each card, in a folder for each fold."""
+        from ltr_harness.report.pages import card_page, write_card
+
+        for fold, card in cards.items():
+            if fold == "all":
+                page, folder = card_page(*card, self.title), output
+            else:
+                page, folder = card_page(*card, f"{self.title}, {fold}"), output / fold
+            for path in write_card(page, folder):
+                echo(f"wrote {path}", err=True)
+
+
+def _read_experiment(path: Path, overrides: Sequence[str]) -> _DescribedData:
+    from ltr_harness.experiments.config import load_experiment
+    from ltr_harness.experiments.training.folds import FoldReader
+
+    experiment = load_experiment(path, overrides, check_rankers=False)
+    reader = FoldReader(experiment.data)
+    folds = {name: dict(reader.read(name).splits) for name in reader.names()}
+    return _DescribedData(f"Data of {experiment.name}", folds, experiment.metrics.metrics)
+
+
+def _read_files(
+    paths: Sequence[Path], reader_name: str | None, reader_options: Sequence[str]
+) -> _DescribedData:
+    """Read files, each a split, with every problem of every file."""
+    files: dict[str, Path] = {}
+    for path in paths:
+        label, sign, name = str(path).partition("=")
+        file = Path(name)
+        if not sign or path.exists():
+            label, file = path.name, path
+        files[label if label not in files else str(path)] = file
+    reads = [partial(data_source.read_files, [file], reader_name, reader_options) for file in files.values()]
+    splits = dict(zip(files, all_of(reads), strict=True))
+    return _DescribedData(f"Data: {', '.join(path.name for path in paths)}", {"all": splits}, None)
+
+
+def _card_values(card: DataCard, cautions: Sequence[Caution]) -> dict[str, Any]:
+    return card.facts() | {"cautions": list(map(asdict, cautions))}
 
 
 @options.examples("""
@@ -154,9 +183,9 @@ def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **read
     from ltr_harness.data.writers import write_dataset
 
     dataset = data_source.read_files(files, **reader)
-    say_cautions([*dataset.cautions, *write_dataset(dataset, output, form)])
+    echo_cautions([*dataset.cautions, *write_dataset(dataset, output, form)])
     size = counts(query=dataset.n_queries, row=dataset.n_rows, feature=dataset.n_features)
-    say(f"wrote {output}: {size}")
+    echo(f"wrote {output}: {size}")
 
 
 @options.examples("""
@@ -187,10 +216,8 @@ def data_split(
     reader_name: str | None,
     reader_options: tuple[str, ...],
     output: Path,
-    folds: int | None,
-    seed: int,
     suffix: str | None,
-    **how: Any,
+    **division_options: Any,
 ) -> None:
     """Divide files by query, and write the parts.
 
@@ -198,166 +225,11 @@ def data_split(
 
     Columns named here describe the query and must be the same in all its rows.
     """
-    from ltr_harness.data import writers
-    from ltr_harness.data.cache import DataCache
-    from ltr_harness.data.readers.table_reader import TableReader
+    from ltr_harness.cli.commands.data_split import Division, split_files
 
-    keys = {"time": "by_time", "together": "together", "strata": "stratify"}
-    given: dict[str, str] = {key: how[name] for key, name in keys.items() if how[name] is not None}
-    if len(given) > 1:
-        raise UsageError("--by-time, --together and --stratify exclude each other; expected at most one")
-    if folds is not None and "time" in given:
-        raise UsageError("--folds with --by-time: every fold would train on queries later than its test")
-    shares: dict[str, float] = {part: how[part] for part in ("valid", "test") if how[part] is not None}
-    if folds is None and not shares:
-        raise UsageError("no split given; expected --test 0.2, with or without --valid, or --folds 5")
-    if folds is not None and shares:
-        raise UsageError("--folds with --valid or --test; expected one of them")
-    name = reader_name or data_source.guessed_reader(files[0])
-    said = reader_options
-    reader = data_source.with_columns(data_source.made_reader(name, said), files[0])
-    for column in given.values():
-        if not isinstance(reader, TableReader) or name not in ("csv", "parquet"):
-            raise UsageError(f"column {column!r}: {name} files have no columns; expected csv or parquet")
-        is_there = column in (*reader.query_columns, *reader.attributes)
-        if not is_there and not any(option.startswith("attributes=") for option in said):
-            said = (*said, f"attributes=[{column}]")
-            reader = reader.model_copy(update={"attributes": (column,)})
-    dataset = DataCache().read(reader, list(map(str, files)), Path()).dataset
-    form = name if name == "lightgbm" and suffix is None else None
-    if suffix is None:  # .txt.gz of rows.v2.txt.gz
-        suffix = Path(bare_name(files[0].name)).suffix + suffix_of(files[0].name)
-    tables = tables_of(reader, files, suffix)
-    for fold, parts in _divided(dataset, shares, folds, given, seed).items():
-        paths = {part: output / fold / f"{part}{suffix}" for part in parts}
-        if tables and isinstance(reader, TableReader):
-            copy_rows(reader, tables, dataset, parts, paths)
-            cautions = [writers.reader_options(said)] if said else []
-        else:
-            written = (writers.write_dataset(dataset.take(parts[part]), paths[part], form) for part in parts)
-            cautions = list(dict.fromkeys(chain.from_iterable(written)))
-        part_of: dict[int, str] = {}
-        for part, queries in parts.items():
-            n_rows = int(dataset.groups.sizes[queries].sum())
-            part_of |= dict.fromkeys(queries.tolist(), part)
-            missed = dataset.judgments.take(queries).missed
-            size = counts(query=len(queries), row=n_rows)
-            if missed is not None:
-                size += f", {count_of(missed.labels.size, 'missed document')}"
-            say(f"wrote {paths[part]}: {size}")
-        say_cautions(cautions)
-        assignment = next(iter(paths.values())).with_name("splits.tsv")
-        with whole_files(assignment) as temporary:
-            lines = (f"{dataset.groups.name(query)}\t{part_of[query]}\n" for query in sorted(part_of))
-            temporary(assignment).write_text("query_id\tpart\n" + "".join(lines), encoding="utf-8")
-
-
-def _divided(
-    dataset: RankingDataset, shares: dict[str, float], n_folds: int | None, by: dict[str, str], seed: int
-) -> dict[str, Parts]:
-    """Folder to part to queries."""
-    from ltr_harness.data.dataset import values_by_query
-    from ltr_harness.data.splits import divided, divided_by_time, folds
-
-    groups, keys = dataset.groups, {}
-    for what, column in by.items():
-        values = values_by_query(dataset, column)
-        if values is None:
-            near = did_you_mean(column, dataset.query_attributes)
-            raise DataError(f"{column!r} is not an attribute; {near}")
-        keys[what] = values
-    if "time" in keys:
-        return {"": divided_by_time(groups, shares, keys["time"], by["time"], dataset.source)}
-    if n_folds is None:
-        return {"": divided(groups, shares, seed, **keys)}
-    parts, each = ("train", "valid", "test"), enumerate(folds(groups, n_folds, seed, **keys), start=1)
-    return {f"fold{number}": dict(zip(parts, queries, strict=True)) for number, queries in each}
-
-
-def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[OpenedTable]:
-    """The files, opened, if they are tables whose rows can be copied into files of this suffix; else none."""
-    from ltr_harness.data.readers.csv import Csv, Delimited
-    from ltr_harness.data.readers.parquet import Parquet
-
-    if not isinstance(reader, Csv | Parquet):
-        return []
-    tables = reader.tables(list(map(str, files)), Path())
-    plain = Path(bare_name(f"part{suffix}")).suffix
-    if isinstance(reader, Parquet):
-        return tables if plain in (".parquet", ".pq", ".arrow", ".feather") else []
-    separator = reader.separator or ("\t" if plain in (".tsv", ".tab") else ",")
-    same = all(isinstance(table, Delimited) and table.separator == separator for table in tables)
-    return tables if plain in (".csv", ".tsv", ".tab") and same else []
-
-
-def copy_rows(
-    reader: TableReader,
-    tables: Sequence[OpenedTable],
-    dataset: RankingDataset,
-    parts: Parts,
-    paths: Mapping[str, Path],
-) -> None:
-    """Write the rows of each part's queries as they stand, in the order of the files; all parts appear, or none."""
-    import numpy as np
-
-    from ltr_harness.data.readers.csv import Delimited
-    from ltr_harness.data.readers.table_columns import TableColumns, joined
-
-    for table in tables[1:]:
-        if table.columns != tables[0].columns:
-            expected = ", ".join(tables[0].columns)
-            raise DataError.at(table.path, "has other columns than the first file", expected)
-    number = np.full(dataset.n_queries, -1)
-    for i, queries in enumerate(parts.values()):
-        number[queries] = i
-    if dataset.judgments.missed is not None:  # whose rows are none of the dataset's
-        named = dict(zip(dataset.groups.ids.tolist(), number.tolist(), strict=True))
-        rows = joined([TableColumns(table, (), {}, reader, query=reader.query_columns) for table in tables])
-        of_block = np.array([named[query] for query in rows.block_ids.tolist()])
-        of_row = np.repeat(of_block, np.diff(np.append(rows.block_starts, rows.file_starts[-1])))
-    else:
-        of_row = np.repeat(number, dataset.groups.sizes)
-        if dataset.file_order is not None:
-            of_row = of_row[dataset.file_order]
-    with ExitStack() as stack:
-        targets = [stack.enter_context(whole_files(paths[part]))(paths[part]) for part in parts]
-        if texts := [table for table in tables if isinstance(table, Delimited)]:
-            _copy_text(texts, of_row, targets)
-            return
-        import pyarrow as pa
-        from pyarrow import feather, parquet
-
-        read = [table.read([], table.columns).table for table in tables]
-        whole = pa.concat_tables(read, promote_options="permissive")
-        for part, target in enumerate(targets):
-            of_part = whole.filter(pa.array(of_row == part))
-            if target.suffix in (".arrow", ".feather"):
-                feather.write_feather(of_part, target, compression="uncompressed")
-            else:
-                parquet.write_table(of_part, target, compression="zstd")
-
-
-def _copy_text(tables: Sequence[Delimited], of_row: NDArray[np.int64], targets: Sequence[Path]) -> None:
-    with ExitStack() as stack:
-        streams = [stack.enter_context(opened_for_writing(target, target.name)) for target in targets]
-        parts = iter(of_row.tolist())
-        for table in tables:
-            records = table.records_as_they_stand()
-            for header in islice(records, 1):
-                for stream in streams if table is tables[0] else ():
-                    stream.write(header)
-            for record in records:
-                part = next(parts, None)
-                if part is None:
-                    raise _unequal(table.path)
-                streams[part].write(record)
-        if next(parts, None) is not None:
-            raise _unequal(tables[-1].path)
-
-
-def _unequal(path: Path) -> DataError:
-    cure = "write the parts in another format, as with --format .parquet"
-    return DataError.at(path, "its rows cannot be told apart as text", cure=cure)
+    division = Division(**division_options)
+    division.refuse_contradictions()
+    split_files(files, reader_name, reader_options, division, output, suffix)
 
 
 @options.examples("""
@@ -370,12 +242,16 @@ def data_list() -> None:
     Each with its size, its terms, where it is to be had and how its files are laid out.
     """
     width = max(map(len, SETS))
-    for name, known in SETS.items():
-        size = "" if known.counts is None else f"{known.counts}; "
-        archive = [] if known.archive is None else [str(known.archive)]
-        say(f"{name:<{width}}  {known.title}")
-        for fact in (f"{size}{known.terms}", known.home, known.instructions, *archive):
-            say(f"{'':<{width}}  {fact}")
+    for name, public_set in SETS.items():
+        terms = public_set.terms
+        if public_set.counts is not None:
+            terms = f"{public_set.counts}; {terms}"
+        facts = [terms, public_set.home, public_set.instructions]
+        if public_set.archive is not None:
+            facts.append(str(public_set.archive))
+        echo(f"{name:<{width}}  {public_set.title}")
+        for fact in facts:
+            echo(f"{'':<{width}}  {fact}")
 
 
 @options.examples("""
@@ -402,19 +278,24 @@ def data_cache(unused: int | None, clear: bool) -> None:
         raise UsageError("--clear and --unused; expected one of them")
     folder = cache_folder()
     if folder is None:
-        say("the data cache is off (LTR_HARNESS_CACHE=off)")
+        echo("the data cache is off (LTR_HARNESS_CACHE=off)")
         return
-    now = time.time()
     entries = kept_entries(folder)
+    n_entries = count_of(len(entries), "entry")
     if clear or unused is not None:
-        chosen = [entry for entry in entries if clear or now - entry.used > (unused or 0) * 86_400]
-        remove_entries(folder, chosen, everything=clear)
-        freed = sum(entry.size for entry in chosen)
-        say(f"removed {len(chosen):,} of {count_of(len(entries), 'entry')}, {in_words(freed)}: {folder}")
+        least_days = 0 if unused is None else unused
+        old = [entry for entry in entries if clear or _days_unused(entry) > least_days]
+        remove_entries(folder, old, everything=clear)
+        freed = sum(entry.size for entry in old)
+        echo(f"removed {len(old):,} of {n_entries}, {in_words(freed)}: {folder}")
         return
     for entry in entries:
-        days = int((now - entry.used) // 86_400)
-        read = "today" if days <= 0 else f"{count_of(days, 'day')} ago"
-        say(f"{in_words(entry.size):>9}  {read:>14}  {entry.title}")
+        days = int(_days_unused(entry))
+        last_read = "today" if days <= 0 else f"{count_of(days, 'day')} ago"
+        echo(f"{in_words(entry.size):>9}  {last_read:>14}  {entry.title}")
     total = sum(entry.size for entry in entries)
-    say(f"{count_of(len(entries), 'entry')}, {in_words(total)}: {folder}")
+    echo(f"{n_entries}, {in_words(total)}: {folder}")
+
+
+def _days_unused(entry: KeptEntry) -> float:
+    return (time.time() - entry.used) / 86_400

@@ -18,7 +18,7 @@ from ltr_harness._util.cores import available_cores
 from ltr_harness._util.files import cache_folder
 from ltr_harness.cli import options
 from ltr_harness.cli.exit_codes import WITHOUT_DOCSTRINGS
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import echo
 from ltr_harness.errors import install_line, requirements_of
 from ltr_harness.metrics.evaluation import evaluate
 
@@ -28,7 +28,7 @@ SLOW_TO_START = 5.0
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One thing that was looked at."""
+    """The state of one part of the installation."""
 
     status: str  # ok, note, failed
     what: str
@@ -36,7 +36,8 @@ class Diagnosis:
     cure: str = ""
 
     def __str__(self) -> str:
-        return f"{self.status:<6}  {self.what}: {self.found}" + (f"; {self.cure}" if self.cure else "")
+        line = f"{self.status:<6}  {self.what}: {self.found}"
+        return f"{line}; {self.cure}" if self.cure else line
 
 
 @options.examples("""
@@ -54,48 +55,55 @@ def command(as_json: bool) -> int:
     for diagnosis in examined():
         diagnoses.append(diagnosis)
         if not as_json:
-            say(str(diagnosis))
+            echo(str(diagnosis))
     if as_json:
-        say(json.dumps([asdict(diagnosis) for diagnosis in diagnoses], indent=2, ensure_ascii=False))
+        echo(json.dumps([asdict(diagnosis) for diagnosis in diagnoses], indent=2, ensure_ascii=False))
     return 1 if any(diagnosis.status == "failed" for diagnosis in diagnoses) else 0
 
 
 def examined() -> Iterator[Diagnosis]:
-    """Everything, one diagnosis after the other."""
+    """Yield the diagnosis of each part, one after the other."""
     names = ("ltr-harness", "lightgbm", "xgboost", "numpy", "pandas", "numba", "pyarrow")
     versions = [f"Python {sys.version.split()[0]}", *(f"{name} {_version(name)}" for name in names)]
     yield Diagnosis("ok", "versions", ", ".join(versions))
-    variables = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")
-    limits = ", ".join(f"{name}={os.environ[name]}" for name in variables if name in os.environ)
-    here, allowed = os.cpu_count() or 1, available_cores()
-    cores = f"{allowed}" if allowed == here else f"{allowed} of {here} may be used"
-    if limits:
-        cure = "it also limits the boosters; unset it to use all"
-        yield Diagnosis("note", "cores", f"{cores}; {limits}", cure)
-    else:
-        yield Diagnosis("ok", "cores", cores)
+    yield _cores()
     yield from _attempt("compiled metrics", _metrics)
     yield from _attempt("lightgbm", lambda: _trains("lightgbm", "lambdarank"))
     yield from _attempt("xgboost", lambda: _trains("xgboost", "rank:ndcg"))
     yield from _attempt("charts", _charts)
     yield from _attempt("worker processes", _workers)
-    if (folder := cache_folder()) is None:
-        yield Diagnosis("note", "data cache", "switched off", "every run parses its files again")
-    else:
-        from ltr_harness.data.cache import kept_entries
-
-        yield _writable("data cache", folder, sum(entry.size for entry in kept_entries(folder)))
+    yield _data_cache()
     yield _writable("temporary folder", Path(tempfile.gettempdir()))
     yield from _extras()
 
 
-def _attempt(what: str, look: Callable[[], Diagnosis]) -> Iterator[Diagnosis]:
-    """What `look` finds; whatever goes wrong is a diagnosis too."""
+def _attempt(part: str, diagnose: Callable[[], Diagnosis]) -> Iterator[Diagnosis]:
+    """Yield the result of `diagnose`; any error of it is a diagnosis too."""
     try:
-        yield look()
+        yield diagnose()
     except Exception as problem:
         cure = WITHOUT_DOCSTRINGS if sys.flags.optimize > 1 else "install ltr-harness again"
-        yield Diagnosis("failed", what, f"{type(problem).__name__}: {problem}", cure)
+        yield Diagnosis("failed", part, f"{type(problem).__name__}: {problem}", cure)
+
+
+def _cores() -> Diagnosis:
+    n_cores, n_allowed = os.cpu_count() or 1, available_cores()
+    cores = f"{n_allowed}" if n_allowed == n_cores else f"{n_allowed} of {n_cores} may be used"
+    variables = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")
+    limits = ", ".join(f"{name}={os.environ[name]}" for name in variables if name in os.environ)
+    if not limits:
+        return Diagnosis("ok", "cores", cores)
+    cure = "it also limits the boosters; unset it to use all"
+    return Diagnosis("note", "cores", f"{cores}; {limits}", cure)
+
+
+def _data_cache() -> Diagnosis:
+    folder = cache_folder()
+    if folder is None:
+        return Diagnosis("note", "data cache", "switched off", "every run parses its files again")
+    from ltr_harness.data.cache import kept_entries
+
+    return _writable("data cache", folder, sum(entry.size for entry in kept_entries(folder)))
 
 
 def _version(name: str) -> str:
@@ -155,8 +163,8 @@ def _workers() -> Diagnosis:
     return Diagnosis("ok", "worker processes", f"start ({time.perf_counter() - started:.1f} s)")
 
 
-def _writable(what: str, folder: Path, held: int | None = None) -> Diagnosis:
-    """Whether something can be kept there; `held` bytes are already."""
+def _writable(part: str, folder: Path, size: int | None = None) -> Diagnosis:
+    """Return the diagnosis of a folder to write to, of which `size` bytes are used already."""
     from ltr_harness.data.readers.text_files import in_words
 
     try:
@@ -165,16 +173,16 @@ def _writable(what: str, folder: Path, held: int | None = None) -> Diagnosis:
             file.write(b"x")
         free = shutil.disk_usage(folder).free
     except OSError as problem:
-        return Diagnosis("note", what, f"{folder}: {problem.strerror}", "nothing can be kept there")
+        return Diagnosis("note", part, f"{folder}: {problem.strerror}", "nothing can be kept there")
     status, cure = ("ok", "") if free > 1e9 else ("note", "little room")
-    holds = "" if held is None else f", holds {in_words(held)}"
-    return Diagnosis(status, what, f"{folder}, {in_words(free)} free{holds}", cure)
+    holds = "" if size is None else f", holds {in_words(size)}"
+    return Diagnosis(status, part, f"{folder}, {in_words(free)} free{holds}", cure)
 
 
 def _extras() -> Iterator[Diagnosis]:
-    """Optional packages, from what the distribution itself says it can use."""
+    """Yield the optional packages, from the requirements of the distribution."""
     for extra in ("catboost", "tune", "dask", "mlflow", "onnx"):
-        packages = [re.split(r"[^\w.-]", one)[0] for one in requirements_of(extra)]
+        packages = [re.split(r"[^\w.-]", requirement)[0] for requirement in requirements_of(extra)]
         missing = [name for name in packages if _version(name) == "not installed"]
         found = ", ".join(f"{name} {_version(name)}" for name in packages)
         if missing:

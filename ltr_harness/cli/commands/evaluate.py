@@ -10,18 +10,19 @@ import numpy as np
 import ltr_harness
 from ltr_harness._util.text import count_of, csv_text, four_decimals, plural, printable
 from ltr_harness.cli import metric_names, options, rankings, streams
-from ltr_harness.cli.output import counts, print_means, print_table, say, say_cautions, say_json
+from ltr_harness.cli.output import counts, echo, echo_cautions, echo_json, print_means, print_table
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import share_tied, tie_audit
-from ltr_harness.metrics.core.cautions import cautions
+from ltr_harness.metrics.core.cautions import cautions as metric_cautions
 from ltr_harness.metrics.core.grammar import other_name, with_tool
 from ltr_harness.metrics.core.judged_share import FEW_JUDGED
 from ltr_harness.metrics.core.judged_share import in_words as judged_in_words
 from ltr_harness.metrics.evaluation import Evaluation, MetricValues
 
 if TYPE_CHECKING:
+    from ltr_harness.comparison.comparison import Comparison
     from ltr_harness.comparison.stream import StreamEvaluation
     from ltr_harness.metrics.core.headroom import MeanHeadroom
     from ltr_harness.report.data import ReportData
@@ -82,63 +83,169 @@ def command(
     Without -m: NDCG, MRR, ERR and MAP at 1, 3, 5 and 10. Every mean is printed with its
     number of queries.
     """
+    _refuse_contradictions(form, as_json, short, relevant)
+    source = rankings.RankingSource(**given)
+    columns = streams.ScoreColumns.from_options(score_columns, sample, source, baseline)
+    if form == "trec_eval":
+        _refuse_with_trec_eval(columns, baseline, common_queries)
+        from ltr_harness.cli.trec_eval import print_measures
+
+        print_measures(metrics, source, relevant or 1, per_query or short)
+        return 0
+    if as_json:
+        form = "json"
+    requested = metric_names.parsed(metrics, relevant)
+    if columns is not None:
+        result, cautions = _evaluate_columns(columns, requested, per_query)
+    else:
+        result, cautions = _evaluate_files(
+            source, requested, baseline, common_queries, with_audit=form != "csv"
+        )
+    _print_result(result, form or "table", per_query, cautions)
+    return 0
+
+
+def _refuse_contradictions(form: str | None, as_json: bool, short: bool, relevant: float | None) -> None:
+    """Raise a UsageError for options of the output that do not go together, and for a grade of 0 or below."""
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json and --format {form}; expected one of them")
     if relevant is not None and not relevant > 0:
         raise UsageError(f"--relevant {relevant:g}; expected a grade above 0")
-    form = "json" if as_json else form or "table"
     if short and form != "trec_eval":
         raise UsageError("-q without --format trec_eval; expected --per-query")
-    per_query = per_query or short
-    source = rankings.RankingSource(**given)
-    columns = streams.ScoreColumns.of(score_columns, sample, source, baseline)
-    if form == "trec_eval":
-        found = "--format trec_eval"
-        if columns is not None:
-            raise UsageError(f"{found} with --score-column; expected --qrels and --run, or another format")
-        if baseline or common_queries:
-            raise UsageError(f"{found} compares nothing; leave out --baseline and --common-queries")
-        from ltr_harness.cli.trec_eval import say_measures
 
-        say_measures(metrics, source, relevant or 1, per_query)
-        return 0
-    asked = metric_names.parsed(metrics, relevant)
+
+def _refuse_with_trec_eval(
+    columns: streams.ScoreColumns | None, baseline: str | None, common_queries: bool
+) -> None:
+    """Raise a UsageError for options that trec_eval has no counterpart of."""
+    option = "--format trec_eval"
     if columns is not None:
-        return _of_columns(columns, asked, form, per_query)
-    loaded = rankings.load_rankings(source)
-    if len(loaded.all) == 1 and (baseline or common_queries):
-        raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
-    scaled, of_scale = loaded.with_max_grade(asked.metrics)
-    primary = scaled[asked.metrics.index(asked.primary)]
-    evaluations = [scored.evaluate(scaled) for scored in loaded.all]
-    typed = asked.names(scaled)
-    said = [*loaded.cautions, *of_scale]
-    compared = None
-    if len(loaded.all) > 1:
-        from ltr_harness.report.data import ReportData
+        raise UsageError(f"{option} with --score-column; expected --qrels and --run, or another format")
+    if baseline or common_queries:
+        raise UsageError(f"{option} compares nothing; leave out --baseline and --common-queries")
 
+
+class _RankingMetrics(NamedTuple):
+    """The values of one ranking, from files or from a column."""
+
+    name: str
+    path: Path
+    metrics: Mapping[str, MetricValues]
+    query_ids: Sequence[Any]  # (n_queries,), as n_relevant; empty where values are not kept
+    n_relevant: Sequence[int]
+    n_rows: int
+    headroom: "MeanHeadroom | None" = None
+
+    @classmethod
+    def of(cls, ranking: rankings.ScoredRanking, evaluation: Evaluation) -> "_RankingMetrics":
+        """Return the values of a ranking in memory."""
+        judgments = evaluation.judgments
+        n_rows = judgments.groups.n_rows
+        if ranking.retrieved is not None:  # other rows are judged documents that the run does not list
+            n_rows = int(np.count_nonzero(ranking.retrieved))
+        return cls(
+            ranking.name,
+            ranking.path,
+            {name: evaluation[name] for name in evaluation.metrics},
+            evaluation.query_ids.tolist(),
+            judgments.n_relevant.tolist(),
+            n_rows,
+            evaluation.mean_headroom(),
+        )
+
+    @classmethod
+    def of_column(cls, stream: "StreamEvaluation", score: str, path: Path) -> "_RankingMetrics":
+        """Return the values of a ranking by a column of scores."""
+        table = stream.results.get(score)
+        if table is None:
+            query_ids, n_relevant = [], []
+        else:
+            query_ids, n_relevant = table["query_id"].to_pylist(), table["n_relevant"].to_pylist()
+        metrics = {}
+        for number, name in enumerate(stream.metrics):
+            values = np.empty(0) if table is None else table[name].to_numpy()
+            n_undefined = int(np.isnan(values).sum())
+            if stream.moments is not None:
+                n_undefined = stream.n_queries - int(stream.moments.n[number])
+            mean, judged = stream.means[score][name], stream.judged.get(score, {}).get(name)
+            metrics[name] = MetricValues(
+                parse_metric(name), values, mean, stream.n_queries, n_undefined, judged
+            )
+        return cls(score, path, metrics, query_ids, n_relevant, stream.n_rows)
+
+
+class _EvaluationResult(NamedTuple):
+    """The values of all rankings, as each form of output takes them."""
+
+    judgments_file: Path
+    rankings: Sequence[_RankingMetrics]
+    compared: "ReportData | None"  # where there are several
+    typed: Mapping[str, str]  # canonical name to the one that was typed
+    stream: "StreamEvaluation | None" = None  # where scores are columns of the data
+    primary: str = ""  # the metric of its differences
+
+
+def _evaluate_files(
+    source: rankings.RankingSource,
+    requested: metric_names.NamedMetrics,
+    baseline: str | None,
+    common_queries: bool,
+    *,
+    with_audit: bool,
+) -> tuple[_EvaluationResult, list[Caution]]:
+    """Evaluate scores or runs in files; the cautions on ties and the like are those of the audit."""
+    loaded = rankings.load_rankings(source)
+    is_single = len(loaded.all) == 1
+    if is_single and (baseline or common_queries):
+        raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
+    scaled, scale_cautions = loaded.with_max_grade(requested.metrics)
+    primary = scaled[requested.metrics.index(requested.primary)]
+    evaluations = [ranking.evaluate(scaled) for ranking in loaded.all]
+    typed = requested.names(scaled)
+    cautions = [*loaded.cautions, *scale_cautions]
+    compared = None
+    if not is_single:
+        systems = [loaded.system(*pair) for pair in zip(loaded.all, evaluations, strict=True)]
         comparison = ltr_harness.compare(
-            *(loaded.system(*pair) for pair in zip(loaded.all, evaluations, strict=True)),
+            *systems,
             metrics=list(dict.fromkeys([str(primary), *evaluations[0].metrics])),
-            baseline=None if baseline is None else loaded.named(baseline),
+            baseline=None if baseline is None else loaded.resolve_name(baseline),
             common_queries=common_queries,
         )
-        compared = ReportData(comparison, (), (), None, str(loaded.judgments_file))
-        said += [other_name(text, name) for name, text in typed.items()]
-    each = [_Ranking.of(*pair) for pair in zip(loaded.all, evaluations, strict=True)]
-    if form != "csv":
-        first = loaded.all[0]
-        said += cautions(list(dict.fromkeys(scaled)), first.judgments, first.retrieved)
-        if compared is None:
-            said += [one for one in evaluations[0].cautions if one.kind == FEW_JUDGED]
-        said += _ties(loaded.all, primary)
-        if compared is None:
-            said += _headroom_cautions(evaluations[0])
-    return _say(_Found(loaded.judgments_file, each, compared, typed, per_query), form, said)
+        compared = _report_data(comparison, loaded.judgments_file)
+        cautions += [other_name(text, name) for name, text in typed.items()]
+    if with_audit:
+        cautions += _audit(loaded.all, evaluations, scaled, primary)
+    values = [_RankingMetrics.of(*pair) for pair in zip(loaded.all, evaluations, strict=True)]
+    return _EvaluationResult(loaded.judgments_file, values, compared, typed), cautions
+
+
+def _report_data(comparison: "Comparison", judgments_file: Path) -> "ReportData":
+    from ltr_harness.report.data import ReportData
+
+    return ReportData(comparison, (), (), None, str(judgments_file))
+
+
+def _audit(
+    ranked: Sequence[rankings.ScoredRanking],
+    evaluations: Sequence[Evaluation],
+    metrics: Sequence[Metric],
+    primary: Metric,
+) -> list[Caution]:
+    """Return the cautions on the metrics, on equal scores, and on the headroom of a single ranking."""
+    first, evaluation = ranked[0], evaluations[0]
+    found = metric_cautions(list(dict.fromkeys(metrics)), first.judgments, first.retrieved)
+    if len(ranked) == 1:
+        found += [caution for caution in evaluation.cautions if caution.kind == FEW_JUDGED]
+    found += _tie_cautions(ranked, primary)
+    if len(ranked) == 1:
+        found += _headroom_cautions(evaluation)
+    return found
 
 
 def _headroom_cautions(evaluation: Evaluation) -> list[Caution]:
-    """That order decides little of the first metric, or that random order beats the ranking."""
+    """Return the cautions that order decides little of the first metric, and that random order beats the ranking."""
     from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN, beside_random, worse_than_random
 
     headroom, metric = evaluation.headroom(), evaluation.metrics[0]
@@ -152,121 +259,90 @@ def _headroom_cautions(evaluation: Evaluation) -> list[Caution]:
     return found
 
 
-def _of_columns(
-    columns: streams.ScoreColumns, asked: metric_names.NamedMetrics, form: str, per_query: bool
-) -> int:
-    """`evaluate` of scores that are columns of the data."""
-    stream, said = columns.evaluated(asked.metrics)
+def _tie_cautions(ranked: Sequence[rankings.ScoredRanking], metric: Metric) -> list[Caution]:
+    """Return a caution for each ranking whose value the order of equal scores could move."""
+    found = []
+    for ranking in ranked:
+        documents = ranking.judgments, ranking.scores, ranking.retrieved
+        if not (share_tied(metric, *documents) or metric.uses_whole_order):
+            continue  # no order of equal scores to move anything
+        try:
+            audit = tie_audit(metric, *documents)
+        except MetricError:  # a metric without a worst and a best order
+            return []
+        if audit.share_touched > 0.0:
+            found.append(Caution("equal-scores", "warning", str(audit), place=ranking.name))
+    return found
+
+
+def _evaluate_columns(
+    columns: streams.ScoreColumns, requested: metric_names.NamedMetrics, per_query: bool
+) -> tuple[_EvaluationResult, list[Caution]]:
+    """Evaluate scores that are columns of the data."""
+    stream, cautions = columns.evaluated(requested.metrics)
     if per_query and stream.moments is not None:
         found = f"--per-query of {count_of(stream.n_queries, 'query')}, whose values are not kept"
         raise UsageError(f"{found}; expected --sample N, or fewer queries")
     compared = None
-    primary = stream.metrics[asked.metrics.index(asked.primary)]
+    primary = stream.metrics[requested.metrics.index(requested.primary)]
     if len(columns.names) > 1 and stream.moments is None:
-        from ltr_harness.report.data import ReportData
-
         names = list(dict.fromkeys([primary, *stream.metrics]))
         comparison = ltr_harness.compare(stream.results, metrics=names, baseline=columns.names[0])
-        compared = ReportData(comparison, (), (), None, str(columns.data))
-    each, n = [], stream.n_queries
-    for score in columns.names:
-        table, metrics = stream.results.get(score), {}
-        for at, name in enumerate(stream.metrics):
-            values = np.empty(0) if table is None else table[name].to_numpy()
-            n_nan = int(np.isnan(values).sum())
-            undefined = n_nan if stream.moments is None else n - int(stream.moments.n[at])
-            judged = stream.judged.get(score, {}).get(name)
-            metric, mean = parse_metric(name), stream.means[score][name]
-            metrics[name] = MetricValues(metric, values, mean, n, undefined, judged)
-        ids, relevant = ([] if table is None else table[of].to_pylist() for of in ("query_id", "n_relevant"))
-        each.append(_Ranking(score, columns.data, metrics, ids, relevant, stream.n_rows))
-    typed = asked.names([parse_metric(name) for name in stream.metrics])
-    return _say(_Found(columns.data, each, compared, typed, per_query, stream, primary), form, said)
+        compared = _report_data(comparison, columns.data)
+    values = [_RankingMetrics.of_column(stream, score, columns.data) for score in columns.names]
+    typed = requested.names([parse_metric(name) for name in stream.metrics])
+    return _EvaluationResult(columns.data, values, compared, typed, stream, primary), cautions
 
 
-class _Ranking(NamedTuple):
-    """One ranking's values, wherever they are from."""
-
-    name: str
-    path: Path
-    metrics: Mapping[str, MetricValues]
-    query_ids: Sequence[Any]  # (n_queries,), as n_relevant; empty where values are not kept
-    n_relevant: Sequence[int]
-    n_rows: int
-    headroom: "MeanHeadroom | None" = None
-
-    @classmethod
-    def of(cls, scored: rankings.Scored, evaluation: Evaluation) -> "_Ranking":
-        """A ranking of data in memory."""
-        ids, judgments = evaluation.query_ids.tolist(), evaluation.judgments
-        metrics, headroom = (
-            {name: evaluation[name] for name in evaluation.metrics},
-            evaluation.mean_headroom(),
-        )
-        relevant, n_rows = judgments.n_relevant.tolist(), judgments.groups.n_rows
-        if scored.retrieved is not None:  # other rows are judged documents that the run does not list
-            n_rows = int(np.count_nonzero(scored.retrieved))
-        return cls(scored.name, scored.path, metrics, ids, relevant, n_rows, headroom)
-
-
-class _Found(NamedTuple):
-    """What is printed, in whatever form."""
-
-    judgments_file: Path
-    each: Sequence[_Ranking]
-    compared: "ReportData | None"  # where there are several
-    typed: Mapping[str, str]  # canonical name to the one that was typed
-    per_query: bool
-    stream: "StreamEvaluation | None" = None  # where scores are columns of the data
-    primary: str = ""  # what its differences are about
-
-
-def _say(found: _Found, form: str, said: Sequence[Caution]) -> int:
-    """Results in their form, with what a stream of scores has besides; then the cautions."""
+def _print_result(result: _EvaluationResult, form: str, per_query: bool, cautions: Sequence[Caution]) -> None:
+    """Print the values in their form, with the differences of a stream of scores; then the cautions."""
     if form == "json":
-        rest = {} if found.stream is None else streams.as_json(found.stream, found.primary, Method())
-        say_json(_document(found, said) | rest)
-        return 0
+        document = _document(result, per_query, cautions)
+        if result.stream is not None:
+            document |= streams.as_json(result.stream, result.primary, Method())
+        echo_json(document)
+        return
     if form == "csv":
-        _write_csv(found)
+        rows = _rows_of_queries(result.rankings) if per_query else _rows_of_means(result.rankings)
+        echo(csv_text(rows), nl=False)
     else:
-        _print(found)
-        if found.stream is not None:
-            streams.say_rest(found.stream, found.primary, Method())
-    say_cautions(said)
-    return 0
+        _print_tables(result, per_query)
+        if result.stream is not None:
+            streams.print_sample(result.stream, result.primary, Method())
+    echo_cautions(cautions)
 
 
-def _print(found: _Found) -> None:
-    if found.per_query:
-        for ranking in found.each:
-            _print_queries(ranking, with_name=len(found.each) > 1)
-    if found.compared is not None:
+def _print_tables(result: _EvaluationResult, per_query: bool) -> None:
+    """Print the values of each query where they are wanted, then the comparison, or the means of one ranking."""
+    if per_query:
+        for ranking in result.rankings:
+            _print_queries(ranking, with_name=len(result.rankings) > 1)
+    if result.compared is not None:
         from ltr_harness.report.terminal import show
 
-        show(found.compared)
-        say()
-        print_means(found.compared.comparison)
+        show(result.compared)
+        echo()
+        print_means(result.compared.comparison)
         return
-    for ranking in found.each:
-        _print_ranking(ranking, found.typed)
+    for ranking in result.rankings:
+        _print_ranking(ranking, result.typed)
 
 
-def _print_queries(ranking: _Ranking, *, with_name: bool) -> None:
+def _print_queries(ranking: _RankingMetrics, *, with_name: bool) -> None:
     """Print a table of the values of each query."""
     if with_name:
-        say(f"{printable(ranking.name)}:")
+        echo(f"{printable(ranking.name)}:")
     columns = [values.per_query.tolist() for values in ranking.metrics.values()]
     lines = zip(ranking.query_ids, *columns, strict=True)
     rows = [[str(query), *map(four_decimals, values)] for query, *values in lines]
     print_table(["query", *ranking.metrics], rows)
-    say()
+    echo()
 
 
-def _print_ranking(ranking: _Ranking, typed: Mapping[str, str]) -> None:
+def _print_ranking(ranking: _RankingMetrics, typed: Mapping[str, str]) -> None:
     """Print the mean of each metric, then how the first one spreads and what is left to gain by it."""
     name, first = next(iter(ranking.metrics.items()))
-    say(f"{printable(ranking.name)}: {counts(query=first.n_queries, row=ranking.n_rows)}\n")
+    echo(f"{printable(ranking.name)}: {counts(query=first.n_queries, row=ranking.n_rows)}\n")
     _print_means(ranking.metrics, typed)
     lines = []
     values = first.per_query[~np.isnan(first.per_query)]
@@ -277,64 +353,43 @@ def _print_ranking(ranking: _Ranking, typed: Mapping[str, str]) -> None:
     if ranking.headroom is not None:
         lines.append(f"{name}: {ranking.headroom}")
     if lines:
-        say()
+        echo()
     for line in lines:
-        say(line)
+        echo(line)
 
 
 def _print_means(metrics: Mapping[str, MetricValues], typed: Mapping[str, str]) -> None:
     """Print each mean with the name that was typed and with its queries, which stand below where all have the same."""
-    queries = [_over(values) for values in metrics.values()]
+    queries = [_queries_in_words(values) for values in metrics.values()]
     are_the_same = len(set(queries)) == 1
-    typed_names = [with_tool(typed[name]) if name in typed else "" for name in metrics]
-    width, typed_width = max(map(len, metrics)), max(map(len, typed_names))
-    for (name, values), typed_name, over in zip(metrics.items(), typed_names, queries, strict=True):
+    typed_names = {name: with_tool(text) for name, text in typed.items()}
+    width, typed_width = max(map(len, metrics)), max(map(len, typed_names.values()), default=0)
+    for (name, values), over_queries in zip(metrics.items(), queries, strict=True):
         line = f"{name:<{width}}  {four_decimals(values.mean):>8}"
         if typed:
-            line += f"  {printable(typed_name):<{typed_width}}"
+            line += f"  {printable(typed_names.get(name, '')):<{typed_width}}"
         if not are_the_same:
-            line += f"  {over}"
-        say(line.rstrip())
+            line += f"  {over_queries}"
+        echo(line.rstrip())
     if are_the_same:
-        say(f"\n{queries[0]}")
+        echo(f"\n{queries[0]}")
 
 
-def _over(values: MetricValues) -> str:
+def _queries_in_words(values: MetricValues) -> str:
+    """Return the number of queries of a mean, and of those that are not in it."""
     defined = values.n_queries - values.n_undefined
-    said = f"over {defined:,} of {count_of(values.n_queries, 'query')}"
+    text = f"over {defined:,} of {count_of(values.n_queries, 'query')}"
     if values.judged is not None and values.judged < 1:
-        said = f"{said}; {judged_in_words(values.metric.k, {'': values.judged})}"
+        text = f"{text}; {judged_in_words(values.metric.k, {'': values.judged})}"
     n = values.n_undefined
     if not n:
-        return said
+        return text
     if values.metric.diagnostic or values.metric.uses_whole_order:
-        return f"{said}; {n:,} {plural('is', n)} undefined"
-    return f"{said}; {n:,} {plural('has', n)} no relevant document"
+        return f"{text}; {n:,} {plural('is', n)} undefined"
+    return f"{text}; {n:,} {plural('has', n)} no relevant document"
 
 
-def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[Caution]:
-    """How far the order of equal scores could move the first metric, where it could."""
-    found = []
-    for one in scored:
-        tied = share_tied(metric, one.judgments, one.scores, one.retrieved)
-        if not (tied or metric.uses_whole_order):  # no order of equal scores to move anything
-            continue
-        try:
-            audit = tie_audit(metric, one.judgments, one.scores, one.retrieved)
-        except MetricError:  # a metric without a worst and a best order
-            return []
-        if audit.share_touched > 0.0:
-            found.append(Caution("equal-scores", "warning", str(audit), place=one.name))
-    return found
-
-
-def _write_csv(found: _Found) -> None:
-    """Means, or with --per-query a table of per-query values that `compare` reads; full precision."""
-    rows = _rows_of_queries(found.each) if found.per_query else _rows_of_means(found.each)
-    say(csv_text(rows), nl=False)
-
-
-def _rows_of_means(rankings: Sequence[_Ranking]) -> list[list[Any]]:
+def _rows_of_means(rankings: Sequence[_RankingMetrics]) -> list[list[Any]]:
     rows: list[list[Any]] = [["ranking", "metric", "mean", "n_queries", "n_undefined"]]
     for ranking in rankings:
         for name, values in ranking.metrics.items():
@@ -342,7 +397,7 @@ def _rows_of_means(rankings: Sequence[_Ranking]) -> list[list[Any]]:
     return rows
 
 
-def _rows_of_queries(rankings: Sequence[_Ranking]) -> list[list[Any]]:
+def _rows_of_queries(rankings: Sequence[_RankingMetrics]) -> list[list[Any]]:
     """Return the head and a row for each query, which begins with its ranking where there are several."""
     head: list[Any] = ["query_id", "n_relevant", *rankings[0].metrics]
     rows: list[list[Any]] = []
@@ -357,27 +412,41 @@ def _rows_of_queries(rankings: Sequence[_Ranking]) -> list[list[Any]]:
     return [head, *rows]
 
 
-def _document(found: _Found, said: Sequence[Caution]) -> dict[str, Any]:
-    body: dict[str, Any] = {"judgments": str(found.judgments_file), "rankings": [], "cautions": said}
-    for ranking in found.each:
-        part: dict[str, Any] = {"name": ranking.name, "file": str(ranking.path), "metrics": {}}
-        for name, values in ranking.metrics.items():
-            numbers = {key: getattr(values, key) for key in ("mean", "n_queries", "n_undefined")}
-            if values.judged is not None:
-                numbers["judged"] = values.judged
-            numbers["higher_is_better"] = values.metric.higher_is_better
-            asked = {"asked": found.typed[name]} if name in found.typed else {}
-            part["metrics"][name] = numbers | asked
-        if found.per_query:
-            queries = [str(query) for query in ranking.query_ids]
-            of_queries = ((name, values.per_query.tolist()) for name, values in ranking.metrics.items())
-            part["per_query"] = {name: dict(zip(queries, of, strict=True)) for name, of in of_queries}
-        body["rankings"].append(part)
-    if len(found.each) == 1:
-        first, headroom = next(iter(found.each[0].metrics)), found.each[0].headroom
-        body["headroom"] = None if headroom is None else {"metric": first, **vars(headroom)}
-    elif found.compared is not None:
-        from ltr_harness.report.json_document import document
+def _document(result: _EvaluationResult, per_query: bool, cautions: Sequence[Caution]) -> dict[str, Any]:
+    """Return the values as JSON."""
+    document: dict[str, Any] = {
+        "judgments": str(result.judgments_file),
+        "rankings": [_ranking_values(ranking, result.typed, per_query) for ranking in result.rankings],
+        "cautions": cautions,
+    }
+    if len(result.rankings) == 1:
+        ranking = result.rankings[0]
+        metric, headroom = next(iter(ranking.metrics)), ranking.headroom
+        document["headroom"] = None if headroom is None else {"metric": metric, **vars(headroom)}
+    elif result.compared is not None:
+        from ltr_harness.report.json_document import document as comparison_document
 
-        body["comparison"] = document(found.compared)
-    return body
+        document["comparison"] = comparison_document(result.compared)
+    return document
+
+
+def _ranking_values(ranking: _RankingMetrics, typed: Mapping[str, str], per_query: bool) -> dict[str, Any]:
+    values: dict[str, Any] = {"name": ranking.name, "file": str(ranking.path), "metrics": {}}
+    for name, metric_values in ranking.metrics.items():
+        values["metrics"][name] = _mean_values(metric_values)
+        if name in typed:
+            values["metrics"][name]["asked"] = typed[name]
+    if per_query:
+        queries = [str(query) for query in ranking.query_ids]
+        values["per_query"] = {
+            name: dict(zip(queries, metric_values.per_query.tolist(), strict=True))
+            for name, metric_values in ranking.metrics.items()
+        }
+    return values
+
+
+def _mean_values(values: MetricValues) -> dict[str, Any]:
+    numbers = {key: getattr(values, key) for key in ("mean", "n_queries", "n_undefined")}
+    if values.judged is not None:
+        numbers["judged"] = values.judged
+    return {**numbers, "higher_is_better": values.metric.higher_is_better}

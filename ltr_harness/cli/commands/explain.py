@@ -4,9 +4,9 @@ import difflib
 import io
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
@@ -14,12 +14,17 @@ import numpy as np
 import ltr_harness
 from ltr_harness._util.text import count_of, printable
 from ltr_harness.cli import metric_names, options, rankings
-from ltr_harness.cli.output import say, say_cautions, say_json
+from ltr_harness.cli.output import echo, echo_cautions, echo_json
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core import explanation
 from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation
 from ltr_harness.metrics.explain import explain_mean, explain_query
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_ROWS_SHOWN = 100  # of a query, unless --rows says otherwise
 
 
 @options.examples("""
@@ -47,82 +52,97 @@ def command(
         raise UsageError(f"--rows {rows}; expected 0 or more")
     if rows is not None and query is None:
         raise UsageError("--rows without --query; the whole set is shown tool by tool, not row by row")
-    parsed = parse_metric(metric)
+    requested = parse_metric(metric)
     if run_folder is None:
         loaded = rankings.load_rankings(rankings.RankingSource(**given))
     else:
-        if also := [name for name, value in given.items() if value and name != "max_grade"]:
-            found = f"{run_folder} with {options.written(also[0])}"
-            raise UsageError(f"{found}; expected a run folder or files, not both")
-        from ltr_harness.cli import stored_runs
-
-        run = ltr_harness.load_run(run_folder)
-        of_run = stored_runs.scored(run)
-        # the scale of its grades is the one it was evaluated on
-        grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)
-        (parsed,) = run.record.measuring([parsed])
-        notes = tuple(stored_runs.learned_notes([parsed]))
-        loaded = rankings.Rankings((of_run,), of_run.judgments, run_folder, grade, notes)
-    (scaled,), of_scale = loaded.with_max_grade([parsed])
-    cautions = [*loaded.cautions, *of_scale, *metric_names.tools_named([metric])]
-    most = 100 if rows is None else rows or None
-    pages: list[Any] = []
-    for one in loaded.all:
-        if query is None:
-            mean = explain_mean(scaled, one.judgments, one.scores, one.retrieved)
-            pages.append(_mean_document(one.name, mean) if as_json else _page(_mean_parts(one.name, mean)))
-        else:
-            of_query = query, one.name, _of_query(scaled, query, one)
-            pages.append(_document(*of_query) if as_json else _page(_parts(*of_query, most)))
+        requested, loaded = _load_run(run_folder, requested, given)
+    (scaled,), scale_cautions = loaded.with_max_grade([requested])
+    cautions = [*loaded.cautions, *scale_cautions, *metric_names.tools_named([metric])]
     if as_json:
-        pages = [page | {"cautions": cautions} for page in pages]
-        say_json(pages[0] if len(pages) == 1 else pages)
+        documents = [{**_document(ranking, scaled, query), "cautions": cautions} for ranking in loaded.all]
+        echo_json(documents[0] if len(documents) == 1 else documents)
         return
-    say("\n\n".join(pages))
-    say_cautions(cautions)
+    n_rows = _ROWS_SHOWN if rows is None else rows or None
+    echo("\n\n".join(_page(_blocks(ranking, scaled, query, n_rows)) for ranking in loaded.all))
+    echo_cautions(cautions)
 
 
-def _of_query(metric: Metric, query: str, scored: rankings.Scored) -> Explanation:
-    groups = scored.judgments.groups
+def _load_run(folder: Path, metric: Metric, given: Mapping[str, Any]) -> tuple[Metric, rankings.Rankings]:
+    """Return the metric as a stored run is measured by it, and the run's ranking of its test rows."""
+    from ltr_harness.cli import stored_runs
+
+    for name, value in given.items():
+        if value and name != "max_grade":
+            found = f"{folder} with {options.option_name(name)}"
+            raise UsageError(f"{found}; expected a run folder or files, not both")
+    run = ltr_harness.load_run(folder)
+    ranking = stored_runs.scored(run)
+    max_grade = given["max_grade"]
+    if max_grade is None:  # the scale of grades is the one that the run was evaluated on
+        max_grade = stored_runs.grade_scale(run.record)
+    (metric,) = run.record.measuring([metric])
+    cautions = tuple(stored_runs.temperature_notes([metric]))
+    return metric, rankings.Rankings((ranking,), ranking.judgments, folder, max_grade, cautions)
+
+
+def _explain_mean(metric: Metric, ranking: rankings.ScoredRanking) -> MeanExplanation:
+    return explain_mean(metric, ranking.judgments, ranking.scores, ranking.retrieved)
+
+
+def _explain_query(metric: Metric, query: str, ranking: rankings.ScoredRanking) -> Explanation:
+    groups = ranking.judgments.groups
     names = [str(name) for name in groups.ids.tolist()]
     if query not in names:
         close = difflib.get_close_matches(query, names, n=3) or names[:3]
         found = f"no query {query!r} among its {len(names):,}; there is {', '.join(close)}"
-        raise UsageError(f"{scored.path}: {found}")
-    at = names.index(query)
-    part = slice(int(groups.boundaries[at]), int(groups.boundaries[at + 1]))
-    listed = None if scored.retrieved is None else scored.retrieved[part]
-    return explain_query(metric, scored.judgments.take(np.array([at])), scored.scores[part], listed)
+        raise UsageError(f"{ranking.path}: {found}")
+    number = names.index(query)
+    rows = slice(int(groups.boundaries[number]), int(groups.boundaries[number + 1]))
+    retrieved = None if ranking.retrieved is None else ranking.retrieved[rows]
+    judgments = ranking.judgments.take(np.array([number]))
+    return explain_query(metric, judgments, ranking.scores[rows], retrieved)
 
 
-_Part = str | tuple[Sequence[str], Sequence[Sequence[str]]]  # a line, or a table's head and rows
+_Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # head and rows
+_WRAPPED = ("why", "document", "missed document", "tied ranks")  # columns of long texts
 
 
-def _page(parts: Iterable[_Part]) -> str:
-    """Lines and tables as wide as the terminal; long reasons and document ids wrap."""
+def _page(blocks: Iterable[str | _Table]) -> str:
+    """Return lines and tables as wide as the terminal; long reasons and document ids wrap."""
     from rich.console import Console
-    from rich.table import Table
 
     width = max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
-    plain: dict[str, Any] = dict.fromkeys(("force_terminal", "highlight", "markup", "emoji"), False)
+    unstyled: dict[str, Any] = dict.fromkeys(("force_terminal", "highlight", "markup", "emoji"), False)
     text = io.StringIO()
-    console = Console(file=text, width=width, color_system=None, **plain)
-    for part in parts:
-        if isinstance(part, str):
-            console.print(part)
-            continue
-        grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-        for column in part[0]:
-            may_wrap = column in ("why", "document", "missed document", "tied ranks")
-            justify: Literal["left", "right"] = "left" if column in explanation.LEFT else "right"
-            grid.add_column(column, justify=justify, overflow="fold", no_wrap=not may_wrap)
-        for row in part[1]:
-            grid.add_row(*map(printable, row))
-        console.print(grid)
+    console = Console(file=text, width=width, color_system=None, **unstyled)
+    for block in blocks:
+        console.print(block if isinstance(block, str) else _grid(*block))
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
-def _mean_parts(name: str, explained: MeanExplanation) -> Iterator[_Part]:
+def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
+    from rich.table import Table
+
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for column in head:
+        justify: Literal["left", "right"] = "left" if column in explanation.LEFT else "right"
+        grid.add_column(column, justify=justify, overflow="fold", no_wrap=column not in _WRAPPED)
+    for row in rows:
+        grid.add_row(*map(printable, row))
+    return grid
+
+
+def _blocks(
+    ranking: rankings.ScoredRanking, metric: Metric, query: str | None, n_rows: int | None
+) -> Iterator[str | _Table]:
+    """Return the lines and tables of a query, or of the mean."""
+    if query is None:
+        return _mean_blocks(ranking.name, _explain_mean(metric, ranking))
+    return _query_blocks(ranking.name, query, _explain_query(metric, query, ranking), n_rows)
+
+
+def _mean_blocks(name: str, explained: MeanExplanation) -> Iterator[str | _Table]:
     yield f"{printable(name)}: {explained.heading}\n"
     if explained.presets:
         yield explanation.MEAN_COLUMNS, explained.preset_texts
@@ -130,27 +150,35 @@ def _mean_parts(name: str, explained: MeanExplanation) -> Iterator[_Part]:
         yield f"{explained.metric.name} is not a metric of any tool with known conventions"
 
 
-def _parts(query: str, name: str, explained: Explanation, most: int | None) -> Iterator[_Part]:
+def _query_blocks(
+    name: str, query: str, explained: Explanation, n_rows: int | None
+) -> Iterator[str | _Table]:
     result = explained.text_of(explained.value)
     yield f"{printable(name)}, query {printable(query)}: {explained.metric} = {result}\n"
-    shown = explained.texts[:most]
-    yield explained.columns, shown
-    if more := len(explained.rows) - len(shown):
-        yield f"({count_of(more, 'more document')}; --rows 0 shows all)"
+    rows = explained.texts[:n_rows]
+    yield explained.columns, rows
+    if n_more := len(explained.rows) - len(rows):
+        yield f"({count_of(n_more, 'more document')}; --rows 0 shows all)"
     if explained.n_hidden:
         yield f"({count_of(explained.n_hidden, 'more document')} below the cutoff)"
-    missed, unshown = explained.missed_texts(most)
+    missed, more_missed = explained.missed_texts(n_rows)
     if missed:
         yield ""
         yield explained.missed_columns, missed
-    yield from (*unshown, f"\n{explained.ideal_text(most)}", *explained.lines_below)
+    yield from (*more_missed, f"\n{explained.ideal_text(n_rows)}", *explained.lines_below)
     if explained.presets:
         yield ""
         yield explanation.PRESET_COLUMNS, explained.preset_texts
 
 
+def _document(ranking: rankings.ScoredRanking, metric: Metric, query: str | None) -> dict[str, Any]:
+    """Return the explanation of a query, or of the mean, as JSON."""
+    if query is None:
+        return _mean_document(ranking.name, _explain_mean(metric, ranking))
+    return _query_document(ranking.name, query, _explain_query(metric, query, ranking))
+
+
 def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
-    n = explained.counts
     return {
         "ranking": name,
         "metric": str(explained.metric),
@@ -158,11 +186,14 @@ def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
         "n_queries": explained.n_queries,
         "n_undefined": explained.n_queries - explained.n_defined,
         "interval_over_ties": explained.interval,
-        "presets": [_preset(one, mean=one.value, n_queries=n.get(one.tool)) for one in explained.presets],
+        "presets": [
+            _preset(preset, mean=preset.value, n_queries=explained.counts.get(preset.tool))
+            for preset in explained.presets
+        ],
     }
 
 
-def _document(query: str, name: str, explained: Explanation) -> dict[str, Any]:
+def _query_document(name: str, query: str, explained: Explanation) -> dict[str, Any]:
     fields = ("value", "columns", "rows", "n_hidden", "missed_columns", "missed", "ideal", "steps")
     return {
         "ranking": name,
@@ -170,9 +201,9 @@ def _document(query: str, name: str, explained: Explanation) -> dict[str, Any]:
         "metric": str(explained.metric),
         **{field: getattr(explained, field) for field in fields},
         "interval_over_ties": explained.interval,
-        "presets": [_preset(one, value=one.value) for one in explained.presets],
+        "presets": [_preset(preset, value=preset.value) for preset in explained.presets],
     }
 
 
-def _preset(one: explanation.PresetValue, **numbers: Any) -> dict[str, Any]:
-    return {"as": one.tool, "name": one.name, **numbers, "why": one.reason}
+def _preset(preset: explanation.PresetValue, **numbers: Any) -> dict[str, Any]:
+    return {"as": preset.tool, "name": preset.name, **numbers, "why": preset.reason}

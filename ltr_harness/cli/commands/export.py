@@ -2,13 +2,16 @@
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ltr_harness._util.text import count_of, four_decimals, json_value, plural
 from ltr_harness.cli import SuggestingGroup, options
-from ltr_harness.cli.output import print_table, say, say_json
+from ltr_harness.cli.output import echo, echo_json, print_table
+
+if TYPE_CHECKING:
+    from ltr_harness.models.trees.verification import Agreement, Verification
 
 
 @click.group("export", cls=SuggestingGroup, no_args_is_help=True)
@@ -66,45 +69,69 @@ def to_model(
     from ltr_harness.models.trees.formats import catalog
     from ltr_harness.models.trees.verification import export_model
 
-    chosen = catalog.load(form)()
+    model_format = catalog.load(form)()
     if engine_version:
-        chosen = chosen.for_engine(engine_version)
+        model_format = model_format.for_engine(engine_version)
     stored, model, split = loaded(run, **rows)
     (measured,) = on_scale_of(stored.record, [metric] if metric else [], split.judgments)
-    verification = export_model(model, split, measured, chosen, output, max_loss)
+    verification = export_model(model, split, measured, model_format, output, max_loss)
     if as_json:
-        head = {"format": form, "versions": chosen.versions, "file": str(output)}
-        say_json({**head, **json_value(verification), "rules": chosen.rules})
+        head = {"format": form, "versions": model_format.versions, "file": str(output)}
+        echo_json({**head, **json_value(verification), "rules": model_format.rules})
         return
     for name in verification.kept:
         path = output.with_name(name)
-        say(f"{path} was there with other content and stays; remove it for a new one", err=True)
-    if chosen.versions:
-        say(f"{form}: read back as versions {chosen.versions} do; --engine-version names another", err=True)
-    for rule in chosen.rules:
-        say(f"{form}: {rule}", err=True)
-    overall, first = verification.agreement, verification.first
-    lines: list[list[str]] = []
-    parts = {"with missing values": verification.with_missing, "a tenth missing": verification.if_missing}
-    for queries, one in {"all": overall, **parts}.items():
-        if one is None:
-            continue
-        order, largest = f"{one.n_same_order:,} of {one.n_queries:,}", f"{one.largest_difference:.2g}"
-        change = "–" if math.isnan(one.difference) else f"{one.difference:+.2g}"
-        interval = "–" if math.isnan(one.low) else f"{one.low:+.2g} {one.high:+.2g}"
-        means = four_decimals(one.here), four_decimals(one.there)
-        lines.append([queries, order, largest, *means, change, interval])
+        echo(f"{path} was there with other content and stays; remove it for a new one", err=True)
+    if model_format.versions:
+        versions = f"read back as versions {model_format.versions} do"
+        echo(f"{form}: {versions}; --engine-version names another", err=True)
+    for rule in model_format.rules:
+        echo(f"{form}: {rule}", err=True)
+    _print_verification(verification)
+
+
+def _print_verification(verification: "Verification") -> None:
+    """Print a table of scores and means here and there, then the sentences about their differences."""
+    agreements = {
+        "all": verification.agreement,
+        "with missing values": verification.with_missing,
+        "a tenth missing": verification.if_missing,
+    }
+    rows = [
+        [queries, *_agreement_cells(agreement)]
+        for queries, agreement in agreements.items()
+        if agreement is not None
+    ]
     columns = ["queries", "same order", "score difference", verification.metric, "there", "change"]
-    print_table([*columns, "95 % interval"], lines)
+    print_table([*columns, "95 % interval"], rows)
+    overall, swapped = verification.agreement, verification.first
     if abs(overall.offset) > overall.largest_beside_offset:
-        most = f"by at most {overall.largest_beside_offset:.2g} besides"
-        say(f"scores there differ by {overall.offset:+.6g} in the median, which moves no row, and {most}")
-    if verification.n_missing:
-        say(f"{count_of(verification.n_missing, 'value')} {plural('is', verification.n_missing)} missing")
-    if first is not None:
-        (a, b), (here_a, here_b), there = first.rows, first.here, "{:.9g} and {:.9g}".format(*first.there)
-        here = f"row {a} ({here_a:.9g}) stands above row {b} ({here_b:.9g}) here"
-        say(f"for example query {first.query}: {here}; there they have {there}")
+        rest = f"by at most {overall.largest_beside_offset:.2g} besides"
+        echo(f"scores there differ by {overall.offset:+.6g} in the median, which moves no row, and {rest}")
+    n_missing = verification.n_missing
+    if n_missing:
+        echo(f"{count_of(n_missing, 'value')} {plural('is', n_missing)} missing")
+    if swapped is not None:
+        (row_a, row_b), (score_a, score_b), (other_a, other_b) = swapped.rows, swapped.here, swapped.there
+        order = f"row {row_a} ({score_a:.9g}) stands above row {row_b} ({score_b:.9g}) here"
+        scores = f"there they have {other_a:.9g} and {other_b:.9g}"
+        echo(f"for example query {swapped.query}: {order}; {scores}")
+
+
+def _agreement_cells(agreement: "Agreement") -> list[str]:
+    change, interval = "–", "–"
+    if not math.isnan(agreement.difference):
+        change = f"{agreement.difference:+.2g}"
+    if not math.isnan(agreement.low):
+        interval = f"{agreement.low:+.2g} {agreement.high:+.2g}"
+    return [
+        f"{agreement.n_same_order:,} of {agreement.n_queries:,}",
+        f"{agreement.largest_difference:.2g}",
+        four_decimals(agreement.here),
+        four_decimals(agreement.there),
+        change,
+        interval,
+    ]
 
 
 _runs = click.argument("runs", type=options.PATH)
@@ -131,7 +158,7 @@ def to_requirements(runs: Path, output: Path | None) -> None:
 
     text = requirements(find_runs(runs))
     if output is None:
-        say(text, nl=False)
+        echo(text, nl=False)
     else:
         write_whole(output, text)
 
@@ -164,12 +191,15 @@ def to_mlflow(runs: Path, uri: str | None, experiment: str | None, models: bool,
 
     exported = export(runs, uri=uri, experiment=experiment, models=models)
     if as_json:
-        say_json(exported)
+        echo_json(exported)
     else:
-        added, present = count_of(len(exported.added), "run"), len(exported.present)
-        there = f"; {present} {plural('was', present)} there already" if present else ""
-        say(f"{added} to the experiment {exported.experiment!r} of {exported.uri}{there}")
+        added = count_of(len(exported.added), "run")
+        line = f"{added} to the experiment {exported.experiment!r} of {exported.uri}"
+        n_present = len(exported.present)
+        if n_present:
+            line += f"; {n_present} {plural('was', n_present)} there already"
+        echo(line)
         for name, model in exported.models.items():
-            say(f"{name}: {model}")
-        for name, why in exported.without_model.items():
-            say(f"{name}: no model, {why}")
+            echo(f"{name}: {model}")
+        for name, reason in exported.without_model.items():
+            echo(f"{name}: no model, {reason}")

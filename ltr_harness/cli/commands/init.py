@@ -13,7 +13,7 @@ from ltr_harness._util.files import write_whole
 from ltr_harness._util.text import named, printable
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.init_monitor import output_of, write_monitor_file
-from ltr_harness.cli.output import counts, refuse_existing, say
+from ltr_harness.cli.output import counts, echo, refuse_existing
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -113,12 +113,12 @@ def command(
         name = reader_name or data_source.guessed_reader(train[0])
         text, said = _guessed(files, name, data_source.made_reader(name, reader_options), output)
         for line in said:
-            say(line)
+            echo(line)
         _refuse_failing(text, output, accept)
     refuse_existing(output)  # reading took its time
     write_whole(output, text)
     accepted = "".join(f" --accept {lint}" for lint in accept)
-    say(
+    echo(
         f"wrote {output}\nnext: ltr-harness check {output}{accepted}\n      ltr-harness run {output}{accepted}"
     )
 

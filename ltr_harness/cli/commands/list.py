@@ -1,12 +1,13 @@
-"""`ltr-harness list`: what names exist."""
+"""`ltr-harness list`: the names of metrics, rankers, readers and report sections."""
 
 import inspect
+from typing import Any
 
 import click
 
 from ltr_harness._util.catalog import load_target
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import echo
 
 CATALOGS = {
     "metrics": "ltr_harness.metrics.table:catalog",
@@ -28,8 +29,14 @@ def command(family: str) -> None:
     names = catalog.names()
     width = max(map(len, names))
     for name in names:
-        target = catalog.load(name)
-        # The first line about a section is the question it answers: that of the file whose `section` it is, or its own.
-        about = inspect.getmodule(target) if target.__name__ == "section" else target
-        text = inspect.getdoc(about) or ""
-        say(f"{name:<{width}}  {text.splitlines()[0] if text else ''}")
+        echo(f"{name:<{width}}  {_first_line(catalog.load(name))}")
+
+
+def _first_line(target: Any) -> str:
+    """Return the first line of the docstring.
+
+    A section's is the question it answers: that of the file whose `section` it is, or its own.
+    """
+    documented = inspect.getmodule(target) if target.__name__ == "section" else target
+    text = inspect.getdoc(documented) or ""
+    return text.partition("\n")[0]

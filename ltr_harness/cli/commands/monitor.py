@@ -9,9 +9,10 @@ import click
 
 from ltr_harness._util.text import count_of
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import echo
 
 if TYPE_CHECKING:
+    from ltr_harness.monitoring.config import MonitorConfig
     from ltr_harness.monitoring.result import Watched
 
 ALERT = 4
@@ -74,66 +75,82 @@ def command(
     from ltr_harness.monitoring.load import load_monitor_config
     from ltr_harness.monitoring.stages import watch
 
-    stream = EventStream("monitor", quiet) if as_json else None
-    with stream or nullcontext():
+    events = EventStream("monitor", quiet) if as_json else None
+    with events or nullcontext():
         halves = ("slices.confirm_split=true",) if confirm_split else ()
         settings = load_monitor_config(config, (*overrides, *halves))
         watched = watch(settings, **given)
         if output is not None:
-            from ltr_harness.monitoring.page import write_monitor_report
-            from ltr_harness.monitoring.stored import write_provenance, write_tables
-
             logs = given["log"] or settings.log, given["baseline"] or settings.baseline
-            write_tables(watched, output)
-            write_provenance(watched, settings, *logs, output)
-            write_monitor_report(watched.result, output)
+            _write_folder(watched, settings, logs, output)
         code = ALERT if watched.result.alerts and not exit_zero else 0
-        if stream is not None:
+        if events is not None:
+            events.exit_code = code
             if output is not None:
-                stream.emit(Compared(report=str(output / "report.html")))
-            stream.exit_code = code
+                events.emit(Compared(report=str(output / "report.html")))
     if as_json:
-        say(watched.result.to_json(), nl=False)
+        echo(watched.result.to_json(), nl=False)
     else:
-        _say(watched, output, per_query, quiet)
+        _print_result(watched, output, per_query, quiet)
     return code
 
 
-def _say(watched: "Watched", output: Path | None, per_query: bool, quiet: bool) -> None:
-    """The headline, then a line for each alert, then where and why."""
-    import numpy as np
+def _write_folder(
+    watched: "Watched",
+    settings: "MonitorConfig",
+    logs: tuple[Any, Any],  # of production and of the baseline
+    output: Path,
+) -> None:
+    """Write the tables, the origin of the data and the report."""
+    from ltr_harness.monitoring.page import write_monitor_report
+    from ltr_harness.monitoring.stored import write_provenance, write_tables
 
+    write_tables(watched, output)
+    write_provenance(watched, settings, *logs, output)
+    write_monitor_report(watched.result, output)
+
+
+def _print_result(watched: "Watched", output: Path | None, per_query: bool, quiet: bool) -> None:
+    """Print the headline, then a line for each alert, then where and why."""
     from ltr_harness.monitoring.page import banner
-    from ltr_harness.monitoring.queries import columns_of, mean_of_known
 
     result = watched.result
-    told = not quiet and (bool(result.alerts) or sys.stderr.isatty())
-    if told:
-        answer = banner(result)
-        say(f"{answer.status.text}: {answer.text}", err=True)
+    with_headline = not quiet and (bool(result.alerts) or sys.stderr.isatty())
+    if with_headline:
+        headline = banner(result)
+        echo(f"{headline.status.text}: {headline.text}", err=True)
     for alert in result.alerts:
-        say(str(alert))
-    # the plain numbers, where there is nothing to compare or somebody asked
+        echo(str(alert))
+    # the plain numbers, where there is nothing to compare or the user wants them
     if per_query or not result.changes:
-        queries = watched.production["query_id"]
-        metrics = columns_of(watched.production, "metric")
-        if per_query:
-            say("\t".join(["query", *metrics]))
-            for name, *of_query in zip(queries, *metrics.values(), strict=True):
-                say("\t".join([str(name), *map(_number, of_query)]))
-        for metric, values in metrics.items():
-            known, mean = int(np.count_nonzero(~np.isnan(values))), _number(mean_of_known(values))
-            say(f"{metric}\t{mean}\tover {known:,} of {count_of(values.size, 'query')}")
-        if result.parity is not None:
-            say(result.parity.verdict)
+        _print_metrics(watched, per_query)
     if result.arms is not None and not quiet:
-        say(result.arms.verdict)
-    if told:
-        verdict = result.verdict
-        if reasons := " ".join(part for part in (verdict.where, str(verdict.caution or "")) if part):
-            say(reasons, err=True)
-        if output is not None:
-            say(f"report: {output / 'report.html'}", err=True)
+        echo(result.arms.verdict)
+    if not with_headline:
+        return
+    reasons = [part for part in (result.verdict.where, str(result.verdict.caution or "")) if part]
+    if reasons:
+        echo(" ".join(reasons), err=True)
+    if output is not None:
+        echo(f"report: {output / 'report.html'}", err=True)
+
+
+def _print_metrics(watched: "Watched", per_query: bool) -> None:
+    """Print the mean of each metric, behind the values of each query where they are wanted."""
+    import numpy as np
+
+    from ltr_harness.monitoring.queries import columns_of, mean_of_known
+
+    metrics = columns_of(watched.production, "metric")
+    if per_query:
+        echo("\t".join(["query", *metrics]))
+        for name, *values in zip(watched.production["query_id"], *metrics.values(), strict=True):
+            echo("\t".join([str(name), *map(_number, values)]))
+    for metric, values in metrics.items():
+        n_defined, mean = int(np.count_nonzero(~np.isnan(values))), _number(mean_of_known(values))
+        echo(f"{metric}\t{mean}\tover {n_defined:,} of {count_of(values.size, 'query')}")
+    if watched.result.parity is not None:
+        echo(watched.result.parity.verdict)
 
 
 def _number(value: float) -> str:

@@ -1,6 +1,7 @@
 """`ltr-harness power`: how many queries, users and seeds would show a difference."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say_cautions, say_page
+from ltr_harness.cli.output import echo_cautions, print_report
 from ltr_harness.cli.rankings import RankingSource
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import UsageError
 
 if TYPE_CHECKING:
+    from ltr_harness.comparison.comparison import Comparison
     from ltr_harness.comparison.power import PowerPlan
 
 
@@ -73,62 +75,92 @@ def command(
 
     From the per-query differences of stored runs, saved comparisons, tables or scores, or a standard deviation.
     """
+    from ltr_harness.comparison.power import plan_power
     from ltr_harness.report.pages import power_page
 
-    method, source = options.taken_method(given), RankingSource(**given)
+    method, source = options.pop_method(given), RankingSource(**given)
+    powers = _parse_powers(power)
+    if difference == 0 or not math.isfinite(difference):
+        raise UsageError(f"--difference {difference:g}; expected a difference that is not 0, such as 0.005")
+    if ab_test or sd is not None:
+        about_runs = {"metric": metric, "baseline": baseline, "common_queries": common_queries}
+        about_runs |= {**vars(source), "unit": method.unit, "weights": method.weights}
+        option = "--ab-test" if ab_test else "--sd"
+        _refuse_runs(inputs, about_runs, option)
+        plan = _plan_from_sd(_checked_sd(sd, option), ab_test, difference, powers, method, models or 1)
+    else:
+        metrics = [metric] if metric else []
+        comparison = _compare_inputs(inputs, metrics, source, method, baseline, common_queries)
+        plan = plan_power(comparison, difference, powers, models)
+    print_report(power_page(plan), as_json, output, [part.strip() for part in formats.split(",")])
+
+
+def _parse_powers(text: str) -> list[float]:
+    """Return the probabilities, each once."""
     try:
-        powers = list(dict.fromkeys(float(part) for part in power.split(",") if part.strip()))
+        powers = list(dict.fromkeys(float(part) for part in text.split(",") if part.strip()))
     except ValueError:
         powers = []
     if not powers or not all(0 < chance < 1 for chance in powers):
-        raise UsageError(f"--power {power}; expected probabilities between 0 and 1, such as 0.8,0.9")
-    if not (difference and abs(difference) < float("inf")):
-        raise UsageError(f"--difference {difference:g}; expected a difference that is not 0, such as 0.005")
-    if ab_test or sd is not None:
-        which = "--ab-test" if ab_test else "--sd"
-        about_runs = {"metric": metric, "baseline": baseline, "common_queries": common_queries}
-        about_runs |= {**vars(source), "unit": method.unit, "weights": method.weights}
-        unused = [*inputs, *(options.written(name) for name, value in about_runs.items() if value)]
-        if unused:
-            raise UsageError(f"{unused[0]} with {which}; {which} plans from numbers, without runs")
-        if sd is None or not 0 < sd < float("inf"):
-            found = "is missing" if sd is None else f"{sd:g}"
-            raise UsageError(f"{which}: --sd {found}; expected a number above 0")
-        if ab_test:
-            method = _of_arms(method)
-        plan = _from_sd(sd, ab_test, difference, powers, method, models or 1)
-    else:  # from differences at hand, compared as `compare` would
-        from ltr_harness.cli.commands.compare_inputs import ComparedInputs
-        from ltr_harness.comparison.comparison import ONE_TRAINING
-        from ltr_harness.comparison.power import plan_power
-
-        if not inputs:
-            raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
-        compared = ComparedInputs.of(inputs, [metric] if metric else [], source)
-        comparison = compared.compared(method, baseline, common_queries, primary_alone=True, ledger=False)
-        # the plan has its own caution about single trainings
-        say_cautions(compared.cautions)
-        say_cautions(one for one in comparison.cautions if one.kind != ONE_TRAINING)
-        plan = plan_power(comparison, difference, powers, models)
-    say_page(power_page(plan), as_json, output, [part.strip() for part in formats.split(",")])
+        raise UsageError(f"--power {text}; expected probabilities between 0 and 1, such as 0.8,0.9")
+    return powers
 
 
-def _of_arms(method: Method) -> Method:
-    """Return the method that compares arms."""
+def _refuse_runs(inputs: Sequence[str], about_runs: Mapping[str, Any], option: str) -> None:
+    """Raise a UsageError for runs, and for options about them, beside a standard deviation."""
+    unused = [*inputs, *(options.option_name(name) for name, value in about_runs.items() if value)]
+    if unused:
+        raise UsageError(f"{unused[0]} with {option}; {option} plans from numbers, without runs")
+
+
+def _checked_sd(sd: float | None, option: str) -> float:
+    if sd is None:
+        raise UsageError(f"{option}: --sd is missing; expected a number above 0")
+    if not 0 < sd < math.inf:
+        raise UsageError(f"{option}: --sd {sd:g}; expected a number above 0")
+    return sd
+
+
+def _compare_inputs(
+    inputs: Sequence[str],
+    metrics: Sequence[str],
+    source: RankingSource,
+    method: Method,
+    baseline: str | None,
+    common_queries: bool,
+) -> "Comparison":
+    """Compare runs, tables or scores as `compare` would, and print the cautions."""
+    from ltr_harness.cli.commands.compare_inputs import ComparedInputs
+    from ltr_harness.comparison.comparison import ONE_TRAINING
+
+    if not inputs:
+        raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
+    compared = ComparedInputs.of(inputs, metrics, source)
+    comparison = compared.compared(method, baseline, common_queries, primary_alone=True, ledger=False)
+    # the plan has its own caution about single trainings
+    echo_cautions(compared.cautions)
+    echo_cautions(caution for caution in comparison.cautions if caution.kind != ONE_TRAINING)
+    return comparison
+
+
+def _plan_from_sd(
+    sd: float, ab_test: bool, difference: float, powers: Sequence[float], method: Method, models: int
+) -> "PowerPlan":
+    """Plan from a standard deviation: of differences per query, or of the measure of an A/B test."""
+    from ltr_harness.comparison.power import Spread, from_spread, level_text
+
+    if ab_test:
+        method = _method_for_arms(method)
+    test, level = f"{method.test_text}, {level_text(method, models)}", method.level(models)
+    if ab_test:
+        # two means with this spread are compared: the variance of their difference is twice that of one
+        spread, test = Spread(variance=2 * sd**2), f"difference of two arms, {test}"
+        return from_spread("measure", spread, difference, powers, test, level, "unit in each arm")
+    return from_spread("differences", Spread(variance=sd**2), difference, powers, test, level, "query")
+
+
+def _method_for_arms(method: Method) -> Method:
+    """Return the method that compares arms. Raises UsageError if another test was named."""
     if click.get_current_context().get_parameter_source("test") is click.core.ParameterSource.COMMANDLINE:
         raise UsageError(f"--test {method.test} with --ab-test; arms are compared by test skew-adjusted")
     return replace(method, test="skew-adjusted")
-
-
-def _from_sd(
-    sd: float, ab_test: bool, difference: float, powers: Sequence[float], method: Method, models: int
-) -> "PowerPlan":
-    """From a standard deviation: of differences per query, or of the measure of an A/B test."""
-    from ltr_harness.comparison.power import Spread, from_spread, level_text
-
-    about, level = f"{method.test_text}, {level_text(method, models)}", method.level(models)
-    if ab_test:
-        # two means with this spread are compared: the variance of their difference is twice that of one
-        spread, about = Spread(variance=2 * sd**2), f"difference of two arms, {about}"
-        return from_spread("measure", spread, difference, powers, about, level, "unit in each arm")
-    return from_spread("differences", Spread(variance=sd**2), difference, powers, about, level, "query")

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import echo
 
 
 @options.examples("""
@@ -45,4 +45,4 @@ def command(
     data = stored_data(runs, baseline, ledger=not no_ledger)
     path = write_report(data, output or runs[0] / "report", wanted)
     show(data)
-    say(f"report: {path}")
+    echo(f"report: {path}")

@@ -1,12 +1,16 @@
 """`ltr-harness reproduce`: train a stored run again and say whether everything is identical."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ltr_harness._util.text import count_of
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say, say_json
+from ltr_harness.cli.output import echo, echo_json
+
+if TYPE_CHECKING:
+    from ltr_harness.experiments.training.reproduce import Reproduction
 
 
 @options.examples("""
@@ -31,33 +35,44 @@ def command(run: Path, threads: int | None, data_root: Path | None, trust: bool,
     """
     from ltr_harness.experiments.training.reproduce import reproduce
 
-    found = reproduce(run, threads=threads, data_root=data_root, trust=trust)
-    code = 0 if found.identical else 1
+    reproduction = reproduce(run, threads=threads, data_root=data_root, trust=trust)
     if as_json:
-        say_json(found.as_dict())
-        return code
-    if found.identical:
-        say(f"identical: model file, {count_of(found.n_scores, 'test score')} and every metric")
+        echo_json(reproduction.as_dict())
     else:
-        say("not identical:")
-        say(f"  model file: {'the same' if found.same_model else 'differs'}")
-        scores = f"all {found.n_scores:,} the same"
-        if found.n_other_scores:
-            most = f"by at most {found.largest_difference:.3g}"
-            scores = f"{found.n_other_scores:,} of {found.n_scores:,} differ, {most}"
-        say(f"  test scores: {scores}")
-        if found.best_rounds[0] != found.best_rounds[1]:
-            say(f"  best round: {found.best_rounds[0]} then, {found.best_rounds[1]} now")
-        for name, (before, now) in found.metrics.items():
-            say(f"  {name}: {_mean(before)} then, {_mean(now)} now")
-    if found.reasons:
-        say("changed since:")
-        for reason in found.reasons:
-            say(f"  {reason}")
-    elif not found.identical:
+        _print_reproduction(reproduction)
+    return 0 if reproduction.identical else 1
+
+
+def _print_reproduction(reproduction: "Reproduction") -> None:
+    if reproduction.identical:
+        scores = count_of(reproduction.n_scores, "test score")
+        echo(f"identical: model file, {scores} and every metric")
+    else:
+        _print_differences(reproduction)
+    if reproduction.reasons:
+        echo("changed since:")
+        for reason in reproduction.reasons:
+            echo(f"  {reason}")
+    elif not reproduction.identical:
         cure = "see docs/boosters.md for settings that do not repeat"
-        say(f"no recorded input has changed: data, versions and threads are the same; {cure}")
-    return code
+        echo(f"no recorded input has changed: data, versions and threads are the same; {cure}")
+
+
+def _print_differences(reproduction: "Reproduction") -> None:
+    """Print the model file, scores, rounds and metrics side by side."""
+    echo("not identical:")
+    model_file = "the same" if reproduction.same_model else "differs"
+    echo(f"  model file: {model_file}")
+    scores = f"all {reproduction.n_scores:,} the same"
+    if reproduction.n_other_scores:
+        largest = f"by at most {reproduction.largest_difference:.3g}"
+        scores = f"{reproduction.n_other_scores:,} of {reproduction.n_scores:,} differ, {largest}"
+    echo(f"  test scores: {scores}")
+    before, now = reproduction.best_rounds
+    if before != now:
+        echo(f"  best round: {before} then, {now} now")
+    for name, (mean_before, mean_now) in reproduction.metrics.items():
+        echo(f"  {name}: {_mean(mean_before)} then, {_mean(mean_now)} now")
 
 
 def _mean(value: float | None) -> str:

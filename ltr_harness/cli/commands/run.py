@@ -9,14 +9,16 @@ import click
 import ltr_harness
 from ltr_harness._util.text import count_of
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import echo
 from ltr_harness.errors import UsageError
 
 if TYPE_CHECKING:
+    from ltr_harness.cli.json_progress import JsonProgress
+    from ltr_harness.experiments.runs import Record
     from ltr_harness.experiments.training.job import Job
 
 
-class _Workers(click.ParamType):  # type: ignore[type-arg]  # not generic at run time in older versions
+class _WorkersType(click.ParamType):  # type: ignore[type-arg]  # not generic at run time in older versions
     name = "N|dask:N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
@@ -45,7 +47,7 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 @options.runs
 @click.option(
     "--workers",
-    type=_Workers(),
+    type=_WorkersType(),
     show_default="one per core on small data",
     help="Processes; each gets its share of the cores. dask:N: a local Dask cluster of N.",
 )
@@ -89,58 +91,77 @@ def command(
     """
     from ltr_harness.experiments.training.pool import worker_context
 
-    for option, is_given in (("--json", as_json), ("--dry-run", dry_run)):
-        if is_given and final is not None:
-            raise UsageError(f"--final: has no meaning with {option}")
-    local = dask is None and not isinstance(workers, str)
-    if local and workers != 1 and not dry_run:
+    if final is not None:
+        _refuse_with_final(as_json, dry_run)
+    is_local = dask is None and not isinstance(workers, str)
+    if is_local and workers != 1 and not dry_run:
         worker_context()
-    from ltr_harness.cli.json_events import Compared
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiments.training.check import refuse_errors
     from ltr_harness.report.terminal_progress import TerminalProgress
     from ltr_harness.workflow import check_final, chosen_cluster, prepare, read, run_prepared
 
     if not (quiet or as_json):
-        say("reading the data and checking the models", err=True)
+        echo("reading the data and checking the models", err=True)
+    if no_ledger:
+        overrides = (*overrides, "compare.ledger=false")
+    n_processes = workers if isinstance(workers, int) else None
     with (
         JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress,
         chosen_cluster(workers, dask) as cluster,
     ):
-        overrides = (*overrides, "compare.ledger=false") if no_ledger else overrides
-        here = workers if isinstance(workers, int) else None
-        job = prepare(read(config, overrides=overrides, workers=here, cluster=cluster, **given), accept)
+        job = prepare(
+            read(config, overrides=overrides, workers=n_processes, cluster=cluster, **given), accept
+        )
         if final is not None:
             check_final(job.experiment, final)
         if dry_run:
             refuse_errors(job.cautions)
             progress.planned(job)
-            for line in job.reader.boundaries():
-                say(line)
-            for study in job.open_studies:
-                done = count_of(len(job.trials_of(study)), "trial")
-                say(f"{'tune':<11}  {study}: {done} done  ->  {job.folder_of(study)}")
-            for task in job.tasks:
-                say(f"{task.state:<11}  {task}  ->  {task.folder}")
+            _print_plan(job)
             return 0
         result = run_prepared(job, fail_fast=fail_fast, progress=progress)
         code = 1 if result.failures else 0
         if isinstance(progress, JsonProgress):
             progress.exit_code = code
-            if result.report_path is not None:
-                say(result.report_path.with_name("report.json").read_text(encoding="utf-8"), nl=False)
-                progress.emit(Compared(report=str(result.report_path)))
+            _print_report_json(result, progress)
             return code
     if result.report_path is not None:
-        say(f"report: {result.report_path}")
-    _say_failures(result)
+        echo(f"report: {result.report_path}")
+    _print_failures(result)
     return code if final is None else max(code, _train_final(job, result, final, accept))
+
+
+def _refuse_with_final(as_json: bool, dry_run: bool) -> None:
+    for option, is_given in (("--json", as_json), ("--dry-run", dry_run)):
+        if is_given:
+            raise UsageError(f"--final: has no meaning with {option}")
+
+
+def _print_plan(job: "Job") -> None:
+    """Print the splits, the searches and the runs to be, with their folders."""
+    for line in job.reader.boundaries():
+        echo(line)
+    for study in job.open_studies:
+        done = count_of(len(job.trials_of(study)), "trial")
+        echo(f"{'tune':<11}  {study}: {done} done  ->  {job.folder_of(study)}")
+    for task in job.tasks:
+        echo(f"{task.state:<11}  {task}  ->  {task.folder}")
+
+
+def _print_report_json(result: "ltr_harness.ExperimentResult", events: "JsonProgress") -> None:
+    """Print report.json to stdout and its event to stderr, if there is a report."""
+    from ltr_harness.cli.json_events import Compared
+
+    if result.report_path is not None:
+        echo(result.report_path.with_name("report.json").read_text(encoding="utf-8"), nl=False)
+        events.emit(Compared(report=str(result.report_path)))
 
 
 def _train_final(
     job: "Job", compared: "ltr_harness.ExperimentResult", model: str, accept: tuple[str, ...]
 ) -> int:
-    """Train it, and say where it is and what it is worth; the exit code."""
+    """Train the final model, print its folder and its value, and return the exit code."""
     from ltr_harness.experiments.training.progress import Progress
     from ltr_harness.workflow import final_experiment, train_on_all
 
@@ -149,20 +170,27 @@ def _train_final(
     if job.experiment.data.folds is not None:
         result = train_on_all(config, runs)
     else:
-        how: dict[str, Any] = {"workers": 1, "progress": Progress(), "on_failure": "keep"}
-        result = ltr_harness.run_experiment(config, runs=runs, accept=accept, **how)
-    _say_failures(result)
+        result = ltr_harness.run_experiment(
+            config, runs=runs, accept=accept, workers=1, progress=Progress(), on_failure="keep"
+        )
+    _print_failures(result)
+    n_seeds = len(job.experiment.seeds)
     for run in result.runs:
-        record = run.record
-        about = f"all {count_of(record.data['train'].n_queries, 'query')}"
-        if summary := record.metrics.get(record.primary):
-            about = f"test {record.primary} {summary.mean_text}"
-        one = record.deterministic or len(job.experiment.seeds) == 1
-        seed = "" if one else f", seed {record.seed}"
-        say(f"final: {record.model}{seed}, {about}: {run.path}")
+        echo(f"final: {_final_run_in_words(run.record, n_seeds)}: {run.path}")
     return 1 if result.failures else 0
 
 
-def _say_failures(result: "ltr_harness.ExperimentResult") -> None:
+def _final_run_in_words(record: "Record", n_seeds: int) -> str:
+    """Return the model, its seed where there are several, and its mean on test or its number of queries."""
+    name = record.model
+    if n_seeds > 1 and not record.deterministic:
+        name = f"{name}, seed {record.seed}"
+    summary = record.metrics.get(record.primary)
+    if summary is not None:
+        return f"{name}, test {record.primary} {summary.mean_text}"
+    return f"{name}, all {count_of(record.data['train'].n_queries, 'query')}"
+
+
+def _print_failures(result: "ltr_harness.ExperimentResult") -> None:
     for record in (run.record for run in result.failures):
-        say(f"failed: {record.model}, {record.fold}, seed {record.seed}: {record.error}", err=True)
+        echo(f"failed: {record.model}, {record.fold}, seed {record.seed}: {record.error}", err=True)

@@ -6,7 +6,7 @@ import click
 
 from ltr_harness._util.catalog import load_target
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import echo
 
 SCHEMAS = {
     "experiment": "ltr_harness.experiments.config.json_schema:json_schema",
@@ -24,4 +24,4 @@ SCHEMAS = {
 @click.argument("what", type=click.Choice(list(SCHEMAS)), default="experiment")
 def command(what: str) -> None:
     """Print the JSON Schema of experiment files, of report.json, or of the events that --json writes to stderr."""
-    say(json.dumps(load_target(SCHEMAS[what])(), indent=2, ensure_ascii=False))
+    echo(json.dumps(load_target(SCHEMAS[what])(), indent=2, ensure_ascii=False))

@@ -1,7 +1,8 @@
 """`ltr-harness show`: a resolved configuration with origins, experiments, a stored run and what its model looks at."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,8 +11,12 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import write_whole
 from ltr_harness._util.text import count_of
 from ltr_harness.cli import SuggestingGroup, options
-from ltr_harness.cli.output import print_table, say, say_json, show_page
+from ltr_harness.cli.output import echo, echo_json, print_page, print_table
 from ltr_harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from ltr_harness.data.dataset import RankingDataset
+    from ltr_harness.models.ranker import FittedModel
 
 
 @click.group("show", cls=SuggestingGroup, no_args_is_help=True)
@@ -66,12 +71,12 @@ def show_trees(
     from ltr_harness.cli.commands import show_trees as trees
 
     if budget is not None:
-        trees.say_best(runs, names, (budget, documents), as_json, **rows_of_run)
+        trees.print_best_model(runs, names, budget, documents, as_json, **rows_of_run)
     elif len(runs) > 1:
         found = f"{count_of(len(runs), 'run')} without --budget"
         raise UsageError(f"{found}; expected one, or the time that a query may take")
     else:
-        trees.say_first_rounds(runs[0], names, documents, as_json, **rows_of_run)
+        trees.print_first_rounds(runs[0], names, documents, as_json, **rows_of_run)
 
 
 @options.examples("""
@@ -91,7 +96,7 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> None:
     rows = [(f"{path}: {value}", origin) for path, value, origin in settings(config, overrides)]
     width = max(len(text) for text, _ in rows)
     for text, origin in rows:
-        say(f"{text:<{min(width, 60)}}  # {origin}")
+        echo(f"{text:<{min(width, 60)}}  # {origin}")
 
 
 @options.examples("""
@@ -107,25 +112,26 @@ def show_run(run: Path, as_json: bool) -> None:
 
     record = ltr_harness.load_run(run).record
     if as_json:
-        say(record.model_dump_json(indent=2))
+        echo(record.model_dump_json(indent=2))
         return
-    say(f"{record.model} of {record.experiment}: fold {record.fold}, seed {record.seed}, {record.status}")
+    echo(f"{record.model} of {record.experiment}: fold {record.fold}, seed {record.seed}, {record.status}")
     if record.error:
-        say(f"error: {record.error}")
-    say(f"ranker {record.ranker}" + (f", objective {record.objective}" if record.objective else ""))
+        echo(f"error: {record.error}")
+    objective = f", objective {record.objective}" if record.objective else ""
+    echo(f"ranker {record.ranker}{objective}")
     if record.best_round is not None:
-        say(f"best round {record.best_round} of {record.rounds_trained}")
+        echo(f"best round {record.best_round} of {record.rounds_trained}")
     for name, summary in record.metrics.items():
-        say(f"  {name}  {summary.mean_text}  over {summary.counted}")
-    for one in [*cautions_of({record.model: [record]}), *record.training_cautions]:
-        say(f"{one.severity}: {one}")
+        echo(f"  {name}  {summary.mean_text}  over {summary.counted}")
+    for caution in [*cautions_of({record.model: [record]}), *record.training_cautions]:
+        echo(f"{caution.severity}: {caution}")
     for name, value in record.params.items():
-        say(f"  {name} = {value}")
+        echo(f"  {name} = {value}")
     for name, value in record.derived_params.items():
-        say(f"  {name} = {value} (derived by the library)")
+        echo(f"  {name} = {value} (derived by the library)")
     for name, value in record.temperatures.items():
-        say(f"  T of {name} = {value:.6g}")
-    say(f"identity {record.identity}")
+        echo(f"  T of {name} = {value:.6g}")
+    echo(f"identity {record.identity}")
 
 
 @options.examples("""
@@ -153,11 +159,11 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> None:
 
         write_whole(page, html.render(report).encode("utf-8", "backslashreplace"))
     if as_json:
-        say(report.document())
+        echo(report.document())
         return
-    show_page(report)
+    print_page(report)
     if page is not None:
-        say(f"page: {page}")
+        echo(f"page: {page}")
 
 
 @options.examples("""
@@ -181,10 +187,12 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> Non
     ordered = defined.sort_values([name, "query_id"], ascending=[lower_is_worse, True], kind="stable")
     worst = ordered[["query_id", name, "rows", "n_relevant"]].head(number)
     if as_json:
-        say(worst.to_json(orient="records", indent=2))
+        echo(worst.to_json(orient="records", indent=2))
         return
-    lines = worst.itertuples(index=False)
-    rows = [[str(query), f"{value:z.4f}", *map(str, counted)] for query, value, *counted in lines]
+    rows = [
+        [str(query), f"{value:z.4f}", *map(str, counts)]
+        for query, value, *counts in worst.itertuples(index=False)
+    ]
     print_table(["query", name, "rows", "relevant"], rows)
 
 
@@ -212,28 +220,39 @@ def show_importance(
     """
     from ltr_harness.cli.stored_runs import loaded, on_scale_of
     from ltr_harness.experiments.runs.serving_cost import permutation_importance
-    from ltr_harness.models.tree_model import TreeModel
 
     stored, model, split = loaded(run, **rows_of_run)
     (measured,) = on_scale_of(stored.record, [metric] if metric else [], split.judgments)
-    effects = permutation_importance(model, split, measured, repeats=repeats)
-    shares: dict[str, dict[str, float]] = {}
-    if isinstance(model, TreeModel):
-        for kind in ("gain", "split"):
-            values = model.importance(kind)
-            total = max(float(values.sum()), 1e-300)
-            shares[kind] = dict(zip(split.feature_names, (values / total).tolist(), strict=True))
-    of_each = [(one, {kind: share[one.feature] for kind, share in shares.items()}) for one in effects]
+    losses = permutation_importance(model, split, measured, repeats=repeats)
+    shares = _importance_shares(model, split.feature_names)
     if as_json:
-        say_json({"metric": str(measured), "features": [one._asdict() | of for one, of in of_each]})
+        features = [
+            {**loss._asdict(), **{kind: of_feature[loss.feature] for kind, of_feature in shares.items()}}
+            for loss in losses
+        ]
+        echo_json({"metric": str(measured), "features": features})
         return
     rows = []
-    for one, of in of_each[:top]:
-        parts = [f"{100 * share:.1f} %" for share in of.values()]
-        rows.append([one.feature, f"{one.loss:.4f}", f"{one.low:+.4f} {one.high:+.4f}", *parts])
+    for loss in losses[:top]:
+        percents = [f"{100 * of_feature[loss.feature]:.1f} %" for of_feature in shares.values()]
+        rows.append([loss.feature, f"{loss.loss:.4f}", f"{loss.low:+.4f} {loss.high:+.4f}", *percents])
     print_table(["feature", f"loss of {measured}", "95 % interval", *shares], rows)
-    if len(effects) > top:
-        say(f"{count_of(len(effects) - top, 'more feature')}; --top shows more", err=True)
+    if len(losses) > top:
+        echo(f"{count_of(len(losses) - top, 'more feature')}; --top shows more", err=True)
+
+
+def _importance_shares(model: "FittedModel", features: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return each feature's shares of gain and of splits; nothing for a model without trees."""
+    from ltr_harness.models.tree_model import TreeModel
+
+    if not isinstance(model, TreeModel):
+        return {}
+    shares = {}
+    for kind in ("gain", "split"):
+        values = model.importance(kind)
+        total = max(float(values.sum()), 1e-300)
+        shares[kind] = dict(zip(features, (values / total).tolist(), strict=True))
+    return shares
 
 
 @options.examples("""
@@ -262,28 +281,40 @@ def show_why(
     The difference of their scores, feature by feature: SHAP values of the library that trained the model. They sum to
     the difference of the scores.
     """
-    import numpy as np
-
     from ltr_harness.cli.stored_runs import loaded
     from ltr_harness.experiments.runs import serving_cost as insight
 
     _, model, split = loaded(run, **rows_of_run)
-    if not rows:
-        at = np.flatnonzero(split.groups.ids.astype(str) == query)
-        first, end = split.groups.boundaries[at[0] : at[0] + 2] if at.size else (0, 2)
-        order = np.argsort(-model.score(split.features[first:end]), kind="stable")
-        rows = (int(order[0]), int(order[min(1, order.size - 1)]))
-    a, b = rows
+    a, b = rows or _two_best_rows(model, split, query)
     score_a, score_b, reasons = insight.why(model, split, query, a, b)
     if as_json:
         body = {"query": query, "rows": [a, b], "scores": [score_a, score_b]}
-        say_json(body | {"reasons": [reason._asdict() for reason in reasons]})
+        echo_json(body | {"reasons": [reason._asdict() for reason in reasons]})
         return
-    above = "above" if score_a > score_b else "below" if score_a < score_b else "level with"
+    if score_a > score_b:
+        order = "above"
+    elif score_a < score_b:
+        order = "below"
+    else:
+        order = "level with"
     difference = f"{score_a - score_b:+.4f}"
-    say(f"query {query}: row {a} ({score_a:.4f}) stands {above} row {b} ({score_b:.4f}), {difference}")
-    listed = [[r.feature, f"{r.of_a:.6g}", f"{r.of_b:.6g}", f"{r.difference:+.4f}"] for r in reasons[:top]]
-    print_table(["feature", f"row {a}", f"row {b}", "difference"], listed)
+    echo(f"query {query}: row {a} ({score_a:.4f}) stands {order} row {b} ({score_b:.4f}), {difference}")
+    cells = [
+        [reason.feature, f"{reason.of_a:.6g}", f"{reason.of_b:.6g}", f"{reason.difference:+.4f}"]
+        for reason in reasons[:top]
+    ]
+    print_table(["feature", f"row {a}", f"row {b}", "difference"], cells)
     rest = sum(reason.difference for reason in reasons[top:])
     if reasons[top:]:
-        say(f"{count_of(len(reasons) - top, 'more feature')} together {rest:+.4f}")
+        echo(f"{count_of(len(reasons) - top, 'more feature')} together {rest:+.4f}")
+
+
+def _two_best_rows(model: "FittedModel", split: "RankingDataset", query: str) -> tuple[int, int]:
+    """Return the two rows that rank first in a query, by their places in it."""
+    import numpy as np
+
+    numbers = np.flatnonzero(split.groups.ids.astype(str) == query)
+    # of an unknown query any two: `why` refuses it
+    start, end = split.groups.boundaries[numbers[0] : numbers[0] + 2] if numbers.size else (0, 2)
+    order = np.argsort(-model.score(split.features[start:end]), kind="stable")
+    return int(order[0]), int(order[min(1, order.size - 1)])
