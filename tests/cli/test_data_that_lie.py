@@ -76,7 +76,7 @@ def test_other_targets_and_ids_without_telling_names_are_found_by_fact(ltr: Cli)
     found = {
         "other than 0 in nearly all relevant documents and in few others; check whether it is known only after the "
         f"fact, and leave it out: {cure}",
-        f"and new queries have others: leave it out ({cure}), or name it there as well if it is meant",
+        f"and new queries have others: leave it out ({cure}), or name it under `features:` if it is meant",
     }
     code, checked, _ = ltr("check", "e.yaml")
     assert code == 0

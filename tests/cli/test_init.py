@@ -269,6 +269,29 @@ def test_data_that_fail_the_check_give_no_file(tmp_path: Path, capsys: pytest.Ca
     assert not output.exists()
 
 
+@pytest.mark.parametrize(
+    ("leaks", "cure"),
+    [
+        (
+            ("leak",),
+            "check whether it is made from the labels or known only after the fact, and leave it out: ",
+        ),
+        (
+            ("leak", "copy"),
+            "check whether they are made from the labels or known only after the fact, and leave them out: ",
+        ),
+    ],
+)
+def test_where_all_features_are_suspects_no_line_names_the_others(
+    leaks: tuple[str, ...], cure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = frame()[["srch_id", "prop_id", "relevance"]]
+    rows = rows.assign(**{name: rows["relevance"] * 3.0 + number for number, name in enumerate(leaks)})
+    arguments = ["init", str(write_csv(tmp_path, rows)), "-o", str(tmp_path / "e.yaml")]
+    assert run_command(cli, arguments) == 2
+    assert f"{cure}no other feature is left to learn from; " in capsys.readouterr().err
+
+
 def test_labels_below_zero_are_said_once_with_the_rule(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -177,8 +177,10 @@ def _bare(name: str) -> str:
 
 
 def features_line(names: Sequence[str]) -> str:
-    """The line of an experiment's file that chooses these features, where it is short enough to be read."""
-    if not 0 < len(names) <= 20:
+    """Return the line of an experiment's file that chooses these features, where it is short enough to be read."""
+    if not names:
+        return "no other feature is left to learn from"
+    if len(names) > 20:
         return "the others under `features:`"
     return f"`features: [{', '.join(name if name.isidentifier() else json.dumps(name) for name in names)}]`"
 

@@ -1,7 +1,7 @@
 """Lints of a data set: facts that would make numbers from it misleading."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -60,7 +60,6 @@ TIMES_SEEN = 2  # and so many times the share of rows that are alike within the 
 # Queries that a split shares with another are copies where they are so many times the share within the other.
 FEWEST_ALIKE, TIMES_ALIKE = 5, 10
 _MANY = {"is": "are", "has": "have"}
-_LATER = "check whether it is known only after the fact, and leave it out: "
 
 
 def lint(card: DataCard) -> list[Caution]:
@@ -173,22 +172,19 @@ def _overlaps(card: DataCard) -> Iterator[Caution]:
 
 def _columns(card: DataCard, sound: str) -> Iterator[Caution]:
     first = card.splits[0]
-    leave_out = f"if that is not meant, {sound}"
-    if first.dataset.columns:
-        leave_out = f"leave it out ({sound}), or name it there as well if it is meant"
     # what training rows say of the meaning of their columns
     rest = [one for one in first.features if first.n_queries >= FEW_QUERIES and not _leaks(first, one)]
     told = [one.name for one in rest if one.n_only_relevant or one.auc > OUTCOME]
     there = [one.name for one in rest if one.tells_relevant and one.name not in told]
     said = "other than 0 in nearly all relevant documents and in few others"
-    yield from _about(there, "outcome-feature", "warning", first.name, "is", said, _LATER + sound)
+    yield from _about(there, "outcome-feature", "warning", first.name, "is", said, _later(there, sound))
     if not first.dataset.features_named:
         acts = [name for name in first.feature_names if is_outcome(name)]
         cure = f"leave out columns unknown before the query: {sound}"
         said = "like an outcome" if len(acts) == 1 else "like outcomes"
         yield from _about(acts, "outcome-feature", "warning", first.name, "looks", said, cure)
-        yield from _places(first, leave_out)
-        yield from _ids(first, leave_out)
+        yield from _places(first, sound)
+        yield from _ids(first, sound)
     label = first.dataset.columns.get("label", "")
     lowest = first.dataset.groups.min(first.dataset.labels)
     if is_place(label) and max(first.grades) > 1 and np.mean(lowest == 1) > 0.5:
@@ -217,7 +213,7 @@ def _ranges(split: SplitCard) -> NDArray[np.float64]:
     return np.array([[one.low for one in split.features], [one.high for one in split.features]])
 
 
-def _places(split: SplitCard, leave_out: str) -> Iterator[Caution]:
+def _places(split: SplitCard, sound: str) -> Iterator[Caution]:
     """Features that look like the place in a list, by their values or their names."""
     by_fact = [one.name for one in split.features if one.like_ranks and split.n_queries >= FEW_QUERIES]
     by_name = [one.name for one in split.features if _is_named_place(one) and one.name not in by_fact]
@@ -228,7 +224,7 @@ def _places(split: SplitCard, leave_out: str) -> Iterator[Caution]:
     if split.dataset.columns and split.dataset.positions is None:
         shown = f" (then `position: {names[0]}`)"
     leaks = f"it leaks where it is the list that users saw{shown}"
-    cure = f"{leaks}, and is right where it is a first stage's rank: {leave_out}"
+    cure = f"{leaks}, and is right where it is a first stage's rank: {_unless_meant(split, names, sound)}"
     reasons = [
         (by_fact, "counts", "the rows of most queries from 1 or 0 on, as ranks do"),
         (by_name, "is", "named as a place in a list"),
@@ -243,7 +239,7 @@ def _is_named_place(feature: FeatureFacts) -> bool:
     return several and feature.highest_per_row <= FARTHEST and has_place_word(feature.name)
 
 
-def _ids(split: SplitCard, leave_out: str) -> Iterator[Caution]:
+def _ids(split: SplitCard, sound: str) -> Iterator[Caution]:
     """Features that look like numbers of documents, rows, users or days, by their values or their names."""
     rest = [one for one in split.features if not (one.like_ranks or _is_named_place(one))]
     known = [one for one in rest if split.n_queries >= FEW_QUERIES and not _leaks(split, one)]
@@ -267,6 +263,7 @@ def _ids(split: SplitCard, leave_out: str) -> Iterator[Caution]:
         (times, "looks", "like dates or times"),
         (by_name, "is", "named as the number of a user, a document, a row or a day"),
     ]
+    leave_out = _unless_meant(split, [*by_fact, *by_name], sound)
     cure = f"a model memorises what such a number stands for, and new queries have others: {leave_out}"
     yield from _together("id-feature", split.name, reasons, cure)
 
@@ -354,15 +351,16 @@ def _features(split: SplitCard, sound: str) -> Iterator[Caution]:
     names = [feature.name for feature in leaks]
     if leaks:
         said = f"with NDCG@10 of {leaks[0].ndcg:.4f} (random order: {split.random_ndcg:.4f})"
-        cure = f"check whether it is made from the labels or known only after the fact, and leave it out: {sound}"
+        cure = _later(names, sound, "made from the labels or known only after the fact")
         yield from _about(names, "leaking-feature", "error", split.name, "alone ranks", said, cure)
     if split.n_queries >= FEW_QUERIES:
         rest = [feature for feature in split.features if feature.name not in names]
         only = [feature.name for feature in rest if feature.n_only_relevant]
-        said, cure = "other than 0 in relevant documents alone", _LATER + sound
-        yield from _about(only, "outcome-feature", "error", split.name, "is", said, cure)
+        said = "other than 0 in relevant documents alone"
+        yield from _about(only, "outcome-feature", "error", split.name, "is", said, _later(only, sound))
         close = {one.name: one.auc for one in rest if one.auc > OUTCOME and one.name not in only}
         said = f"relevant documents with an AUC of {max(close.values(), default=0):.4f}"
+        cure = _later([*close], sound)
         yield from _about([*close], "outcome-feature", "warning", split.name, "alone tells", said, cure)
     constant = [feature.name for feature in split.features if feature.constant]
     cure = "no harm; they could be left out"
@@ -436,12 +434,28 @@ def _about(
 
 
 def _sound(card: DataCard) -> str:
-    """What to write into an experiment's file; files without names of columns have no such line."""
+    """Return the line of the experiment's file for the other features; files without names of columns have none."""
     first = card.splits[0]
     if not first.dataset.columns:
         return "write the files without it"
     suspected = suspects(card)
     return features_line([name for name in first.feature_names if name not in suspected])
+
+
+def _later(names: Sequence[str], sound: str, suspicion: str = "known only after the fact") -> str:
+    """Return the cure for features that may know the label."""
+    if len(names) == 1:
+        return f"check whether it is {suspicion}, and leave it out: {sound}"
+    return f"check whether they are {suspicion}, and leave them out: {sound}"
+
+
+def _unless_meant(split: SplitCard, names: Sequence[str], sound: str) -> str:
+    """Return the cure for features that stand for a place or an id: left out, or named in the experiment's file."""
+    if not split.dataset.columns:
+        return f"if that is not meant, {sound}"
+    if len(names) == 1:
+        return f"leave it out ({sound}), or name it under `features:` if it is meant"
+    return f"leave them out ({sound}), or name them under `features:` if they are meant"
 
 
 def suspects(card: DataCard) -> set[str]:

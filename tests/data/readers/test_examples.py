@@ -125,6 +125,8 @@ def test_event_weight() -> None:
 
 def test_features_line() -> None:
     assert features_line(["bm25", "match: title"]) == '`features: [bm25, "match: title"]`'
+    assert features_line(list(map(str, range(21)))) == "the others under `features:`"
+    assert features_line([]) == "no other feature is left to learn from"
 
 
 def test_column_for() -> None:
