@@ -1,20 +1,21 @@
 """From training runs to the models they are runs of: seeds become replicates, folds are pooled."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.contrasts import SystemResult, text_ids
+from ltr_harness.data.queries import Floats, Texts
 from ltr_harness.errors import Caution, NotComparableError, Problem, all_of
 from ltr_harness.experiments.inspection.lints import REPEATED
 from ltr_harness.experiments.runs import Run
-from ltr_harness.experiments.runs.record import Record
+from ltr_harness.experiments.runs.record import Record, TuningFacts
 from ltr_harness.experiments.runs.revisions import cautions_of
 from ltr_harness.metrics.core.headroom import is_computed_column
 
@@ -34,6 +35,18 @@ class TestSet:
     facts: Mapping[str, tuple[Any, ...]]  # query id to what is known of it apart from any model
     repeated: bool = False  # whether the data lints found queries here that another fold tests as well
 
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Return the test queries of a finished run."""
+        frame = run.per_query
+        columns = [name for name in _query_columns(run, frame) if not is_computed_column(name)]
+        test = run.record.data.get("test")
+        return cls(
+            digest="" if test is None else test.judgments_fingerprint,
+            facts=facts_by_id(_query_ids(run), {name: frame[name].to_numpy() for name in columns}),
+            repeated=any(caution.kind == REPEATED for caution in run.record.cautions),
+        )
+
     def shares(self, other: "TestSet") -> bool:
         """Whether ids that both have name the same queries: digests, lints or facts that tell queries apart say so."""
         if self.digest and self.digest == other.digest:
@@ -43,22 +56,67 @@ class TestSet:
         return bool(ids) and told_apart and all(self.facts[query] == other.facts[query] for query in ids)
 
 
-def facts_by_id(ids: NDArray[np.str_], columns: Mapping[str, NDArray[Any]]) -> dict[str, tuple[Any, ...]]:
-    """What is known of each of (n_queries,) queries, as text."""
+def facts_by_id(ids: Texts, columns: Mapping[str, NDArray[Any]]) -> dict[str, tuple[Any, ...]]:
+    """Return the facts of each of (n_queries,) queries, as text."""
     texts = [map(str, columns[name].tolist()) for name in sorted(columns)]
     return {query: tuple(facts) for query, *facts in zip(ids.tolist(), *texts, strict=True)}
 
 
-def names_of_queries(tests: Mapping[str, TestSet]) -> dict[str, str]:
-    """Fold to the fold after which its queries are called: the first one that shares queries with it."""
-    called: dict[str, str] = {}
+def first_folds(tests: Mapping[str, TestSet]) -> dict[str, str]:
+    """Return for each fold the first one that shares queries with it, whose name its queries take."""
+    first: dict[str, str] = {}
     for fold, test in tests.items():
-        called[fold] = next((called[known] for known in called if tests[known].shares(test)), fold)
-    return called
+        first[fold] = next((first[earlier] for earlier in first if tests[earlier].shares(test)), fold)
+    return first
+
+
+@dataclass(frozen=True, eq=False)
+class _Experiment:
+    """The folds, seeds and test queries that the models of one experiment have in common."""
+
+    folds: Sequence[str]
+    seeds: Set[int]  # of the models that depend on theirs
+    fold_names: Mapping[str, str]  # fold to the first one that tests the same queries
+    tested: Sequence[tuple[str, str]]  # the name of the fold and the id of each query that a fold tests
+
+    @classmethod
+    def of(cls, runs: Iterable[Run]) -> Self:
+        folds: set[str] = set()
+        seeds: set[int] = set()
+        finished: dict[str, Run] = {}  # the first of each fold
+        for run in runs:
+            record = run.record
+            folds.add(record.fold)
+            if not record.deterministic:
+                seeds.add(record.seed)
+            if record.status == "complete":
+                finished.setdefault(record.fold, run)
+        tests = {fold: TestSet.of(finished[fold]) for fold in sorted(finished)}
+        names = first_folds(tests)
+        tested = [(names[fold], query) for fold, test in tests.items() for query in test.facts]
+        return cls(sorted(folds), seeds, names, tested)
+
+    @property
+    def repeats_ids(self) -> bool:
+        """Whether some id names different queries in several folds."""
+        distinct = set(self.tested)
+        return len({query for _, query in distinct}) < len(distinct)
+
+    @property
+    def cautions(self) -> list[Caution]:
+        """One where several folds test the same queries."""
+        distinct = set(self.tested)
+        if len(distinct) == len(self.tested):
+            return []
+        text = (
+            f"the folds test {count_of(len(distinct), 'query')} {len(self.tested):,} times: each query counts once, "
+            "with its mean over the folds that test it"
+        )
+        return [Caution("queries-repeated", "note", text)]
 
 
 def each_once(system: SystemResult) -> SystemResult:
-    """The system with the mean over the places of each query id."""
+    """Return the system with the mean over the places of each query id."""
     ids, first, at = np.unique(system.query_ids, return_index=True, return_inverse=True)
     if ids.size == system.query_ids.size:
         return system
@@ -67,35 +125,37 @@ def each_once(system: SystemResult) -> SystemResult:
     kept = system.take(first[order])
     values = {metric: np.empty((len(rows), ids.size)) for metric, rows in system.values.items()}
     for metric, means in values.items():
-        for row, own in enumerate(system.values[metric]):
-            known = ~np.isnan(own)
-            sums = np.bincount(place[known], own[known], ids.size)
+        for row, in_places in enumerate(system.values[metric]):
+            defined = ~np.isnan(in_places)
+            sums = np.bincount(place[defined], in_places[defined], ids.size)
             with np.errstate(invalid="ignore"):
-                means[row] = sums / np.bincount(place[known], minlength=ids.size)
+                means[row] = sums / np.bincount(place[defined], minlength=ids.size)
     return replace(kept, values=values)
 
 
-def distinct_replicates(system: SystemResult) -> tuple[SystemResult, list[Caution]]:
-    """Replicates that are identical to the bit carry one piece of information: they count once, as cautions say."""
-    kept: dict[bytes, list[int]] = {}
+def _rows_of_equal_values(system: SystemResult) -> list[list[int]]:
+    """Return the rows of the replicates, those together whose values are equal to the bit."""
+    groups: dict[bytes, list[int]] = defaultdict(list)
     for row in range(len(system.replicates)):
-        content = b"".join(rows[row].tobytes() for rows in system.values.values())
-        kept.setdefault(content, []).append(row)
-    if len(kept) == len(system.replicates):
+        groups[b"".join(values[row].tobytes() for values in system.values.values())].append(row)
+    return list(groups.values())
+
+
+def distinct_replicates(system: SystemResult) -> tuple[SystemResult, list[Caution]]:
+    """Keep one of the replicates that are identical to the bit, which carry one piece of information."""
+    groups = _rows_of_equal_values(system)
+    if len(groups) == len(system.replicates):
         return system, []
-    alike = [
-        f"seeds {', '.join(system.replicates[row] for row in same)}"
-        for same in kept.values()
-        if len(same) > 1
-    ]
-    cautions = [
-        Caution("seeds-repeated", "note", f"{seeds} gave identical values and count once", place=system.name)
-        for seeds in alike
-    ]
-    first = [same[0] for same in kept.values()]
+    cautions = []
+    for rows in groups:
+        if len(rows) > 1:
+            seeds = ", ".join(system.replicates[row] for row in rows)
+            text = f"seeds {seeds} gave identical values and count once"
+            cautions.append(Caution("seeds-repeated", "note", text, place=system.name))
+    first = [rows[0] for rows in groups]
     distinct = replace(
         system,
-        values={metric: rows[first] for metric, rows in system.values.items()},
+        values={metric: values[first] for metric, values in system.values.items()},
         replicates=tuple(system.replicates[row] for row in first),
         deterministic=system.deterministic or len(first) == 1,
         seeded=system.seeded and len(first) > 1,
@@ -104,75 +164,46 @@ def distinct_replicates(system: SystemResult) -> tuple[SystemResult, list[Cautio
 
 
 def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str], list[Caution]]:
-    """The models behind the runs in order of appearance, the runs' distinct primary metrics, and cautions."""
+    """Return the models behind the runs in order of appearance, the runs' distinct primary metrics, and cautions."""
+    by_experiment: dict[str, list[Run]] = defaultdict(list)
     by_model: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
+        by_experiment[run.record.experiment].append(run)
         by_model[run.record.experiment, run.record.model].append(run)
-    models = [model for _, model in by_model]
-    names = {  # with its experiment in front where two experiments have a model of that name
-        (experiment, model): model if models.count(model) == 1 else f"{experiment}/{model}"
-        for experiment, model in by_model
-    }
-    folds: dict[str, set[str]] = defaultdict(set)
-    seeds: dict[str, set[int]] = defaultdict(set)
-    sets: dict[str, dict[str, TestSet]] = defaultdict(dict)  # as the first finished run of each fold has them
-    for run in runs:
-        record = run.record
-        folds[record.experiment].add(record.fold)
-        if not record.deterministic:
-            seeds[record.experiment].add(record.seed)
-        if record.status == "complete" and record.fold not in sets[record.experiment]:
-            frame = run.per_query
-            facts = {
-                name: frame[name].to_numpy() for name in _facts(run, frame) if not is_computed_column(name)
-            }
-            digest = record.data["test"].judgments_fingerprint if "test" in record.data else ""
-            repeated = any(caution.kind == REPEATED for caution in record.cautions)
-            sets[record.experiment][record.fold] = TestSet(
-                digest, facts_by_id(text_ids(frame["query_id"].to_numpy()), facts), repeated
-            )
-    tests = {experiment: dict(sorted(own.items())) for experiment, own in sets.items()}
-    called = {experiment: names_of_queries(own) for experiment, own in tests.items()}
-    cautions, prefix = [], False
-    for experiment, by_fold in tests.items():
-        queries = [
-            (called[experiment][fold], query) for fold, test in by_fold.items() for query in test.facts
-        ]
-        distinct = set(queries)
-        # whether some id names different queries in several folds of an experiment
-        prefix = prefix or len({query for _, query in distinct}) < len(distinct)
-        if len(distinct) < len(queries):
-            text = (
-                f"the folds test {count_of(len(distinct), 'query')} {len(queries):,} times: each query counts once, "
-                "with its mean over the folds that test it"
-            )
-            cautions.append(Caution("queries-repeated", "note", text))
-    fold_names = called if prefix else {}
+    experiments = {name: _Experiment.of(members) for name, members in by_experiment.items()}
+    with_folds = any(experiment.repeats_ids for experiment in experiments.values())
+    names = _names_of_models(by_model)
     pooled = all_of(
         [
-            partial(
-                _pooled, names[key], own, sorted(folds[key[0]]), seeds[key[0]], fold_names.get(key[0], {})
-            )
-            for key, own in by_model.items()
+            partial(_pooled, names[key], members, experiments[key[0]], with_folds)
+            for key, members in by_model.items()
         ],
         NotComparableError,
     )
     systems = [system for system, _ in pooled if system is not None]
-    cautions += [caution for _, its in pooled for caution in its]
+    cautions = [caution for experiment in experiments.values() for caution in experiment.cautions]
+    cautions += [caution for _, of_model in pooled for caution in of_model]
     if not systems:
         found = "no model has a complete run"
         NotComparableError.refuse(Problem("", found, cure=str(caution)) for caution in cautions)
-    finished = {
-        names[key]: [run.record for run in own if run.record.status == "complete"]
-        for key, own in by_model.items()
-    }
-    cautions += cautions_of(finished)
-    cautions += budget_cautions({name: records for name, records in finished.items() if records})
+    finished = {names[key]: _finished_records(members) for key, members in by_model.items()}
+    finished = {name: records for name, records in finished.items() if records}
+    cautions += [*cautions_of(finished), *budget_cautions(finished)]
     return systems, list(dict.fromkeys(run.record.primary for run in runs)), cautions
 
 
+def _names_of_models(keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Return the name of each experiment's model, after its experiment's where two experiments have such a model."""
+    keys = list(keys)
+    times = Counter(model for _, model in keys)
+    return {
+        (experiment, model): model if times[model] == 1 else f"{experiment}/{model}"
+        for experiment, model in keys
+    }
+
+
 def configuration(record: Record) -> Mapping[str, Any]:
-    """What all runs of one model have in common: of a tuned one how it was searched, not what each fold found."""
+    """Return what all runs of one model have in common: of a tuned one its search, not what each fold found."""
     tuning = record.tuning
     if tuning is None:
         return record.config
@@ -190,23 +221,53 @@ def configuration(record: Record) -> Mapping[str, Any]:
 def _pooled(
     name: str,
     runs: Sequence[Run],
-    folds: Sequence[str],  # of the experiment, as are the seeds
-    seeds: set[int],
-    fold_names: Mapping[str, str],  # stand before the ids of a fold's queries; empty where ids are enough
+    experiment: _Experiment,
+    with_folds: bool,  # whether the name of a fold stands before the ids of its queries
 ) -> tuple[SystemResult | None, list[Caution]]:
-    """The runs of one model as one system, or None where nothing complete remains; cautions say why."""
-    cautions, problems = list[Caution](), []
-    complete: dict[int, dict[str, Run]] = defaultdict(dict)
+    """Return the runs of one model as one system, or None where nothing complete remains; cautions say why."""
+    finished, cautions, problems = _finished_runs(name, runs)
+    NotComparableError.refuse([*problems, *_contradictions(name, _finished_records(runs))])
+    deterministic = all(run.record.deterministic for run in runs)
+    replicates, left_out = _whole_replicates(name, finished, experiment.folds)
+    cautions += left_out
+    if not replicates:
+        text = f"{name} is left out: it has no run for every fold"
+        return None, [*cautions, Caution("model-left-out", "warning", text)]
+    if deterministic and len(replicates) > 1:
+        text = f"{name} is deterministic: its {count_of(len(replicates), 'run')} count once"
+        cautions.append(Caution("seeds-repeated", "note", text))
+        replicates = {min(replicates): replicates[min(replicates)]}
+    missing = sorted(experiment.seeds - replicates.keys())
+    if missing and not deterministic:
+        have, lacking = (", ".join(map(str, numbers)) for numbers in (sorted(replicates), missing))
+        text = f"{name} is compared over seeds {have}; seed {lacking} of other models is missing"
+        cautions.append(Caution("seeds-missing", "warning", text))
+    fold_names = experiment.fold_names if with_folds else {}
+    system, alike = distinct_replicates(_stacked(name, replicates, fold_names, deterministic))
+    return each_once(system), cautions + alike
+
+
+def _finished_records(runs: Iterable[Run]) -> list[Record]:
+    return [run.record for run in runs if run.record.status == "complete"]
+
+
+_ByFold = dict[str, Run]
+
+
+def _finished_runs(name: str, runs: Iterable[Run]) -> tuple[dict[int, _ByFold], list[Caution], list[Problem]]:
+    """Return the finished runs by seed and fold, cautions of those that do not count, and those that contradict."""
+    finished: dict[int, _ByFold] = defaultdict(dict)
+    cautions: list[Caution] = []
+    problems: list[Problem] = []
     for run in runs:
         record = run.record
         if record.status == "failed":
             text = f"{_where(record)} failed: {record.error or 'no reason given'}"
             cautions.append(Caution("run-failed", "warning", text, place=name))
             continue
-        known = complete[record.seed].setdefault(record.fold, run)
-        if known is run:
+        first = finished[record.seed].setdefault(record.fold, run).record
+        if first is record:
             continue
-        first = known.record
         if (first.identity, first.evaluation_identity) == (record.identity, record.evaluation_identity):
             text = f"{_where(record)} was given twice and counts once"
             cautions.append(Caution("run-repeated", "note", text, place=name))
@@ -216,105 +277,143 @@ def _pooled(
             )
             cure = "leave out the folder of the older one"
             problems.append(Problem(name, found, "one run for each fold and seed", cure))
-    first, *others = [run.record for run in runs if run.record.status == "complete"] or [runs[0].record]
-    if other := next((one for one in others if configuration(one) != configuration(first)), None):
-        found = f"{_where(other)} was trained with another configuration than {_where(first)}"
-        cure = "leave out the folders of the older one"
-        problems.append(Problem(name, found, "one configuration per model", cure))
-    elif other := next((one for one in others if list(one.metrics) != list(first.metrics)), None):
-        differing = ", ".join(sorted(set(other.metrics) ^ set(first.metrics))) or "in another order"
-        found = f"{_where(other)} and {_where(first)} were evaluated by different metrics: {differing}"
-        cure = "evaluate them again: stored scores are enough, nothing is trained again"
-        problems.append(Problem(name, found, "the same metrics and K in every run", cure))
-    NotComparableError.refuse(problems)
-    deterministic = all(run.record.deterministic for run in runs)
-    replicates = {}
-    for seed in sorted(complete):
-        without = [fold for fold in folds if fold not in complete[seed]]
-        if without:
-            text = f"seed {seed} is left out: no run for fold {', '.join(without)}"
+    return finished, cautions, problems
+
+
+def _contradictions(name: str, records: Sequence[Record]) -> list[Problem]:
+    """Return the first run with another configuration than the first one's, else the first with other metrics."""
+    if not records:
+        return []
+    first, *others = records
+    for other in others:
+        if configuration(other) != configuration(first):
+            found = f"{_where(other)} was trained with another configuration than {_where(first)}"
+            cure = "leave out the folders of the older one"
+            return [Problem(name, found, "one configuration per model", cure)]
+    for other in others:
+        if list(other.metrics) != list(first.metrics):
+            differing = ", ".join(sorted(set(other.metrics) ^ set(first.metrics))) or "in another order"
+            found = f"{_where(other)} and {_where(first)} were evaluated by different metrics: {differing}"
+            cure = "evaluate them again: stored scores are enough, nothing is trained again"
+            return [Problem(name, found, "the same metrics and K in every run", cure)]
+    return []
+
+
+def _whole_replicates(
+    name: str, finished: Mapping[int, _ByFold], folds: Sequence[str]
+) -> tuple[dict[int, list[Run]], list[Caution]]:
+    """Return by seed the runs of all folds, and a caution for each seed that lacks a fold."""
+    replicates: dict[int, list[Run]] = {}
+    cautions: list[Caution] = []
+    for seed, by_fold in sorted(finished.items()):
+        missing = [fold for fold in folds if fold not in by_fold]
+        if missing:
+            text = f"seed {seed} is left out: no run for fold {', '.join(missing)}"
             cautions.append(Caution("seed-left-out", "warning", text, place=name))
         else:
-            replicates[seed] = [complete[seed][fold] for fold in folds]
-    if not replicates:
-        text = f"{name} is left out: it has no run for every fold"
-        return None, [*cautions, Caution("model-left-out", "warning", text)]
-    if deterministic and len(replicates) > 1:
-        text = f"{name} is deterministic: its {count_of(len(replicates), 'run')} count once"
-        cautions.append(Caution("seeds-repeated", "note", text))
-        replicates = {min(replicates): replicates[min(replicates)]}
-    missing = sorted(seeds - replicates.keys())
-    if missing and not deterministic:
-        have, lacking = (", ".join(map(str, numbers)) for numbers in (sorted(replicates), missing))
-        text = f"{name} is compared over seeds {have}; seed {lacking} of other models is missing"
-        cautions.append(Caution("seeds-missing", "warning", text))
-    system, alike = distinct_replicates(_stacked(name, replicates, folds, fold_names, deterministic))
-    return each_once(system), cautions + alike
+            replicates[seed] = [by_fold[fold] for fold in folds]
+    return replicates, cautions
 
 
 def _stacked(
     name: str,
     replicates: Mapping[int, Sequence[Run]],  # seed to the runs of all folds
-    folds: Sequence[str],
-    fold_names: Mapping[str, str],
+    fold_names: Mapping[str, str],  # stand before the ids of a fold's queries; empty where ids are enough
     deterministic: bool,
 ) -> SystemResult:
-    """Every seed's values one below the other, in the order of the first one's queries."""
+    """Return one system with every seed's values one below the other, in the order of the first one's queries."""
     first = next(iter(replicates.values()))
-    frames = [run.per_query for run in first]
-    ids = [text_ids(frame["query_id"].to_numpy()) for frame in frames]
-    if any(len(set(own.tolist())) != own.size for own in ids):
-        raise NotComparableError.at(name, "a query occurs twice in its test data", "unique query ids")
-    summaries = first[0].record.metrics
-    values: dict[str, list[NDArray[np.float64]]] = {metric: [] for metric in summaries}
-    for runs in replicates.values():
-        orders, tables = [], []
-        for reference, wanted, run in zip(first, ids, runs, strict=True):
-            tables.append(run.per_query)
-            own = text_ids(tables[-1]["query_id"].to_numpy())
-            one, other = reference.record.data.get("test"), run.record.data.get("test")
-            same_labels = not (one and other) or one.judgments_fingerprint == other.judgments_fingerprint
-            if not same_labels or sorted(own.tolist()) != sorted(wanted.tolist()):
-                raise NotComparableError.at(
-                    name,
-                    f"{_where(run.record)} was tested on other queries or labels than {_where(reference.record)}",
-                    "the same test data for every seed",
-                    "train it again, or leave out the older folders",
-                )
-            rank = np.argsort(np.argsort(wanted, kind="stable"), kind="stable")
-            orders.append(np.argsort(own, kind="stable")[rank])
-        for metric, rows in values.items():
-            parts = (table[metric].to_numpy(np.float64) for table in tables)
-            rows.append(np.concatenate([part[at] for part, at in zip(parts, orders, strict=True)]))
-    named = [
-        own
-        if fold == NO_FOLDS or not fold_names
-        else np.array([f"{fold_names.get(fold, fold)}/{query}" for query in own.tolist()])
-        for fold, own in zip(folds, ids, strict=True)
-    ]
+    ids = [_unique_query_ids(name, run) for run in first]
+    named = [_with_fold(run, of_fold, fold_names) for run, of_fold in zip(first, ids, strict=True)]
+    rows = [_values_in_order(name, runs, first, ids) for runs in replicates.values()]
     tests = {run.record.fold: run.record.data["test"] for run in first if "test" in run.record.data}
+    summaries = first[0].record.metrics
     return SystemResult(
         name=name,
         query_ids=np.concatenate(named),
-        values={metric: np.stack(rows) for metric, rows in values.items()},
+        values={metric: np.stack([values[metric] for values in rows]) for metric in summaries},
         replicates=tuple(map(str, replicates)),
         higher_is_better={metric: summary.higher_is_better for metric, summary in summaries.items()},
         deterministic=deterministic,
         seeded=not deterministic,
         judgments_fingerprint={fold: test.judgments_fingerprint for fold, test in tests.items()},
         truth_fingerprint={fold: test.truth_fingerprint for fold, test in tests.items()},
-        query_attributes={
-            fact: np.concatenate([frame[fact].to_numpy() for frame in frames])
-            for fact in _facts(first[0], frames[0])
-            if all(fact in frame for frame in frames)
-        },
+        query_attributes=_query_attributes(first),
         source=first[0].record.experiment,
     )
 
 
-def _facts(run: Run, frame: "pd.DataFrame") -> list[str]:
-    """Columns of the run's queries that are about the query and not about the model."""
+def _values_in_order(
+    name: str, runs: Sequence[Run], first: Sequence[Run], ids: Sequence[Texts]
+) -> dict[str, Floats]:
+    """Return the values (n_queries,) of each metric over all folds, in the order of `ids`, those of `first`.
+
+    Raises:
+        NotComparableError: a run was tested on other queries or labels.
+    """
+    frames, orders = [], []
+    for reference, wanted, run in zip(first, ids, runs, strict=True):
+        present = _query_ids(run)
+        if not _same_labels(reference.record, run.record) or sorted(present.tolist()) != sorted(
+            wanted.tolist()
+        ):
+            raise NotComparableError.at(
+                name,
+                f"{_where(run.record)} was tested on other queries or labels than {_where(reference.record)}",
+                "the same test data for every seed",
+                "train it again, or leave out the older folders",
+            )
+        rank = np.argsort(np.argsort(wanted, kind="stable"), kind="stable")
+        orders.append(np.argsort(present, kind="stable")[rank])
+        frames.append(run.per_query)
+    return {
+        metric: np.concatenate(
+            [frame[metric].to_numpy(np.float64)[order] for frame, order in zip(frames, orders, strict=True)]
+        )
+        for metric in first[0].record.metrics
+    }
+
+
+def _same_labels(one: Record, other: Record) -> bool:
+    """Return whether two runs have the same test labels, as far as their records have digests of them."""
+    if "test" not in one.data or "test" not in other.data:
+        return True
+    return one.data["test"].judgments_fingerprint == other.data["test"].judgments_fingerprint
+
+
+def _query_ids(run: Run) -> Texts:
+    return text_ids(run.per_query["query_id"].to_numpy())
+
+
+def _unique_query_ids(name: str, run: Run) -> Texts:
+    """Return the ids (n_queries,) of a run's queries; NotComparableError where one occurs twice."""
+    ids = _query_ids(run)
+    if len(set(ids.tolist())) != ids.size:
+        raise NotComparableError.at(name, "a query occurs twice in its test data", "unique query ids")
+    return ids
+
+
+def _with_fold(run: Run, ids: Texts, fold_names: Mapping[str, str]) -> Texts:
+    """Return the ids (n_queries,) of a run's queries, after the name of their fold where folds have names."""
+    fold = run.record.fold
+    if fold == NO_FOLDS or not fold_names:
+        return ids
+    return np.array([f"{fold_names.get(fold, fold)}/{query}" for query in ids.tolist()])
+
+
+def _query_columns(run: Run, frame: "pd.DataFrame") -> list[str]:
+    """Return the columns of the run's queries that are about the query and not about the model."""
     return [name for name in map(str, frame) if name != "query_id" and name not in run.record.metrics]
+
+
+def _query_attributes(runs: Sequence[Run]) -> dict[str, NDArray[Any]]:
+    """Return the columns (n_queries,) about the queries of all folds that the runs of all folds have."""
+    frames = [run.per_query for run in runs]
+    return {
+        name: np.concatenate([frame[name].to_numpy() for frame in frames])
+        for name in _query_columns(runs[0], frames[0])
+        if all(name in frame for frame in frames)
+    }
 
 
 def _where(record: Record) -> str:
@@ -322,26 +421,31 @@ def _where(record: Record) -> str:
 
 
 def budget_cautions(records: Mapping[str, Sequence[Record]]) -> list[Caution]:
-    """What a reader must know of the budgets; nothing where no model was tuned."""
-    tuned = {name: [one.tuning for one in own if one.tuning is not None] for name, own in records.items()}
-    tuned = {name: facts for name, facts in tuned.items() if facts}
+    """Return cautions about the budgets of tuned models, by name; none where no model was tuned."""
+    tuned: dict[str, list[TuningFacts]] = {}
+    for name, of_model in records.items():
+        searches = {one.tuning.study: one.tuning for one in of_model if one.tuning is not None}
+        if searches:
+            tuned[name] = list(searches.values())
     if not tuned:
         return []
-    said = []
-    for name, facts in tuned.items():  # such as ``40 trials in each of 5 folds (212 s)``: what was used
-        searches = list({one.study: one for one in facts}.values())
-        counts = [one.n_trials for one in searches]
-        trials = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
-        folds = f" in each of {count_of(len(searches), 'fold')}" if len(searches) > 1 else ""
-        limit = "" if searches[0].minutes is None else f" of at most {searches[0].minutes:g} min"
-        seconds = sum(one.seconds for one in searches)
-        said.append(f"{name} by {trials} trials{folds} ({seconds:.0f} s{limit})")
+    budgets = "; ".join(_budget_text(name, searches) for name, searches in tuned.items())
+    text = f"tuned on validation data, before the test queries were scored: {budgets}"
     rest = [name for name in records if name not in tuned]
-    text = f"tuned on validation data, before the test queries were scored: {'; '.join(said)}"
-    text += f". Not tuned: {', '.join(rest)}" if rest else ""
+    if rest:
+        text += f". Not tuned: {', '.join(rest)}"
     cautions = [Caution("tuning-budgets", "note", text)]
-    if len({(facts[0].trials, facts[0].minutes) for facts in tuned.values()}) > 1:
-        may = "a difference may come from the search, not from the models"
-        text = f"the tuned models had different budgets: {may}"
+    if len({(searches[0].trials, searches[0].minutes) for searches in tuned.values()}) > 1:
+        text = "the tuned models had different budgets: a difference may come from the search, not from the models"
         cautions.append(Caution("other-budgets", "warning", text))
     return cautions
+
+
+def _budget_text(name: str, searches: Sequence[TuningFacts]) -> str:
+    """Return what a model's searches used, such as ``m by 40 trials in each of 5 folds (212 s)``."""
+    counts = [search.n_trials for search in searches]
+    trials = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
+    folds = f" in each of {count_of(len(searches), 'fold')}" if len(searches) > 1 else ""
+    limit = "" if searches[0].minutes is None else f" of at most {searches[0].minutes:g} min"
+    seconds = sum(search.seconds for search in searches)
+    return f"{name} by {trials} trials{folds} ({seconds:.0f} s{limit})"
