@@ -1,5 +1,6 @@
-"""What people hand to `compare`: runs, folders, evaluations, tables; all become systems here."""
+"""The inputs of `compare` (runs, folders, evaluations, tables) as systems."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,6 +55,12 @@ class _Group:
 
     systems: Sequence[SystemResult]
     comparison: str = ""  # the label of the saved comparison that they are from
+    baseline: str | None = None  # of that comparison
+
+    @property
+    def source(self) -> str:
+        """Where the systems of a comparison are from, even where it has an experiment's name: its runs are absent."""
+        return f"as kept in the comparison {self.comparison}"
 
 
 def read_inputs(
@@ -78,14 +85,14 @@ def read_inputs(
                 inputs.cautions += cautions
                 groups.append(_Group(systems))
         elif isinstance(value, Saved | Comparison):
-            groups.append(_Group(value.systems, item.name))
+            groups.append(_Group(value.systems, item.name, value.baseline))
         elif _is_table(value):
             system = from_table(value, item.name, convention, inputs.cautions, unit, weights)
             groups.append(_Group([system]))
         else:
             groups.append(_Group(_evaluated_systems(item, primary)))
     saved = [item.value for item in items if isinstance(item.value, Saved | Comparison)]
-    _add_systems(inputs, groups, saved)
+    _add_systems(inputs, groups)
     _add_declared(inputs, saved)
     return inputs
 
@@ -106,15 +113,11 @@ def _flatten(item: _Input) -> list[_Input]:
     """Return the inputs that a path, a mapping or a sequence stands for; of anything else itself."""
     value = collected(item.value)
     if isinstance(value, str | Path):
-        contents = _read_path(here(value))
-        if item.is_named:
-            contents = [replace(content, name=item.name, is_named=True) for content in contents]
-        return contents
+        return _contents(here(value), item)
     if isinstance(value, EvaluatedRuns):
         return [replace(item, value=value, cautions=_cautions_of(value))]
     if isinstance(value, Mapping):
-        members = [_Input(member, str(label), is_named=True) for label, member in value.items()]
-        return [content for member in members for content in _flatten(member)]
+        return _flatten_all(_Input(member, str(label), is_named=True) for label, member in value.items())
     if isinstance(value, SystemResult | Saved | Comparison | Run) or _is_table(value):
         return [replace(item, value=value)]
     if _is_evaluation(value):
@@ -122,8 +125,20 @@ def _flatten(item: _Input) -> list[_Input]:
     if isinstance(value, Sequence) and value:
         if all(map(_is_evaluation, value)):  # of one model, one for each seed
             return [replace(item, value=list(value))]
-        return [content for member in value for content in _flatten(_Input(member, item.name))]
+        return _flatten_all(_Input(member, item.name) for member in value)
     raise UsageError(f"cannot compare {type(value).__name__!r} {item.name}; expected {_ACCEPTED}")
+
+
+def _flatten_all(items: Iterable[_Input]) -> list[_Input]:
+    return [content for item in items for content in _flatten(item)]
+
+
+def _contents(path: Path, item: _Input) -> list[_Input]:
+    """Return the inputs at a path, under the name that the caller gave it, if there is one."""
+    contents = _read_path(path)
+    if item.is_named:
+        return [replace(content, name=item.name, is_named=True) for content in contents]
+    return contents
 
 
 def _is_table(value: Any) -> bool:
@@ -152,34 +167,30 @@ def _evaluated_systems(item: _Input, primary: Any) -> list[SystemResult]:
     return [value]
 
 
-def _add_systems(inputs: Inputs, groups: Sequence[_Group], comparisons: Sequence[Saved | Comparison]) -> None:
+def _add_systems(inputs: Inputs, groups: Sequence[_Group]) -> None:
     """Add the systems of all groups, under names that are unique; the first comparison's baseline is the baseline."""
-    names = [system.name for group in groups for system in group.systems]
-    baseline = None
-    if comparisons:
-        first = comparisons[0]
-        baseline = next((system for system in first.systems if system.name == first.baseline), None)
+    names = Counter(system.name for group in groups for system in group.systems)
     for group in groups:
-        # also where the experiment's name is a run's: the runs themselves are not at hand
-        source = f"as kept in the comparison {group.comparison}"
         added = []
         for system in group.systems:
-            name = system.name
-            # last week's comparison beside this week's runs: the same names, told apart by where they are from
-            if group.comparison and names.count(name) > 1:
-                name = f"{group.comparison}/{name}"
             distinct, cautions = distinct_replicates(system)
             inputs.cautions += cautions
-            distinct = replace(distinct, name=name)
-            if group.comparison:
-                distinct = replace(distinct, source=source)
-            added.append(distinct)
-            if system is baseline and inputs.baseline is None:
-                inputs.baseline = name
+            added.append(_from_group(distinct, group, is_unique=names[system.name] == 1))
+            if inputs.baseline is None and system.name == group.baseline:
+                inputs.baseline = added[-1].name
         inputs.systems += added
         if group.comparison and len(groups) > 1:
             models = ", ".join(system.name for system in added)
-            inputs.cautions.append(Caution("saved-comparison", "note", source, place=models))
+            inputs.cautions.append(Caution("saved-comparison", "note", group.source, place=models))
+
+
+def _from_group(system: SystemResult, group: _Group, *, is_unique: bool) -> SystemResult:
+    """Return a system with its source, and under a name that tells last week's comparison from this week's runs."""
+    if not group.comparison:
+        return system
+    if is_unique:
+        return replace(system, source=group.source)
+    return replace(system, source=group.source, name=f"{group.comparison}/{system.name}")
 
 
 def _add_declared(inputs: Inputs, comparisons: Sequence[Saved | Comparison]) -> None:
@@ -192,7 +203,7 @@ def _add_declared(inputs: Inputs, comparisons: Sequence[Saved | Comparison]) -> 
 
 
 def _read_path(path: Path) -> list[_Input]:
-    """Runs of a run folder or of all in a folder; a saved comparison; a table of per-query values; MTEB's results."""
+    """Return the runs in a folder, or a saved comparison, a table of per-query values, or MTEB's results."""
     if path.is_dir():
         return _read_folder(path)
     if not path.is_file():
@@ -227,13 +238,13 @@ def _read_folder(path: Path) -> list[_Input]:
 
 
 def label_of(folder: Path) -> str:
-    """What a saved comparison is called: after the experiment, where the folder is an experiment's report."""
+    """Return the name of a saved comparison: its experiment's, where the folder is an experiment's report."""
     absolute = folder.resolve()
     return absolute.parent.name if absolute.name == "report" else absolute.name
 
 
 def _from_evaluations(evaluations: Sequence[Evaluation], name: str, primary: Any) -> SystemResult:
-    """One system; several evaluations, of models trained with several seeds, are its replicates."""
+    """Return one system; several evaluations, of models trained with several seeds, are its replicates."""
     first = evaluations[0]
     for number, other in enumerate(evaluations[1:], start=2):
         if other.metrics != first.metrics or other.judgments_fingerprint != first.judgments_fingerprint:
