@@ -19,6 +19,7 @@ Sources: Fuller, "Measurement error models" (1987); Berger & Sun, "Objective pri
 correlations" (2007); Rubin, "The Bayesian bootstrap" (1981).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -47,8 +48,11 @@ class Interval:
     high: float
 
     def __str__(self) -> str:
-        ends = [f"{one:.4f}" if np.isfinite(one) else "none" for one in (self.value, self.low, self.high)]
-        return "{} [{}, {}]".format(*ends)
+        return f"{_number_text(self.value)} [{_number_text(self.low)}, {_number_text(self.high)}]"
+
+
+def _number_text(number: float) -> str:
+    return f"{number:.4f}" if math.isfinite(number) else "none"
 
 
 @dataclass(frozen=True, eq=False)

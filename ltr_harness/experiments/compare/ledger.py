@@ -96,9 +96,10 @@ def count_look(folder: Path, look: Look) -> Looks:
             file = os.open(folder / LEDGER, flags, 0o666)
             try:
                 size = os.fstat(file).st_size  # 0 of a pipe, too, which takes the line and keeps nothing
-                torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+                if size > 0 and os.pread(file, 1, size - 1) != b"\n":  # a line of which the end is missing
+                    line = f"\n{line}"
                 if size < _LONGEST:
-                    os.write(file, f"{chr(10) if torn else ''}{line}\n".encode())
+                    os.write(file, f"{line}\n".encode())
             finally:
                 os.close(file)
         looks[look.models] = look

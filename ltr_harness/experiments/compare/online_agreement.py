@@ -309,22 +309,27 @@ def _within(interval: Interval, reach: float) -> Interval:
 
 
 def _verdict(found: OnlineAgreement) -> str:
-    """What the intervals show, and no more."""
-    told = {
-        f"{one.metric} (correlation of true effects {one.correlation})": one.correlation.low > 0
-        for one in found.metrics
-        if one.correlation
-    }
+    """Return the sentences about what the intervals show, and no more."""
+    texts: list[str] = []  # of the metrics with an interval
+    shown: list[str] = []  # of those that are shown to predict
+    for metric in found.metrics:
+        if metric.correlation is not None:
+            texts.append(f"{metric.metric} (correlation of true effects {metric.correlation})")
+            if metric.correlation.low > 0:
+                shown.append(texts[-1])
     if found.leader is None:
-        most = f": {next(iter(told))} has the highest" if told else ""
-        return f"No metric is shown to predict the online difference{most}."
-    best = found.leader.metric
-    shown = [text for text, above_0 in told.items() if above_0]
-    text = f"{', '.join(shown)} {'predicts' if len(shown) == 1 else 'predict'} the online difference."
-    weaker = found.weaker_metrics
-    rest = [one.metric for one in found.metrics if one.metric not in (best, *weaker)]
-    text += f" {best} predicts it better than {', '.join(weaker)}." if weaker else ""
-    return text + (f" Whether {best} predicts it better than {', '.join(rest)} is open." if rest else "")
+        if not texts:
+            return "No metric is shown to predict the online difference."
+        return f"No metric is shown to predict the online difference: {texts[0]} has the highest."
+    verb = "predicts" if len(shown) == 1 else "predict"
+    sentences = [f"{', '.join(shown)} {verb} the online difference."]
+    best, weaker = found.leader.metric, found.weaker_metrics
+    if weaker:
+        sentences.append(f"{best} predicts it better than {', '.join(weaker)}.")
+    undecided = [metric.metric for metric in found.metrics if metric.metric not in (best, *weaker)]
+    if undecided:
+        sentences.append(f"Whether {best} predicts it better than {', '.join(undecided)} is open.")
+    return " ".join(sentences)
 
 
 def _cautions(judged: Sequence[MetricOnline], tested_if: str | None) -> Iterator[Caution]:
@@ -561,7 +566,7 @@ class _Monitored(Versioned, extra="ignore"):
 
 
 def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple[float, float]:
-    """Difference and standard error of a measure of an arm, above 0 where the arm is better."""
+    """Return difference and standard error of a measure of an arm, above 0 where the arm is better."""
     place = f"experiment {name}: {folder}"
     try:
         monitored = read_stored(_Monitored, folder, "report.json")
@@ -569,19 +574,31 @@ def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple
         raise DataError.at(f"{place}/report.json", str(problem)) from None
     except (OSError, ValueError) as problem:
         raise DataError.at(place, f"is not a stored result of monitor: {problem}") from None
-    differences = monitored.differences
+    difference = _difference_of(place, monitored.differences, arm, measure)
+    sign = 1 if _more_is_better(difference.measure, as_list(monitored.negative)) else -1
+    return sign * difference.value, difference.error or float("nan")
+
+
+def _difference_of(
+    place: str, differences: Sequence[_Difference], arm: str, measure: str | None
+) -> _Difference:
+    """Return the difference of a measure, the first unless given, of an arm; DataError where it is not one."""
     if not differences:
         raise DataError.at(place, "has no arms", "a result of monitor with arms: in its configuration")
     wanted = measure or differences[0].measure
-    found = [one for one in differences if one.measure == wanted and arm in ("", one.arm)]
-    if len(found) != 1:
+    chosen = [one for one in differences if one.measure == wanted and arm in ("", one.arm)]
+    if len(chosen) != 1:
         measures = shortened(list(dict.fromkeys(one.measure for one in differences)), 8)
         arms = shortened(list(dict.fromkeys(one.arm for one in differences)), 5)
-        many = f"has {count_of(len(found), 'difference')} of {wanted!r} for arm {arm or 'any'}"
+        many = f"has {count_of(len(chosen), 'difference')} of {wanted!r} for arm {arm or 'any'}"
         cure = f"its measures are {measures}, its arms {arms}; column {ARM!r} names one"
         raise DataError.at(place, many, "one", cure)
+    return chosen[0]
+
+
+def _more_is_better(measure: str, negative: Sequence[str]) -> bool:
+    """Return whether larger values of a metric or a rate are better; of other columns they are."""
     try:
-        more_is_better = parse_metric(wanted).higher_is_better
-    except MetricError:  # of columns nobody says what is good, and more is
-        more_is_better = wanted not in [f"queries with {event}" for event in as_list(monitored.negative)]
-    return (1 if more_is_better else -1) * found[0].value, found[0].error or float("nan")
+        return parse_metric(measure).higher_is_better
+    except MetricError:
+        return measure not in [f"queries with {event}" for event in negative]

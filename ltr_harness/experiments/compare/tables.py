@@ -1,7 +1,7 @@
 """Per-query values in the tables of any tool."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -177,7 +177,7 @@ def _without_arrow(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
 def _metric_columns(
     columns: Sequence[str], table: str, convention: str | None, cautions: list[Caution]
 ) -> tuple[dict[str, str], dict[str, bool], list[str]]:
-    """The columns of what metrics are compared as, those metrics' directions, and the columns that are no metric."""
+    """Return the column of each metric, the metrics' directions, and the columns that are no metric."""
     metrics: dict[str, str] = {}
     directions: dict[str, bool] = {}
     others = []
@@ -195,9 +195,25 @@ def _metric_columns(
         metrics[metric] = column
         directions[metric] = higher_is_better
     if not metrics:
-        found = f"no column is a metric (columns: {', '.join(others) or 'none'})"
-        cure = _cure(others) or (_RANKING if column_for("document_id", others) else "")
-        raise DataError.at(table, found, "one column per metric, named as ndcg@10", cure)
+        raise _no_metric(table, others)
+    cautions += _column_cautions(metrics, others, table, convention)
+    return metrics, directions, others
+
+
+def _no_metric(table: str, columns: Sequence[str]) -> DataError:
+    """Return the error about a table without a metric, with what its columns may be."""
+    found = f"no column is a metric (columns: {', '.join(columns) or 'none'})"
+    cure = _cure(columns)
+    if not cure and column_for("document_id", columns):
+        cure = _RANKING
+    return DataError.at(table, found, "one column per metric, named as ndcg@10", cure)
+
+
+def _column_cautions(
+    metrics: Mapping[str, str], others: Sequence[str], table: str, convention: str | None
+) -> list[Caution]:
+    """Return cautions of metrics, by name with their columns, under other names, and of columns that are no metric."""
+    cautions = []
     foreign = {column: metric for metric, column in metrics.items() if metric.startswith(FOREIGN)}
     names = [(column, metric) for metric, column in metrics.items() if column not in foreign]
     renamed = [f"{column} is {metric}" for column, metric in names if column != metric]
@@ -208,16 +224,19 @@ def _metric_columns(
         kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
         text = f"{kept}: another tool's name, compared under that tool's definition"
         cautions.append(Caution("foreign-definition", "note", text, _cure(list(foreign)), table))
-    if ignored := [column for column in others if not is_computed_column(column)]:
+    ignored = [column for column in others if not is_computed_column(column)]
+    if ignored:
         text = f"ignored, not a metric: {', '.join(ignored)}"
         cautions.append(Caution("ignored-columns", "note", text, _cure(ignored), table))
-    return metrics, directions, others
+    return cautions
 
 
 def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None:
     """The name to compare a column under, foreign unless ours to the letter, and direction; None for no metric."""
-    if convention is not None and (theirs := metric_named(convention, column)) is not None:
-        return str(theirs), theirs.higher_is_better
+    if convention is not None:
+        metric = metric_named(convention, column)
+        if metric is not None:
+            return str(metric), metric.higher_is_better
     if is_own_file(column):  # a table brings numbers, not code to execute
         return None
     text = column.removeprefix(FOREIGN)
@@ -226,8 +245,8 @@ def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None
     except MetricError:
         return None
     name = MetricName.of(text).name.strip()
-    ours = built_in(name) in (name, None) and own_name(name) is None
-    return (str(metric) if ours and text == column else FOREIGN + text), metric.higher_is_better
+    is_ours = text == column and built_in(name) in (name, None) and own_name(name) is None
+    return str(metric) if is_ours else FOREIGN + text, metric.higher_is_better
 
 
 def _cure(names: Sequence[str]) -> str:

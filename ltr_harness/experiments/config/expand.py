@@ -91,42 +91,24 @@ def _with_bases(
     files: Iterator[int],
     name: str | None = None,
 ) -> Node:
-    here = Path.cwd()
-    nothing = Node({}, Place(name or "configuration", 0, 0, here))
+    """Return the source on top of all that it extends; `problems` gets those of each file."""
+    place = Place(name or "configuration", 0, 0, Path.cwd())
     try:
-        if isinstance(source, Mapping):
-            odd: list[Problem] = []
-            tree = from_plain(source, nothing.place, odd)
-            ConfigError.refuse(odd)
-        else:
-            path = Path(source).expanduser()
-            tree = read_yaml(path, name)
-            open_files = (*open_files, (path.resolve(), tree.place.name))
+        tree = _read_source(source, place, name)
     except ConfigError as error:
         problems += error.problems
-        return nothing
-    if not isinstance(tree.value, dict):
-        cure = "" if isinstance(source, Mapping) else not_an_experiment(tree.place.name)
-        expected = "a mapping such as 'name: my-experiment'"  # what it holds, maybe a secret, is not quoted
-        problems.append(Problem(tree.place, "is not an experiment", expected, cure))
-        return nothing
+        return Node({}, place)
     extends = tree.mapping.get("extends")
     if extends is None:
         return tree
+    if not isinstance(source, Mapping):
+        open_files = (*open_files, (Path(source).expanduser().resolve(), tree.place.name))
     base = Node({}, extends.place)
     for node in extends.value if isinstance(extends.value, list) else [extends]:
-        if not isinstance(node.value, str):
-            problems.append(Problem(node.place, f"extends is {shown(node)}", "a path or a list of paths"))
-            continue
-        path = node.place.folder / Path(node.value).expanduser()
-        name = os.path.normpath(os.path.join(os.path.dirname(tree.place.name), node.value))
-        circle = [known for file, known in open_files if file == path.resolve()]
-        if circle:
-            chain = " -> ".join([*(known for _, known in open_files), circle[0]])
-            problems.append(Problem(node.place, f"extends is circular: {chain}"))
-            continue
-        if not path.is_file():
-            problems.append(Problem(node.place, f"extends {node.value!r}: there is no file {name!r}"))
+        try:
+            path, name = _extended_file(node, tree.place.name, open_files)
+        except ConfigError as error:
+            problems += error.problems
             continue
         if next(files) > _MOST_FILES:  # files that extend two each, over and over
             raise ConfigError([*problems, Problem(node.place, f"extends more than {_MOST_FILES} files")])
@@ -134,30 +116,65 @@ def _with_bases(
     return merged(base, tree.without("extends"))
 
 
-def _replaced(node: Node, steps: list[str], value: Node, walked: tuple[str, ...], said: str) -> Node:
+def _read_source(source: str | Path | Mapping[str, Any], place: Place, name: str | None) -> Node:
+    """Return a file or a mapping as a tree; ConfigError where it cannot be read, or is no mapping."""
+    if isinstance(source, Mapping):
+        problems: list[Problem] = []
+        tree = from_plain(source, place, problems)
+        ConfigError.refuse(problems)
+    else:
+        tree = read_yaml(Path(source).expanduser(), name)
+    if isinstance(tree.value, dict):
+        return tree
+    cure = "" if isinstance(source, Mapping) else not_an_experiment(tree.place.name)
+    expected = "a mapping such as 'name: my-experiment'"  # what it holds, maybe a secret, is not quoted
+    raise ConfigError(Problem(tree.place, "is not an experiment", expected, cure))
+
+
+def _extended_file(node: Node, file_name: str, open_files: Sequence[tuple[Path, str]]) -> tuple[Path, str]:
+    """Return the file that `extends` names, and its name in messages; ConfigError where it cannot be extended."""
+    if not isinstance(node.value, str):
+        raise ConfigError(Problem(node.place, f"extends is {shown(node)}", "a path or a list of paths"))
+    path = node.place.folder / Path(node.value).expanduser()
+    name = os.path.normpath(os.path.join(os.path.dirname(file_name), node.value))
+    circle = [open_name for file, open_name in open_files if file == path.resolve()]
+    if circle:
+        chain = " -> ".join([*(open_name for _, open_name in open_files), circle[0]])
+        raise ConfigError(Problem(node.place, f"extends is circular: {chain}"))
+    if not path.is_file():
+        raise ConfigError(Problem(node.place, f"extends {node.value!r}: there is no file {name!r}"))
+    return path, name
+
+
+def _replaced(node: Node, steps: list[str], value: Node, walked: tuple[str, ...], option: str) -> Node:
+    """Return a node with another value at the end of the steps; ConfigError, which names the option, if it has none."""
     if not steps:
         return value
     where = ".".join(walked) or "the experiment"
     if isinstance(node.value, list):
-        if not (steps[0].isascii() and steps[0].isdigit()) or int(steps[0]) >= len(node.value):
-            found, last = f"{where} is a list and has no {steps[0]!r}", len(node.value) - 1
-            known = f"an index from 0 to {last}" if node.value else "nothing: the list is empty"
-            raise ConfigError(Problem(said, found, known))
-        index = int(steps[0])
+        index = _list_index(node.value, steps[0], where, option)
         items = list(node.value)
-        items[index] = _replaced(items[index], steps[1:], value, (*walked, steps[0]), said)
+        items[index] = _replaced(items[index], steps[1:], value, (*walked, steps[0]), option)
         return Node(items, node.place)
     if node.value is None:  # `stopping:` left empty, or null: there is nothing to lose
         node = Node({}, value.place)
     if not isinstance(node.value, dict):
-        raise ConfigError(Problem(said, f"{where} is {node.plain()!r} and has nothing below it"))
+        raise ConfigError(Problem(option, f"{where} is {node.plain()!r} and has nothing below it"))
     lengths = range(len(steps), 0, -1)  # names may hold dots, so the longest that exists is taken
-    length = next((one for one in lengths if ".".join(steps[:one]) in node.mapping), 1)
+    length = next((length for length in lengths if ".".join(steps[:length]) in node.mapping), 1)
     key, rest = ".".join(steps[:length]), steps[length:]
     if key not in node.value and rest and walked in _NAMED_BY_USER:
-        raise ConfigError(Problem(said, f"{where} has no {key!r}", cure=did_you_mean(key, node.value)))
+        raise ConfigError(Problem(option, f"{where} has no {key!r}", cure=did_you_mean(key, node.value)))
     below = node.value.get(key, Node({}, value.place))
-    return node.with_entry(key, _replaced(below, rest, value, (*walked, key), said))
+    return node.with_entry(key, _replaced(below, rest, value, (*walked, key), option))
+
+
+def _list_index(items: Sequence[Node], text: str, where: str, option: str) -> int:
+    """Return the text as an index of a list; ConfigError where the list has none such."""
+    if text.isascii() and text.isdigit() and int(text) < len(items):
+        return int(text)
+    expected = f"an index from 0 to {len(items) - 1}" if items else "nothing: the list is empty"
+    raise ConfigError(Problem(option, f"{where} is a list and has no {text!r}", expected))
 
 
 PRIMARY = "primary"  # as an objective: the metric that decides the experiment
@@ -297,13 +314,13 @@ def spelt_out(tree: Node) -> tuple[Node, list[Problem]]:
     places: dict[str, Place] = {}
     for name, node in models.mapping.items():
         grid, random = (axes[kind].get(name, []) for kind in ("grid", "random"))
-        points = list(_points(grid, random, config, name, problems))
-        if (grid or random) and points:
+        points = list(_points(grid, random, config, name, problems)) if grid or random else []
+        swept = {name: node}
+        if points:
             names = _names(name, points, {*models.mapping, *entries})
-            for called, point in zip(names, points, strict=True):
-                entries[called], places[called] = _at(node, name, point), models.key_places[name]
-        else:
-            entries[name], places[name] = node, models.key_places[name]
+            swept = {own: _at(node, name, point) for own, point in zip(names, points, strict=True)}
+        entries |= swept
+        places |= dict.fromkeys(swept, models.key_places[name])
     if problems:
         return tree, problems
     return tree.without("sweep").with_entry("models", Node(entries, models.place, places)), []
@@ -343,28 +360,36 @@ def _axes(
 def _points(
     grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, problems: list[Problem]
 ) -> Iterator[Point]:
-    wanted = (config.points or 1) if random else 1  # of one without random options, the only draw is empty
-    n_points = math.prod(len(axis.values) for axis in grid) * wanted
+    n_draws = 1  # of a model without random options, the only draw is empty
+    if random and config.points is not None:
+        n_draws = config.points
+    n_points = math.prod(len(axis.values) for axis in grid) * n_draws
     if n_points > MOST_POINTS:
-        said = f"sweep: its values make {n_points:,} models of models.{model}"
+        found = f"sweep: its values make {n_points:,} models of models.{model}"
         cure = "sweep.random draws as many points as sweep.points says"
-        problems.append(Problem((grid or random)[0].place, said, f"at most {MOST_POINTS:,}", cure))
+        problems.append(Problem((grid or random)[0].place, found, f"at most {MOST_POINTS:,}", cure))
         return
+    draws = _draws(random, n_draws, config.seed, model)
+    if len(draws) < n_draws:
+        found = f"sweep.points is {n_draws}, and the values of models.{model} allow {len(draws)}"
+        problems.append(Problem(random[0].node.place, found, f"points: {len(draws)}, or sweep.grid"))
+    for combination in itertools.product(*(axis.listed() for axis in grid)):
+        for draw in draws:
+            yield [*zip(grid, combination, strict=True), *draw]
+
+
+def _draws(random: list[_Axis], n_draws: int, seed: int, model: str) -> list[Point]:
+    """Return as many different random points as asked for, or those that there are."""
     # adding a model leaves the others' points
-    key = [config.seed, int.from_bytes(model.encode(), "big") % 2**64]
+    key = [seed, int.from_bytes(model.encode(), "big") % 2**64]
     rng = np.random.Generator(np.random.Philox(key=key))
-    draws: dict[str, Point] = {}  # different ones
-    for _ in range(wanted * _TRIES):
+    draws: dict[str, Point] = {}
+    for _ in range(n_draws * _TRIES):
         draw = [(axis, axis.drawn(float(rng.random()))) for axis in random]
         draws.setdefault(json.dumps([value.plain() for _, value in draw]), draw)
-        if len(draws) == wanted:
+        if len(draws) == n_draws:
             break
-    else:
-        said = f"sweep.points is {wanted}, and the values of models.{model} allow {len(draws)}"
-        problems.append(Problem(random[0].node.place, said, f"points: {len(draws)}, or sweep.grid"))
-    for combination in itertools.product(*(axis.listed() for axis in grid)):
-        for draw in draws.values():
-            yield [*zip(grid, combination, strict=True), *draw]
+    return list(draws.values())
 
 
 def _names(model: str, points: list[Point], taken: set[str]) -> list[str]:
