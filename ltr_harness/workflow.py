@@ -15,7 +15,6 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.cores import let_idle_threads_sleep, sensible_workers, threads_of
 from ltr_harness._util.files import sweep_unfinished, write_stored
 from ltr_harness._util.stored import DERIVED
-from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.data.cache import DataCache
 from ltr_harness.data.readers.truth import judgment_files
@@ -116,18 +115,13 @@ def read(
         if cluster is not None and isinstance(model.ranker, DataParallelRanker):
             models[name] = model.model_copy(update={"ranker": model.ranker.across(cluster.n_workers)})
     experiment = experiment.model_copy(update={"models": models})
-    wanted, stopping = experiment.stopping, None
-    if wanted is not None:
-        stopping = StoppingRule(
-            wanted.metric.with_max_grade(scale), **wanted.model_dump(exclude={"metric", "on"})
-        )
     return Job(
         experiment=experiment,
         reader=reader,
         folder=Path(runs).expanduser() / encoded(experiment.name),
         metrics=tuple(metric.with_max_grade(scale) for metric in experiment.metrics.metrics),
         primary=experiment.metrics.primary.with_max_grade(scale),
-        stopping=stopping,
+        stopping=None if experiment.stopping is None else experiment.stopping.rule(scale),
         threads=threads_of(workers) if cluster is None else cluster.threads,
         workers=workers,
         cluster=cluster,

@@ -1,11 +1,12 @@
 """Stored JSON of folders from anywhere: read through a schema, whichever version wrote it; unknown keys are refused."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -14,12 +15,14 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     ValidationInfo,
+    create_model,
     model_validator,
 )
 
 from ltr_harness._util.files import stored_file
 
 T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseModel)
 Document = dict[str, Any]
 Form = Literal["record", "study", "comparison", "report", "look", "monitor", "history"]
 """A kind of stored document: record.json, study.json, the metadata of comparison.parquet, report.json, a line of
@@ -74,6 +77,23 @@ class SweepPoint(Stored, use_attribute_docstrings=True):
     """The model that was swept."""
     at: dict[str, Any]
     """The options that differ, such as {params.num_leaves: 15}."""
+
+
+def with_options(source: type[Any]) -> Callable[[type[Model]], type[Model]]:
+    """Add a field for each further field of a dataclass, which declares its kind, default, bounds and description."""
+
+    def extend(model: type[Model]) -> type[Model]:
+        kinds = get_type_hints(source)
+        options: dict[str, Any] = {
+            option.name: (kinds[option.name], option)
+            for option in dataclasses.fields(source)
+            if option.name not in model.model_fields
+        }
+        return create_model(
+            model.__name__, __base__=model, __doc__=model.__doc__, __module__=model.__module__, **options
+        )
+
+    return extend
 
 
 def read_stored(kind: type[T], folder: Path, name: str) -> T:

@@ -4,8 +4,8 @@ import inspect
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric
@@ -17,7 +17,13 @@ class StoppingRule:
 
     A round improves when its value beats the best so far by more than `min_delta`, in the metric's own
     direction. Ties keep the earlier round: of two models that are equally good, the smaller one.
+
+    An option is added as a field with a default and a description: the section ``stopping:``, its JSON Schema, records
+    and identities of runs follow.
     """
+
+    FIRST_OPTIONS: ClassVar[tuple[str, ...]] = ("patience", "min_delta", "every", "max_rounds")
+    """The options that every stored identity contains. Later ones are part of it only where they are used."""
 
     metric: Metric
     patience: int = field(
@@ -43,6 +49,17 @@ class StoppingRule:
         if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < math.inf:
             problems.append(Problem("min_delta", f"found {delta!r}", "a number >= 0"))
         UsageError.refuse(problems)
+
+    def used_options(self) -> dict[str, Any]:
+        """Return the options by name, for identities and records: a later one only where it is not its default."""
+        options = [option for option in fields(self) if option.name != "metric"]
+        values = {option.name: getattr(self, option.name) for option in options}
+        unused = {
+            option.name
+            for option in options
+            if option.name not in self.FIRST_OPTIONS and values[option.name] == option.default
+        }
+        return {name: value for name, value in values.items() if name not in unused}
 
 
 class Stopper:

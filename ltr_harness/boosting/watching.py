@@ -77,6 +77,7 @@ class Printing:
 
 
 T = TypeVar("T")
+W = TypeVar("W", bound="Watching")
 
 
 class BoundMetrics(Protocol):
@@ -124,12 +125,16 @@ class Watching(StoppingCallback):
         # `every` is checked also where nothing stops
         rule = StoppingRule(self._metrics[0], 1 if patience is None else patience, min_delta, every)
         self._every = rule.every
-        self._rule = None if patience is None else rule
         self._asked_to_stop_on = stop_on
         self._stop_on = ""
         self._data: dict[str, Any] = {}
         if self._given == {}:
             raise UsageError("data is empty; expected at least one named set, such as data={'valid': valid}")
+        self._follow(None if patience is None else rule)
+
+    def _follow(self, rule: StoppingRule | None) -> None:
+        """Stop by a rule, or never, and begin with an empty evaluation log."""
+        self._rule = rule
         if self._given:
             self._choose(self._given, list(self._given))
         self._forget()
@@ -275,11 +280,18 @@ def _equal(first: Sequence[Measured], second: Sequence[Measured]) -> bool:
     return np.array_equal([at.value for at in first], [at.value for at in second], equal_nan=True)
 
 
-def keywords_of(rule: StoppingRule | None) -> dict[str, Any]:
-    """A rule as keywords of `Watch`, whose first metric it goes by; None watches every round and never stops."""
-    if rule is None:
-        return {"patience": None}
-    return {"patience": rule.patience, "min_delta": rule.min_delta, "every": rule.every}
+def watch_by_rule(kind: type[W], rule: StoppingRule | None, metrics: Sequence[Metric], **options: Any) -> W:
+    """Return a watch that stops by a rule with all its options; without one it watches every round.
+
+    Args:
+        kind: of the watch.
+        rule: goes by the first of the metrics.
+        metrics: to watch.
+        options: further arguments of the watch.
+    """
+    watch = kind(*metrics, patience=None, every=1 if rule is None else rule.every, **options)
+    watch._follow(rule)
+    return watch
 
 
 class OncePerSet(Generic[T]):

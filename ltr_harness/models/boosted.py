@@ -14,7 +14,7 @@ from pydantic import Field, StrictBool
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.boosting.swap_gradients import GradientsPerSet
-from ltr_harness.boosting.watching import Watching, keywords_of
+from ltr_harness.boosting.watching import Watching, watch_by_rule
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import sealed
 from ltr_harness.errors import Caution, Problem, RankerError
@@ -379,8 +379,8 @@ class DataParallelRanker(BoostedRanker):
         if training.valid is None or not training.watched_metrics:
             return None
         sets: dict[str, Any] = {"data": {VALID: valid}, "judgments": {VALID: training.valid.judgments}}
-        return kind(
-            *training.watched_metrics, **sets, on_round=training.report, **keywords_of(training.stopping)
+        return watch_by_rule(
+            kind, training.stopping, training.watched_metrics, **sets, on_round=training.report
         )
 
     def gradients(self, kind: type[Objective], training: Training) -> Objective | None:

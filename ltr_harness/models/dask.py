@@ -20,7 +20,7 @@ import numpy as np
 
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.boosting.watching import Measured, Watching, keywords_of
+from ltr_harness.boosting.watching import Measured, Watching, watch_by_rule
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import Array, Floats, QueryGroups
 from ltr_harness.errors import Caution, TrainingError, optional_module
@@ -123,7 +123,7 @@ def register(topic: str, valid: RankingDataset, metrics: Sequence[Metric], rule:
     session = _session(worker, topic)
     session.valid, session.scores = valid, np.zeros(valid.n_rows)
     sets: dict[str, Any] = {"data": {VALID: valid}, "judgments": {VALID: valid.judgments}}
-    session.watching = Watching(*metrics, **sets, on_round=on_round, **keywords_of(rule))
+    session.watching = watch_by_rule(Watching, rule, metrics, **sets, on_round=on_round)
     session.watching.begin()
 
 

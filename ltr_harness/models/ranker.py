@@ -118,7 +118,7 @@ class Training:
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """TrainingFacts of the training data that a ranker checks before training.
+    """The facts of the training data that a ranker checks before training.
 
     Attributes:
         feature_names: as in the data.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.boosting.watching import Measured, Watching, keywords_of
+from ltr_harness.boosting.watching import Measured, Watching, watch_by_rule
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import MetricError, UsageError
@@ -104,7 +104,7 @@ def test_every_third_round_and_the_last_are_due() -> None:
 
 @pytest.mark.parametrize("rule", [StoppingRule(MRR(), patience=2, every=3), None])
 def test_a_rule_is_taken_over_and_without_one_every_round_is_watched(rule: StoppingRule | None) -> None:
-    one = Watching(MRR(), data={"valid": FEATURES}, judgments=JUDGMENTS, **keywords_of(rule))
+    one = watch_by_rule(Watching, rule, [MRR()], data={"valid": FEATURES}, judgments=JUDGMENTS)
     one.begin()
     assert one.stops is (rule is not None)
     assert [one._is_due(attempt) for attempt in (1, 2, 3)] == [rule is None, rule is None, True]

@@ -4,24 +4,22 @@ The descriptions are what editors show through ``configs/schema.json``.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     Field,
     ValidationError,
     WithJsonSchema,
-    create_model,
     model_validator,
 )
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.stored import SweepPoint
+from ltr_harness._util.stored import SweepPoint, with_options
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.judgments import OneLabel
@@ -35,8 +33,6 @@ from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.models.objectives import MetricValue
 from ltr_harness.models.ranker import Ranker
-
-Kind = TypeVar("Kind", bound=BaseModel)
 
 
 def checked_name(value: str) -> str:
@@ -249,24 +245,7 @@ class MetricsConfig(Section):
         )
 
 
-def _with_options(source: type[Any]) -> Callable[[type[Kind]], type[Kind]]:
-    """The section with one key for each further field of a dataclass, which declares kind, default and description."""
-
-    def extended(section: type[Kind]) -> type[Kind]:
-        kinds = get_type_hints(source)
-        options: dict[str, Any] = {
-            option.name: (kinds[option.name], option)
-            for option in dataclasses.fields(source)
-            if option.name not in section.model_fields
-        }
-        return create_model(
-            section.__name__, __base__=section, __doc__=section.__doc__, __module__=__name__, **options
-        )
-
-    return extended
-
-
-@_with_options(StoppingRule)
+@with_options(StoppingRule)
 class StoppingConfig(Section):
     """One rule for every library: stop when the metric has not improved for `patience` rounds."""
 
@@ -274,6 +253,11 @@ class StoppingConfig(Section):
     """What decides, such as ndcg@10."""
     on: Annotated[Literal["valid"], BeforeValidator(_only_valid)] = "valid"
     """Always validation data; test data is refused."""
+
+    def rule(self, max_grade: float | None) -> StoppingRule:
+        """Return the rule, its metric having the scale's highest grade if it asks for one."""
+        options = self.model_dump(exclude={"metric", "on"})
+        return StoppingRule(self.metric.with_max_grade(max_grade), **options)
 
 
 class CarriedConfig(Section):
@@ -316,7 +300,7 @@ class ModelConfig(ModelOptions):
         return self.model_copy(update={"ranker": self.ranker.with_max_grade(max_grade)})
 
 
-@_with_options(Method)
+@with_options(Method)
 class CompareConfig(Section):
     """How models are set against each other."""
 

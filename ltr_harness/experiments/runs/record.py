@@ -6,13 +6,25 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from ltr_harness._util.stored import DERIVED, Amount, Count, Form, Stored, SweepPoint, Versioned, read_stored
+from ltr_harness._util.stored import (
+    DERIVED,
+    Amount,
+    Count,
+    Form,
+    Stored,
+    SweepPoint,
+    Versioned,
+    read_stored,
+    with_options,
+)
 from ltr_harness._util.text import count_of, none_if_undefined
 from ltr_harness._util.user_code import is_own_file
+from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.errors import Caution
 from ltr_harness.experiments.inspection.agreement import Agreement
 from ltr_harness.experiments.inspection.candidates import CandidateRecall
 from ltr_harness.experiments.inspection.lints import LINTS
+from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.softmax import TEMPERATURE, M, with_learned
 from ltr_harness.metrics.evaluation import MetricValues
 
@@ -121,13 +133,20 @@ class OwnMetric(Stored):
     sha256: str  # of the file
 
 
+@with_options(StoppingRule)
 class StoppingFacts(Stored):
+    """The rule that ended a training: its metric by name, and its options."""
+
     metric: MetricName
     on: str
-    patience: Count
-    min_delta: float
-    every: Count
-    max_rounds: Count
+
+    @classmethod
+    def of(cls, rule: StoppingRule) -> Self:
+        return cls(metric=str(rule.metric), on="valid", **rule.used_options())
+
+    def rule(self, metric: Metric) -> StoppingRule:
+        """Return the rule, with the metric that has the name."""
+        return StoppingRule(metric, **self.model_dump(exclude={"metric", "on"}))
 
 
 class TuningFacts(Stored):

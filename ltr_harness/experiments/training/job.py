@@ -83,7 +83,7 @@ def changed_files(files: Mapping[str, str]) -> list[str]:
     return [path for path, digest in files.items() if not Path(path).is_file() or file_digest(path) != digest]
 
 
-def identity_of(
+def identities_of(
     job: "Job",
     model: ModelConfig,
     definition: Mapping[str, Any],
@@ -92,16 +92,35 @@ def identity_of(
     *,
     valid: bool = True,
     **facts: Any,
+) -> list[str]:
+    """Return what decides every tree of a model, and the identity that earlier versions gave the same training.
+
+    Besides the model's definition, those `facts` are part of it that are not empty. Earlier versions had the stopping
+    rule in the identity of every model, also of one that nothing stops.
+    """
+    rules = list(dict.fromkeys([job.stopping_of(model), job.stopping]))
+    return [_identity(job, model, definition, fold, seed, rule, valid=valid, **facts) for rule in rules]
+
+
+def _identity(
+    job: "Job",
+    model: ModelConfig,
+    definition: Mapping[str, Any],
+    fold: Fold,
+    seed: int | None,
+    stopping: StoppingRule | None,
+    *,
+    valid: bool,
+    **facts: Any,
 ) -> str:
-    """What decides every tree of a model; besides its definition, those `facts` that are not empty."""
-    ranker, stopping = model.ranker, job.stopping
+    ranker, rule = model.ranker, None
+    if stopping is not None:
+        rule = {**stopping.used_options(), "metric": metric_definition(stopping.metric), "on": "valid"}
     return identities.training_identity(
         ranker={**definition, **{name: fact for name, fact in facts.items() if fact}},
         seed=seed,
         rounds=model.rounds,
-        stopping=None
-        if stopping is None
-        else {**vars(stopping), "metric": metric_definition(stopping.metric), "on": "valid"},
+        stopping=rule,
         train=fold.facts["train"].fingerprint,
         valid=fold.facts["valid"].fingerprint if valid and "valid" in fold.facts else None,
         packages=identities.package_versions(ranker.packages),
@@ -111,29 +130,31 @@ def identity_of(
 
 def study_of(job: "Job", model: str, fold: Fold, *, restart: bool = False) -> StudyRecord:
     """The search for a model's options on a fold: with the trials there are, or with none yet."""
-    study = _new_study(job, model, fold, _searched_definition(job, model))
-    known = None if restart else _stored(job, study)
-    return known or study
+    studies = _new_studies(job, model, fold, _searched_definition(job, model))
+    return (None if restart else _first_stored(job, studies)) or studies[0]
 
 
-def _new_study(job: "Job", model: str, fold: Fold, definition: Mapping[str, Any]) -> StudyRecord:
+def _new_studies(job: "Job", model: str, fold: Fold, definition: Mapping[str, Any]) -> list[StudyRecord]:
+    """Return a search without trials, under each of its identities."""
     tune, metric, config = job.tune, job.decision_metric, job.experiment.models[model]
     valid = tune.inner_folds is None
-    training = identity_of(job, config, definition, fold, tune.seed, valid=valid)
+    trainings = identities_of(job, config, definition, fold, tune.seed, valid=valid)
     # not its budget: more of that goes on from the trials there are
     how = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "seed"})
     how["space"] = _space(job, model)
     search = {**how, "storage": tune.storage, "metric": metric_definition(metric)}
-    return StudyRecord(
+    study = StudyRecord(
         model=model,
         fold=fold.name,
-        identity=identities.study_identity(training, search),
+        identity="",
         metric=str(metric),
         higher_is_better=metric.higher_is_better,
         **how,
         trials=[],
         environment=identities.package_versions(("ltr-harness", "optuna")),
     )
+    found = [identities.study_identity(training, search) for training in trainings]
+    return [study.model_copy(update={"identity": identity}) for identity in found]
 
 
 def _space(job: "Job", model: str) -> dict[str, Any]:
@@ -150,10 +171,13 @@ def _searched_definition(job: "Job", model: str) -> dict[str, Any]:
     return revised_definition(job, config, map(ranker_definition, tried), pruned=pruned)
 
 
-def _stored(job: "Job", study: StudyRecord) -> StudyRecord | None:
-    """The search as it is stored; None where it is another or not there."""
-    known = read_study(job.folder_of(study))
-    return None if known is None or known.identity != study.identity else known
+def _first_stored(job: "Job", studies: Iterable[StudyRecord]) -> StudyRecord | None:
+    """Return the first of the searches that is stored, with its trials."""
+    for study in studies:
+        stored = read_study(job.folder_of(study))
+        if stored is not None and stored.identity == study.identity:
+            return stored
+    return None
 
 
 Choice = TuningFacts | str
@@ -261,6 +285,10 @@ class Job:
     def count(self, state: State) -> int:
         return sum(task.state == state for task in self.tasks)
 
+    def stopping_of(self, config: ModelConfig) -> StoppingRule | None:
+        """The rule that stops a model's training; nothing stops one that is not trained in rounds."""
+        return self.stopping if config.ranker.boosted else None
+
     def config_of(self, task: Task) -> ModelConfig:
         """The model as it is trained: with what was chosen for it, if it is tuned."""
         return chosen(self.experiment.models[task.model], task.choice)
@@ -367,8 +395,8 @@ def _searches_not_reused(job: Job) -> Iterable[Caution]:
         if study.trials or revisions.KEY not in definition:
             continue
         plain = ranker_definition(job.experiment.models[study.model])
-        former = _new_study(job, study.model, job.reader.read(study.fold), plain)
-        if _stored(job, former) is not None:
+        former = _new_studies(job, study.model, job.reader.read(study.fold), plain)
+        if _first_stored(job, former) is not None:
             cure = "the stored search is not reused, but made again"
             about = revisions.cautions_about(definition, f"tuning {study.model}", cure)
             found |= dict.fromkeys(about)
@@ -407,7 +435,9 @@ def _task(
     if config.ranker.needs_valid:
         facts["decisive"] = metric_definition(job.decision_metric)  # the key of all stored identities
     definition = revised_definition(job, config)
-    identity = identity_of(job, config, definition, fold, seed if matters else None, **facts)
+    identity, *former = identities_of(job, config, definition, fold, seed if matters else None, **facts)
+    folders = {one: job.folder / folder_name(model, fold.name, seed, one) for one in (identity, *former)}
+    identity = next((one for one, folder in folders.items() if folder.is_dir()), identity)
     evaluation = identity
     # T of its metrics, where no validation data decides it
     taken = config.temperatures if "valid" not in fold.facts else {}
@@ -420,10 +450,10 @@ def _task(
             test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"
         metrics = [metric_definition(metric) for metric in job.metrics]
         evaluation = identities.evaluation_identity(identity, [*metrics, *temperatures], test)
-    folder = job.folder / folder_name(model, fold.name, seed, identity)
+    folder = folders[identity]
     state = "train" if job.force else _state(folder, identity, evaluation, tuning)
-    folders = {name: part.folder for name, part in parts.items()}
-    return Task(model, fold.name, seed, matters, identity, evaluation, folder, state, choice, folders)
+    made_of = {name: part.folder for name, part in parts.items()}
+    return Task(model, fold.name, seed, matters, identity, evaluation, folder, state, choice, made_of)
 
 
 def _state(folder: Path, identity: str, evaluation: str, tuning: TuningFacts | None) -> State:

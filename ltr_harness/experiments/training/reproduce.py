@@ -14,7 +14,6 @@ from ltr_harness._util.cores import available_cores
 from ltr_harness._util.files import file_digest, temporary_folder
 from ltr_harness._util.text import none_if_undefined
 from ltr_harness._util.user_code import admitted, is_own_file, own_file_digest, trusting
-from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.experiments.config import load_data, stored_tree
 from ltr_harness.experiments.runs import Run, load_run
@@ -84,7 +83,7 @@ def reproduce(
             ranker, also = _ranker(run, name, one)
             kept, rule, rounds = one.stopping, None, None
             if kept is not None:
-                rule = StoppingRule(_metric(run, kept.metric), **kept.model_dump(exclude={"metric", "on"}))
+                rule = kept.rule(_metric(run, kept.metric))
             else:
                 rounds = one.rounds or one.rounds_trained
             how: dict[str, Any] = {"stopping": rule, "rounds": rounds, "parts": parts}

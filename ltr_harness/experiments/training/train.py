@@ -18,7 +18,14 @@ from ltr_harness.experiments.config.schema import ModelConfig
 from ltr_harness.experiments.inspection.lints import beside_lints
 from ltr_harness.experiments.runs.folder import LOG, finish, replace_files
 from ltr_harness.experiments.runs.identity import environment, installed_requirements
-from ltr_harness.experiments.runs.record import Latency, MetricSummary, OwnMetric, PartRecord, Record
+from ltr_harness.experiments.runs.record import (
+    Latency,
+    MetricSummary,
+    OwnMetric,
+    PartRecord,
+    Record,
+    StoppingFacts,
+)
 from ltr_harness.experiments.runs.run import (
     HISTORY,
     IMPORTANCE,
@@ -134,7 +141,7 @@ def execute(
                 seed=task.seed,
                 threads=job.threads,
                 metrics=job.metrics,
-                stopping=job.stopping,
+                stopping=job.stopping_of(config),
                 rounds=config.rounds,
                 progress=on_round,
                 workers=workers,
@@ -304,7 +311,7 @@ def _written(
     return {
         "status": "complete",
         "params": dict(fitted.params),
-        "stopping": rule and {**vars(rule), "metric": str(rule.metric), "on": "valid"},
+        "stopping": None if rule is None else StoppingFacts.of(rule),
         "best_round": fitted.best_round,
         "rounds_trained": fitted.rounds_trained,
         "cautions": [

@@ -97,19 +97,20 @@ def _judged(
     job: Job, config: ModelConfig, fold: Fold, should_prune: ShouldPrune
 ) -> tuple[float, dict[str, Any]]:
     """The value on validation data, with what one training did; or on inner folds, which are several trainings."""
+    rule = job.stopping_of(config)
     training = partial(
         Training,
         seed=job.tune.seed,
         threads=job.threads,
         metrics=(job.decision_metric,),
-        stopping=job.stopping,
+        stopping=rule,
         rounds=config.rounds,
         decision_metric=job.decision_metric,
     )
     if job.tune.inner_folds is None:
         assert fold.valid is not None  # checked where the experiment was built
-        rounds = config.rounds or (1 if job.stopping is None else job.stopping.max_rounds)
-        callback = PruningCallback(job.decision_metric, job.stopping, rounds, should_prune)
+        rounds = config.rounds or (1 if rule is None else rule.max_rounds)
+        callback = PruningCallback(job.decision_metric, rule, rounds, should_prune)
         fitted = config.ranker.fit(training(train=fold.train, valid=fold.valid, progress=callback))
         value = float(
             bind([job.decision_metric], fold.valid.judgments).means(fitted.score_split(fold.valid))[0]

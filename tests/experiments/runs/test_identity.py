@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from ltr_harness.experiments.runs import identity
-from ltr_harness.experiments.training.job import list_tasks
-from ltr_harness.workflow import read
+from ltr_harness.experiments.training.job import Job, list_tasks
+from ltr_harness.experiments.training.progress import Progress
+from ltr_harness.workflow import read, run_experiment
 
 EXPERIMENT: dict[str, Any] = {
     "name": "x",
@@ -100,8 +101,48 @@ def test_a_revision_enters_the_identities_of_the_models_that_it_concerns_alone(
         config["models"] |= boosted
     else:
         config["stopping"] = {"metric": metric, "patience": 3, "max_rounds": 9}
-    tasks = list_tasks(read(config, runs=tmp_path)).tasks
     before = dict(text.split("-") for text in BY_0DE6E7FE[metric].split())
+    for model, digits in before.items():
+        (tmp_path / "x" / f"{model}--all--s1--{digits}").mkdir(parents=True)
+    tasks = list_tasks(read(config, runs=tmp_path)).tasks
     now = {task.model: task.identity[:12] for task in tasks}
     assert now.keys() == before.keys()
     assert {name for name in now if now[name] != before[name]} == revised
+
+
+STOPPED = {"metric": "ndcg@10", "patience": 3, "max_rounds": 9}
+BOOSTED = {"binary", "rate", "forest", "root", "order", "square", "grades", "spread", "logistic"}
+
+
+def identities(stopping: dict[str, Any], runs: Path) -> dict[str, str]:
+    config = {**EXPERIMENT, "models": {**EXPERIMENT["models"], **OTHERS}, "stopping": stopping}
+    return {task.model: task.identity for task in list_tasks(read(config, runs=runs)).tasks}
+
+
+def test_another_stopping_rule_trains_boosted_models_again_and_no_others(tmp_path: Path) -> None:
+    before, now = (identities(rule, tmp_path) for rule in (STOPPED, {**STOPPED, "patience": 4}))
+    assert {name for name in now if now[name] != before[name]} == BOOSTED
+
+
+def test_another_stopping_metric_concerns_also_the_blends_that_choose_weights_by_it(tmp_path: Path) -> None:
+    before, now = (identities(rule, tmp_path) for rule in (STOPPED, {**STOPPED, "metric": "mrr@10"}))
+    assert {name for name in now if now[name] != before[name]} == {*BOOSTED, "mix", "z"}
+
+
+def test_a_run_is_still_found_by_the_identity_that_had_the_stopping_rule_of_all_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {**EXPERIMENT, "stopping": STOPPED}
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Job, "stopping_of", lambda job, config: job.stopping)
+        first = run_experiment(config, runs=tmp_path, workers=1, progress=Progress())
+    again = run_experiment(config, runs=tmp_path, workers=1, progress=Progress())
+    assert (first.reused, again.reused) == (0, 3)
+    assert [run.path for run in again.runs] == [run.path for run in first.runs]
+    # not under another rule, of which those runs say nothing; from now on no rule matters
+    assert [
+        run_experiment(
+            {**config, "stopping": {**STOPPED, "patience": patience}}, runs=tmp_path, workers=1
+        ).reused
+        for patience in (4, 5)
+    ] == [0, 3]
