@@ -32,7 +32,7 @@ from ltr_harness.experiments.runs import Run, load_run
 from ltr_harness.experiments.runs.folder import receive
 from ltr_harness.experiments.runs.identity import package_versions
 from ltr_harness.experiments.training.folds import Fold
-from ltr_harness.experiments.training.job import Cluster, Job, Task, changed_files
+from ltr_harness.experiments.training.job import Cluster, Job, SentJob, Task, changed_files
 from ltr_harness.experiments.training.pool import isolated, worker_context
 from ltr_harness.experiments.training.train import execute, run_here
 from ltr_harness.experiments.training.workers import Rounds, WorkerPool, batched, dispatch
@@ -300,10 +300,10 @@ class WorkerState:
         self.one_at_a_time = threading.Lock()  # two experiments may use the same cluster
         self._job: Job | None = None
 
-    def job_of(self, sent: Mapping[str, Any]) -> Job:
+    def job_of(self, sent: SentJob) -> Job:
         """The job, loaded once for all its runs."""
-        if self._job is None or self._job.topic != sent["topic"]:
-            self._job = Job.received(sent)
+        if self._job is None or self._job.topic != sent.topic:
+            self._job = sent.load()
         return self._job
 
 
@@ -330,11 +330,11 @@ def cancel(topic: str, dask_worker: Any) -> None:
 
 
 def train_on_worker(
-    sent: Mapping[str, Any], task: Task, facts: Mapping[str, Any], fold: Fold | None
+    sent: SentJob, task: Task, facts: Mapping[str, Any], fold: Fold | None
 ) -> dict[str, bytes]:
     """One run on a worker: name to content of the files in its folder."""
     worker = load_distributed().get_worker()
-    state, topic = _state(worker), sent["topic"]
+    state, topic = _state(worker), sent.topic
 
     def send(rounds: Rounds) -> None:
         if topic in state.cancelled:
@@ -351,7 +351,7 @@ def train_on_worker(
 
 
 def load_part(
-    sent: Mapping[str, Any], fold: str, facts: Mapping[str, Any], split: str, first: int, end: int
+    sent: SentJob, fold: str, facts: Mapping[str, Any], split: str, first: int, end: int
 ) -> RankingDataset:
     """Some queries of a split; of their features, nothing is read before they are used."""
     job = _state(load_distributed().get_worker()).job_of(sent)

@@ -68,13 +68,18 @@ def metric_definition(metric: Metric) -> str:
 
 def other_files(experiment: Experiment) -> dict[str, str]:
     """Files besides the data that models, metrics and code of the user's own come from, and their digests."""
-    paths = {path for model in experiment.models.values() for path in model.ranker.inputs()}
-    names = [experiment.data.reader_name, *(model.ranker_name for model in experiment.models.values())]
-    metrics = [*experiment.metrics.metrics, *([experiment.stopping.metric] if experiment.stopping else [])]
-    metrics += [metric for model in experiment.models.values() for metric in model.ranker.metrics()]
+    metrics = list(experiment.metrics.metrics)
+    if experiment.stopping is not None:
+        metrics.append(experiment.stopping.metric)
+    paths: set[Path] = set()
+    names = [experiment.data.reader_name]
+    for model in experiment.models.values():
+        paths.update(model.ranker.inputs())
+        names.append(model.ranker_name)
+        metrics += model.ranker.metrics()
     names += [metric.origin or "" for metric in metrics]
-    for own in {Path(name.rpartition(":")[0]) for name in names if is_own_file(name)}:
-        paths |= {own, *imported_modules(own)}
+    for code in {Path(name.rpartition(":")[0]) for name in names if is_own_file(name)}:
+        paths |= {code, *imported_modules(code)}
     return {str(path): file_digest(path) for path in sorted(paths)}
 
 
@@ -312,36 +317,35 @@ class Job:
         name = f"{encoded(study.model)}--{encoded(study.fold)}--{study.identity[:12]}"
         return self.folder / STUDIES / name
 
-    def sent(self) -> dict[str, Any]:
-        """The fields that another process needs to train, as plain values: a user's own classes cannot be pickled."""
-        rest = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _NOT_SENT}
-        return {**rest, "experiment": as_mapping(self.experiment)}
+    def sent(self) -> "SentJob":
+        """Return what another process needs to train; it reads the data itself."""
+        left_out = ("experiment", "reader", "cluster", "tasks", "studies")
+        names = [part.name for part in fields(self) if part.name not in left_out]
+        return SentJob(self.topic, as_mapping(self.experiment), {name: getattr(self, name) for name in names})
 
-    @classmethod
-    def received(cls, sent: Mapping[str, Any]) -> "Job":
-        """The job in another process, which reads the data itself; refused where a file has changed since."""
+
+@dataclass(frozen=True)
+class SentJob:
+    """A job on its way to another process, as plain values: a user's own classes cannot be pickled."""
+
+    topic: str
+    experiment: Mapping[str, Any] = field(compare=False)
+    parts: Mapping[str, Any] = field(compare=False)  # the other fields of the job
+
+    def load(self) -> Job:
+        """Return the job in another process; refused where a file has changed since it was sent."""
         UsageError.refuse(  # what it would train is not what was listed
             Problem(path, "has changed since the command began", cure="run it again")
-            for path in changed_files(sent["files"])
+            for path in changed_files(self.parts["files"])
         )
-        experiment = load_experiment(sent["experiment"], check_rankers=False)
-        return cls(**{**sent, "experiment": experiment, "reader": FoldReader(experiment.data)})
-
-
-_NOT_SENT = ("reader", "cluster", "tasks", "studies")
-_sent: dict[str, Any]
-
-
-def receive_job(sent: dict[str, Any]) -> None:
-    """Begin a worker process with what `Job.sent` gave."""
-    global _sent
-    _sent = sent
+        experiment = load_experiment(self.experiment, check_rankers=False)
+        return Job(experiment=experiment, reader=FoldReader(experiment.data), **self.parts)
 
 
 @cache
-def received_job() -> Job:
-    """The worker's job. Its first task makes it: what is wrong with it is an error of the task, not of the process."""
-    return Job.received(_sent)
+def received_job(sent: SentJob) -> Job:
+    """Return the job of a worker process, which is loaded once for all its tasks."""
+    return sent.load()
 
 
 def chosen(config: ModelConfig, choice: Choice | None) -> ModelConfig:
@@ -351,40 +355,57 @@ def chosen(config: ModelConfig, choice: Choice | None) -> ModelConfig:
 
 def list_tasks(job: Job, *, tuned: bool = False) -> Job:
     """The job with what has to be done; listed again after the searches, whose models are not known before."""
-    experiment, folds = job.experiment, job.folds
-    tune = experiment.tune
-    studies = tuple(
-        study_of(job, model, fold, restart=job.force and not tuned)
-        for fold in folds
-        for model in (tune.models if tune else ())
-    )
+    studies = _studies_of(job, restart=job.force and not tuned)
     choices = {(study.model, study.fold): choice_of(job, study) for study in studies}
-    unknown = {key for key, choice in choices.items() if choice is None}
-    # a search may end in chance on one fold and not on another: then every fold has every seed
-    matters = {
-        name: any(chosen(model, choices.get((name, fold.name))).ranker.seed_matters for fold in folds)
-        for name, model in experiment.models.items()
-    }
-    parts_of = {name: model.ranker.parts() for name, model in experiment.models.items()}
-    seeds = {
-        name: experiment.seeds if any(matters[one] for one in (name, *parts)) else experiment.seeds[:1]
-        for name, parts in parts_of.items()
-    }
+    open_searches = {key for key, choice in choices.items() if choice is None}
+    parts_of = {name: model.ranker.parts() for name, model in job.experiment.models.items()}
+    models = sorted(parts_of, key=lambda name: bool(parts_of[name]))  # parts come before what is made of them
+    seeds = _seeds_of(job, choices)
     tasks: dict[tuple[str, str, int], Task] = {}
-    for fold in folds:
-        for model, names in sorted(parts_of.items(), key=lambda item: bool(item[1])):  # parts come first
-            if unknown.isdisjoint((name, fold.name) for name in (model, *names)):
+    for fold in job.folds:
+        for model in models:
+            parts = parts_of[model]
+            if not open_searches.isdisjoint((name, fold.name) for name in (model, *parts)):
+                continue
+            for seed in seeds[model]:
+                part_tasks = {}
+                for name in parts:  # one that has a single seed is a part of the models of all seeds
+                    part_seed = seed if seed in seeds[name] else seeds[name][0]
+                    part_tasks[name] = tasks[name, fold.name, part_seed]
                 choice = choices.get((model, fold.name))
-                for seed in seeds[model]:
-                    own = {name: seed if seed in seeds[name] else seeds[name][0] for name in names}
-                    parts = {name: tasks[name, fold.name, own[name]] for name in names}
-                    tasks[model, fold.name, seed] = _task(job, model, seed, fold, choice, parts)
+                tasks[model, fold.name, seed] = _task(job, model, seed, fold, choice, part_tasks)
     listed = replace(job, tasks=tuple(tasks.values()), studies=studies)
-    # as long as something is unknown, tasks are listed again
-    runs = [] if unknown else _runs_not_reused(listed)
-    for caution in (*_searches_not_reused(listed), *runs):
+    cautions = list(_searches_not_reused(listed))
+    if not open_searches:  # else tasks are listed again
+        cautions += _runs_not_reused(listed)
+    for caution in cautions:
         log.warning(caution)
     return listed
+
+
+def _studies_of(job: Job, *, restart: bool) -> tuple[StudyRecord, ...]:
+    """Return the searches of all folds."""
+    tune = job.experiment.tune
+    if tune is None:
+        return ()
+    return tuple(study_of(job, model, fold, restart=restart) for fold in job.folds for model in tune.models)
+
+
+def _seeds_of(job: Job, choices: Mapping[tuple[str, str], Choice | None]) -> dict[str, tuple[int, ...]]:
+    """Return the seeds that each model is trained with: the first alone where no seed matters.
+
+    A search may end in chance on one fold and not on another: then every fold has every seed.
+    """
+    experiment = job.experiment
+    is_random = {
+        name: any(chosen(model, choices.get((name, fold.name))).ranker.seed_matters for fold in job.folds)
+        for name, model in experiment.models.items()
+    }
+    seeds = {}
+    for name, model in experiment.models.items():
+        matters = any(is_random[part] for part in (name, *model.ranker.parts()))
+        seeds[name] = experiment.seeds if matters else experiment.seeds[:1]
+    return seeds
 
 
 def _searches_not_reused(job: Job) -> Iterable[Caution]:
@@ -438,40 +459,48 @@ def _task(
     identity, *former = identities_of(job, config, definition, fold, seed if matters else None, **facts)
     folders = {one: job.folder / folder_name(model, fold.name, seed, one) for one in (identity, *former)}
     identity = next((one for one, folder in folders.items() if folder.is_dir()), identity)
-    evaluation = identity
-    # T of its metrics, where no validation data decides it
-    taken = config.temperatures if "valid" not in fold.facts else {}
-    temperatures = [f"{name} at {t!r}" for name, t in taken.items()]
-    if "test" not in fold.facts and temperatures:
-        evaluation = identities.evaluation_identity(identity, temperatures, "")
-    if "test" in fold.facts:
-        test = fold.facts["test"].fingerprint
-        if fold.test.file_rows is not None:  # scores in a file may be in the order of the data's file
-            test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"
-        metrics = [metric_definition(metric) for metric in job.metrics]
-        evaluation = identities.evaluation_identity(identity, [*metrics, *temperatures], test)
+    evaluation = _evaluation_identity(job, config, identity, fold)
     folder = folders[identity]
     state = "train" if job.force else _state(folder, identity, evaluation, tuning)
     made_of = {name: part.folder for name, part in parts.items()}
     return Task(model, fold.name, seed, matters, identity, evaluation, folder, state, choice, made_of)
 
 
+def _evaluation_identity(job: Job, config: ModelConfig, identity: str, fold: Fold) -> str:
+    """Return what decides the numbers of a trained model: metrics and test queries, T where no validation data does."""
+    temperatures: list[str] = []
+    if "valid" not in fold.facts:
+        temperatures = [f"{name} at {t!r}" for name, t in config.temperatures.items()]
+    if "test" in fold.facts:
+        test = fold.facts["test"].fingerprint
+        if fold.test.file_rows is not None:  # scores in a file may be in the order of the data's file
+            test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"
+        metrics = [metric_definition(metric) for metric in job.metrics]
+        return identities.evaluation_identity(identity, [*metrics, *temperatures], test)
+    if temperatures:
+        return identities.evaluation_identity(identity, temperatures, "")
+    return identity
+
+
 def _state(folder: Path, identity: str, evaluation: str, tuning: TuningFacts | None) -> State:
     record = read_record(folder)
-    if record is None and folder.is_dir():
-        log.warning(_damaged(folder, [RECORD], "trained"))
-    if record is None or record.status != "complete" or record.identity != identity or not record.files:
+    if record is None:
+        if folder.is_dir():
+            log.warning(_damaged(folder, [RECORD], "trained"))
+        return "train"
+    if record.status != "complete" or record.identity != identity or not record.files:
         return "train"
     damaged = [name for name in damaged_files(folder, record) if name != LOG]  # which nothing reads
+    if not {TEST_SCORES, MISSED, PER_QUERY}.issuperset(damaged):
+        log.warning(_damaged(folder, damaged, "trained"))
+        return "train"
     if damaged:
-        lost = not {TEST_SCORES, MISSED, PER_QUERY}.issuperset(damaged)
-        again = "trained" if lost else "scored"
-        log.warning(_damaged(folder, damaged, again))
-        if lost:
-            return "train"
+        log.warning(_damaged(folder, damaged, "scored"))
+        return "score again"
     # the same options may have been found by another search: the record must say by which
-    other = record.evaluation_identity != evaluation or record.tuning != tuning
-    return "score again" if damaged or other else "done"
+    if record.evaluation_identity != evaluation or record.tuning != tuning:
+        return "score again"
+    return "done"
 
 
 def _damaged(folder: Path, files: Sequence[str], again: str) -> Caution:

@@ -25,7 +25,7 @@ from ltr_harness.errors import Caution, HarnessError, TrainingError, optional_mo
 from ltr_harness.experiments.config.tune import Range, TuneConfig
 from ltr_harness.experiments.runs.identity import package_versions
 from ltr_harness.experiments.runs.record import STUDY, StudyRecord, Trial, read_study, used_up
-from ltr_harness.experiments.training.job import Job, receive_job, received_job
+from ltr_harness.experiments.training.job import Job, SentJob, received_job
 from ltr_harness.experiments.training.pool import new_pool, started, worker_context
 from ltr_harness.experiments.training.trials import ShouldPrune, run_trial
 
@@ -339,7 +339,7 @@ def tune(job: Job, progress: "Progress") -> None:
     with ExitStack() as stack:
         searches = [stack.enter_context(opened(job, study, restart=job.force)) for study in job.open_studies]
         workers = 1 if job.cluster else min(job.workers, len(searches) * job.tune.parallel)
-        pool = new_pool(workers, worker_context(), receive_job, job.sent()) if workers > 1 else None
+        pool = new_pool(workers, worker_context()) if workers > 1 else None
         if pool is not None:
             stack.enter_context(started([pool]))
         for search in searches:
@@ -352,6 +352,7 @@ def _trials(
     job: Job, searches: Sequence[Search], pool: Executor | None, workers: int
 ) -> Iterator[tuple[Search, AskedTrial, Trial]]:
     running: dict[Future[Trial], tuple[Search, AskedTrial]] = {}
+    sent = job.sent()
     try:
         while True:
             while len(running) < workers:
@@ -362,9 +363,9 @@ def _trials(
                 asked = search.ask()
                 future: Future[Trial] = Future()
                 if pool is None:
-                    future.set_result(_run(search.study, asked, job))
+                    future.set_result(_run(job, search.study, asked))
                 else:
-                    future = pool.submit(_run, search.study, asked)
+                    future = pool.submit(_run_in_worker, sent, search.study, asked)
                 running[future] = (search, asked)
             if not running:
                 return
@@ -382,8 +383,10 @@ def _trials(
         ) from None
 
 
-def _run(study: StudyRecord, asked: AskedTrial, job: Job | None = None) -> Trial:
-    """One trial, here or, without a job at hand, in a worker."""
-    job = job or received_job()
+def _run_in_worker(sent: SentJob, study: StudyRecord, asked: AskedTrial) -> Trial:
+    return _run(received_job(sent), study, asked)
+
+
+def _run(job: Job, study: StudyRecord, asked: AskedTrial) -> Trial:
     fold, should_prune = job.reader.read(study.fold), asked.pruning(job, study)
     return run_trial(job, study.model, asked.number, asked.point, fold, should_prune)

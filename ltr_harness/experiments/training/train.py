@@ -3,6 +3,7 @@
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.files import unfinished
 from ltr_harness._util.text import without_secrets
+from ltr_harness.boosting.watching import Measured
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, HarnessError, TrainingError
-from ltr_harness.experiments.config.schema import ModelConfig
 from ltr_harness.experiments.inspection.lints import beside_lints
 from ltr_harness.experiments.runs.folder import LOG, finish, replace_files
 from ltr_harness.experiments.runs.identity import environment, installed_requirements
@@ -53,46 +54,26 @@ if TYPE_CHECKING:
 def per_query_columns(
     test: RankingDataset, evaluation: Evaluation, primary: str | None = None
 ) -> dict[str, Any]:
-    """Every test query with its values, what reports slice by, and what order can do to one metric."""
-    columns = {
-        "query_id": test.groups.ids,
-        "rows": test.groups.sizes,
-        **({"n_relevant": test.judgments.n_relevant} if test.judgments.lowest == 0 else {}),
-    }
+    """Return a table of the test queries: their values, what reports slice by, and what order can do to one metric."""
+    decisive = evaluation[primary or evaluation.metrics[0]]
+    name = str(decisive.metric)
+    columns: dict[str, Any] = {"query_id": test.groups.ids, "rows": test.groups.sizes}
+    if test.judgments.lowest == 0:
+        columns["n_relevant"] = test.judgments.n_relevant
     # What reports slice by. A name that is taken gets the data's own mark instead of replacing what stands there.
     attributes = dict(test.query_attributes)
     if test.judgments.query_weights is not None:
         attributes.setdefault("query_weight", test.judgments.query_weights)
-    for name, values in attributes.items():
-        free = name not in columns and name not in evaluation.metrics
-        columns[name if free else f"data.{name}"] = values
+    for attribute, values in attributes.items():
+        is_taken = attribute in columns or attribute in evaluation.metrics
+        columns[f"data.{attribute}" if is_taken else attribute] = values
     headroom = evaluation.headroom(primary)
     if headroom is not None:
-        columns |= headroom.columns(str(evaluation[primary or evaluation.metrics[0]].metric))
-    name = str(evaluation[primary or evaluation.metrics[0]].metric)
+        columns |= headroom.columns(name)
     if name in evaluation.judged_shares:
         columns |= judged_share.columns(name, evaluation.judged_shares[name])
     # NaN stays NaN, as in every array: "undefined" is a value here, not a missing one
-    return columns | {name: evaluation[name].per_query for name in evaluation.metrics}
-
-
-def _write_evaluation(
-    folder: Path, test: RankingDataset, scores: NDArray[np.float64], evaluation: Evaluation, primary: str
-) -> None:
-    """Test rows with label and score (n_rows,), missed documents, test queries with their values."""
-    sizes, ids = test.groups.sizes, test.judgments.document_ids
-    columns = {
-        "query_id": np.repeat(test.groups.ids, sizes),
-        "row": np.arange(test.n_rows) - np.repeat(test.groups.boundaries[:-1], sizes),
-        "label": test.labels,
-        "score": scores,
-    }
-    write_table(folder / TEST_SCORES, columns if ids is None else {**columns, "document_id": ids})
-    write_table(folder / PER_QUERY, per_query_columns(test, evaluation, primary))
-    if (missed := test.judgments.missed) is not None:
-        columns = {"query_id": test.groups.ids[missed.queries], "label": missed.labels}
-        ids = missed.document_ids
-        write_table(folder / MISSED, columns if ids is None else {**columns, "document_id": ids})
+    return columns | {metric: evaluation[metric].per_query for metric in evaluation.metrics}
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
@@ -102,11 +83,120 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
 
     # Scores are all but incompressible, and reading them back plainly is six times as fast.
     packed = [name for name in columns if name != "score"]
-    compression = {name: "SNAPPY" if name in packed else "NONE" for name in columns}
+    compression = dict.fromkeys(columns, "NONE") | dict.fromkeys(packed, "SNAPPY")
     parquet.write_table(pa.table(columns), path, use_dictionary=packed, compression=compression)
 
 
 OnRound = Callable[[int, Mapping[str, float]], None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Evaluated:
+    """The test rows' scores (n_rows,), their evaluation, and the seconds that both took."""
+
+    scores: NDArray[np.float64]
+    evaluation: Evaluation
+    seconds: Mapping[str, float]
+
+    def write(self, folder: Path, test: RankingDataset, primary: str) -> None:
+        """Write test rows with label and score, missed documents, and test queries with their values."""
+        sizes, ids = test.groups.sizes, test.judgments.document_ids
+        rows = {
+            "query_id": np.repeat(test.groups.ids, sizes),
+            "row": np.arange(test.n_rows) - np.repeat(test.groups.boundaries[:-1], sizes),
+            "label": test.labels,
+            "score": self.scores,
+        }
+        if ids is not None:
+            rows["document_id"] = ids
+        write_table(folder / TEST_SCORES, rows)
+        write_table(folder / PER_QUERY, per_query_columns(test, self.evaluation, primary))
+        missed = test.judgments.missed
+        if missed is None:
+            return
+        documents: dict[str, Any] = {"query_id": test.groups.ids[missed.queries], "label": missed.labels}
+        if missed.document_ids is not None:
+            documents["document_id"] = missed.document_ids
+        write_table(folder / MISSED, documents)
+
+
+@dataclass(frozen=True, eq=False)
+class _Trained:
+    """A task's model."""
+
+    task: Task
+    job: Job
+    fold: Fold
+    fitted: FittedModel
+    learned: Mapping[str, Any]  # by the model, with the temperatures of metrics
+    evaluated: _Evaluated | None  # None where no rows are left to test on
+    seconds: Mapping[str, float]  # without those of the evaluation
+
+    def write_evaluation(self, folder: Path) -> None:
+        if self.evaluated is not None:
+            self.evaluated.write(folder, self.fold.test, str(self.job.primary))
+
+    def write(self, folder: Path) -> None:
+        """Write the model, its learning curves, importances and log, and the evaluation."""
+        self.write_evaluation(folder)
+        self.fitted.save(folder)
+        write_table(folder / HISTORY, _history_columns(self.fitted.history))
+        if isinstance(self.fitted, TreeModel):
+            worth = {kind: self.fitted.importance(kind) for kind in ("gain", "split")}
+            write_table(folder / IMPORTANCE, {"feature": list(self.fold.train.feature_names), **worth})
+        write_table(folder / RANGES, _range_columns(self.fold.train))
+        (folder / LOG).write_text(without_secrets("\n".join(self._log())) + "\n", encoding="utf-8")
+
+    def _log(self) -> Iterator[str]:
+        yield str(self.task)
+        yield from (f"{caution.severity}: {caution}" for caution in self.fitted.cautions)
+        for point in self.fitted.history:
+            if point.metric == str(self.job.decision_metric):
+                yield f"round {point.round}: {point.data} {point.metric} {point.value!r}"
+        if self.fitted.best_round is not None:
+            yield f"best round {self.fitted.best_round} of {self.fitted.rounds_trained} trained"
+        if self.evaluated is not None:
+            evaluation = self.evaluated.evaluation
+            yield from (f"test {evaluation[name]}" for name in evaluation.metrics)
+
+    def facts(self, folder: Path) -> dict[str, Any]:
+        """Return what the record says of the model, which is stored in the folder, and of its evaluation."""
+        fitted, job, fold = self.fitted, self.job, self.fold
+        decides = fitted.best_round is not None or job.config_of(self.task).ranker.needs_valid
+        cautions = [
+            *job.cautions.get(fold.name, ()),
+            *beside_lints(fold.splits.get("test", fold.train).cautions),
+            *fitted.cautions,
+        ]
+        return {
+            "status": "complete",
+            "params": dict(fitted.params),
+            "stopping": StoppingFacts.of(job.stopping) if decides and job.stopping is not None else None,
+            "best_round": fitted.best_round,
+            "rounds_trained": fitted.rounds_trained,
+            "cautions": cautions,
+            "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
+            **self.results(folder),
+        }
+
+    def results(self, folder: Path) -> dict[str, Any]:
+        """Return what the record says of the evaluation, and of the time that everything took."""
+        if self.evaluated is None:
+            return {"metrics": {}, "learned": self.learned, "seconds": self.seconds, "latency": []}
+        evaluation = self.evaluated.evaluation
+        return {
+            "metrics": {name: MetricSummary.of(evaluation[name]) for name in evaluation.metrics},
+            "learned": self.learned,
+            "seconds": {**self.seconds, **self.evaluated.seconds},
+            "latency": self._latency(folder, evaluation),
+        }
+
+    def _latency(self, folder: Path, evaluation: Evaluation) -> list[Latency]:
+        """Time a stored model of trees; of several seeds, whose models are about as large, one."""
+        if self.task.seed != self.job.experiment.seeds[0] or not isinstance(self.fitted, TreeModel):
+            return []
+        value, stored = evaluation[str(self.job.primary)], self.fitted.load(folder, 1)
+        return of_training(self.fitted, stored, self.fold.test, value.metric, value.mean, self.seconds["fit"])
 
 
 def execute(
@@ -125,49 +215,68 @@ def execute(
         return _score_again(task, job, fold)
     if failure is None and isinstance(task.choice, str):
         failure = TrainingError(task.choice)
-    config = job.config_of(task)
-    record = _planned_facts(task, job, fold, config)
+    record = _planned_facts(task, job, fold)
     with unfinished(task.folder.parent) as folder:
         started = time.perf_counter()
         try:
             if failure is not None:
                 raise failure
-            made_of = {name: load_run(path) for name, path in task.parts.items()}
+            parts = {name: load_run(path) for name, path in task.parts.items()}
             facts = set(PartRecord.model_fields)
-            record["parts"] = {name: run.record.model_dump(include=facts) for name, run in made_of.items()}
-            training = Training(
-                train=fold.train,
-                valid=fold.valid,
-                seed=task.seed,
-                threads=job.threads,
-                metrics=job.metrics,
-                stopping=job.stopping_of(config),
-                rounds=config.rounds,
-                progress=on_round,
-                workers=workers,
-                decision_metric=job.decision_metric,
-                parts={name: _part(name, run, job) for name, run in made_of.items()},
-            )
-            fitted = config.ranker.fit(training)
-            _refuse_other_cautions(fitted)
-            seconds = {"fit": time.perf_counter() - started}
-            learned = with_temperatures(fitted.learned, fitted, job.metrics, fold.valid, config.temperatures)
-            evaluated = _evaluated(fitted, learned, job, fold, seconds) if "test" in fold.splits else None
+            record["parts"] = {name: run.record.model_dump(include=facts) for name, run in parts.items()}
+            trained = _train(task, job, fold, parts, on_round, workers)
         except Exception as problem:
             # one model's failure, whatever it is, must not cost the others; the log keeps what a developer needs
-            text = message_of(problem)
+            record |= _failed_facts(problem, time.perf_counter() - started)
             trace = "" if isinstance(problem, HarnessError) else without_secrets(traceback.format_exc())
-            (folder / LOG).write_text(f"failed: {text}\n{trace}", encoding="utf-8")
-            seconds = {"fit": time.perf_counter() - started}
-            record |= {"status": "failed", "error": text, "seconds": seconds, "params": {}, "metrics": {}}
-            record |= {"best_round": None, "rounds_trained": None}
+            (folder / LOG).write_text(f"failed: {record['error']}\n{trace}", encoding="utf-8")
         else:
-            if evaluated is not None:
-                _write_evaluation(folder, fold.test, *evaluated, str(job.primary))
-            evaluation = evaluated and evaluated[1]
-            record |= _written(fitted, learned, evaluation, seconds, folder, task, job, fold)
+            trained.write(folder)
+            record |= trained.facts(folder)
         finish(folder, task.folder, Record(**record))
     return load_run(task.folder)
+
+
+def _train(
+    task: Task,
+    job: Job,
+    fold: Fold,
+    parts: Mapping[str, Run],
+    on_round: OnRound | None,
+    workers: Workers | None,
+) -> _Trained:
+    config = job.config_of(task)
+    started = time.perf_counter()
+    training = Training(
+        train=fold.train,
+        valid=fold.valid,
+        seed=task.seed,
+        threads=job.threads,
+        metrics=job.metrics,
+        stopping=job.stopping_of(config),
+        rounds=config.rounds,
+        progress=on_round,
+        workers=workers,
+        decision_metric=job.decision_metric,
+        parts={name: _part(name, run, job) for name, run in parts.items()},
+    )
+    fitted = config.ranker.fit(training)
+    _refuse_other_cautions(fitted)
+    seconds = {"fit": time.perf_counter() - started}
+    learned = with_temperatures(fitted.learned, fitted, job.metrics, fold.valid, config.temperatures)
+    return _Trained(task, job, fold, fitted, learned, _evaluate(fitted, learned, job, fold), seconds)
+
+
+def _failed_facts(problem: Exception, seconds: float) -> dict[str, Any]:
+    return {
+        "status": "failed",
+        "error": message_of(problem),
+        "seconds": {"fit": seconds},
+        "params": {},
+        "metrics": {},
+        "best_round": None,
+        "rounds_trained": None,
+    }
 
 
 def _refuse_other_cautions(fitted: FittedModel) -> None:
@@ -195,9 +304,11 @@ def run_here(tasks: Sequence[Task], job: Job, progress: "Progress") -> Iterator[
         yield task, execute(task, job, job.reader.read(task.fold), partial(progress.round, task))
 
 
-def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dict[str, Any]:
-    """What a record says before anything is trained."""
-    used = [config.ranker, *(job.experiment.models[name].ranker for name in task.parts)]
+def _planned_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
+    """Return what a record says before anything is trained."""
+    config = job.config_of(task)
+    rankers = [config.ranker, *(job.experiment.models[name].ranker for name in task.parts)]
+    packages = [package for ranker in rankers for package in ranker.packages]
     return {
         "experiment": job.experiment.name,
         "model": task.model,
@@ -216,14 +327,16 @@ def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dic
         "stopping": None,
         "cautions": list(job.cautions.get(fold.name, ())),
         "environment": environment(),
-        "packages": installed_requirements(("ltr-harness", *(one for made in used for one in made.packages))),
+        "packages": installed_requirements(("ltr-harness", *packages)),
         **_evaluation_facts(task, job, fold),
     }
 
 
 def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
-    """What a record says that scoring again may change."""
-    used = [*job.metrics, *([job.stopping.metric] if job.stopping else [])]
+    """Return what a record says that scoring again may change."""
+    metrics = list(job.metrics)
+    if job.stopping is not None:
+        metrics.append(job.stopping.metric)
     return {
         "evaluation_identity": task.evaluation_identity,
         "reading": reading_of(job.experiment.data, fold.name),
@@ -232,23 +345,23 @@ def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
         "primary": str(job.primary),
         "own_metrics": {
             str(metric): OwnMetric(spelling=metric.spelling, sha256=metric.digest)
-            for metric in used
+            for metric in metrics
             if metric.digest is not None and metric.spelling != str(metric)
         },
     }
 
 
-def _evaluated(
-    fitted: FittedModel, learned: Mapping[str, Any], job: Job, fold: Fold, seconds: dict[str, float]
-) -> tuple[NDArray[np.float64], Evaluation]:
-    """The test rows' scores (n_rows,) and what they are worth; `seconds` gets what both took."""
-    metrics = with_learned(job.metrics, learned)
+def _evaluate(fitted: FittedModel, learned: Mapping[str, Any], job: Job, fold: Fold) -> _Evaluated | None:
+    """Evaluate a model on the test queries of a fold, if it has any."""
+    if "test" not in fold.splits:
+        return None
     started = time.perf_counter()
     scores = fitted.score_split(fold.test)
     scored = time.perf_counter()
+    metrics = with_learned(job.metrics, learned)
     evaluation = evaluate_bound(bind(metrics, fold.test.judgments), scores)
-    seconds |= {"score": scored - started, "evaluate": time.perf_counter() - scored}
-    return scores, evaluation
+    seconds = {"score": scored - started, "evaluate": time.perf_counter() - scored}
+    return _Evaluated(scores, evaluation, seconds)
 
 
 def with_temperatures(
@@ -262,70 +375,31 @@ def with_temperatures(
 
     Without validation data, those `given` take the place of fitted ones.
     """
-    known = {**learned.get(TEMPERATURE, {}), **(given if valid is None else {})}
-    wanted = [one for one in metrics if isinstance(one, ProbabilityMetric) and one.takes_fitted]
-    lacking = [one for one in wanted if str(one) not in known]
-    if lacking and valid is not None:
+    temperatures = dict(learned.get(TEMPERATURE, {}))
+    if valid is None:
+        temperatures |= given
+    fitted_metrics = [one for one in metrics if isinstance(one, ProbabilityMetric) and one.takes_fitted]
+    missing = [metric for metric in fitted_metrics if str(metric) not in temperatures]
+    if missing and valid is not None:
         scores = fitted.score_split(valid)
-        known |= {str(one): one.best_temperature(valid.judgments, scores) for one in lacking}
-    return {**learned, TEMPERATURE: known} if known else dict(learned)
+        temperatures |= {str(metric): metric.best_temperature(valid.judgments, scores) for metric in missing}
+    if not temperatures:
+        return dict(learned)
+    return {**learned, TEMPERATURE: temperatures}
 
 
-def _written(
-    fitted: FittedModel,
-    learned: Mapping[str, Any],
-    evaluation: Evaluation | None,
-    seconds: dict[str, float],
-    folder: Path,
-    task: Task,
-    job: Job,
-    fold: Fold,
-) -> dict[str, Any]:
-    """The further files of a trained model; what its record says of it."""
-    fitted.save(folder)
-    rounds, splits, metrics, values = zip(*fitted.history, strict=True) if fitted.history else [()] * 4
-    history = {
-        "round": np.array(rounds, np.int64),
-        "split": np.array(splits, np.str_),
-        "metric": np.array(metrics, np.str_),
-        "value": np.array(values, np.float64),
-    }
-    write_table(folder / HISTORY, history)
-    if isinstance(fitted, TreeModel):
-        worth = {"gain": fitted.importance("gain"), "split": fitted.importance("split")}
-        write_table(folder / IMPORTANCE, {"feature": list(fold.train.feature_names), **worth})
-    write_table(folder / RANGES, _ranges(fold.train))
-    lines = [str(task), *(f"{one.severity}: {one}" for one in fitted.cautions)]
-    lines += [
-        f"round {point.round}: {point.data} {point.metric} {point.value!r}"
-        for point in fitted.history
-        if point.metric == str(job.decision_metric)
-    ]
-    if fitted.best_round is not None:
-        lines.append(f"best round {fitted.best_round} of {fitted.rounds_trained} trained")
-    if evaluation is not None:
-        lines += [f"test {evaluation[name]}" for name in evaluation.metrics]
-    (folder / LOG).write_text(without_secrets("\n".join(lines)) + "\n", encoding="utf-8")
-    decides = fitted.best_round is not None or job.config_of(task).ranker.needs_valid
-    rule = job.stopping if decides else None
+def _history_columns(history: Sequence[Measured]) -> dict[str, NDArray[Any]]:
+    """Return the table of the learning curves."""
     return {
-        "status": "complete",
-        "params": dict(fitted.params),
-        "stopping": None if rule is None else StoppingFacts.of(rule),
-        "best_round": fitted.best_round,
-        "rounds_trained": fitted.rounds_trained,
-        "cautions": [
-            *job.cautions.get(fold.name, ()),
-            *beside_lints(fold.splits.get("test", fold.train).cautions),
-            *fitted.cautions,
-        ],
-        "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
-        **_results(fitted, learned, evaluation, seconds, folder, task, job, fold),
+        "round": np.array([point.round for point in history], np.int64),
+        "split": np.array([point.data for point in history], np.str_),
+        "metric": np.array([point.metric for point in history], np.str_),
+        "value": np.array([point.value for point in history], np.float64),
     }
 
 
-def _ranges(train: RankingDataset) -> dict[str, Any]:
-    """The lowest and highest value of each feature that is a number."""
+def _range_columns(train: RankingDataset) -> dict[str, Any]:
+    """Return the lowest and highest value of each feature that is a number."""
     numeric = [at for at, name in enumerate(train.feature_names) if name not in train.categories]
     return {
         "feature": [train.feature_names[at] for at in numeric],
@@ -334,54 +408,23 @@ def _ranges(train: RankingDataset) -> dict[str, Any]:
     }
 
 
-def _results(
-    fitted: FittedModel,
-    learned: Mapping[str, Any],
-    evaluation: Evaluation | None,
-    seconds: dict[str, float],
-    folder: Path,
-    task: Task,
-    job: Job,
-    fold: Fold,
-) -> dict[str, Any]:
-    """What a record says of a stored model's evaluation, and of the time that it took."""
-    results = {} if evaluation is None else {name: evaluation[name] for name in evaluation.metrics}
-    latency: list[Latency] = []
-    # one seed's stands for all, whose models are about as large
-    if evaluation is not None and task.seed == job.experiment.seeds[0] and isinstance(fitted, TreeModel):
-        value, alone = evaluation[str(job.primary)], fitted.load(folder, 1)
-        latency = of_training(fitted, alone, fold.test, value.metric, value.mean, seconds["fit"])
-    return {
-        "metrics": {name: MetricSummary.of(values) for name, values in results.items()},
-        "learned": learned,
-        "seconds": seconds,
-        "latency": latency,
-    }
-
-
 def _score_again(task: Task, job: Job, fold: Fold) -> Run:
-    """New metrics, or new test data, for a model that is trained already."""
+    """Compute new metrics, or those of new test data, for a model that is trained already."""
     run, config = load_run(task.folder), job.config_of(task)
     fitted = run.load_model_as(type(config.ranker))
-    seconds = dict(run.record.seconds)
     learned = with_temperatures(run.record.learned, fitted, job.metrics, fold.valid, config.temperatures)
-    if "test" not in fold.splits:
-        facts = {"evaluation_identity": task.evaluation_identity, "learned": learned}
-        replace_files(task.folder, lambda folder: None, run.record.model_copy(update=facts))
-        return load_run(task.folder)
-    scores, evaluation = _evaluated(fitted, learned, job, fold, seconds)
-    record = run.record.model_copy(
-        update={
+    evaluated = _evaluate(fitted, learned, job, fold)
+    trained = _Trained(task, job, fold, fitted, learned, evaluated, run.record.seconds)
+    if evaluated is None:
+        facts: dict[str, Any] = {"evaluation_identity": task.evaluation_identity, "learned": learned}
+    else:
+        facts = {
             **_evaluation_facts(task, job, fold),
-            **_results(fitted, learned, evaluation, seconds, task.folder, task, job, fold),
+            **trained.results(task.folder),
             "cautions": [*job.cautions.get(fold.name, ()), *run.record.training_cautions],
             "files": {name: digest for name, digest in run.record.files.items() if name != MISSED},
         }
-    )
-    write = partial(
-        _write_evaluation, test=fold.test, scores=scores, evaluation=evaluation, primary=str(job.primary)
-    )
-    replace_files(task.folder, write, record)
+    replace_files(task.folder, trained.write_evaluation, run.record.model_copy(update=facts))
     return load_run(task.folder)
 
 

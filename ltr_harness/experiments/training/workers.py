@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.training import pool as processes
-from ltr_harness.experiments.training.job import Job, Task, receive_job, received_job
+from ltr_harness.experiments.training.job import Job, SentJob, Task, received_job
 from ltr_harness.experiments.training.train import OnRound, execute
 
 if TYPE_CHECKING:
@@ -172,10 +172,10 @@ class ProcessWorkerPool(WorkerPool):
 
     def submit(self, worker: str, task: Task) -> Future[Run]:
         try:
-            return self.processes[worker].submit(_train, task)
+            return self.processes[worker].submit(_train, self._sent, task)
         except BrokenProcessPool:  # it died while it had nothing to do
             self.replace(worker)
-            return self.processes[worker].submit(_train, task)
+            return self.processes[worker].submit(_train, self._sent, task)
 
     def replace(self, worker: str) -> None:
         processes.shutdown_in_background(self.processes[worker])
@@ -193,19 +193,18 @@ class ProcessWorkerPool(WorkerPool):
             # its own: a process killed while it writes holds the lock for ever
             messages: Messages = context.Queue()
         self._messages[worker] = messages
-        self.processes[worker] = processes.new_pool(1, context, _initialize, self._sent, messages)
+        self.processes[worker] = processes.new_pool(1, context, _initialize, messages)
 
 
 _messages: Messages
 
 
-def _initialize(sent: dict[str, Any], messages: Messages) -> None:
+def _initialize(messages: Messages) -> None:
     global _messages
     messages.cancel_join_thread()  # messages that are not read must not keep a worker from ending
     _messages = messages
-    receive_job(sent)
 
 
-def _train(task: Task) -> Run:
-    job = received_job()
+def _train(sent: SentJob, task: Task) -> Run:
+    job = received_job(sent)
     return execute(task, job, job.reader.read(task.fold), batched(task, _messages.put))
