@@ -21,6 +21,7 @@ from ltr_harness.data.readers.truth import judgment_files
 from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
 from ltr_harness.experiments.config import Experiment, as_mapping, load_experiment, resolved_yaml
 from ltr_harness.experiments.config.load import settings
+from ltr_harness.experiments.config.schema import ModelConfig
 from ltr_harness.experiments.runs import Run, load_run
 from ltr_harness.experiments.runs.folder import encoded
 from ltr_harness.experiments.runs.record import Record
@@ -102,18 +103,13 @@ def read(
     if cluster is not None:
         workers = cluster.n_workers
     elif workers is None:
-        n_runs = len(reader.names()) * sum(
-            len(experiment.seeds) if model.ranker.seed_matters else 1 for model in experiment.models.values()
-        )
-        largest = max(reader.read(name).train.features.size for name in reader.names())
-        workers = sensible_workers(n_runs, largest)
+        workers = _sensible_workers(experiment, reader)
     scale = experiment.data.max_grade
     if scale is None:
         scale = largest_label(reader.read(name) for name in reader.names())
     models = {name: model.with_max_grade(scale) for name, model in experiment.models.items()}
-    for name, model in models.items():
-        if cluster is not None and isinstance(model.ranker, DataParallelRanker):
-            models[name] = model.model_copy(update={"ranker": model.ranker.across(cluster.n_workers)})
+    if cluster is not None:
+        models = {name: _across(model, cluster.n_workers) for name, model in models.items()}
     experiment = experiment.model_copy(update={"models": models})
     return Job(
         experiment=experiment,
@@ -128,6 +124,22 @@ def read(
         force=force,
         files=other_files(experiment),
     )
+
+
+def _sensible_workers(experiment: Experiment, reader: FoldReader) -> int:
+    """Return how many processes train as many models as finish first."""
+    n_models = 0  # of each fold
+    for model in experiment.models.values():
+        n_models += len(experiment.seeds) if model.ranker.seed_matters else 1
+    largest = max(reader.read(name).train.features.size for name in reader.names())
+    return sensible_workers(len(reader.names()) * n_models, largest)
+
+
+def _across(model: ModelConfig, n_workers: int) -> ModelConfig:
+    """Return the model, trained across the workers of a cluster where its ranker is."""
+    if not isinstance(model.ranker, DataParallelRanker):
+        return model
+    return model.model_copy(update={"ranker": model.ranker.across(n_workers)})
 
 
 def _refuse_missing(
@@ -220,11 +232,33 @@ def run_experiment(
     return result
 
 
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """An experiment whose searches are over: what is trained, and that its folder says so."""
+
+    job: Job
+    configuration: str  # as stored, in YAML
+    todo: tuple[Task, ...]
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether every fold has rows to test on; a final model's data have none."""
+        return all("test" in fold.splits for fold in self.job.folds)
+
+
 def run_prepared(
     job: Job, *, fail_fast: bool = False, progress: Progress | None = None, apart: bool = False
 ) -> ExperimentResult:
     """The part of `run_experiment` that trains; without a report where no rows are left to test on."""
     progress = progress or Progress()
+    _refuse_unfit(job)
+    plan = _plan(job, progress)
+    runs = _train(plan, progress, fail_fast, apart)
+    return _report(plan, runs, progress)
+
+
+def _refuse_unfit(job: Job) -> None:
+    """Refuse models that need a cluster where there is none, and data in which lints found errors."""
     cure = "add --dask ADDRESS or --workers dask:N"
     UsageError.refuse(
         Problem(f"models.{name}.data_parallel", "needs a Dask cluster", cure=cure)
@@ -232,6 +266,10 @@ def run_prepared(
         if job.cluster is None and getattr(model.ranker, "data_parallel", False)
     )
     refuse_errors(job.cautions)
+
+
+def _plan(job: Job, progress: Progress) -> _Plan:
+    """Store the configuration, use up the budgets of searches, and store the plan of runs."""
     job.folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(job.folder)
     text = resolved_yaml(job.experiment)
@@ -242,9 +280,13 @@ def run_prepared(
         job = list_tasks(job, tuned=True)
         progress.planned(job)
     write_plan(job.folder, [task.folder.name for task in job.tasks])
-    todo = [task for task in job.tasks if task.state != "done"]
-    tested = all("test" in fold.splits for fold in job.folds)
-    if todo and tested:
+    return _Plan(job, text, tuple(task for task in job.tasks if task.state != "done"))
+
+
+def _train(plan: _Plan, progress: Progress, fail_fast: bool, apart: bool) -> list[Run]:
+    """Train what is to be trained; the runs of all tasks, in the plan's order."""
+    job, todo = plan.job, plan.todo
+    if todo and plan.is_tested:  # the report's libraries are loaded meanwhile
         threading.Thread(target=warm_up, args=(job.experiment.report.formats,)).start()
     workers = min(job.workers, len(todo))
     if job.cluster is not None:
@@ -261,20 +303,25 @@ def run_prepared(
             if run.record.status == "failed" and fail_fast:
                 raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
         progress.reporting()
-        finished = [load_run(task.folder) for task in job.tasks]
-    data = experiment_data(job.experiment, text, finished) if tested else None
-    path = None
+        return [load_run(task.folder) for task in job.tasks]
+
+
+def _report(plan: _Plan, runs: Sequence[Run], progress: Progress) -> ExperimentResult:
+    """Compare the models of the runs and write the report."""
+    job, data, path = plan.job, None, None
+    if plan.is_tested:
+        data = experiment_data(job.experiment, plan.configuration, runs)
     if data is not None:
         progress.compared(data)
         path = write_report(data, job.folder / "report", job.experiment.report.formats)
     wait_for_shutdowns()
     return ExperimentResult(
-        runs=tuple(run for run in finished if run.record.status == "complete"),
-        failures=tuple(run for run in finished if run.record.status == "failed"),
+        runs=tuple(run for run in runs if run.record.status == "complete"),
+        failures=tuple(run for run in runs if run.record.status == "failed"),
         report=data,
         report_path=path,
         folder=job.folder,
-        reused=len(job.tasks) - len(todo),
+        reused=len(job.tasks) - len(plan.todo),
     )
 
 
@@ -320,31 +367,16 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
     """
     check_final(experiment, model)
     plain, models = as_mapping(experiment), {}
-    parts = experiment.models[model].ranker.parts()
-    for name in (*parts, model):
+    for name in (*experiment.models[model].ranker.parts(), model):
         finished = [run for run in runs if run.record.model == name]
-        own, ranker = [run.record for run in finished], experiment.models[name].ranker
-        if not own:
-            raise UsageError(f"--final: no run of {name} has finished; expected at least one")
-        if any(record.tuning is not None for record in own):
-            raise UsageError(
-                f"--final: {name} was tuned, and each seed and fold may have other options; "
-                "expected a model with its options written out"
-            )
-        rounds = [record.best_round for record in own if record.best_round is not None]
-        carried = ranker.carried(_learned(run, ranker) for run in finished)
-        models[name] = plain["models"][name] | carried
-        if rounds:
-            models[name]["rounds"] = int(median_low(rounds))
-        if temperatures := _temperatures(experiment.metrics.metrics, own):
-            models[name]["carried"] = {TEMPERATURE: temperatures}
+        models[name] = plain["models"][name] | _final_options(experiment, name, finished)
     for split in plain["data"].get("splits", {}).values():
         valid = split.pop("valid", None)
         if isinstance(valid, list):  # a share of the training queries is among them anyway
             split["train"] = [*split["train"], *valid]
-            judged = plain["data"].get("judgments", {})
-            if "valid" in judged:
-                judged["train"] = [*judged.get("train", []), *judged.pop("valid")]
+            judgments = plain["data"].get("judgments", {})
+            if "valid" in judgments:
+                judgments["train"] = [*judgments.get("train", []), *judgments.pop("valid")]
     plain.pop("tune", None)
     return plain | {
         "name": f"{experiment.name}-final",
@@ -352,6 +384,26 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
         "models": models,
         "compare": plain["compare"] | {"baseline": model},
     }
+
+
+def _final_options(experiment: Experiment, name: str, runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the options that a final model takes from the finished runs of the compared one."""
+    records, ranker = [run.record for run in runs], experiment.models[name].ranker
+    if not records:
+        raise UsageError(f"--final: no run of {name} has finished; expected at least one")
+    if any(record.tuning is not None for record in records):
+        raise UsageError(
+            f"--final: {name} was tuned, and each seed and fold may have other options; "
+            "expected a model with its options written out"
+        )
+    options = dict(ranker.carried(_learned(run, ranker) for run in runs))
+    rounds = [record.best_round for record in records if record.best_round is not None]
+    if rounds:
+        options["rounds"] = int(median_low(rounds))
+    temperatures = _temperatures(experiment.metrics.metrics, records)
+    if temperatures:
+        options["carried"] = {TEMPERATURE: temperatures}
+    return options
 
 
 def _temperatures(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, float]:
