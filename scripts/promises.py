@@ -354,7 +354,7 @@ def found_at_detectable(draw: Draw, n: int, models: int = 1) -> Sample:
         while np.isnan(size):
             first = Contributions.of(draw(rng, (n, 1)))
             facts = spread_of(first, n, None, DEFAULT, np.inf)
-            size = detectable_difference(facts, n, DEFAULT, np.inf, models, True)
+            size = detectable_difference(facts, n, DEFAULT.level(models), np.inf, True)
         d = draw(rng, (n, models))
         differs = d[:, 0] != 0
         d[differs, 0] += size / max(float(np.mean(first.sums != 0)), 1 / n)

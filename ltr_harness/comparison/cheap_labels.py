@@ -11,7 +11,7 @@ import pyarrow as pa
 from ltr_harness._util.text import count_of, p_equals, plain_number
 from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.contrasts import Difference, SystemResult, Verdict, differences_of, rare_kind_of
+from ltr_harness.comparison.contrasts import SystemResult, Verdict, differences_of, rare_kind_of
 from ltr_harness.comparison.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
@@ -109,14 +109,16 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class _OfModel:
-    model: str
-
-
-@dataclass(frozen=True)
-class CheapPair(Difference, _OfModel):
+class CheapPair:
     """One model against the baseline by human and cheap labels together."""
 
+    model: str
+    difference: float
+    ci_low: float
+    ci_high: float
+    p: float
+    p_corrected: float
+    verdict: Verdict
     weight: float  # how much the cheap labels count: lambda
     queries_saved: float  # how many more human-labelled queries would have said as much
     human_difference: float  # by the human labels alone

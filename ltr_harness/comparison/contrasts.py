@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import combinations_with_replacement, pairwise
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from ltr_harness.comparison.stats.contributions import (
     TIE,
     Codes,
     Contributions,
+    Moments,
     moments,
     paired_differences,
     win_tie_loss,
@@ -177,26 +178,24 @@ class Summary:
     seed_max: float
 
 
-@dataclass(frozen=True)
-class Estimated:
+class Estimated(Protocol):
     """A difference in the metric's own sign, with its interval and p-value."""
 
-    difference: float
-    ci_low: float
-    ci_high: float
-    p: float  # by the chosen test
+    @property
+    def difference(self) -> float: ...
 
+    @property
+    def ci_low(self) -> float: ...
 
-@dataclass(frozen=True)
-class Difference(Estimated):
-    """A difference, its p-value corrected for the family, and the word for it."""
+    @property
+    def ci_high(self) -> float: ...
 
-    p_corrected: float
-    verdict: Verdict
+    @property
+    def p(self) -> float: ...
 
 
 class Judged(Protocol):
-    """What has a difference and a verdict."""
+    """A difference and its verdict."""
 
     @property
     def difference(self) -> float: ...
@@ -205,37 +204,39 @@ class Judged(Protocol):
     def verdict(self) -> Verdict: ...
 
 
+@dataclass(frozen=True)
+class Difference:
+    """A difference, its p-value corrected for the family, and the word for it."""
+
+    difference: float  # in the metric's own sign, as the interval
+    ci_low: float
+    ci_high: float
+    p: float  # by the chosen test
+    p_corrected: float
+    verdict: Verdict
+
+
 def rare_kind_of(
-    found: Judged,
+    judged: Judged,
     d: Floats,  # (n_queries,) the differences behind it, NaN where undefined
     n: int,  # queries, or units of `method.unit`
     width: float,
     method: Method,
     family: int,
 ) -> str:
-    """The line about a rare kind of query that could change a verdict; "" where nothing seen comes near one."""
-    if found.verdict in ("not distinguishable", "baseline"):
+    """Return the line about a rare kind of query that could change a verdict; "" where nothing seen comes near one."""
+    if judged.verdict in ("not distinguishable", "baseline"):
         return ""
-    room, furthest = abs(found.difference), furthest_against(found.difference, d)
-    if found.verdict == "equivalent":
-        room, furthest = (method.margin or 0.0) - room, float(np.nanmax(np.abs(d)))
+    shift, furthest = abs(judged.difference), furthest_against(judged.difference, d)
+    if judged.verdict == "equivalent":
+        shift, furthest = (method.margin or 0.0) - shift, float(np.nanmax(np.abs(d)))
     if np.nanmax(d) - np.nanmin(d) <= TIE and np.isinf(width):
         furthest = np.inf  # no bound of the metric can widen an interval without width
-    return rare_kind(n, room, width, method, family=family, furthest=furthest)
+    return rare_kind(n, shift, width, method, family=family, furthest=furthest)
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What a difference is of; the last base of a record, whose fields come first in tables and in JSON."""
-
-    model: str
-    other: str
-    metric: str
-    n: int  # queries defined for both
-
-
-@dataclass(frozen=True)
-class Paired(Estimated, Compared):
+class Paired:
     """One model against another at one metric, on paired per-query differences `model - other`.
 
     Differences keep the metric's own sign; wins, losses and the verdict follow the metric's direction, so a
@@ -245,6 +246,14 @@ class Paired(Estimated, Compared):
     methods: of other queries and other seeds together. Else they are of these two models on other queries.
     """
 
+    model: str
+    other: str
+    metric: str
+    n: int  # queries defined for both
+    difference: float
+    ci_low: float
+    ci_high: float
+    p: float  # by the chosen test
     p_corrected: float
     p_t: float
     effect_size: float  # d_z
@@ -335,103 +344,159 @@ def contrast(
     cells = [cell for family in families for cell in family]
     if not cells:
         return ()
-    d = np.column_stack([cell.differences() for cell in cells])
-    if sampling.weights is not None:
-        d[sampling.weights == 0] = np.nan
-    ends = np.cumsum([0, *map(len, families)]).tolist()
-    parts = [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
-    sample = sampling.contributions(d)
-    models = [cell.model for cell in cells]
-    bounds = {metric: value_bounds(models, metric) for metric in {cell.metric for cell in cells}}
-    widths = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
+    table = _DifferenceTable.of(cells, sampling)
     components = [components_of(cell, sampling) for cell in cells]
-    seeds = [of_methods(one, sample, j) for j, one in enumerate(components)]
-    plain = outcomes(sample, method, families=parts, seeds=(), widths=widths)
-    found = over_trainings(plain, sample, method, families=parts, seeds=seeds, widths=widths)
-    trained = Outcome.unknown(len(cells))
-    known = np.flatnonzero([one is not None for one in seeds])
-    trained.put(known, plain.columns(known))
-    facts = moments(d)
-    sizes = np.concatenate([np.full(len(family), len(family)) for family in families]).tolist()
-    detectable = []
-    for j, cell in enumerate(cells):
-        spread = spread_of(sample.columns(slice(j, j + 1)), int(facts.n[j]), components[j], method, widths[j])
-        n, direction = int(sample.units[j]), directions[cell.metric]
-        shown = detectable_difference(spread, n, method, widths[j], sizes[j], direction)
-        gain = float(sample.mean[j]) if direction else -float(sample.mean[j])
-        # not so where a larger gain was not found: another model of few queries, or too few draws, hides it
-        refuted = gain > shown and not found.p_corrected[j] < method.alpha
-        detectable.append(math.nan if np.isnan(plain.p[j]) or refuted else shown)
-    effect = replace(facts, mean=sample.mean).effect_size
-    above, ties, below = win_tie_loss(d)
+    seeds = [method_difference_of(each, table.sample, j) for j, each in enumerate(components)]
+    columns = _columns_of(families)
+    trained = outcomes(table.sample, method, families=columns, seeds=(), widths=table.widths)
+    results = over_trainings(
+        trained, table.sample, method, families=columns, seeds=seeds, widths=table.widths
+    )
     higher = [directions[cell.metric] for cell in cells]
+    differences = differences_of(table.sample.mean, results, higher, method)
+    family_sizes = [len(family) for family in families for _ in family]
     pairs = []
-    for j, own in enumerate(differences_of(sample.mean, found, higher, method)):
-        cell = cells[j]
-        one, other = (side.mean(axis=0) for side in cell.values())
-        same = ~np.isnan(d[:, [j]])
-        means = sampling.means(np.where(same, np.column_stack([one, other]), np.nan)).tolist()
-        wins, losses = (above, below) if higher[j] else (below, above)
-        pairs.append(
-            Paired(
-                model=cell.model.name,
-                other=cell.other.name,
-                metric=cell.metric,
-                n=int(facts.n[j]),
-                **vars(own),
-                p_t=float(sample.t_p[j]),
-                effect_size=float(effect[j]),
-                wins=int(wins[j]),
-                ties=int(ties[j]),
-                losses=int(losses[j]),
-                detectable=detectable[j],
-                seed_agreement=seed_agreement(*cell.values(), sampling.weights),
-                skewness=float(facts.skewness[j]),
-                relative=own.difference / abs(means[1]) if abs(means[1]) > 0 else math.nan,
+    for j, (cell, difference) in enumerate(zip(cells, differences, strict=True)):
+        level = method.level(family_sizes[j])
+        spread = table.spread(j, components[j], method)
+        shown = detectable_difference(spread, table.n_units(j), level, table.widths[j], higher[j])
+        gain = difference.difference if higher[j] else -difference.difference
+        # not so where a larger gain was not found: another model of few queries, or too few draws, hides it
+        is_refuted = gain > shown and not difference.p_corrected < method.alpha
+        pair = Paired(
+            model=cell.model.name,
+            other=cell.other.name,
+            metric=cell.metric,
+            **vars(difference),
+            **table.description(j, higher[j]),
+            detectable=math.nan if np.isnan(trained.p[j]) or is_refuted else shown,
+            seed_agreement=seed_agreement(*cell.values(), sampling.weights),
+            p_equivalence=float(results.p_equivalence[j]),
+        )
+        if seeds[j] is not None:
+            pair = replace(
+                pair,
                 trained_p=float(trained.p[j]),
                 trained_p_corrected=float(trained.p_corrected[j]),
                 trained_ci_low=float(trained.low[j]),
                 trained_ci_high=float(trained.high[j]),
-                model_mean=means[0],
-                other_mean=means[1],
-                p_equivalence=float(found.p_equivalence[j]),
             )
-        )
+        pairs.append(pair)
     return tuple(pairs)
 
 
-def differences_of(
-    mean: Floats, found: Outcome, higher_is_better: Sequence[bool], method: Method
-) -> list[Difference]:
-    """The (m,) differences with their verdicts, directed by their sign.
+def _columns_of(families: Sequence[Sequence[Contrast]]) -> list[slice]:
+    """Return the columns of each family that has any, where all contrasts stand one after the other."""
+    ends = np.cumsum([0, *map(len, families)]).tolist()
+    return [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
 
-    What differs, differs, also by less than the margin; the rest is equivalent where the margin is proven.
+
+@dataclass(frozen=True, eq=False)
+class _DifferenceTable:
+    """The differences of m contrasts, a column for each, and the numbers that describe them without a test."""
+
+    cells: Sequence[Contrast]
+    sampling: Sampling
+    d: Floats  # (n_queries, m), NaN where undefined
+    sample: Contributions
+    widths: Floats  # (m,) how far apart two values of the metric can be
+
+    @classmethod
+    def of(cls, cells: Sequence[Contrast], sampling: Sampling) -> "_DifferenceTable":
+        d = np.column_stack([cell.differences() for cell in cells])
+        if sampling.weights is not None:
+            d[sampling.weights == 0] = np.nan
+        models = [cell.model for cell in cells]
+        bounds = {metric: value_bounds(models, metric) for metric in {cell.metric for cell in cells}}
+        widths = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
+        return cls(cells, sampling, d, sampling.contributions(d), widths)
+
+    @cached_property
+    def moments(self) -> Moments:
+        return moments(self.d)
+
+    @cached_property
+    def effect_sizes(self) -> Floats:
+        """d_z of each column, (m,), of the weighted mean."""
+        return replace(self.moments, mean=self.sample.mean).effect_size
+
+    @cached_property
+    def tally(self) -> tuple[Ints, Ints, Ints]:
+        """The numbers of queries above 0, at 0 and below, (m,) each."""
+        return win_tie_loss(self.d)
+
+    def n_units(self, j: int) -> int:
+        """Return how many queries, or units, have a difference in column j."""
+        return int(self.sample.units[j])
+
+    def spread(self, j: int, components: VarianceComponents | None, method: Method) -> Spread | None:
+        """Return what makes the error of column j; None without any spread."""
+        column = self.sample.columns(slice(j, j + 1))
+        return spread_of(column, int(self.moments.n[j]), components, method, self.widths[j])
+
+    def description(self, j: int, higher_is_better: bool) -> dict[str, Any]:
+        """Return the numbers of column j that no test is needed for, as fields of `Paired`."""
+        model_mean, other_mean = self._means(j)
+        above, ties, below = (int(counts[j]) for counts in self.tally)
+        wins, losses = (above, below) if higher_is_better else (below, above)
+        relative = math.nan
+        if abs(other_mean) > 0:
+            relative = float(self.sample.mean[j]) / abs(other_mean)
+        return {
+            "n": int(self.moments.n[j]),
+            "p_t": float(self.sample.t_p[j]),
+            "effect_size": float(self.effect_sizes[j]),
+            "wins": wins,
+            "ties": ties,
+            "losses": losses,
+            "skewness": float(self.moments.skewness[j]),
+            "relative": relative,
+            "model_mean": model_mean,
+            "other_mean": other_mean,
+        }
+
+    def _means(self, j: int) -> tuple[float, float]:
+        """Return the means of the two models over the queries that both have."""
+        sides = np.column_stack([side.mean(axis=0) for side in self.cells[j].values()])
+        is_defined = ~np.isnan(self.d[:, [j]])
+        model_mean, other_mean = self.sampling.means(np.where(is_defined, sides, np.nan)).tolist()
+        return model_mean, other_mean
+
+
+def differences_of(
+    mean: Floats, results: Outcome, higher_is_better: Sequence[bool], method: Method
+) -> list[Difference]:
+    """Return the (m,) differences with their verdicts, directed by their sign.
+
+    A significant difference is called so, also below the margin; the rest is equivalent where the margin is proven.
     """
-    columns = np.stack([mean, found.low, found.high, found.p, found.p_corrected], axis=1).tolist()
+    columns = np.stack([mean, results.low, results.high, results.p, results.p_corrected], axis=1).tolist()
     differences = []
     for j, (difference, low, high, p, p_corrected) in enumerate(columns):
         verdict: Verdict = "not distinguishable"
         if p_corrected < method.alpha and difference:
             verdict = "better" if (difference > 0) == higher_is_better[j] else "worse"
-        elif found.p_equivalence[j] < method.alpha:
+        elif results.p_equivalence[j] < method.alpha:
             verdict = "equivalent"
         differences.append(Difference(difference, low, high, p, p_corrected, verdict))
     return differences
 
 
 def over_seeds(cell: Contrast, sample: Contributions, j: int, sampling: Sampling) -> MethodDifference | None:
-    """Two methods over queries, or units in their place, and seeds; None where nothing is known of seeds."""
-    return of_methods(components_of(cell, sampling), sample, j)
+    """Return two methods over queries, or units in their place, and seeds; None where nothing is known of seeds."""
+    return method_difference_of(components_of(cell, sampling), sample, j)
 
 
-def of_methods(one: VarianceComponents | None, sample: Contributions, j: int) -> MethodDifference | None:
-    """The difference in column j of a sample as one of methods, from what its variance is made of."""
-    if one is None:
+def method_difference_of(
+    components: VarianceComponents | None, sample: Contributions, j: int
+) -> MethodDifference | None:
+    """Return the difference in column j of a sample as one of methods, from the components of its variance."""
+    if components is None:
         return None
-    methods = one.at(one.n, one.seeds)
+    methods = components.at(components.n, components.seeds)
     if sample.columns(slice(j, j + 1)).even:  # whatever units other columns have
         return methods
-    by_query = one.of_query(one.seeds) / one.n
+    by_query = components.of_query(components.seeds) / components.n
     of_seeds = max(methods.standard_error**2 - by_query, 0.0)
     return replace(
         methods,
@@ -441,7 +506,7 @@ def of_methods(one: VarianceComponents | None, sample: Contributions, j: int) ->
 
 
 def components_of(cell: Contrast, sampling: Sampling) -> VarianceComponents | None:
-    """What the variance of a contrast is made of; None where nothing is known of seeds."""
+    """Return the components of a contrast's variance; None where nothing is known of seeds."""
     return variance_components(
         *cell.values(),
         one_fixed=not cell.model.seeded,
@@ -457,7 +522,7 @@ def spread_of(
     method: Method,
     width: float,  # how far apart two values of the metric can be
 ) -> Spread | None:
-    """What makes the error of a difference, for plans and for what it could have shown; None without any spread."""
+    """Return the spread behind the error of a difference, for plans and detectable gains; None without any spread."""
     n, error = int(sample.units[0]), float(sample.error[0])
     if n < 2 or not error > 0:
         return None
@@ -485,9 +550,8 @@ FEWEST_DIFFERING = 20
 def detectable_difference(
     spread: Spread | None,
     n: int,  # queries, or units
-    method: Method,
+    level: float,  # of one comparison of its family
     width: float,
-    family: int,  # comparisons that share the level
     higher_is_better: bool,
 ) -> float:
     """Return the smallest gain that these queries show with a probability of 80 %, as a plan has it.
@@ -495,12 +559,14 @@ def detectable_difference(
     Of equal differences, one that a kind of query absent from them could not undo; NaN where too few differ to tell.
     """
     if spread is None:
-        share = float(rare_share(max(n, 1), method.level(family)))
-        return share / (1 - share) * width if n > 1 and math.isfinite(width) else math.nan
+        if n < 2 or math.isinf(width):
+            return math.nan
+        share = float(rare_share(n, level))
+        return share / (1 - share) * width
     gains = spread if higher_is_better else spread.mirrored()
-    found = gains.detectable(n, alpha=method.level(family), power=0.8)
-    is_known = math.isfinite(found) and spread.differing * n >= FEWEST_DIFFERING
-    return found if is_known else math.nan
+    gain = gains.detectable(n, alpha=level, power=0.8)
+    is_known = math.isfinite(gain) and spread.differing * n >= FEWEST_DIFFERING
+    return gain if is_known else math.nan
 
 
 def summarise(
@@ -509,45 +575,58 @@ def summarise(
     method: Method,
     sampling: Sampling = Sampling(),  # noqa: B008  # immutable
 ) -> tuple[Summary, ...]:
-    """Summaries of all models at all metrics, metric by metric; the spread is of queries that count once each."""
+    """Return summaries of all models at all metrics, metric by metric; the spread counts each query once."""
     cells = [(system, metric) for metric in metrics for system in systems]
     columns = np.column_stack([system.per_query(metric) for system, metric in cells])
     if sampling.weights is not None:
         columns[sampling.weights == 0] = np.nan
-    sample, facts = sampling.contributions(columns), moments(columns)
-    bounds = [own for metric in metrics for own in [value_bounds(systems, metric)] * len(systems)]
-    low, high = mean_intervals(sample, method, bounds)
-    summaries = []
-    for j, (system, metric) in enumerate(cells):
-        defined = ~np.isnan(columns[:, j])
-        values = columns[defined, j]
-        nothing = values.size == 0
-        p10, median, p90 = [np.nan] * 3 if nothing else np.quantile(values, [0.1, 0.5, 0.9])
-        at_zero, at_one = (int(win_tie_loss(values - value)[1]) for value in (0, 1))
-        by_seed = sampling.means(np.where(defined, system.values[metric], np.nan).T)
-        summaries.append(
-            Summary(
-                model=system.name,
-                metric=metric,
-                mean=float(sample.mean[j]),
-                ci_low=float(low[j]),
-                ci_high=float(high[j]),
-                n=values.size,
-                n_undefined=int(np.isnan(system.per_query(metric)).sum()),
-                sd=float(facts.sd[j]),
-                minimum=np.nan if nothing else float(values.min()),
-                p10=float(p10),
-                median=float(median),
-                p90=float(p90),
-                share_zero=np.nan if nothing else at_zero / values.size,
-                share_one=np.nan if nothing else at_one / values.size,
-                n_replicates=len(system.replicates),
-                seed_sd=float(by_seed.std(ddof=1)) if by_seed.size > 1 else np.nan,
-                seed_min=float(by_seed.min()),
-                seed_max=float(by_seed.max()),
-            )
+    sample, spread = sampling.contributions(columns), moments(columns)
+    bounds_of_metrics = {metric: value_bounds(systems, metric) for metric in metrics}
+    low, high = mean_intervals(sample, method, [bounds_of_metrics[metric] for _, metric in cells])
+    return tuple(
+        Summary(
+            model=system.name,
+            metric=metric,
+            mean=float(sample.mean[j]),
+            ci_low=float(low[j]),
+            ci_high=float(high[j]),
+            n_undefined=int(np.isnan(system.per_query(metric)).sum()),
+            sd=float(spread.sd[j]),
+            **_distribution(columns[:, j]),
+            **_seed_spread(system.values[metric], columns[:, j], sampling),
         )
-    return tuple(summaries)
+        for j, (system, metric) in enumerate(cells)
+    )
+
+
+def _distribution(column: Floats) -> dict[str, Any]:
+    """Return the number and the distribution of (n_queries,) values, NaN left out, as fields of `Summary`."""
+    values = column[~np.isnan(column)]
+    if not values.size:
+        names = ("minimum", "p10", "median", "p90", "share_zero", "share_one")
+        return {"n": 0, **dict.fromkeys(names, math.nan)}
+    p10, median, p90 = np.quantile(values, [0.1, 0.5, 0.9])
+    at_zero, at_one = (int(win_tie_loss(values - value)[1]) for value in (0, 1))
+    return {
+        "n": values.size,
+        "minimum": float(values.min()),
+        "p10": float(p10),
+        "median": float(median),
+        "p90": float(p90),
+        "share_zero": at_zero / values.size,
+        "share_one": at_one / values.size,
+    }
+
+
+def _seed_spread(replicates: Floats, column: Floats, sampling: Sampling) -> dict[str, Any]:
+    """Return how the means of (n_replicates, n_queries) values vary, as fields of `Summary`."""
+    means = sampling.means(np.where(np.isnan(column), np.nan, replicates).T)
+    return {
+        "n_replicates": len(replicates),
+        "seed_sd": float(means.std(ddof=1)) if means.size > 1 else math.nan,
+        "seed_min": float(means.min()),
+        "seed_max": float(means.max()),
+    }
 
 
 @dataclass(frozen=True)
@@ -566,33 +645,40 @@ def letters(
     """Give models that are not shown to differ a common letter."""
     if not pairs or not any(pair.n > 1 for pair in pairs):
         return Letters(dict.fromkeys(models, ()), 0)
-    place = {model: at for at, model in enumerate(models)}
-    alike = np.ones((len(models), len(models)), dtype=bool)
+    place = {model: number for number, model in enumerate(models)}
+    similar = np.ones((len(models), len(models)), dtype=bool)
     for pair in pairs:
-        one, other = place[pair.model], place[pair.other]
-        alike[one, other] = alike[other, one] = not pair.is_significant
-    groups = dict(zip(models, _shared(alike.tolist()), strict=True))
+        first, second = place[pair.model], place[pair.other]
+        similar[first, second] = similar[second, first] = not pair.is_significant
+    groups = dict(zip(models, _common_letters(similar), strict=True))
     return Letters(groups, min(pair.n for pair in pairs))
 
 
-def _shared(alike: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:
-    """Letters of models by their means: a pair alike without one makes a group with every model like all in it."""
-    groups: list[list[int]] = []
-    for first in range(len(alike)):
-        for second in range(first, len(alike)):
-            if not alike[first][second] or any(first in group and second in group for group in groups):
-                continue
-            groups.append([first, second])
-            for at in range(len(alike)):
-                if all(alike[at][member] for member in groups[-1]):
-                    groups[-1].append(at)
+def _common_letters(similar: Bools) -> list[tuple[str, ...]]:
+    """Return the letters of each model from a (n_models, n_models) table of the pairs that share one."""
+    groups = _similar_groups(similar)
     return [
-        tuple(_letter(number) for number, group in enumerate(groups) if at in group)
-        for at in range(len(alike))
+        tuple(_letter(number) for number, group in enumerate(groups) if model in group)
+        for model in range(len(similar))
     ]
 
 
+def _similar_groups(similar: Bools) -> list[list[int]]:
+    """Return groups of models, all similar to each other, such that every two similar models share a group."""
+    groups: list[list[int]] = []
+    for first, second in combinations_with_replacement(range(len(similar)), 2):
+        if not similar[first, second] or any(first in group and second in group for group in groups):
+            continue
+        group = [first, second]
+        for model in range(len(similar)):
+            if similar[model, group].all():
+                group.append(model)
+        groups.append(group)
+    return groups
+
+
 def _letter(number: int) -> str:
-    """``a`` to ``z``, then ``aa``, ``ab`` …"""
-    before, own = divmod(number, 26)
-    return (_letter(before - 1) if before else "") + chr(ord("a") + own)
+    """Return ``a`` to ``z``, then ``aa``, ``ab`` …"""
+    cycle, position = divmod(number, 26)
+    letter = chr(ord("a") + position)
+    return _letter(cycle - 1) + letter if cycle else letter

@@ -5,7 +5,7 @@ import numpy as np
 from ltr_harness.comparison.cheap_labels import powered
 from ltr_harness.comparison.comparability import differences
 from ltr_harness.comparison.comparison import family_text
-from ltr_harness.comparison.contrasts import SystemResult, _shared
+from ltr_harness.comparison.contrasts import SystemResult, _common_letters
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.over_time import FoldSigns, blocks, how_many, signs_sentence
 from ltr_harness.comparison.stats.spread import Spread
@@ -57,8 +57,8 @@ def test_signs_sentence() -> None:
     )
 
 
-def test_shared() -> None:
-    assert _shared([[True, True, False], [True, True, True], [False, True, True]]) == [
+def test_common_letters() -> None:
+    assert _common_letters(np.array([[True, True, False], [True, True, True], [False, True, True]])) == [
         ("a",),
         ("a", "b"),
         ("b",),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.contrasts import SystemResult, _letter, _shared, value_bounds
+from ltr_harness.comparison.contrasts import SystemResult, _common_letters, _letter, value_bounds
 
 
 def models(shifts: Sequence[float], n: int = 60, higher: bool = True) -> Comparison:
@@ -75,7 +75,7 @@ def test_seeds_count_in_letters() -> None:
 def test_a_model_may_differ_from_its_neighbour_alone() -> None:
     """The one in the middle is measured closely, the others are not."""
     alike = [[True, False, True], [False, True, True], [True, True, True]]
-    assert _shared(alike) == [("a",), ("b",), ("a", "b")]
+    assert _common_letters(np.array(alike)) == [("a",), ("b",), ("a", "b")]
 
 
 def test_no_pair_that_is_alike_is_without_a_letter_where_no_three_are() -> None:
@@ -86,7 +86,7 @@ def test_no_pair_that_is_alike_is_without_a_letter_where_no_three_are() -> None:
         [True, False, True, True],
         [False, True, True, True],
     ]
-    assert _shared(alike) == [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
+    assert _common_letters(np.array(alike)) == [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
 
 
 @pytest.mark.long
@@ -112,8 +112,8 @@ def test_near_variants_beside_rankers_of_another_kind(runs: int) -> None:
 
 def test_no_letter_says_what_another_does() -> None:
     alike = [[abs(i - j) <= 1 for j in range(4)] for i in range(4)]
-    assert _shared(alike) == [("a",), ("a", "b"), ("b", "c"), ("c",)]
-    assert _shared([[True] * 3] * 3) == [("a",)] * 3
+    assert _common_letters(np.array(alike)) == [("a",), ("a", "b"), ("b", "c"), ("c",)]
+    assert _common_letters(np.ones((3, 3), dtype=bool)) == [("a",)] * 3
 
 
 @pytest.mark.long
