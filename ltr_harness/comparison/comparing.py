@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness.comparison import comparability as comparable
+from ltr_harness.comparison import comparability
 from ltr_harness.comparison.cautions import cautions as comparison_cautions
 from ltr_harness.comparison.cautions import one_training
 from ltr_harness.comparison.comparison import Comparison, family_text
@@ -28,39 +28,21 @@ def compare_systems(
     method: Method | None = None,
     cautions: Sequence[Caution] = (),
 ) -> Comparison:
-    """The comparison of models by their per-query values: the primary metric is one family, all others are another."""
+    """Compare models by their per-query values: the primary metric is one family, all others are another."""
     method = method or Method()
     primary = primary or metrics[0]
     baseline = systems[0].name if baseline is None else baseline
     _refuse_names(systems, metrics, primary, baseline)
-    NotComparableError.refuse(comparable.differences(systems, metrics))
-    comparable.require_finite(systems, metrics)
-    if method.test == "bounded":
-        comparable.require_bounds(systems, metrics)
-    ordered = comparable.aligned(systems)
-    weights = comparable.weights_of_queries(ordered, method.weights)
-    ordered, unit = in_periods(ordered, method.unit, baseline, primary, weights)
-    method = replace(method, unit=unit)
-    units = None if unit is None else comparable.unit_codes(ordered, unit)
-    sampling = Sampling(units, weights)
-    if weights is None:
-        method = replace(method, weights=UNWEIGHTED)
-    elif method.weights is None:
-        method = replace(method, weights=WEIGHT)
+    _refuse_values(systems, metrics, method)
+    ordered, method, sampling = _sampled(systems, method, baseline, primary)
     reference = next(system for system in ordered if system.name == baseline)
     rivals = [system for system in ordered if system is not reference]
-    families = [[primary]]  # of metrics
-    others = [metric for metric in metrics if metric != primary]
-    if others:
-        families.append(others)
+    families = _families(metrics, primary) if rivals else []
     contrasts = [
         [Contrast(rival, reference, metric) for metric in family for rival in rivals] for family in families
     ]
     directions = {metric: reference.higher_is_better[metric] for metric in metrics}
     undefined = {metric: _undefined_queries(ordered, metric) for metric in metrics}
-    family_texts = []
-    if rivals:
-        family_texts = [family_text(len(rivals), baseline, family, primary) for family in families]
     comparison = Comparison(
         systems=tuple(ordered),
         metrics=tuple(metrics),
@@ -69,16 +51,21 @@ def compare_systems(
         summaries=summarise(ordered, metrics, method, sampling),
         pairs=contrast(contrasts, directions, method, sampling),
         method=method,
-        families=tuple(family_texts),
+        families=tuple(family_text(len(rivals), baseline, family, primary) for family in families),
         n_queries=len(reference.query_ids),
         n_without_relevant=_n_without_relevant(ordered, undefined[primary]),
         n_undefined={metric: int(queries.sum()) for metric, queries in undefined.items()},
-        units=units,
-        weights=weights,
+        units=sampling.units,
+        weights=sampling.weights,
     )
     primary_pairs = [pair for pair in comparison.pairs if pair.metric == primary]
-    found = (*signs_cautions(comparison.fold_signs, primary_pairs), *comparison_cautions(comparison))
-    return replace(comparison, cautions=(*one_training(comparison), *cautions, *found))
+    all_cautions = (
+        *one_training(comparison),
+        *cautions,
+        *signs_cautions(comparison.fold_signs, primary_pairs),
+        *comparison_cautions(comparison),
+    )
+    return replace(comparison, cautions=all_cautions)
 
 
 def _refuse_names(
@@ -94,6 +81,32 @@ def _refuse_names(
     )
     if baseline not in names:
         raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
+
+
+def _refuse_values(systems: Sequence[SystemResult], metrics: Sequence[str], method: Method) -> None:
+    """Raise where systems are not comparable, or have values that the test cannot take."""
+    NotComparableError.refuse(comparability.differences(systems, metrics))
+    comparability.require_finite(systems, metrics)
+    if method.test == "bounded":
+        comparability.require_bounds(systems, metrics)
+
+
+def _sampled(
+    systems: Sequence[SystemResult], method: Method, baseline: str, primary: str
+) -> tuple[list[SystemResult], Method, Sampling]:
+    """Return the systems in one order of queries, the method with the units and weights in use, and these."""
+    ordered = comparability.aligned(systems)
+    weights = comparability.weights_of_queries(ordered, method.weights)
+    ordered, unit = in_periods(ordered, method.unit, baseline, primary, weights)
+    units = None if unit is None else comparability.unit_codes(ordered, unit)
+    attribute = UNWEIGHTED if weights is None else method.weights or WEIGHT
+    return ordered, replace(method, unit=unit, weights=attribute), Sampling(units, weights)
+
+
+def _families(metrics: Sequence[str], primary: str) -> list[list[str]]:
+    """Return the metrics whose hypotheses are corrected together: the primary one by itself, then all others."""
+    others = [metric for metric in metrics if metric != primary]
+    return [[primary], others] if others else [[primary]]
 
 
 def _undefined_queries(systems: Sequence[SystemResult], metric: str) -> Bools:

@@ -200,17 +200,17 @@ class Comparison(KeepsArrays):
             # by the queries that both have; undefined means last
             means = [sign * self._summaries[system.name, name].mean for system in self.systems]
             ordered = [self.systems[at] for at in np.argsort(means, kind="stable")]
-            family = [Contrast(one, other, name) for one, other in combinations(ordered, 2)]
-            turned = [
-                Contrast(one.other, one.model, name)
-                if sign * self.sampling.means(one.differences()[:, None])[0] > 0
-                else one
-                for one in family
-            ]
+            family = [Contrast(first, second, name) for first, second in combinations(ordered, 2)]
+            family = [self._better_first(one, sign) for one in family]
             self._all_pairs[name] = pairs.contrast(
-                [turned], self.higher_is_better, self.method, self.sampling
+                [family], self.higher_is_better, self.method, self.sampling
             )
         return self._all_pairs[name]
+
+    def _better_first(self, pair: Contrast, sign: int) -> Contrast:
+        """Return the pair with the model first that is better on the queries both have; `sign` is -1 where higher is."""
+        (difference,) = self.sampling.means(pair.differences()[:, None])
+        return Contrast(pair.other, pair.model, pair.metric) if sign * difference > 0 else pair
 
     @cached_property
     def _all_pairs(self) -> dict[str, tuple[Paired, ...]]:
@@ -278,65 +278,13 @@ class Comparison(KeepsArrays):
         The first of: a model is better; one is not distinguishable; one is equivalent; all are worse. Where few
         documents are judged, or random order beats the models, it says so.
         """
-        found = self._headline
-        text = found.text
+        outcome, text = _headline(self)
         if self.few_judged:
             text += "; few documents are judged"
         sides = beside_random_order(self.systems, self.primary).values()
         if min(sides, default=0) < 0 and max(sides) <= 0:
             text += "; worse than random order"
-        return Headline(found.outcome, text)
-
-    @property
-    def _headline(self) -> Headline:
-        metric, baseline, leader = self.primary, self.baseline, self.ranking[0]
-        top = self.summary(leader)
-        if not top.n:
-            text = f"Nothing to compare: {metric} is undefined for all {count_of(self.n_queries, 'query')}"
-            return Headline("nothing to compare", text)
-        if len(self.systems) == 1:
-            ends = self._ends(top.ci_low, top.ci_high, "")
-            return Headline("one model", f"{leader}: {metric} {top.mean:.4f}{ends}")
-        rivals = [self.paired(model) for model in self.ranking if model != baseline]
-        pairs = {pair.verdict: pair for pair in reversed(rivals) if pair.n}  # the best of each verdict
-        if not pairs:
-            return Headline("nothing to compare", f"Nothing to compare: no query has {metric} for two models")
-        if better := pairs.get("better"):
-            lead = "leads" if self.pairs_on_other_queries(metric) else "has the best mean"
-            also = "" if leader in (better.model, baseline) else f"; {leader} {lead}"
-            text = f"{better.model} is better than {baseline} by {self._lead_of(better)}{also}"
-            return Headline("better", text)
-        if pair := pairs.get("not distinguishable"):
-            first, second = pair.model, pair.other
-            if (pair.difference > 0) != self.higher_is_better[metric]:
-                first, second = second, first
-            lead = f"{first} leads {second} by {self._lead_of(pair)}"
-            if pair.difference == 0:
-                ends = self._ends(pair.ci_low, pair.ci_high, "+")
-                lead = f"{pair.model} equals {pair.other} on average{ends}"
-            shown = f"; {pair.detectable:.4f} could have been shown" if math.isfinite(pair.detectable) else ""
-            return Headline("no clear winner", f"No clear winner: {lead}{shown}")
-        if pair := pairs.get("equivalent"):
-            ends = self._ends(pair.ci_low, pair.ci_high, "+")
-            text = f"{pair.model} is equivalent to {baseline}: {pair.difference:+z.4f}{ends}"
-            return Headline("equivalent", text)
-        closest, lead = pairs["worse"], self._lead_of(pairs["worse"])
-        text = f"All others are worse than {baseline}; the closest, {closest.model}, by {lead}"
-        if sum(pair.n > 0 for pair in rivals) == 1:
-            text = f"{closest.model} is worse than {baseline} by {lead}"
-        return Headline("worse", text)
-
-    def _lead_of(self, pair: Paired) -> str:
-        """The size of a difference, with its interval in the direction of the difference."""
-        low, high = (pair.ci_low, pair.ci_high) if pair.difference > 0 else (-pair.ci_high, -pair.ci_low)
-        size = abs(pair.difference)
-        shown = f"{size:.4f}" if size >= 0.00005 else "<0.0001"
-        return shown + self._ends(low, high, "+")
-
-    def _ends(self, low: float, high: float, sign: str) -> str:
-        if not (math.isfinite(low) and math.isfinite(high)):
-            return ""
-        return f" ({joint_word(self)}{self.method.percent} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
+        return Headline(outcome, text)
 
     @property
     def _beside_the_verdict(self) -> list[Caution]:
@@ -499,6 +447,76 @@ def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: s
     )
 
 
+def _headline(comparison: Comparison) -> Headline:
+    metric, baseline, leader = comparison.primary, comparison.baseline, comparison.ranking[0]
+    top = comparison.summary(leader)
+    if not top.n:
+        text = f"Nothing to compare: {metric} is undefined for all {count_of(comparison.n_queries, 'query')}"
+        return Headline("nothing to compare", text)
+    if len(comparison.systems) == 1:
+        interval = _interval(comparison, top.ci_low, top.ci_high, "")
+        return Headline("one model", f"{leader}: {metric} {top.mean:.4f}{interval}")
+    rivals = [comparison.paired(model) for model in comparison.ranking if model != baseline]
+    best = {pair.verdict: pair for pair in reversed(rivals) if pair.n}  # of each verdict
+    if not best:
+        return Headline("nothing to compare", f"Nothing to compare: no query has {metric} for two models")
+    if "better" in best:
+        return Headline("better", _better_headline(comparison, best["better"]))
+    if "not distinguishable" in best:
+        return Headline("no clear winner", _undecided_headline(comparison, best["not distinguishable"]))
+    if "equivalent" in best:
+        pair = best["equivalent"]
+        interval = _interval(comparison, pair.ci_low, pair.ci_high, "+")
+        text = f"{pair.model} is equivalent to {baseline}: {pair.difference:+z.4f}{interval}"
+        return Headline("equivalent", text)
+    closest, lead = best["worse"].model, _signed_lead(comparison, best["worse"])
+    text = f"All others are worse than {baseline}; the closest, {closest}, by {lead}"
+    if sum(pair.n > 0 for pair in rivals) == 1:
+        text = f"{closest} is worse than {baseline} by {lead}"
+    return Headline("worse", text)
+
+
+def _better_headline(comparison: Comparison, pair: Paired) -> str:
+    leader = comparison.ranking[0]
+    text = f"{pair.model} is better than {comparison.baseline} by {_signed_lead(comparison, pair)}"
+    if leader in (pair.model, comparison.baseline):
+        return text
+    if comparison.pairs_on_other_queries(comparison.primary):
+        return f"{text}; {leader} leads"
+    return f"{text}; {leader} has the best mean"
+
+
+def _undecided_headline(comparison: Comparison, pair: Paired) -> str:
+    first, second = pair.model, pair.other
+    if (pair.difference > 0) != comparison.higher_is_better[pair.metric]:
+        first, second = second, first
+    text = f"No clear winner: {first} leads {second} by {_signed_lead(comparison, pair)}"
+    if pair.difference == 0:
+        interval = _interval(comparison, pair.ci_low, pair.ci_high, "+")
+        text = f"No clear winner: {pair.model} equals {pair.other} on average{interval}"
+    if math.isfinite(pair.detectable):
+        text += f"; {pair.detectable:.4f} could have been shown"
+    return text
+
+
+def _signed_lead(comparison: Comparison, pair: Paired) -> str:
+    """Return the size of a difference, with its interval in the direction of the difference."""
+    low, high = pair.ci_low, pair.ci_high
+    if not pair.difference > 0:
+        low, high = -high, -low
+    size = abs(pair.difference)
+    shown = f"{size:.4f}" if size >= 0.00005 else "<0.0001"
+    return shown + _interval(comparison, low, high, "+")
+
+
+def _interval(comparison: Comparison, low: float, high: float, sign: str) -> str:
+    """Return an interval in brackets; "" where it is unknown or has no end."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    level = f"{joint_word(comparison)}{comparison.method.percent} %"
+    return f" ({level} CI {low:{sign}z.4f} to {high:{sign}z.4f})"
+
+
 def _verdict_sentence(comparison: Comparison) -> str:
     metric, baseline = comparison.primary, comparison.baseline
     leader = comparison.ranking[0]
@@ -510,30 +528,43 @@ def _verdict_sentence(comparison: Comparison) -> str:
         return f"{leader}: {metric} {top.mean:.4f} ({interval}){_over(comparison, top.n)} There is no other model."
     if not any(comparison.paired(model).n for model in comparison.models if model != baseline):
         return f"Nothing to compare: no query has a value of {metric} for both {baseline} and another model."
-    lead = _lead(comparison)
     if leader == baseline:
-        rival = comparison.ranking[1]
-        pair = comparison.paired(rival)
-        words = {"worse": "is worse", "better": "is better", "equivalent": "is equivalent"}
-        word = words.get(pair.verdict, "is not distinguishable from it") + _within(comparison, pair)
-        return (
-            f"The baseline {baseline} {lead}, {pair.other_mean:.4f}; the closest, {rival}, "
-            f"{word}: {_size(comparison, pair)}"
-        )
-    pair = comparison.paired(leader)
+        return _verdict_for_baseline(comparison)
+    return _verdict_for_leader(comparison, comparison.paired(leader))
+
+
+def _verdict_for_baseline(comparison: Comparison) -> str:
+    """Return the verdict's sentence where the baseline has the best mean."""
+    closest = comparison.ranking[1]
+    pair = comparison.paired(closest)
+    words = {"worse": "is worse", "better": "is better", "equivalent": "is equivalent"}
+    word = words.get(pair.verdict, "is not distinguishable from it") + _within(comparison, pair)
+    return (
+        f"The baseline {comparison.baseline} {_lead(comparison)}, {pair.other_mean:.4f}; the closest, {closest}, "
+        f"{word}: {_size(comparison, pair)}"
+    )
+
+
+def _verdict_for_leader(comparison: Comparison, pair: Paired) -> str:
+    """Return the verdict's sentence about the model with the best mean, against the baseline."""
+    leader, baseline = pair.model, pair.other
     means = f"{pair.model_mean:.4f} against {pair.other_mean:.4f}"  # of the same queries as the difference
-    rest = (model for model in comparison.ranking[1:] if model != baseline)
-    also = [model for model in rest if comparison.paired(model).verdict == "better"]
+    rivals = (comparison.paired(model) for model in comparison.ranking[1:] if model != baseline)
+    others_better = [rival.model for rival in rivals if rival.verdict == "better"]
     if pair.verdict == "better":
-        head = f"{leader} is better than {baseline} at {metric}{_within(comparison, pair)}, {means}"
-        tail = f" {_listed(also)} {plural('is', len(also))} better as well." if also else ""
+        text = f"{leader} is better than {baseline} at {pair.metric}{_within(comparison, pair)}, {means}"
+    elif pair.verdict == "equivalent":
+        text = f"{leader} {_lead(comparison)}, {means}, but is equivalent to {baseline}"
     else:
-        word = "equivalent to" if pair.verdict == "equivalent" else "not distinguishable from"
-        head = f"{leader} {lead}, {means}, but is {word} {baseline}"
+        text = f"{leader} {_lead(comparison)}, {means}, but is not distinguishable from {baseline}"
         if pair.verdict == "not distinguishable":
-            head += f" (n = {pair.n:,})"
-        tail = f" Better than {baseline}: {_listed(also)}." if also else ""
-    return f"{head}: {_size(comparison, pair)}{tail}"
+            text += f" (n = {pair.n:,})"
+    text += f": {_size(comparison, pair)}"
+    if others_better and pair.verdict == "better":
+        text += f" {_listed(others_better)} {plural('is', len(others_better))} better as well."
+    elif others_better:
+        text += f" Better than {baseline}: {_listed(others_better)}."
+    return text
 
 
 def _lead(comparison: Comparison) -> str:
@@ -604,6 +635,8 @@ def _over(comparison: Comparison, n: int) -> str:
 
 def _listed(models: Sequence[str]) -> str:
     """Names, with no more than three of them spelled out."""
+    if len(models) == 1:
+        return models[0]
     if len(models) > 3:
         return f"{', '.join(models[:3])} and {len(models) - 3} more"
-    return ", ".join(models[:-1]) + (" and " if len(models) > 1 else "") + models[-1]
+    return f"{', '.join(models[:-1])} and {models[-1]}"
