@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.boosting import StoppingRule
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
@@ -103,7 +103,7 @@ def main() -> None:
     for (name, title), runs in found.items():
         values = np.concatenate([run[options.split] for run in runs])
         change = values - np.concatenate([run[options.split] for run in found[name, "defaults"]])
-        ((low,), (high,)) = mean_intervals(Contributions.of(change[:, None]), Method())
+        ((low,), (high,)) = mean_intervals(ClusterSums.of(change[:, None]), Method())
         print(
             f"{name:24}{title:12} {np.nanmean(values):.4f}  {np.nanmean(change):+.4f} ({low:+.4f} to {high:+.4f}), "
             f"n = {np.isfinite(change).sum():,}, rounds {[run['rounds'] for run in runs]}"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import mean_intervals, outcomes
 from ltr_harness.comparison.stats.method import Method
 
@@ -103,7 +103,7 @@ def main() -> None:
     def tested(**options: object) -> Callable[[], object]:
         method = Method(**{"draws": args.draws, **options})
         return lambda: outcomes(
-            Contributions.of(d), method, families=families, widths=np.ones(columns), seeds=()
+            ClusterSums.of(d), method, families=families, widths=np.ones(columns), seeds=()
         )
 
     ours = seconds(tested(test="permutation"))
@@ -132,7 +132,7 @@ def main() -> None:
         ("bounded", tested(test="bounded")),
         (
             "intervals of means",
-            lambda: mean_intervals(Contributions.of(values.reshape(args.queries, -1)), Method()),
+            lambda: mean_intervals(ClusterSums.of(values.reshape(args.queries, -1)), Method()),
         ),
     ):
         print(f"{name:44}{seconds(function):10.2f}")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
 
@@ -80,7 +80,7 @@ def flips(test: str) -> Callable[[Floats], NDArray[np.bool_]]:
     def found(d: Floats) -> NDArray[np.bool_]:
         alone = [slice(at, at + 1) for at in range(d.shape[1])]
         method = Method(test, draws=DRAWS)  # type: ignore[arg-type]
-        return outcomes(Contributions.of(d), method, seeds=(), widths=np.inf, families=alone).p < method.alpha
+        return outcomes(ClusterSums.of(d), method, seeds=(), widths=np.inf, families=alone).p < method.alpha
 
     return found
 
@@ -95,7 +95,7 @@ def signed_ranks(d: Floats) -> NDArray[np.bool_]:
 TESTS: dict[str, Callable[[Floats], NDArray[np.bool_]]] = {
     "sign flips": flips("permutation"),
     "skew-adjusted": flips("skew-adjusted"),
-    "t": lambda d: Contributions.of(d).t_p < 0.05,
+    "t": lambda d: ClusterSums.of(d).t_p < 0.05,
     "signed ranks": signed_ranks,
 }
 
@@ -134,7 +134,7 @@ def missed(world: World, n: int, samples: int) -> tuple[float, float]:
     d = world(np.random.default_rng(n), (n, samples))
     shares = []
     for truth in TRUTHS:
-        sample, method = Contributions.of(d + truth), Method(draws=DRAWS)
+        sample, method = ClusterSums.of(d + truth), Method(draws=DRAWS)
         found = outcomes(sample, method, seeds=(), widths=np.inf, families=alone)
         shares.append(100 * float(((found.low > truth) | (found.high < truth)).mean()))
     return min(shares), max(shares)

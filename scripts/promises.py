@@ -30,7 +30,7 @@ from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SystemResult, detectable_difference, spread_of
 from ltr_harness.comparison.over_time import ENOUGH, blocks, how_many
 from ltr_harness.comparison.slices import slice_results
-from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination
 from ltr_harness.comparison.stats.families import mean_intervals, outcomes
 from ltr_harness.comparison.stats.method import Method, Test
 from ltr_harness.comparison.stats.seeds import method_difference
@@ -148,7 +148,7 @@ def half_shared(rng: Random, size: tuple[int, int]) -> Floats:
 
 
 def misses(
-    estimate: Contributions | WeightedSum,
+    estimate: ClusterSums | LinearCombination,
     truth: float,
     method: Method = DEFAULT,
     width: float = np.inf,
@@ -162,7 +162,7 @@ def of_queries(draw: Draw, n: int, models: int = 1) -> Sample:
     """Differences of some models from a baseline."""
 
     def sample(rng: Random, far: float) -> float:
-        return misses(Contributions.of(draw(rng, (n, models)) + far), far)
+        return misses(ClusterSums.of(draw(rng, (n, models)) + far), far)
 
     return sample
 
@@ -175,7 +175,7 @@ def of_users(sizes: Callable[[Random], Floats], taste: Draw, models: int = 1, sh
         user = np.repeat(np.arange(of_user.size), of_user)
         d = share**0.5 * taste(rng, (of_user.size, models))[user]
         d += (1 - share) ** 0.5 * rng.normal(size=(user.size, models))
-        return misses(Contributions.of(d + far, user), far, replace(DEFAULT, unit="user"))
+        return misses(ClusterSums.of(d + far, user), far, replace(DEFAULT, unit="user"))
 
     return sample
 
@@ -204,7 +204,7 @@ def of_periods(
         d = effect[day] + np.where(rng.random(day.size) < 0.3, rng.normal(0, 0.3, day.size), 0.0)
         period, truth = day // days, 0.2 * far
         number = how_many(d[:, None], period)
-        left = Contributions.of(d[:, None] + truth, blocks(period, number))
+        left = ClusterSums.of(d[:, None] + truth, blocks(period, number))
         return misses(left, truth, replace(DEFAULT, unit="week"))
 
     return sample
@@ -245,7 +245,7 @@ def own_mean(draw: Callable[[Random], Floats], truth: float) -> Sample:
     """The interval of a model's own mean, of values from 0 to 1: does it miss?"""
 
     def sample(rng: Random, far: float) -> float:
-        (low,), (high,) = mean_intervals(Contributions.of(draw(rng)[:, None]), DEFAULT, [(0.0, 1.0)])
+        (low,), (high,) = mean_intervals(ClusterSums.of(draw(rng)[:, None]), DEFAULT, [(0.0, 1.0)])
         return float(not low <= truth <= high)
 
     return sample
@@ -256,7 +256,7 @@ def at_the_margin(draw: Draw, n: int, method: Method = DEFAULT) -> Sample:
 
     def sample(rng: Random, far: float) -> float:
         d = np.clip(0.05 * (draw(rng, (n, 1)) - far), -1, 1)
-        found = outcomes(Contributions.of(d), method, seeds=(), widths=1.0)
+        found = outcomes(ClusterSums.of(d), method, seeds=(), widths=1.0)
         return float(found.low[0] > -0.05 * far)
 
     return sample
@@ -266,7 +266,7 @@ def equivalent(draw: Draw, n: int, models: int = 1) -> Sample:
     """Differences of the margin each: is one called equivalent?"""
 
     def sample(rng: Random, far: float) -> float:
-        total = Contributions.of(draw(rng, (n, models)) + far)
+        total = ClusterSums.of(draw(rng, (n, models)) + far)
         found = outcomes(total, replace(DEFAULT, margin=far), seeds=(), widths=np.inf)
         return float((found.p_equivalence < DEFAULT.alpha).any())
 
@@ -326,7 +326,7 @@ def of_seeds(r: int, spreads: tuple[float, float], collapse: float = 0.0) -> Sam
             luck = sd * rng.normal(size=(r, 1)) - 0.8 * ((rng.random((r, 1)) < fails) - fails)
             sides.append(query + luck + 0.1 * rng.normal(size=(r, 100)))
         d = (sides[0].mean(axis=0) - sides[1].mean(axis=0))[:, None]
-        found = outcomes(Contributions.of(d), DEFAULT, seeds=[method_difference(*sides)], widths=np.inf)
+        found = outcomes(ClusterSums.of(d), DEFAULT, seeds=[method_difference(*sides)], widths=np.inf)
         return float(found.p_corrected[0] < DEFAULT.alpha)
 
     return sample
@@ -340,7 +340,7 @@ def of_arms(n: int, sd: float, n_other: int, sd_other: float) -> Sample:
             np.exp(spread * rng.normal(size=(size, 1)) - spread**2 / 2)
             for size, spread in ((n, sd), (n_other, sd_other))
         )
-        apart = WeightedSum((Contributions.of(one), Contributions.of(other)), (1.0, -1.0))
+        apart = LinearCombination((ClusterSums.of(one), ClusterSums.of(other)), (1.0, -1.0))
         return misses(apart, 0.0, ARMS)
 
     return sample
@@ -352,13 +352,13 @@ def found_at_detectable(draw: Draw, n: int, models: int = 1) -> Sample:
     def sample(rng: Random, far: float) -> float:
         size = np.nan
         while np.isnan(size):
-            first = Contributions.of(draw(rng, (n, 1)))
+            first = ClusterSums.of(draw(rng, (n, 1)))
             facts = spread_of(first, n, None, DEFAULT, np.inf)
             size = detectable_difference(facts, n, DEFAULT.level(models), np.inf, True)
         d = draw(rng, (n, models))
         differs = d[:, 0] != 0
         d[differs, 0] += size / max(float(np.mean(first.sums != 0)), 1 / n)
-        found = outcomes(Contributions.of(d), DEFAULT, seeds=(), widths=np.inf)
+        found = outcomes(ClusterSums.of(d), DEFAULT, seeds=(), widths=np.inf)
         return float(found.p_corrected[0] < DEFAULT.alpha and found.low[0] > 0)
 
     return sample
@@ -370,7 +370,7 @@ def holm_beyond_joint(draw: Draw) -> Sample:
     def sample(rng: Random, far: float) -> float:
         d = draw(rng, (100, 9))
         d[:, :3] += 3.5 / len(d) ** 0.5
-        found = outcomes(Contributions.of(d), replace(DEFAULT, draws=4000), seeds=(), widths=np.inf)
+        found = outcomes(ClusterSums.of(d), replace(DEFAULT, draws=4000), seeds=(), widths=np.inf)
         order = np.argsort(found.p)
         steps = np.maximum.accumulate(found.p[order] * np.arange(9, 0, -1)) < 0.05
         joint = found.p_corrected < 0.05
@@ -384,7 +384,7 @@ def by_bets(draw: Draw, n: int, models: int = 1) -> Sample:
 
     def sample(rng: Random, far: float) -> float:
         d = np.clip(0.1 * draw(rng, (n, models)), -1, 1)
-        return misses(Contributions.of(d), 0.0, BETS, 1.0)
+        return misses(ClusterSums.of(d), 0.0, BETS, 1.0)
 
     return sample
 
@@ -839,7 +839,7 @@ def cost_of_bets(n: int, sd: float, samples: int = 20) -> float:
     rng = np.random.default_rng(n)
     ratios = []
     for _ in range(samples):
-        total = Contributions.of(np.clip(rng.normal(0, sd, (n, 1)), -1, 1))
+        total = ClusterSums.of(np.clip(rng.normal(0, sd, (n, 1)), -1, 1))
         bets, t = (
             outcomes(total, Method(test=test), widths=np.ones(1), seeds=()) for test in ("bounded", "t")
         )
@@ -852,7 +852,7 @@ def missed_losers(n: int, test: Test, samples: int = 200) -> float:
     rng = np.random.default_rng(n)
     missed = 0
     for _ in range(samples):
-        total = Contributions.of(np.where(rng.random((n, 1)) < 0.01, -0.6, rng.normal(0, 0.01, (n, 1))))
+        total = ClusterSums.of(np.where(rng.random((n, 1)) < 0.01, -0.6, rng.normal(0, 0.01, (n, 1))))
         found = outcomes(total, Method(test=test, draws=1000), widths=np.ones(1), seeds=())
         missed += not found.low[0] <= -0.006 <= found.high[0]
     return missed / samples

@@ -57,11 +57,11 @@ def unit_cautions(comparison: Comparison) -> list[Caution]:
         meaning = "variances are this multiple of what independent queries would have"
         said += f"; design effect {effect}: {meaning}"
     cautions = [Caution("query-units", "note", said)]
-    freedom = float(np.nanmin(means.freedom)) if not np.isnan(means.freedom).all() else np.inf
-    if freedom < FEW and freedom < (sizes.size - 1) / 2:
+    df = float(np.nanmin(means.df)) if not np.isnan(means.df).all() else np.inf
+    if df < FEW and df < (sizes.size - 1) / 2:
         text = (
             f"a few units have so many of the queries (the largest {sizes[-1] / codes.size:.0%}) that "
-            f"{sizes.size:,} count as {freedom + 1:.2g}: they generalise poorly to other units, and p-values are less "
+            f"{sizes.size:,} count as {df + 1:.2g}: they generalise poorly to other units, and p-values are less "
             "reliable than they look"
         )
         cautions.append(Caution("uneven-units", "warning", text, place=unit))
@@ -204,8 +204,8 @@ def lopsided_cautions(comparison: Comparison, pairs: Sequence[Paired]) -> list[C
         if not pair.is_significant:
             continue
         d = comparison.query_differences(pair.model, pair.metric)
-        lean = float(comparison.sampling.contributions(d[:, None]).lean[0])
-        if -np.sign(pair.difference) * lean > heaviest:
+        skewness = float(comparison.sampling.contributions(d[:, None]).skewness[0])
+        if -np.sign(pair.difference) * skewness > heaviest:
             models.append(pair.model)
     if not models:
         return []

@@ -12,7 +12,12 @@ from ltr_harness._util.text import count_of, p_equals, plain_number
 from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SystemResult, Verdict, differences_of, rare_kind_of
-from ltr_harness.comparison.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
+from ltr_harness.comparison.stats.cluster_sums import (
+    ClusterSums,
+    Floats,
+    LinearCombination,
+    paired_differences,
+)
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.columns import hashes_of
@@ -29,7 +34,7 @@ RANDOM = 0.01  # level of the test that the human-labelled queries are a random 
 class Powered:
     """Means by human and cheap labels."""
 
-    total: WeightedSum  # the estimate, (m,) columns
+    total: LinearCombination  # the estimate, (m,) columns
     weight: Floats  # (m,) lambda
     worth: Floats  # (m,) how many human-labelled queries would say as much
     too_few: Bools  # (m,) whether the human labels alone count, for too few queries that differ
@@ -48,17 +53,17 @@ def powered(
     influence = np.where(defined, (human - mean) * (n / k), 0.0)
     centre = np.nan_to_num(np.nanmean(np.concatenate([cheap, rest]), axis=0))
     near, far = np.nan_to_num(cheap - centre), np.nan_to_num(rest - centre)
-    off = near - near.mean(axis=0)
-    spread = (off**2).sum(axis=0)
+    residuals = near - near.mean(axis=0)
+    spread = (residuals**2).sum(axis=0)
     ties = (np.where(defined, human, 0.0) == 0).mean(axis=0)
     too_few = (n < FEW) & (ties > TIED)
     usable = (spread > 0) & (m > 1) & ~too_few
     with np.errstate(invalid="ignore", divide="ignore"):
-        weight = np.where(usable, (influence * off).sum(axis=0) / spread / (1 + n / max(m, 1)), 0.0)
-    alone = Contributions.of(np.where(k > 2, mean + influence, np.nan))
-    first = Contributions.of(np.where(k > 2, mean + influence - weight * near, np.nan))
-    second = Contributions.of(weight * far if m > 1 else np.zeros((2, human.shape[1])))
-    total = WeightedSum((first, second), (1.0, 1.0))
+        weight = np.where(usable, (influence * residuals).sum(axis=0) / spread / (1 + n / max(m, 1)), 0.0)
+    alone = ClusterSums.of(np.where(k > 2, mean + influence, np.nan))
+    first = ClusterSums.of(np.where(k > 2, mean + influence - weight * near, np.nan))
+    second = ClusterSums.of(weight * far if m > 1 else np.zeros((2, human.shape[1])))
+    total = LinearCombination((first, second), (1.0, 1.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         worth = np.where(total.error > 0, n * (alone.error / total.error) ** 2, np.inf)
     return Powered(total, weight, worth, too_few)
@@ -72,7 +77,7 @@ def drawn_queries(queries: Sequence[str], n: int) -> list[str]:
 
 def chosen_at_random(cheap: Floats, rest: Floats, method: Method) -> bool:
     """Whether the human-labelled queries look like a random part of all, by their cheap differences."""
-    apart = WeightedSum((Contributions.of(cheap), Contributions.of(rest)), (1.0, -1.0))
+    apart = LinearCombination((ClusterSums.of(cheap), ClusterSums.of(rest)), (1.0, -1.0))
     family = replace(method, test="skew-adjusted", margin=None, unit=None)
     p = outcomes(apart, family, seeds=(), widths=np.inf).p_corrected
     return not bool((p < RANDOM).any())

@@ -14,7 +14,7 @@ from ltr_harness.comparison.contrasts import (
     SystemResult,
     value_bounds,
 )
-from ltr_harness.comparison.stats.contributions import Codes
+from ltr_harness.comparison.stats.cluster_sums import Codes
 from ltr_harness.comparison.stats.method import UNWEIGHTED, Method
 from ltr_harness.data.queries import Array, Floats, Texts, as_column
 from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, UsageError

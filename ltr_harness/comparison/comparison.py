@@ -31,7 +31,7 @@ from ltr_harness.comparison.over_time import (
     period_results,
     signs_sentence,
 )
-from ltr_harness.comparison.stats.contributions import TIE, Codes, effective_number, paired_differences
+from ltr_harness.comparison.stats.cluster_sums import TIE, Codes, effective_number, paired_differences
 from ltr_harness.comparison.stats.method import Method, Test
 from ltr_harness.data.queries import KeepsArrays
 from ltr_harness.errors import Caution, UsageError, labelled
@@ -208,7 +208,7 @@ class Comparison(KeepsArrays):
         return self._all_pairs[name]
 
     def _better_first(self, pair: Contrast, sign: int) -> Contrast:
-        """Return the pair with the model first that is better on the queries both have; `sign` is -1 where higher is."""
+        """Return the pair with the model first that is better on the queries of both; `sign` is -1 where higher is."""
         (difference,) = self.sampling.means(pair.differences()[:, None])
         return Contrast(pair.other, pair.model, pair.metric) if sign * difference > 0 else pair
 

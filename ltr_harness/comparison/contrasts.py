@@ -11,17 +11,17 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from ltr_harness._util.user_code import is_own_file
-from ltr_harness.comparison.stats.contributions import (
+from ltr_harness.comparison.stats.cluster_sums import (
     TIE,
+    ClusterSums,
     Codes,
-    Contributions,
     Moments,
     moments,
     paired_differences,
     win_tie_loss,
 )
 from ltr_harness.comparison.stats.families import (
-    Outcome,
+    FamilyResults,
     furthest_against,
     mean_intervals,
     outcomes,
@@ -297,10 +297,10 @@ class Sampling(NamedTuple):
         weights = None if self.weights is None else self.weights[queries]
         return Sampling(units, weights)
 
-    def contributions(self, values: Floats, weights: Floats | None = None) -> Contributions:
+    def contributions(self, values: Floats, weights: Floats | None = None) -> ClusterSums:
         """What units add to the means of (n_queries, m) values, with further (n_queries,) weights."""
         both = self.weights if weights is None else weights * self.of_queries(weights.size)
-        return Contributions.of(values, self.units, both)
+        return ClusterSums.of(values, self.units, both)
 
     def of_queries(self, n: int) -> Floats:
         """(n_queries,): how much each query counts."""
@@ -308,7 +308,7 @@ class Sampling(NamedTuple):
 
     def means(self, values: Floats) -> Floats:
         """(m,): means of (n_queries, m) values, without those that are undefined; NaN where none is defined."""
-        return Contributions.of(values, None, self.weights).mean
+        return ClusterSums.of(values, None, self.weights).mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,7 +398,7 @@ class _DifferenceTable:
     cells: Sequence[Contrast]
     sampling: Sampling
     d: Floats  # (n_queries, m), NaN where undefined
-    sample: Contributions
+    sample: ClusterSums
     widths: Floats  # (m,) how far apart two values of the metric can be
 
     @classmethod
@@ -464,7 +464,7 @@ class _DifferenceTable:
 
 
 def differences_of(
-    mean: Floats, results: Outcome, higher_is_better: Sequence[bool], method: Method
+    mean: Floats, results: FamilyResults, higher_is_better: Sequence[bool], method: Method
 ) -> list[Difference]:
     """Return the (m,) differences with their verdicts, directed by their sign.
 
@@ -482,26 +482,26 @@ def differences_of(
     return differences
 
 
-def over_seeds(cell: Contrast, sample: Contributions, j: int, sampling: Sampling) -> MethodDifference | None:
+def over_seeds(cell: Contrast, sample: ClusterSums, j: int, sampling: Sampling) -> MethodDifference | None:
     """Return two methods over queries, or units in their place, and seeds; None where nothing is known of seeds."""
     return method_difference_of(components_of(cell, sampling), sample, j)
 
 
 def method_difference_of(
-    components: VarianceComponents | None, sample: Contributions, j: int
+    components: VarianceComponents | None, sample: ClusterSums, j: int
 ) -> MethodDifference | None:
     """Return the difference in column j of a sample as one of methods, from the components of its variance."""
     if components is None:
         return None
     methods = components.at(components.n, components.seeds)
-    if sample.columns(slice(j, j + 1)).even:  # whatever units other columns have
+    if sample.columns(slice(j, j + 1)).one_value_per_unit:  # whatever units other columns have
         return methods
     by_query = components.of_query(components.seeds) / components.n
     of_seeds = max(methods.standard_error**2 - by_query, 0.0)
     return replace(
         methods,
         standard_error=float(np.sqrt(sample.error[j] ** 2 + of_seeds)),
-        freedom=float(min(sample.freedom[j], methods.freedom)),
+        df=float(min(sample.df[j], methods.df)),
     )
 
 
@@ -516,7 +516,7 @@ def components_of(cell: Contrast, sampling: Sampling) -> VarianceComponents | No
 
 
 def spread_of(
-    sample: Contributions,  # one column of differences
+    sample: ClusterSums,  # one column of differences
     n_queries: int,
     components: VarianceComponents | None,
     method: Method,
@@ -526,17 +526,17 @@ def spread_of(
     n, error = int(sample.units[0]), float(sample.error[0])
     if n < 2 or not error > 0:
         return None
-    squares = np.square(sample.off[sample.counts[:, 0] > 0, 0])
+    squares = np.square(sample.residuals[sample.counts[:, 0] > 0, 0])
     return Spread(
         variance=error**2 * n,
         n=n,
-        freedom=None if sample.even and method.unit is None else float(sample.freedom[0]),
-        skewness=float(sample.lean[0]) * n**0.5,
+        df=None if sample.one_value_per_unit and method.unit is None else float(sample.df[0]),
+        skewness=float(sample.skewness[0]) * n**0.5,
         adjusted=method.test == "skew-adjusted",
         differing=np.count_nonzero(sample.sums) / n,
         mean=float(sample.mean[0]),
         kurtosis=float(np.square(squares).mean() / squares.mean() ** 2),
-        width=width if sample.even else np.inf,
+        width=width if sample.one_value_per_unit else np.inf,
         strict=method.test == "bounded",
         queries_per_draw=n_queries / n,
         seeds=components,

@@ -13,9 +13,9 @@ from ltr_harness._util.text import count_of, p_equals
 from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
 from ltr_harness.comparison.contrasts import Contrast, Difference, differences_of, over_seeds, rare_kind_of
-from ltr_harness.comparison.stats.contributions import Contributions, Floats, WeightedSum
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, Floats, LinearCombination
 from ltr_harness.comparison.stats.families import (
-    Outcome,
+    FamilyResults,
     furthest_against,
     outcomes,
     rare_kind,
@@ -264,7 +264,7 @@ class _Cells(NamedTuple):
     """Pairs of models on one data set."""
 
     d: Floats  # (n_queries, pairs) differences
-    sample: Contributions  # of them
+    sample: ClusterSums  # of them
     seeds: tuple[MethodDifference | None, ...]  # (pairs,) what other trainings add
 
     @classmethod
@@ -287,14 +287,16 @@ def _average(
     """The weighted means of the first pairs, tested as one family."""
     if not n_pairs:
         return []
-    total = WeightedSum(tuple(one.sample.columns(slice(n_pairs)) for one in cells), tuple(weights))
+    total = LinearCombination(tuple(one.sample.columns(slice(n_pairs)) for one in cells), tuple(weights))
     samples, every = [one.sample for one in cells], zip(*(one.seeds[:n_pairs] for one in cells), strict=True)
     seeds = [weighted_difference(of_pair, samples, j, weights) for j, of_pair in enumerate(every)]
     tested = _of_sparse_sets(outcomes(total, method, seeds=seeds, widths=width), total, width, method)
     return differences_of(total.mean, tested, [higher] * n_pairs, method)
 
 
-def _of_sparse_sets(tested: Outcome, total: WeightedSum, width: float, method: Method) -> Outcome:
+def _of_sparse_sets(
+    tested: FamilyResults, total: LinearCombination, width: float, method: Method
+) -> FamilyResults:
     """Widen averages by the rule of three for each data set on which few queries differ."""
     low, high = tested.low.copy(), tested.high.copy()
     widened = (total.error == 0) & np.isfinite(width)  # where no query differs on any data set
@@ -313,7 +315,7 @@ def _of_sparse_sets(tested: Outcome, total: WeightedSum, width: float, method: M
     )
 
 
-def _few_differ(sample: Contributions) -> Bools:
+def _few_differ(sample: ClusterSums) -> Bools:
     """(m,): whether the sample has queries, of which too few differ for their spread to be known."""
     differing = np.count_nonzero(sample.sums, axis=0)
     return np.asarray((sample.units > 1) & (differing < _FEWEST))
@@ -337,7 +339,7 @@ def _on_each(
     weights = np.concatenate(
         [one.sampling.of_queries(len(own.d)) for one, own in zip(each, cells, strict=True)]
     )
-    sample = Contributions.of(
+    sample = ClusterSums.of(
         d,
         None if all(one.units is None for one in each) else units,
         None if all(one.weights is None for one in each) else weights,

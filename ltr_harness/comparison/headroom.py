@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ltr_harness.comparison.contrasts import Sampling, SystemResult
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import mean_intervals, rule_of_three
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import MethodDifference, method_difference
@@ -50,10 +50,10 @@ def model_headroom(
         weights = one.headroom * sampling.of_queries(values.size)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = np.where(one.headroom > 0, (system.values[metric] - one.random) / one.headroom, np.nan)
-        sample = Contributions.of(shares.mean(axis=0)[:, None], sampling.units, weights)
+        sample = ClusterSums.of(shares.mean(axis=0)[:, None], sampling.units, weights)
         low = high = math.nan
         # bets are on values within bounds, and a share may be as far below 0 as it likes
-        if sample.freedom[0] >= FEWEST and method.test != "bounded":
+        if sample.df[0] >= FEWEST and method.test != "bounded":
             nothing = np.zeros((1, values.size))
             seeds = method_difference(shares, nothing, other_fixed=True, weights=np.nan_to_num(weights))
             low, high = _interval(sample, -means.random / (means.ceiling - means.random), method, seeds)
@@ -64,7 +64,7 @@ def model_headroom(
 
 
 def _interval(
-    sample: Contributions, bottom: float, method: Method, seeds: MethodDifference | None
+    sample: ClusterSums, bottom: float, method: Method, seeds: MethodDifference | None
 ) -> tuple[float, float]:
     """Ends of the interval of a share between `bottom` and 1, over queries and seeds, whatever test models have.
 

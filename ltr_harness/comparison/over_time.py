@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.contrasts import SMALLEST, Paired, Sampling, SystemResult, value_bounds
-from ltr_harness.comparison.stats.contributions import TIE, Codes, Contributions, Floats, paired_differences
+from ltr_harness.comparison.stats.cluster_sums import TIE, ClusterSums, Codes, Floats, paired_differences
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.time_folds import DAY, PERIOD, Days, period_for, period_in, periods_of
@@ -221,7 +221,7 @@ def neighbours(
     return text, left_open(every, left, period, unit)
 
 
-def left_open(every: Contributions, left: Contributions, period: str, unit: str) -> Caution | None:
+def left_open(every: ClusterSums, left: ClusterSums, period: str, unit: str) -> Caution | None:
     """What makes intervals too narrow: neighbouring units `left` that are alike, or too few periods to show it."""
     n = len(every.sums)
     if alike(left):
@@ -251,18 +251,18 @@ def _codes(names: NDArray[np.str_]) -> Codes:
     return np.asarray(np.unique(names, return_inverse=True)[1].reshape(-1))
 
 
-def autocorrelation(sample: Contributions) -> float:
+def autocorrelation(sample: ClusterSums) -> float:
     """Of what neighbouring units, in order of time, add beyond the mean: the largest column's; -1 if none varies."""
-    squares = (sample.off**2).sum(axis=0)
-    products = (sample.off[1:] * sample.off[:-1]).sum(axis=0)
+    squares = (sample.residuals**2).sum(axis=0)
+    products = (sample.residuals[1:] * sample.residuals[:-1]).sum(axis=0)
     # of G independent units it is 1/G too low on average
-    of_columns = products[squares > 0] / squares[squares > 0] + 1 / len(sample.off)
+    of_columns = products[squares > 0] / squares[squares > 0] + 1 / len(sample.residuals)
     return float(of_columns.max(initial=-1.0))
 
 
-def alike(sample: Contributions) -> bool:
+def alike(sample: ClusterSums) -> bool:
     """Whether the autocorrelation is at least half a standard error above 0."""
-    return bool(autocorrelation(sample) > _ALIKE / len(sample.off) ** 0.5)
+    return bool(autocorrelation(sample) > _ALIKE / len(sample.residuals) ** 0.5)
 
 
 def blocks(periods: Codes, number: int) -> Codes:
@@ -276,10 +276,10 @@ def how_many(values: Floats, periods: Codes, weights: Floats | None = None) -> i
 
     Neighbours that are alike are joined pairwise, on until no correlation is left: few units show little of it.
     """
-    number, sample = 1, Contributions.of(values, periods, weights)
+    number, sample = 1, ClusterSums.of(values, periods, weights)
     if not alike(sample):
         return number
     while len(sample.sums) >= _DECISIVE and autocorrelation(sample) > 0:
         number *= 2
-        sample = Contributions.of(values, blocks(periods, number), weights)
+        sample = ClusterSums.of(values, blocks(periods, number), weights)
     return number

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.comparison.contrasts import Difference, bounds_of, differences_of
-from ltr_harness.comparison.stats.contributions import Floats, paired_differences
+from ltr_harness.comparison.stats.cluster_sums import Floats, paired_differences
 from ltr_harness.comparison.stats.families import by_t, rare_share
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.columns import numbers_of
@@ -81,8 +81,8 @@ class PairedMoments(KeepsArrays):
             values[1:] = paired_differences(values[1:], values[0])
             n.append(values.shape[1])
             mean.append(values.mean(axis=1) if n[-1] else np.zeros(len(results)))
-            off = values - mean[-1][:, None]
-            sums.append([(off**2).sum(axis=1), (off**3).sum(axis=1)])
+            residuals = values - mean[-1][:, None]
+            sums.append([(residuals**2).sum(axis=1), (residuals**3).sum(axis=1)])
         return cls(tuple(results), metrics, np.array(n), np.array(mean), *np.array(sums).swapaxes(0, 1))
 
     def __add__(self, other: PairedMoments) -> PairedMoments:
@@ -134,8 +134,8 @@ class PairedMoments(KeepsArrays):
             if one > _MOST_SKEWED:
                 found = f"the difference rests on few of {n:,} queries (skewness of its mean {one:.2f})"
                 raise DataError(f"{model}: {found}; expected at most {_MOST_SKEWED:g}, or {_MERGED}")
-        freedom = np.full(len(models), n - 1.0)
-        tested = by_t(mean, np.sqrt(squares / (n - 1) / n), freedom, method)
+        df = np.full(len(models), n - 1.0)
+        tested = by_t(mean, np.sqrt(squares / (n - 1) / n), df, method)
         higher = [parse_metric(name).higher_is_better] * len(models)
         differences = dict(zip(models, differences_of(mean, tested, higher, method), strict=True))
         _refuse_too_small(differences, n, name, method)

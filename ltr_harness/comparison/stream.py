@@ -19,7 +19,7 @@ from ltr_harness._util.cores import available_cores
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.contrasts import bounds_of
 from ltr_harness.comparison.paired_moments import PairedMoments
-from ltr_harness.comparison.stats.contributions import Contributions, Floats, paired_differences
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, Floats, paired_differences
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.columns import hashes_of, numbers_of, values_shown
@@ -58,9 +58,9 @@ class Drawn(KeepsArrays):
         """
         column = values[:, np.newaxis]
         if counts is None:
-            sample = Contributions.of(column)
+            sample = ClusterSums.of(column)
         else:
-            sample = Contributions.of_ratios(column * counts[:, np.newaxis], counts[:, np.newaxis])
+            sample = ClusterSums.of_ratios(column * counts[:, np.newaxis], counts[:, np.newaxis])
         mean = float(sample.mean[0])
         alike = [bounds] if sample.error[0] == 0 else []  # other ends are narrowed first, and cut then
         ends = np.array(mean_intervals(sample, Method("skew-adjusted", confidence), alike))[:, 0]

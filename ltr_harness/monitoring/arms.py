@@ -12,10 +12,15 @@ import pandas as pd
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, p_equals, plural
-from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
-from ltr_harness.comparison.stats.families import Outcome, furthest_against, outcomes, rare_kind
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination
+from ltr_harness.comparison.stats.families import FamilyResults, furthest_against, outcomes, rare_kind
 from ltr_harness.comparison.stats.method import Method
-from ltr_harness.comparison.stats.reference import hall, normal_of_t, t_of_normal, unhall
+from ltr_harness.comparison.stats.reference import (
+    hall_transform,
+    inverse_hall_transform,
+    normal_of_t,
+    t_of_normal,
+)
 from ltr_harness.comparison.stats.two_samples import Estimate, always_valid_p, always_valid_reach
 from ltr_harness.data.columns import codes_of
 from ltr_harness.data.queries import Floats, Ints
@@ -256,24 +261,25 @@ def _tested(
     of_arm = np.repeat(np.arange(1, len(assigned.names)), len(measures))
     values, group, control = np.tile(values, len(assigned.names) - 1), _groups(assigned), assigned.arm == 0
     ours = np.where(assigned.arm[~control, None] == of_arm, values[~control], np.nan)
-    apart = WeightedSum(
-        (Contributions.of(ours, group[~control]), Contributions.of(values[control], group[control])),
+    apart = LinearCombination(
+        (ClusterSums.of(ours, group[~control]), ClusterSums.of(values[control], group[control])),
         (1.0, -1.0),
     )
     known = np.flatnonzero((apart.units >= _LEAST) & (apart.error > 0) & (_lopsided(apart) <= _LOPSIDED))
-    found = Outcome.unknown(len(columns))
+    tested = []
     tests = count_of(known.size, "test")
     if config.compare.correct == "sequence":
         if known.size:
-            found.put(known, _at_all_looks(apart.columns(known), assigned, config))
+            tested.append((known, _at_all_looks(apart.columns(known), assigned, config)))
         family = f"Bonferroni over {tests}, for all looks (asymptotically)"
     else:
         method = Method("skew-adjusted", confidence=config.compare.confidence)
         widths = np.array([measure.width for _, measure in columns])[known]
-        found.put(known, outcomes(apart.columns(known), method, seeds=(), widths=widths))
+        tested.append((known, outcomes(apart.columns(known), method, seeds=(), widths=widths)))
         family = f"joint correction over {tests}"
+    found = FamilyResults.assembled(len(columns), tested)
     differences = []
-    numbers = (apart.mean, found.low, found.high, found.p, apart.error, apart.freedom, found.p_corrected)
+    numbers = (apart.mean, found.low, found.high, found.p, apart.error, apart.df, found.p_corrected)
     for j, (arm, measure) in enumerate(columns):
         value, low, high, p, error, freedom, p_corrected = (float(column[j]) for column in numbers)
         mean, before = (float(part.mean[j]) for part in apart.parts)
@@ -306,13 +312,13 @@ def _furthest_against(found: ArmDifference, values: Floats, assigned: _Assigned)
     return max(furthest_against(difference, arm), furthest_against(-difference, control))
 
 
-def _lopsided(apart: WeightedSum) -> Floats:
+def _lopsided(apart: LinearCombination) -> Floats:
     """(m,): skewness of the difference if the units of both arms were alike; an arm of few may lack the rare ones."""
     n = np.array([part.units for part in apart.parts], dtype=np.float64)
     parts = list(zip(apart.parts, n, strict=True))
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = sum(part.error**2 * own**2 for part, own in parts) / n.sum(axis=0)
-        third = sum(part.third * own**3 for part, own in parts) / n.sum(axis=0)
+        third = sum(part.third_cumulant * own**3 for part, own in parts) / n.sum(axis=0)
         lean = third * (1 / n[0] ** 2 - 1 / n[1] ** 2) / (variance * (1 / n).sum(axis=0)) ** 1.5
     return np.asarray(np.abs(lean))
 
@@ -327,16 +333,18 @@ def _groups(assigned: _Assigned) -> Ints:
     return joined[unit] + most * assigned.arm
 
 
-def _at_all_looks(apart: WeightedSum, assigned: _Assigned, config: MonitorConfig) -> Outcome:
+def _at_all_looks(apart: LinearCombination, assigned: _Assigned, config: MonitorConfig) -> FamilyResults:
     """p-values and intervals that may be looked at after every window, for large numbers of units."""
     m, level = apart.mean.size, 1 - config.compare.confidence
-    z = normal_of_t(hall(apart.mean / apart.error, apart.lean), apart.freedom)
+    z = normal_of_t(hall_transform(apart.mean / apart.error, apart.skewness), apart.df)
     looks = np.array(float(np.unique(assigned.window).size))
     p = always_valid_p(z, looks, TIGHTEST, config.compare.alpha / m, "change")
-    reach = t_of_normal(always_valid_reach(looks, TIGHTEST, level / m), apart.freedom)
-    low, high = (apart.mean - unhall(side * reach, apart.lean) * apart.error for side in (1, -1))
+    reach = t_of_normal(always_valid_reach(looks, TIGHTEST, level / m), apart.df)
+    low, high = (
+        apart.mean - inverse_hall_transform(side * reach, apart.skewness) * apart.error for side in (1, -1)
+    )
     nothing = np.full(m, np.nan)
-    return Outcome(p, np.minimum(m * p, 1.0), nothing, low, high)
+    return FamilyResults(p, np.minimum(m * p, 1.0), nothing, low, high)
 
 
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "withheld": "bad"}

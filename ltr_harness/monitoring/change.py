@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.special import fdtrc
 
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.stats.contributions import paired_differences
+from ltr_harness.comparison.stats.cluster_sums import paired_differences
 from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, mean_estimate
 from ltr_harness.data.columns import codes_of, together
 from ltr_harness.data.queries import Floats, Ints

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.betting import bounded_means
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.two_samples import Estimate, Sample, mean_estimate
 from ltr_harness.data.columns import codes_of
 from ltr_harness.data.queries import Floats, Ints
@@ -123,7 +123,7 @@ class _Held:
             _, codes = np.unique(sample.clusters, return_inverse=True)
             units = np.bincount(codes, sample.values) / np.bincount(codes)
         ends = np.array([low], np.float64), np.array([high], np.float64)
-        _, _, below, above = bounded_means(Contributions.of(units[:, None]), *ends, min(2 * alpha, 1.0), 0)
+        _, _, below, above = bounded_means(ClusterSums.of(units[:, None]), *ends, min(2 * alpha, 1.0), 0)
         return replace(mean, low=float(np.fmin(mean.low, below[0])), high=float(np.fmax(mean.high, above[0])))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_harness.comparison.stats.contributions import paired_differences
+from ltr_harness.comparison.stats.cluster_sums import paired_differences
 from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, difference, mean_estimate
 from ltr_harness.data.columns import codes_of, together
 from ltr_harness.data.queries import Array, Floats, Ints
@@ -323,7 +323,7 @@ class Periods:
         """How many users of one size those of the smaller period are worth; infinite where none are known."""
         if self.clusters[0] is None:
             return float("inf")
-        return 1 + min(side.plain[1].freedom for side in (self.sample_now(), self.reference))
+        return 1 + min(side.plain[1].df for side in (self.sample_now(), self.reference))
 
     @property
     def days_caution(self) -> Caution | None:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.betting import bounded_means
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, always_valid, between
 from ltr_harness.data.logs.settings import seconds
 from ltr_harness.data.queries import Floats, Ints
@@ -125,7 +125,7 @@ def _bounded(values: Floats, config: MonitorConfig) -> tuple[float, float] | Non
     off = min(np.count_nonzero(values < high), np.count_nonzero(values > low))
     if off >= _SATURATED or not 0 < values.size <= _BETTING_AT_MOST or (low, high) != (0.0, 1.0):
         return None
-    sample, bounds = Contributions.of(values[:, None]), (np.array([low]), np.array([high]))
+    sample, bounds = ClusterSums.of(values[:, None]), (np.array([low]), np.array([high]))
     _, _, below, above = bounded_means(sample, *bounds, 1 - config.confidence, 0)
     return float(below[0]), float(above[0])
 

@@ -11,7 +11,7 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import FEWEST_EQUIVALENT, mean_intervals, outcomes
 from ltr_harness.comparison.stats.method import TESTS, Method
 
@@ -56,12 +56,12 @@ def test_p_interval_and_estimate_over_random_differences(runs: int) -> None:
             confidence=float(rng.choice([0.5, 0.8, 0.95, 0.99])),
             margin=None if rng.random() < 0.5 else 0.1,
         )
-        sample = Contributions.of(d, units)
+        sample = ClusterSums.of(d, units)
         width = 2 * float(np.nan_to_num(np.abs(d)).max()) + 0.5
         alone = [slice(at, at + 1) for at in range(d.shape[1])]
         families = None if rng.random() < 0.5 else alone
         found = outcomes(sample, method, families=families, widths=np.full(d.shape[1], width), seeds=())
-        known, mean = sample.effective >= 2 - 1e-9, sample.mean
+        known, mean = sample.effective_units >= 2 - 1e-9, sample.mean
         seen += int(known.sum())
         low, high = found.low[known], found.high[known]
         significant = found.p_corrected[known] < method.alpha

@@ -15,8 +15,8 @@ from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.comparison.contrasts import SystemResult, contrast, differences_of
 from ltr_harness.comparison.gates import parse_gate
-from ltr_harness.comparison.stats.contributions import Contributions
-from ltr_harness.comparison.stats.families import Outcome, mean_intervals, outcomes
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
+from ltr_harness.comparison.stats.families import FamilyResults, mean_intervals, outcomes
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import method_difference
 from ltr_harness.errors import Caution, ConfigError, NotComparableError, UsageError
@@ -24,7 +24,8 @@ from tests.experiments.compare.conftest import table
 
 
 def verdict_of(difference: float, p: float, p_equivalence: float, higher: bool, method: Method) -> str:
-    found = Outcome.unknown(1)._replace(p_corrected=np.array([p]), p_equivalence=np.array([p_equivalence]))
+    untested = FamilyResults.assembled(1, ())
+    found = untested._replace(p_corrected=np.array([p]), p_equivalence=np.array([p_equivalence]))
     return differences_of(np.array([difference]), found, [higher], method)[0].verdict
 
 
@@ -286,8 +287,8 @@ class TestMethodIsFollowed:
     def frames(self) -> dict[str, pd.DataFrame]:
         return models(n=100, shifts=(0.0, 0.015, 0.005))
 
-    def direct(self, result: Comparison, columns: np.ndarray) -> Outcome:
-        return outcomes(Contributions.of(columns), result.method, widths=np.ones(columns.shape[1]), seeds=())
+    def direct(self, result: Comparison, columns: np.ndarray) -> FamilyResults:
+        return outcomes(ClusterSums.of(columns), result.method, widths=np.ones(columns.shape[1]), seeds=())
 
     @pytest.mark.parametrize("test", ["skew-adjusted", "permutation", "bootstrap", "t", "bounded"])
     def test_differences(self, frames: dict[str, pd.DataFrame], test: str) -> None:
@@ -307,7 +308,7 @@ class TestMethodIsFollowed:
     def test_means(self, frames: dict[str, pd.DataFrame], test: str) -> None:
         result = compare(frames, metrics=["ndcg@10"], test=test, **self.CHOICES)
         values = result.system("m1").per_query("ndcg@10")[:, None]
-        low, high = mean_intervals(Contributions.of(values), result.method, [(0.0, 1.0)])
+        low, high = mean_intervals(ClusterSums.of(values), result.method, [(0.0, 1.0)])
         summary = result.summary("m1")
         assert (summary.ci_low, summary.ci_high) == (low[0], high[0])
         assert summary.ci_low < summary.mean < summary.ci_high
@@ -324,7 +325,7 @@ class TestFamilies:
         others = [pair for pair in result.pairs if pair.metric != "ndcg@10"]
         for family in (primary, others):
             d = np.column_stack([result.query_differences(pair.model, pair.metric) for pair in family])
-            found = outcomes(Contributions.of(d), result.method, seeds=(), widths=np.inf)
+            found = outcomes(ClusterSums.of(d), result.method, seeds=(), widths=np.inf)
             assert [pair.p_corrected for pair in family] == found.p_corrected.tolist()
 
     @pytest.mark.long
@@ -599,7 +600,7 @@ class TestSeeds:
         order = np.argsort(one.query_ids)
         assert result.paired("many").trained_p == float(
             outcomes(
-                Contributions.of(d[order][:, None]), Method(test="permutation"), seeds=(), widths=np.inf
+                ClusterSums.of(d[order][:, None]), Method(test="permutation"), seeds=(), widths=np.inf
             ).p[0]
         )
         assert np.isnan(result.summary("one").seed_sd)
@@ -628,7 +629,7 @@ class TestAllPairs:
         values = {name: result.system(name).per_query("ndcg@10") for name in result.models}
         d = np.column_stack([values[pair.model] - values[pair.other] for pair in pairs])
         assert [pair.p_corrected for pair in pairs] == outcomes(
-            Contributions.of(d), result.method, seeds=(), widths=np.inf
+            ClusterSums.of(d), result.method, seeds=(), widths=np.inf
         ).p_corrected.tolist()
         assert pairs[2].p == result.paired("m1").p
 

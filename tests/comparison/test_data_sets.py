@@ -16,7 +16,7 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.data_sets import across_data_sets
-from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import NotComparableError, UsageError
@@ -113,7 +113,7 @@ def test_one_query_that_differs_counts_in_the_rule_of_three() -> None:
     few[0] = 0.5
     found = across_data_sets({"small": sparse("s", few), "large": sparse("l", many)})
     plain = outcomes(
-        WeightedSum(tuple(Contributions.of(d[:, None]) for d in (few, many)), (0.5, 0.5)),
+        LinearCombination(tuple(ClusterSums.of(d[:, None]) for d in (few, many)), (0.5, 0.5)),
         Method(draws=500),
         seeds=(),
         widths=1.0,
@@ -306,10 +306,10 @@ def test_the_average_is_tested_as_a_weighted_sum(both: dict[str, Comparison]) ->
     found = across_data_sets(both, {"web": 3.0, "small": 1.0})
     rivals = ("new", "mixed", "bad")
     parts = tuple(
-        Contributions.of(np.column_stack([one.query_differences(model) for model in rivals]))
+        ClusterSums.of(np.column_stack([one.query_differences(model) for model in rivals]))
         for one in both.values()
     )
-    expected = outcomes(WeightedSum(parts, (0.25, 0.75)), both["web"].method, seeds=(), widths=np.inf)
+    expected = outcomes(LinearCombination(parts, (0.25, 0.75)), both["web"].method, seeds=(), widths=np.inf)
     averages = {one.model: one.average for one in found.models if one.average is not None}
     for at, model in enumerate(rivals):
         assert averages[model].p_corrected == expected.p_corrected[at]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness import Evaluation, compare, evaluate
 from ltr_harness.comparison.headroom import headroom_lines
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import fingerprint_truth
@@ -54,18 +54,18 @@ def test_by_hand() -> None:
 
 def test_ratio_of_means_is_a_weighted_mean() -> None:
     above, below = np.array([[0.1], [0.3], [np.nan], [0.0]]), np.array([[0.2], [0.8], [0.5], [0.0]])
-    one = Contributions.of_ratios(above, below)
+    one = ClusterSums.of_ratios(above, below)
     assert one.mean[0] == pytest.approx(0.4)
     assert one.units.tolist() == [2]
-    by_user = Contributions.of_ratios(above, below, np.array([0, 0, 1, 1]))
+    by_user = ClusterSums.of_ratios(above, below, np.array([0, 0, 1, 1]))
     assert (by_user.mean[0], by_user.units.tolist()) == (pytest.approx(0.4), [1])
-    scaled = Contributions.of_ratios(7 * above, 7 * below)
+    scaled = ClusterSums.of_ratios(7 * above, 7 * below)
     assert scaled.error[0] == pytest.approx(one.error[0])
     equal = np.array([[0.1], [0.4], [0.3]])
-    plain = Contributions.of(2 * equal)
-    same = Contributions.of_ratios(equal, np.full((3, 1), 0.5))
+    plain = ClusterSums.of(2 * equal)
+    same = ClusterSums.of_ratios(equal, np.full((3, 1), 0.5))
     assert same.error[0] == pytest.approx(plain.error[0])
-    assert same.freedom[0] == pytest.approx(plain.freedom[0])
+    assert same.df[0] == pytest.approx(plain.df[0])
 
 
 def test_equal_room_has_the_interval_of_the_mean() -> None:
@@ -285,8 +285,8 @@ def test_coverage(world: object, n: int) -> None:
     truth = above.mean() / below.mean()
     rng = np.random.default_rng(n)
     worlds = [world(n, rng) for _ in range(1000)]
-    sample = Contributions.of_ratios(*(np.stack(columns, axis=1) for columns in zip(*worlds, strict=True)))
-    shown = sample.freedom >= 10
+    sample = ClusterSums.of_ratios(*(np.stack(columns, axis=1) for columns in zip(*worlds, strict=True)))
+    shown = sample.df >= 10
     if shown.mean() < 0.2:
         return
     low, high = mean_intervals(sample, Method())

@@ -16,7 +16,7 @@ from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.slices import slice_results
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
@@ -229,7 +229,7 @@ def test_units_and_weights_together() -> None:
     """Six queries of three users: the users' weighted sums, by hand."""
     users = np.array([0, 0, 1, 1, 2, 2])
     w, d = np.array(WEIGHTS), np.array(NEW) - np.array(OLD)
-    sample = Contributions.of(d[:, None], users, w)
+    sample = ClusterSums.of(d[:, None], users, w)
     mean = float((w * d).sum() / w.sum())
     share = np.bincount(users, w) / w.sum()
     off = np.bincount(users, w * (d - mean)) / w.sum()
@@ -370,7 +370,7 @@ def test_intervals_cover_truths_far_from_0(models: int, far: float) -> None:
     missed = 0
     for _ in range(runs):
         d = rng.normal(size=(50, models)) + far
-        found = outcomes(Contributions.of(d), Method(draws=1000), seeds=(), widths=np.inf)
+        found = outcomes(ClusterSums.of(d), Method(draws=1000), seeds=(), widths=np.inf)
         missed += bool(((found.low > far) | (found.high < far)).any())
     assert missed / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
 
@@ -410,7 +410,7 @@ def test_the_detectable_difference_is_found_in_four_of_five(world: str, n: int) 
     for _ in range(runs):
         d = WORLDS[world](rng, n)
         d = np.where(d == 0, 0.0, d + gain / max(float((d != 0).mean()), 1e-9))
-        one = outcomes(Contributions.of(d[:, None]), Method(draws=1000), seeds=(), widths=np.inf)
+        one = outcomes(ClusterSums.of(d[:, None]), Method(draws=1000), seeds=(), widths=np.inf)
         found += bool(one.p[0] < 0.05 and one.low[0] > 0)
     assert 0.77 - 0.06 <= found / runs <= 0.83 + 0.06  # three standard errors of the simulation
 

@@ -12,7 +12,7 @@ from scipy.signal import lfilter
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.over_time import alike, autocorrelation, blocks, how_many
 from ltr_harness.comparison.slices import slice_results
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.errors import UsageError
 
 
@@ -42,7 +42,7 @@ def test_neighbouring_weeks_that_are_alike_are_joined_and_the_note_says_so() -> 
     found = of_days(280, 0.9, "week")
     d = found.query_differences("new0")[:, None]
     weeks = np.arange(1400) // 35
-    r = autocorrelation(Contributions.of(d, weeks))
+    r = autocorrelation(ClusterSums.of(d, weeks))
     assert found.method.unit == "4 weeks"
     assert np.array_equal(found.units, weeks // 4)
     assert any(
@@ -61,7 +61,7 @@ def test_neighbouring_weeks_that_are_alike_are_joined_and_the_note_says_so() -> 
     assert "sign-flip test by 4 weeks p" in found.verdict
     pair, plain = found.paired("new0"), of_days(280, 0.9, "1 week").paired("new0")
     assert pair.ci_high - pair.ci_low > 1.3 * (plain.ci_high - plain.ci_low)
-    assert pair.p_t == pytest.approx(float(Contributions.of(d, weeks // 4).t_p[0]))
+    assert pair.p_t == pytest.approx(float(ClusterSums.of(d, weeks // 4).t_p[0]))
 
 
 def test_weeks_that_are_not_alike_stay_as_they_are() -> None:
@@ -122,7 +122,7 @@ def test_slices_and_letters_go_by_the_joined_units_and_days_are_no_slices(unit: 
     assert {one.attribute for one in parts} == {"lang"}
     d = np.where(np.arange(found.n_queries) % 2, np.nan, found.query_differences("new0"))[:, None]
     (part,) = [one for one in parts if one.label == "de"]
-    assert part.difference == pytest.approx(float(Contributions.of(d, found.units).mean[0]))
+    assert part.difference == pytest.approx(float(ClusterSums.of(d, found.units).mean[0]))
     assert found.n_independent_units(found.paired("new0")) == np.unique(found.units).size
 
 
@@ -130,13 +130,13 @@ def test_the_autocorrelation_by_hand() -> None:
     values = np.array([1.0, 2.0, 4.0, 1.0])
     off = values - 2
     r = (off[1:] * off[:-1]).sum() / (off**2).sum() + 1 / 4
-    assert autocorrelation(Contributions.of(values[:, None])) == pytest.approx(r)
+    assert autocorrelation(ClusterSums.of(values[:, None])) == pytest.approx(r)
     two = np.stack([values, values[[0, 2, 1, 3]]], axis=1)
-    assert autocorrelation(Contributions.of(two)) == max(
-        autocorrelation(Contributions.of(column[:, None])) for column in two.T
+    assert autocorrelation(ClusterSums.of(two)) == max(
+        autocorrelation(ClusterSums.of(column[:, None])) for column in two.T
     )
-    assert not alike(Contributions.of(np.full((30, 1), 0.5)))
-    assert autocorrelation(Contributions.of(np.full((30, 1), 0.5))) == -1
+    assert not alike(ClusterSums.of(np.full((30, 1), 0.5)))
+    assert autocorrelation(ClusterSums.of(np.full((30, 1), 0.5))) == -1
 
 
 def test_blocks_are_whole_and_the_last_takes_what_is_left() -> None:

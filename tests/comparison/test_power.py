@@ -79,7 +79,7 @@ def test_whose_differences_have_a_spread() -> None:
     comparison = compare(tables(old=old, same=old, new=[0.5, 0.5, 1.0, 1.0]), test="t")
     found = spreads(comparison)
     assert list(found) == ["new"]
-    assert (found["new"].n, found["new"].freedom, found["new"].queries_per_draw) == (4, None, 1.0)
+    assert (found["new"].n, found["new"].df, found["new"].queries_per_draw) == (4, None, 1.0)
     assert found["new"].variance == pytest.approx(4 * 0.125**2 / 3)  # 1/4 0 1/4 0 about 1/8
     assert not found["new"].adjusted
     for models, said in (
@@ -97,7 +97,7 @@ def test_two_queries_of_two_users() -> None:
         for name, table in tables(old=[0.25, 0.5], new=[0.5, 0.5]).items()
     }
     found = spreads(compare(given, unit="user_id"))["new"]
-    assert (found.n, found.freedom, found.queries_per_draw) == (2, 1.0, 1.0)
+    assert (found.n, found.df, found.queries_per_draw) == (2, 1.0, 1.0)
     assert found.variance == pytest.approx(2 * 0.125**2)
 
 

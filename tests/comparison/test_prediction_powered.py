@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison.cheap_labels import Powered, chosen_at_random, powered
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
 
@@ -79,7 +79,7 @@ def covered(kind: str, together: float, n: int, rest: int, runs: int) -> tuple[f
         method = Method(draws=1000)
         found = outcomes(of(d[:n], c[:n], c[n:]).total, method, seeds=(), widths=np.inf)
         held += bool(found.low[0] < 0 < found.high[0])
-        alone = outcomes(Contributions.of(column(d[:n])), method, seeds=(), widths=np.inf)
+        alone = outcomes(ClusterSums.of(column(d[:n])), method, seeds=(), widths=np.inf)
         widths.append(float(found.high[0] - found.low[0]) / float(alone.high[0] - alone.low[0]))
     return held / runs, float(np.mean(widths)), float(np.quantile(widths, 0.99))
 
@@ -119,7 +119,7 @@ def test_freedom_and_worth_by_their_formulas() -> None:
     left = sound - sound.mean() - weight * (cheap - cheap.mean())
     own, others = (left**2).sum() / 3 / 4, weight**2 * rest.var(ddof=1) / 3
     assert found.weight[0] == pytest.approx(weight)
-    assert found.total.freedom[0] == pytest.approx((own + others) ** 2 / (own**2 / 3 + others**2 / 2))
+    assert found.total.df[0] == pytest.approx((own + others) ** 2 / (own**2 / 3 + others**2 / 2))
     assert found.worth[0] == pytest.approx(4 * sound.var(ddof=1) / 4 / (own + others))
     assert of(sound, cheap, rest[:2]).weight[0] == pytest.approx(weight * (1 + 4 / 3) / (1 + 4 / 2))
 

@@ -11,7 +11,7 @@ from ltr_harness.comparison import compare
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.query_slices import query_slices
 from ltr_harness.comparison.slices import SMALLEST, slice_results, with_rare_kinds
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import outcomes, rare_kind
 
 
@@ -122,7 +122,7 @@ def test_intervals_are_those_of_the_whole_family(systems: list[SystemResult]) ->
     rows = comparison.system("A").query_attributes["rows"]
     tiny = comparison.system("A").query_attributes["tiny"]
     family = np.stack([np.where(part, d, np.nan) for part in (rows == 10, rows == 100, tiny == 0)], axis=1)
-    expected = outcomes(Contributions.of(family), comparison.method, seeds=(), widths=np.inf)
+    expected = outcomes(ClusterSums.of(family), comparison.method, seeds=(), widths=np.inf)
     results = [one for one in slice_results(comparison) if not np.isnan(one.ci_low)]
     assert [one.ci_low for one in results] == expected.low.tolist()
     assert [one.p for one in results] == expected.p_corrected.tolist()

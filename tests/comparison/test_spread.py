@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from ltr_harness.comparison.stats.betting import bounded_means
-from ltr_harness.comparison.stats.contributions import Contributions, moments
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, moments
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import VarianceComponents, method_difference, variance_components
@@ -50,7 +50,7 @@ WORLDS: dict[str, tuple[Draw, float, float]] = {
 
 def found(d: np.ndarray, method: Method, units: np.ndarray | None = None) -> bool:
     """Whether a difference is called better, as `contrasts` has it."""
-    one = outcomes(Contributions.of(d[:, None], units), method, seeds=(), widths=np.inf)
+    one = outcomes(ClusterSums.of(d[:, None], units), method, seeds=(), widths=np.inf)
     return bool(one.p_corrected[0] < method.alpha and one.low[0] >= 0)
 
 
@@ -189,7 +189,7 @@ def test_the_plan_for_bets(sd: float, difference: float) -> None:
     assert n is not None
     rng, there, one = np.random.default_rng(33), 0, np.ones(1)
     for run in range(300):
-        sample = Contributions.of(rng.normal(difference, sd, (n, 1)))
+        sample = ClusterSums.of(rng.normal(difference, sd, (n, 1)))
         there += bounded_means(sample, -one, one, 0.05, run)[0][0] < 0.05
     assert 0.76 <= there / 300 <= 0.87
 
@@ -205,8 +205,8 @@ def clustered(rng: np.random.Generator, n_units: int) -> tuple[np.ndarray, np.nd
 def units_found(difference: float, runs: int) -> tuple[int, float]:
     rng, method = np.random.default_rng(13), Method(draws=500, unit="user_id")
     d, units = clustered(rng, 3000)
-    means = Contributions.of(d[:, None], units)
-    spread = Spread(float(means.error[0]) ** 2 * 3000, n=3000, freedom=float(means.freedom[0]))
+    means = ClusterSums.of(d[:, None], units)
+    spread = Spread(float(means.error[0]) ** 2 * 3000, n=3000, df=float(means.df[0]))
     n = spread.needed(difference, alpha=0.05, power=0.8)
     assert n is not None
     there = 0
@@ -243,7 +243,7 @@ def seeds_found(seeds: int, between: float, runs: int) -> tuple[int, float]:
     for _ in range(runs):
         one, other = drawn() + rng.normal(0, SD, n) + difference, drawn()
         d = (one.mean(axis=0) - other.mean(axis=0))[:, None]
-        both = outcomes(Contributions.of(d), method, seeds=[method_difference(one, other)], widths=np.inf)
+        both = outcomes(ClusterSums.of(d), method, seeds=[method_difference(one, other)], widths=np.inf)
         there += bool(both.p[0] < 0.05 and both.low[0] >= 0)
     return n, there / runs
 
@@ -357,8 +357,8 @@ def test_two_draws_are_two_queries_also_where_seeds_count() -> None:
     components = VarianceComponents(0.01, 100, 0.01, (1e-3,), (1e-4,), (3,))
     spread = Spread(variance=0.01 + 1e-4 / 3, n=100, adjusted=False, seeds=components)
     methods = components.at(2, (3,))
-    assert methods.freedom >= 1
-    expected = replace(methods, freedom=1.0).detectable(0.05, 0.8)  # two draws have one
+    assert methods.df >= 1
+    expected = replace(methods, df=1.0).detectable(0.05, 0.8)  # two draws have one
     assert spread.detectable(2, alpha=0.05, power=0.8) == pytest.approx(expected)
 
 
@@ -369,5 +369,5 @@ def test_what_seeds_add_comes_on_top_of_the_units_variance() -> None:
     spread = Spread(variance=4 * of_query, n=100, adjusted=False, seeds=components)
     methods = components.at(100, (3,))
     both = replace(methods, standard_error=np.sqrt(methods.standard_error**2 + 3 * of_query / 100))
-    assert methods.freedom < 99
+    assert methods.df < 99
     assert spread.detectable(100, alpha=0.05, power=0.8) == pytest.approx(both.detectable(0.05, 0.8))

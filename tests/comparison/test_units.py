@@ -12,7 +12,7 @@ from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.cautions import FEW
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.slices import slice_results
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 
 
@@ -43,7 +43,7 @@ def test_interval_and_test_go_by_the_user_and_the_mean_by_the_query(by_user: Com
     assert pair.p > 5 * plain.p
     assert pair.detectable > 1.8 * plain.detectable
     d = by_user.query_differences("new")[:, None]
-    assert pair.p_t == pytest.approx(float(Contributions.of(d, by_user.units).t_p[0]))
+    assert pair.p_t == pytest.approx(float(ClusterSums.of(d, by_user.units).t_p[0]))
     assert by_user.summary("old").ci_low != by_query.summary("old").ci_low
     assert by_user.letters().groups["new"] == by_user.letters().groups["old"]
     assert by_query.letters().groups["new"] != by_query.letters().groups["old"]
@@ -64,7 +64,7 @@ def test_design_effects_are_one_number_or_a_range() -> None:
     for rivals in (["new"], ["new", "other"]):
         found = compare({name: every[name] for name in ["old", *rivals]}, unit="user_id")
         differences = np.column_stack([found.query_differences(model) for model in rivals])
-        effects = sorted(Contributions.of(differences, found.units).design_effect)
+        effects = sorted(ClusterSums.of(differences, found.units).design_effect)
         said = " to ".join(f"{effect:.2g}" for effect in effects)
         assert any(f"design effect {said}: variances" in note for note in map(str, found.cautions))
 

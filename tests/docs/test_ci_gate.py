@@ -10,7 +10,7 @@ import pytest
 from scipy.special import stdtrit
 
 from ltr_harness.comparison.stats.betting import bounded_means
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ci-gate.md"
 ROWS = [
@@ -26,7 +26,7 @@ def strict(n: int, sd: float) -> float:
     widths = []
     for _ in range(10):
         d = np.clip(rng.normal(0, sd, (n, 1)), -1, 1)
-        _, _, low, high = bounded_means(Contributions.of(d), -ONE, ONE, 0.05, seed=0)
+        _, _, low, high = bounded_means(ClusterSums.of(d), -ONE, ONE, 0.05, seed=0)
         widths.append(high[0] - low[0])
     return float(np.mean(widths)) / 2
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ltr_harness import compare, evaluate
 from ltr_harness.arrow import judged, means, merge, per_query, per_query_of
 from ltr_harness.comparison.paired_moments import LEAST, PairedMoments
-from ltr_harness.comparison.stats.contributions import moments as column_moments
+from ltr_harness.comparison.stats.cluster_sums import moments as column_moments
 from ltr_harness.errors import DataError, MetricError, NotComparableError, UsageError
 
 METRICS = ["ndcg@3", "mrr", "err(max_grade=3)@5", "map", "kendall_tau_distance"]

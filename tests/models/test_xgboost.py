@@ -436,7 +436,7 @@ def test_an_unreadable_model_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> None:
-    from ltr_harness.comparison.stats.contributions import Contributions
+    from ltr_harness.comparison.stats.cluster_sums import ClusterSums
     from ltr_harness.comparison.stats.families import mean_intervals
     from ltr_harness.comparison.stats.method import Method
     from ltr_harness.data.readers.lightgbm import LightGbm
@@ -452,7 +452,7 @@ def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> N
             LightGBMRanker(objective="rank_xendcg", preset="small"),
         )
     )
-    ((low,), (high,)) = mean_intervals(Contributions.of((ours - theirs)[:, None]), Method())
+    ((low,), (high,)) = mean_intervals(ClusterSums.of((ours - theirs)[:, None]), Method())
     assert low < 0 < high
     assert abs(np.nanmean(ours) - np.nanmean(theirs)) < 0.03
     assert np.nanmean(ours) > 0.68  # without learning it is about 0.59

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from ltr_harness.comparison.stats.contributions import Floats
+from ltr_harness.comparison.stats.cluster_sums import Floats
 from ltr_harness.errors import Caution, ConfigError, DataError
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import MonitorResult

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from ltr_harness.comparison.stats.contributions import Floats
+from ltr_harness.comparison.stats.cluster_sums import Floats
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.comparison.stats.contributions import Codes, Floats
+from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
 from ltr_harness.errors import ConfigError, UsageError
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import concatenated

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.comparison.stats.betting import bounded_means
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.config import MonitorConfig
@@ -73,7 +73,7 @@ def test_the_state_of_a_window(query_table: Table) -> None:
 
 def betting_interval(values: np.ndarray, confidence: float) -> tuple[float, float]:
     bounds = np.zeros(1), np.ones(1)
-    _, _, low, high = bounded_means(Contributions.of(values[:, None]), *bounds, 1 - confidence, 0)
+    _, _, low, high = bounded_means(ClusterSums.of(values[:, None]), *bounds, 1 - confidence, 0)
     return float(low[0]), float(high[0])
 
 

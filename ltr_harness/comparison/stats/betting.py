@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness.comparison.stats.contributions import SMALLEST_P, Contributions, Floats
+from ltr_harness.comparison.stats.cluster_sums import SMALLEST_P, ClusterSums, Floats
 from ltr_harness.data.queries import Ints
 
 _ORDERS = 50  # and each reversed
@@ -19,7 +19,7 @@ _PRECISION = 2.0**-50  # of an end, as a share of the range
 
 
 def bounded_means(
-    sample: Contributions,  # m columns whose units have one value each
+    sample: ClusterSums,  # m columns whose units have one value each
     lowest: Floats,  # (m,) bounds of the values, as the highest
     highest: Floats,
     alpha: float,  # of each interval

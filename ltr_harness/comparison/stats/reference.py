@@ -1,4 +1,4 @@
-"""What chance alone makes of a studentised mean: the statistic `normal_of_t(hall(mean / error))` beside seeded draws.
+"""The reference of a studentised mean: the statistic `normal_of_t(hall_transform(mean / error))` beside seeded draws.
 
 The draws flip each unit's contribution, less the mean that it has under the hypothesis: of a weighted sum of samples,
 the closest to what was seen that makes the sum 0. They are the same on any machine and number of threads: 64-bit words
@@ -6,7 +6,7 @@ of PCG64's stream, and values are put on a grid of whole multiples of a power of
 so coarse that every sum is an integer below 2**53: without rounding error in whatever order, and ties are ties.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Self
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination
 from ltr_harness.data.queries import Bools, Floats, Ints
 
 Bytes = NDArray[np.uint8]
@@ -38,7 +38,7 @@ SAME_SUM = 1e-9
 
 
 def on_grid(values: Floats) -> tuple[Floats, Floats]:
-    """Integers (n, m) in proportion to (n, m) values (NaN becomes 0), whose sums stay below 2**52, and (m,) units."""
+    """Return integers in proportion to (n, m) values, NaN as 0, whose sums stay below 2**52, and their (m,) units."""
     filled = np.where(np.isnan(values), 0.0, values)
     bits = _MANTISSA - int(np.ceil(np.log2(max(len(values), 2))))
     _, exponent = np.frexp(np.abs(filled).max(axis=0, initial=0.0))
@@ -47,54 +47,56 @@ def on_grid(values: Floats) -> tuple[Floats, Floats]:
     return grid, unit
 
 
-def flipped_sums(grid: Floats, draws: int, seed: int, there: Bools | None = None) -> Iterator[Floats]:
-    """Column sums under random sign patterns, one pattern for all columns, in blocks (block, m) of draws.
+def flipped_sums(grid: Floats, draws: int, seed: int, defined: Bools | None = None) -> Iterator[Floats]:
+    """Yield column sums under random sign patterns, one pattern for all columns, in blocks (block, m) of draws.
 
-    `there` (n, m) is False where a column is 0 for sure: slices of the queries take the time of their own rows.
+    `defined` (n, m) is False where a column is 0 for sure: slices of the queries take the time of their own rows.
     """
     n, m = grid.shape
     words = -(-n // 64)
     generator = np.random.PCG64(seed)
     values = np.ascontiguousarray(grid.T)
-    parts = [] if there is None or np.count_nonzero(there) > _SPARSE * there.size else _columns_by_rows(there)
-    of_parts = [(rows, columns, np.ascontiguousarray(values[columns][:, rows])) for rows, columns in parts]
+    groups = []
+    if defined is not None and np.count_nonzero(defined) <= _SPARSE * defined.size:
+        groups = _columns_by_rows(defined)
+    parts = [(rows, columns, np.ascontiguousarray(values[columns][:, rows])) for rows, columns in groups]
     size = min(_BLOCK_SIGNS // n, _BLOCK_VALUES // max(m, 1))
     for block in _blocks(size, draws):
         raw = generator.random_raw(block * words).astype("<u8", copy=False).view(np.uint8)
         signs = raw.reshape(block, words * 8)
         sums = np.zeros((m, block))
-        if not of_parts:
+        if not parts:
             _add_flipped(signs, values, sums)
         else:
-            of_rows = turned(signs)  # (8 bytes, block / 8): the signs of each row
-            for rows, columns, own in of_parts:
-                added = np.zeros((columns.size, block))
-                _add_flipped(turned(of_rows[rows])[:block], own, added)
-                sums[columns] = added
+            signs_of_rows = transpose_bits(signs)  # (8 bytes, block / 8): the signs of each row
+            for rows, columns, part in parts:
+                part_sums = np.zeros((columns.size, block))
+                _add_flipped(transpose_bits(signs_of_rows[rows])[:block], part, part_sums)
+                sums[columns] = part_sums
         yield sums.T
 
 
-def _columns_by_rows(there: Bools) -> list[tuple[Ints, Ints]]:
-    """Columns that are there in the same rows, with these rows."""
-    _, which = np.unique(np.packbits(there, axis=0), axis=1, return_inverse=True)
-    groups = (np.flatnonzero(which == one) for one in range(int(which.max(initial=-1)) + 1))
-    return [(np.flatnonzero(there[:, columns[0]]), columns) for columns in groups]
+def _columns_by_rows(defined: Bools) -> list[tuple[Ints, Ints]]:
+    """Return columns that are defined in the same rows, with these rows."""
+    _, group_of = np.unique(np.packbits(defined, axis=0), axis=1, return_inverse=True)
+    groups = (np.flatnonzero(group_of == group) for group in range(int(group_of.max(initial=-1)) + 1))
+    return [(np.flatnonzero(defined[:, columns[0]]), columns) for columns in groups]
 
 
-def turned(bits: Bytes) -> Bytes:
-    """The transpose of a matrix of bits, eight to a byte, the highest first; its rows end in zeros, to whole bytes.
+def transpose_bits(bits: Bytes) -> Bytes:
+    """Return the transpose of a matrix of bits, eight to a byte, the highest first; rows end in zeros.
 
     NumPy, which unpacks them, takes twenty times as long.
     """
     rows, width = bits.shape
     out = np.zeros((8 * width, -(-rows // 8)), dtype=np.uint8)
-    _turn(bits, out)
+    _transpose_bits(bits, out)
     return out
 
 
 @compiled
-def _turn(bits: Bytes, out: Bytes) -> None:
-    """Eight by eight bits at a time, in a word: swaps of single bits, of pairs and of fours across its diagonal."""
+def _transpose_bits(bits: Bytes, out: Bytes) -> None:
+    """Transpose eight by eight bits at a time, in a word: swap single bits, pairs and fours across its diagonal."""
     rows, width = bits.shape
     for i in range(out.shape[1]):
         for j in range(width):
@@ -110,7 +112,7 @@ def _turn(bits: Bytes, out: Bytes) -> None:
 
 @compiled
 def _add_flipped(signs: Bytes, values: Floats, sums: Floats) -> None:
-    """Adds (m, n) values to (m, block) sums under (block, n / 8) signs, eight at a time by the byte of their signs."""
+    """Add (m, n) values to (m, block) sums under (block, n / 8) signs, eight at a time by the byte of their signs."""
     m, n = values.shape
     table = np.zeros((_BYTES_AT_ONCE, 256, 4))
     for first in range(0, m, 4):
@@ -147,21 +149,21 @@ def _add_flipped(signs: Bytes, values: Floats, sums: Floats) -> None:
 
 
 def half_of_flipped_sums(grid: Floats) -> Floats:
-    """Column sums under the 2**(n - 1) sign patterns of which no two are opposites; for n up to `EXACT_UP_TO`.
+    """Return column sums under the 2**(n - 1) sign patterns of which no two are opposites; for n up to `EXACT_UP_TO`.
 
     The last value's sign stays: (2**(n - 1), m); (1, m) where n is 0.
     """
     others = grid[:-1]
     sums = np.empty((grid.shape[1], 1 << len(others)))
     sums[:, 0] = grid[-1:].sum(axis=0) - others.sum(axis=0)
-    for at, values in enumerate(2 * others):  # each pattern so far, once more with another sign
-        done = 1 << at
-        np.add(sums[:, :done], values[:, None], out=sums[:, done : 2 * done])
+    for row, values in enumerate(2 * others):  # each pattern so far, once more with another sign
+        n_patterns = 1 << row
+        np.add(sums[:, :n_patterns], values[:, None], out=sums[:, n_patterns : 2 * n_patterns])
     return sums.T
 
 
 def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -> NDArray[np.int64]:
-    """(rows, columns) random integers in 0..n-1; each row takes a whole number of the stream's words."""
+    """Return (rows, columns) random integers in 0..n-1; each row takes a whole number of the stream's words."""
     words = -(-columns // 2)
     raw = generator.random_raw(rows * words).astype("<u8", copy=False).view("<u4")
     # The high half of a 32-bit number times n is uniform up to n / 2**32.
@@ -172,32 +174,32 @@ def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -
 
 
 def _blocks(size: int, draws: int) -> Iterator[int]:
-    """Sizes of blocks of at most `size` draws, if that is one or more, that together make `draws`."""
+    """Yield sizes of blocks of at most `size` draws, if that is one or more, that together make `draws`."""
     for start in range(0, draws, max(1, size)):
         yield min(max(1, size), draws - start)
 
 
-def hall(t: Floats, lean: Floats) -> Floats:
-    """Hall's transformation t + a t**2 / 3 + a**2 t**3 / 27 + a / 6; a is the skewness of the mean."""
-    return np.asarray(t + lean * t**2 / 3 + lean**2 * t**3 / 27 + lean / 6)
+def hall_transform(t: Floats, skewness: Floats) -> Floats:
+    """Return Hall's transformation t + a t**2 / 3 + a**2 t**3 / 27 + a / 6; a is the skewness of the mean."""
+    return np.asarray(t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6)
 
 
-def unhall(h: Floats, lean: Floats) -> Floats:
-    """The t that `hall` turns into h; it is unique."""
-    straight = np.abs(lean) < 1e-7  # as straight as numbers can tell
-    bent = np.where(straight, 1.0, lean)
-    return np.asarray(np.where(straight, h, 3 / bent * (np.cbrt(1 + bent * (h - bent / 6)) - 1)))
+def inverse_hall_transform(h: Floats, skewness: Floats) -> Floats:
+    """Return the t that `hall_transform` turns into h; it is unique."""
+    is_straight = np.abs(skewness) < 1e-7  # as straight as numbers can tell
+    a = np.where(is_straight, 1.0, skewness)
+    return np.asarray(np.where(is_straight, h, 3 / a * (np.cbrt(1 + a * (h - a / 6)) - 1)))
 
 
-def normal_of_t(t: Floats, freedom: Floats) -> Floats:
-    """The normal deviate of a t with these degrees of freedom, its size (Wallace's approximation)."""
-    return (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t**2 / freedom))
+def normal_of_t(t: Floats, df: Floats) -> Floats:
+    """Return the normal deviate of a t with these degrees of freedom, its size (Wallace's approximation)."""
+    return (8 * df + 1) / (8 * df + 3) * np.sqrt(df * np.log1p(t**2 / df))
 
 
-def t_of_normal(z: Floats, freedom: Floats) -> Floats:
-    """The t that `normal_of_t` turns into z."""
+def t_of_normal(z: Floats, df: Floats) -> Floats:
+    """Return the t that `normal_of_t` turns into z."""
     with np.errstate(over="ignore"):
-        return np.sqrt(freedom * np.expm1((z * (8 * freedom + 3) / (8 * freedom + 1)) ** 2 / freedom))
+        return np.sqrt(df * np.expm1((z * (8 * df + 3) / (8 * df + 1)) ** 2 / df))
 
 
 class Flips:
@@ -205,97 +207,110 @@ class Flips:
 
     def __init__(
         self,
-        estimate: WeightedSum,
+        estimate: LinearCombination,
         *,
-        skewness: bool = True,
+        adjust_skewness: bool = True,
         observed: Floats
         | None = None,  # (m,) what stands beside the draws; None: the estimate's own statistics
     ) -> None:
-        self._freedom = estimate.freedom_of_sizes
-        theta, variance = np.nan_to_num(estimate.mean), estimate.error**2
-        own, single = [part.sums for part in estimate.parts], len(estimate.parts) == 1
-        if not single:  # less the means that make the sum 0 and are the closest to those seen
-            with np.errstate(invalid="ignore", divide="ignore"):
-                shift = np.where(variance > 0, theta / variance, 0.0)
-            own = [
-                part.sums - part.counts * np.nan_to_num(part.mean - factor * part.error**2 * shift)
-                for factor, part in zip(estimate.factors, estimate.parts, strict=True)
-            ]
-        squares = sum(np.square(part).sum(axis=0) for part in own)
-        scale = np.sqrt(squares / np.maximum(sum(part.units for part in estimate.parts), 1))
-        scale = np.where(scale > 0, scale, 1.0)
+        self._df = estimate.df_of_sizes
+        variance = estimate.error**2
+        sums = _sums_under_hypothesis(estimate)
+        scale = _common_scale(estimate, sums)
         parts = [
-            _part(part, sums / scale, factor, skewness)
-            for part, sums, factor in zip(estimate.parts, own, estimate.factors, strict=True)
+            _part(part, part_sums / scale, factor, adjust_skewness)
+            for part, part_sums, factor in zip(estimate.parts, sums, estimate.factors, strict=True)
         ]
         self._facts = np.stack([part.facts for part in parts])
-        n, raw_squares, factor = (self._facts[:, :, at] for at in (0, 1, 6))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            raw = np.where(n > 0, factor**2 * raw_squares / n**2, 0.0).sum(axis=0)
-        is_rounded = variance <= _ROUNDED_VARIANCE * raw * scale**2
-        self.lean = np.where(is_rounded, 0.0, estimate.lean) if skewness else np.zeros_like(theta)
-        starts = np.cumsum([0, *[part.columns.shape[1] for part in parts]])
-        self._at = np.stack(
-            [np.where(part.at >= 0, part.at + start, -1) for part, start in zip(parts, starts, strict=False)]
-        )
-        flipped, self._there = parts[0].columns, parts[0].there
-        if not single:  # each sample's columns beside zeros
-            sides = [((0, 0), (start, starts[-1] - stop)) for start, stop in pairwise(starts)]
-            beside = list(zip(parts, sides, strict=True))
-            flipped = np.concatenate([np.pad(part.columns, side) for part, side in beside])
-            self._there = np.concatenate([np.pad(part.there, side) for part, side in beside])
+        self.skewness = np.zeros_like(variance)
+        if adjust_skewness:
+            is_rounded = variance <= _ROUNDED_VARIANCE * _raw_variance(self._facts) * scale**2
+            self.skewness = np.where(is_rounded, 0.0, estimate.skewness)
+        flipped, self._defined, self._at = _side_by_side(parts)
         differing = (flipped != 0).any(axis=1)
         self.exact = int(np.count_nonzero(differing)) <= EXACT_UP_TO
         self.about_mean: AboutMean | None = None
-        if single and not (skewness or self.exact):
+        if len(parts) == 1 and not (adjust_skewness or self.exact):
             counts, which = flipped_counts(estimate.parts[0])
             self.about_mean = AboutMean.of(estimate.parts[0], scale, flipped.shape[1] + which)
             flipped = np.concatenate([flipped, counts], axis=1)
-            self._there = np.concatenate([self._there, counts > 0], axis=1)
+            self._defined = np.concatenate([self._defined, counts > 0], axis=1)
         self._grid, self._unit = on_grid(flipped)
         self._differing = self._grid[differing]
         self.is_among_draws = self.exact and observed is None
-        if observed is not None:
-            self.observed = observed
-            return
-        self.observed = self._statistics(self._grid.sum(axis=0)[:, None])[:, 0]
-        if skewness:  # which matters to what was observed also where it does not to the draws
-            straight = np.flatnonzero((self._at[:, :, 3] < 0).all(axis=0) & (variance > 0))
-            t = theta[straight] / estimate.error[straight]
-            h = hall(t, self.lean[straight])
-            self.observed[straight] = normal_of_t(h, self._freedom[straight])
+        self.observed = self._observed(estimate, adjust_skewness) if observed is None else observed
+
+    def _observed(self, estimate: LinearCombination, adjust_skewness: bool) -> Floats:
+        """Return the estimate's own statistics, (m,)."""
+        observed = self._statistics(self._grid.sum(axis=0)[:, None])[:, 0]
+        if adjust_skewness:  # which matters to what was observed also where it does not to the draws
+            is_straight = (self._at[:, :, 3] < 0).all(axis=0) & (estimate.error**2 > 0)
+            straight = np.flatnonzero(is_straight)
+            t = np.nan_to_num(estimate.mean)[straight] / estimate.error[straight]
+            h = hall_transform(t, self.skewness[straight])
+            observed[straight] = normal_of_t(h, self._df[straight])
+        return observed
 
     def blocks(self, draws: int, seed: int) -> Iterator[Floats]:
-        """(m, block): the statistics of each column and pattern; of all patterns half, as the opposite has the same."""
+        """Yield the statistics of each column and pattern, (m, block); of half the patterns, as opposites are equal."""
         for sums in self._sums(draws, seed):
             yield self._statistics(sums)
 
     def blocks_of_both(
         self, about_mean: "AboutMean", draws: int, seed: int
     ) -> Iterator[tuple[Floats, Floats]]:
-        """(m, block) each: the statistics about 0 and those about the mean, under the same patterns."""
-        at, freedom = self._at, self._freedom
+        """Yield the statistics about 0 and those about the mean, under the same patterns, (m, block) each."""
+        at, df = self._at, self._df
         for sums in self._sums(draws, seed):
             out = np.empty((at.shape[1], sums.shape[1]))
             centred = about_mean.sums(sums * self._unit[:, None])
-            _studentise(centred, np.ones(len(centred)), about_mean.facts, at, freedom, out)
+            _studentise(centred, np.ones(len(centred)), about_mean.facts, at, df, out)
             yield self._statistics(sums), out
 
     def _sums(self, draws: int, seed: int) -> Iterator[Floats]:
-        """(columns, block): flipped sums in whole units."""
-        exact = [half_of_flipped_sums(self._differing)] if self.exact else []
-        for sums in exact or flipped_sums(self._grid, draws, seed, self._there):
+        """Yield flipped sums in whole units, (columns, block)."""
+        if self.exact:
+            yield np.ascontiguousarray(half_of_flipped_sums(self._differing).T)
+            return
+        for sums in flipped_sums(self._grid, draws, seed, self._defined):
             yield np.ascontiguousarray(sums.T)
 
     def _statistics(self, sums: Floats) -> Floats:
         out = np.empty((self._at.shape[1], sums.shape[1]))
-        _studentise(sums, self._unit, self._facts, self._at, self._freedom, out)
+        _studentise(sums, self._unit, self._facts, self._at, self._df, out)
         return out
+
+
+def _sums_under_hypothesis(estimate: LinearCombination) -> list[Floats]:
+    """Return each sample's sums less the means that make the estimate 0 and are the closest to those seen."""
+    if len(estimate.parts) == 1:
+        return [estimate.parts[0].sums]
+    variance = estimate.error**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shift = np.where(variance > 0, np.nan_to_num(estimate.mean) / variance, 0.0)
+    return [
+        part.sums - part.counts * np.nan_to_num(part.mean - factor * part.error**2 * shift)
+        for factor, part in zip(estimate.factors, estimate.parts, strict=True)
+    ]
+
+
+def _common_scale(estimate: LinearCombination, sums: Sequence[Floats]) -> Floats:
+    """Return (m,) numbers above 0, the root mean squares of the units' sums, by which they are divided."""
+    squares = sum(np.square(part).sum(axis=0) for part in sums)
+    scale = np.sqrt(squares / np.maximum(sum(part.units for part in estimate.parts), 1))
+    return np.where(scale > 0, scale, 1.0)
+
+
+def _raw_variance(facts: Floats) -> Floats:
+    """Return the variance, (m,), that sums would have if their squares were taken about 0; see `_studentise`."""
+    n, raw_squares, factor = (facts[:, :, column] for column in (0, 1, 6))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(n > 0, factor**2 * raw_squares / n**2, 0.0).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
 class AboutMean:
-    """What turns flipped sums of a sample's values into those of the values about their mean.
+    """The numbers that turn flipped sums of a sample's values into those of the values about their mean.
 
     Of units with n_g values the sum is S_g - mean n_g there, and so are its flips: nothing else has to be drawn.
     """
@@ -307,45 +322,45 @@ class AboutMean:
     facts: Floats  # (1, m, 8), see `_studentise`
 
     @classmethod
-    def of(cls, sample: Contributions, scale: Floats, counts: Ints) -> Self:
-        """From a sample whose sums are divided by (m,) scales."""
+    def of(cls, sample: ClusterSums, scale: Floats, counts: Ints) -> Self:
+        """Return them for a sample whose sums are divided by (m,) scales."""
         centred = sample.centred()
-        part = _part(centred, centred.sums / scale, 1.0, skewness=False)
+        part = _part(centred, centred.sums / scale, 1.0, adjust_skewness=False)
         return cls(np.nan_to_num(sample.mean) / scale, counts, part.facts[None])
 
     def sums(self, sums: Floats) -> Floats:
-        """(k m, block): the sums about the mean, from those about 0 and of counts, (columns, block)."""
+        """Return the sums about the mean, (k m, block), from those about 0 and of counts, (columns, block)."""
         k, m = self.counts.shape
         return sums[: k * m] - np.tile(self.mean, k)[:, None] * sums[self.counts.ravel()]
 
 
-def flipped_counts(sample: Contributions) -> tuple[Floats, Ints]:
-    """(G, columns) counts that are flipped for `AboutMean`, each once, and (k, m) which of them belong to a column."""
+def flipped_counts(sample: ClusterSums) -> tuple[Floats, Ints]:
+    """Return (G, columns) counts that are flipped for `AboutMean`, each once, and (k, m) the columns of them."""
     if (sample.counts == sample.counts[:, :1]).all():  # no value is undefined: spares a sort of whole columns
         first, at = np.zeros(1, dtype=np.int64), np.zeros(sample.counts.shape[1], dtype=np.int64)
     else:
         _, first, at = np.unique(sample.counts, axis=1, return_index=True, return_inverse=True)
     counts, at = sample.counts[:, first], at.reshape(-1)
-    if sample.even:
+    if sample.one_value_per_unit:
         return counts, at[None]
     w, k = sample.weights[:, first], counts.shape[1]
     return np.concatenate([counts, w * counts**2, counts**3], axis=1), np.stack([at, at + k, at + 2 * k])
 
 
 class _Part(NamedTuple):
-    """What of a sample is flipped, and what the statistic needs beside."""
+    """The columns of a sample that are flipped, and the numbers that its statistics need beside them."""
 
     columns: Floats  # (G, columns), what is flipped
-    there: Bools  # (G, columns), whether the unit has values there
+    defined: Bools  # (G, columns), whether the unit has values there
     # (m, 4) which of these are the sums of a column, of w n S, n**2 S and S**3; -1 where there is none: in even
     # samples two follow from the first
     at: Ints
     facts: Floats  # (m, 8), see `_studentise`
 
 
-def _part(part: Contributions, sums: Floats, factor: float, skewness: bool) -> _Part:
+def _part(sample: ClusterSums, sums: Floats, factor: float, adjust_skewness: bool) -> _Part:
     m = sums.shape[1]
-    n, units, w = part.n, part.units.astype(np.float64), part.weights
+    n, units, w = sample.n, sample.units.astype(np.float64), sample.weights
     squares = sums**2
     with np.errstate(invalid="ignore", divide="ignore"):
         small = np.where(units > 1, (units / (units - 1)) ** 1.5, 0.0)
@@ -353,22 +368,39 @@ def _part(part: Contributions, sums: Floats, factor: float, skewness: bool) -> _
         cubes = squares * sums
         spread = squares.sum(axis=0)
         curved = np.sqrt((cubes**2).sum(axis=0)) > _CURVED * spread**1.5
-    counts = part.counts
-    sums_of = (one.sum(axis=0) for one in (w * squares, w * counts**2, counts * squares, counts**3))
-    facts = np.stack([n, *sums_of, small, np.full(m, factor), wide], axis=1)
+    counts = sample.counts
+    terms = (w * squares, w * counts**2, counts * squares, counts**3)
+    facts = np.stack([n, *(term.sum(axis=0) for term in terms), small, np.full(m, factor), wide], axis=1)
     at = np.full((m, 4), -1, dtype=np.int64)
     at[:, 0] = np.arange(m)
-    flipped, there = [sums], [counts > 0]
-    if not part.even:
+    flipped, defined = [sums], [counts > 0]
+    if not sample.one_value_per_unit:
         at[:, 1], at[:, 2] = m + np.arange(m), 2 * m + np.arange(m)
         flipped += [w * counts * sums, counts**2 * sums]
-        there += [there[0], there[0]]
-    if skewness:
+        defined += [defined[0], defined[0]]
+    if adjust_skewness:
         which = np.flatnonzero(curved)
-        at[which, 3] = sum(column.shape[1] for column in flipped) + np.arange(which.size)
+        at[which, 3] = sum(columns.shape[1] for columns in flipped) + np.arange(which.size)
         flipped.append(cubes[:, which])
-        there.append(there[0][:, which])
-    return _Part(np.concatenate(flipped, axis=1), np.concatenate(there, axis=1), at, facts)
+        defined.append(defined[0][:, which])
+    return _Part(np.concatenate(flipped, axis=1), np.concatenate(defined, axis=1), at, facts)
+
+
+def _side_by_side(parts: Sequence[_Part]) -> tuple[Floats, Bools, Ints]:
+    """Return what is flipped of all samples, the cells with values, and (parts, m, 4) columns of what is flipped.
+
+    Each sample's columns stand beside zeros in the rows of the others.
+    """
+    starts = np.cumsum([0, *[part.columns.shape[1] for part in parts]])
+    at = np.stack(
+        [np.where(part.at >= 0, part.at + start, -1) for part, start in zip(parts, starts, strict=False)]
+    )
+    if len(parts) == 1:
+        return parts[0].columns, parts[0].defined, at
+    sides = [((0, 0), (start, starts[-1] - stop)) for start, stop in pairwise(starts)]
+    columns = np.concatenate([np.pad(part.columns, side) for part, side in zip(parts, sides, strict=True)])
+    defined = np.concatenate([np.pad(part.defined, side) for part, side in zip(parts, sides, strict=True)])
+    return columns, defined, at
 
 
 @compiled
@@ -379,10 +411,10 @@ def _studentise(
     # sample, and of an even sample w
     facts: Floats,
     at: NDArray[np.int64],  # (parts, m, 4), see `_Part`
-    freedom: Floats,  # (m,)
+    dfs: Floats,  # (m,) degrees of freedom
     out: Floats,  # (m, block), written
 ) -> None:
-    """The statistic of each column under each pattern."""
+    """Compute the statistic of each column under each pattern."""
     parts, m = at.shape[0], at.shape[1]
     for j in range(m):
         bent = False
@@ -393,10 +425,10 @@ def _studentise(
                 flat += facts[s, j, 6] ** 2 * facts[s, j, 1] / facts[s, j, 0] ** 2
         rounded = flat * _ROUNDED_VARIANCE
         flat = flat * 1e-12
-        df = freedom[j]
+        df = dfs[j]
         shrink = (8 * df + 1) / (8 * df + 3)
         for b in range(sums.shape[1]):
-            mean = variance = third = 0.0
+            mean = variance = third_cumulant = 0.0
             for s in range(parts):
                 n = facts[s, j, 0]
                 if n <= 0:
@@ -416,14 +448,14 @@ def _studentise(
                     if at[s, j, 3] >= 0:
                         cube = sums[at[s, j, 3], b] * unit[at[s, j, 3]]
                         cube += -3 * own * facts[s, j, 3] + 3 * own * own * square - own**3 * facts[s, j, 4]
-                    third += f**3 * cube * facts[s, j, 5] / n**3
-            lean = 0.0
+                    third_cumulant += f**3 * cube * facts[s, j, 5] / n**3
+            skewness = 0.0
             if variance <= flat:
                 variance = flat
             elif bent and variance > rounded:
-                lean = third / variance**1.5
+                skewness = third_cumulant / variance**1.5
             t = mean / np.sqrt(variance) if variance > 0 else 0.0
-            h = t + lean * t * t / 3 + lean * lean * t * t * t / 27 + lean / 6
+            h = t + skewness * t * t / 3 + skewness * skewness * t * t * t / 27 + skewness / 6
             out[j, b] = shrink * np.sqrt(df * np.log1p(h * h / df))
 
 
@@ -433,18 +465,18 @@ class Resamples:
     is_among_draws = False
     exact = False
 
-    def __init__(self, sample: Contributions) -> None:
+    def __init__(self, sample: ClusterSums) -> None:
         self._sample = sample
         with np.errstate(invalid="ignore", divide="ignore"):
             t = np.where(sample.mean == 0, 0.0, np.abs(sample.mean) / sample.error)
-        self.observed = np.minimum(normal_of_t(np.minimum(t, 1e100), sample.freedom), 1e100)
+        self.observed = np.minimum(normal_of_t(np.minimum(t, 1e100), sample.df), 1e100)
 
     def blocks(self, draws: int, seed: int) -> Iterator[Floats]:
-        """(m, block)."""
+        """Yield the statistics of resamples, (m, block)."""
         sample = self._sample
-        off, defined = sample.off, sample.counts
-        stacked = np.concatenate([off, off**2, defined], axis=1)
-        units, m = off.shape
+        residuals, defined = sample.residuals, sample.counts
+        stacked = np.concatenate([residuals, residuals**2, defined], axis=1)
+        units, m = residuals.shape
         generator = np.random.PCG64(seed)
         for block in _blocks(_BLOCK_VALUES // units, draws):
             cells = uniform_below(generator, units, block, units)
@@ -457,68 +489,68 @@ class Resamples:
                 variance = np.maximum(square / n - mean**2, 0.0) / (n - 1)
                 t = np.where(mean == 0, 0.0, np.abs(mean) / np.sqrt(variance))
             t = np.where(np.isnan(t), 0.0, np.minimum(t, 1e100))
-            yield np.minimum(normal_of_t(t, sample.freedom), 1e100).T
+            yield np.minimum(normal_of_t(t, sample.df), 1e100).T
 
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """Where the statistics of some columns stand among those of the draws."""
+    """The shares of draws whose statistics reach those of some columns."""
 
-    alone: Floats  # (m,) share of draws in which a column's own statistic is reached
+    p: Floats  # (m,) share of draws in which a column's own statistic is reached
     largest: Floats  # sorted, of each draw the largest statistic of all columns
     times: int  # how often each counts
     added: int  # 1 where the draws are random, for what was observed
     is_among_draws: bool  # whether what was observed is one of them
 
-    def together(self, statistics: Floats) -> Floats:
-        """Share of draws whose largest statistic reaches each of these: p-values within the family."""
+    def family_p(self, statistics: Floats) -> Floats:
+        """Return the share of draws whose largest statistic reaches each of these: p-values within the family."""
         least = statistics * (1 - SAME_SUM)
         reached = self.largest.size - np.searchsorted(self.largest, least, side="left")
         return (self.times * reached + self.added) / (self.times * self.largest.size + self.added)
 
     def critical(self, alpha: float) -> float:
-        """The statistic beyond which `together` is below alpha; infinite where no statistic has so small a p-value."""
+        """Return the statistic beyond which `family_p` is below alpha; infinite where no p-value is."""
         allowed = _allowed(alpha, self.largest.size, self.times, self.added, self.is_among_draws)
         return np.inf if allowed < 0 else float(self.largest[-1 - allowed]) / (1 - SAME_SUM)
 
 
 def tail(drawn: Flips | Resamples, draws: int, seed: int) -> Tail:
-    """The statistics of all columns beside the same draws."""
-    (found,) = _tails(drawn, ((block,) for block in drawn.blocks(draws, seed)))
-    return found
+    """Return the tail of all columns beside the same draws."""
+    (of_all,) = _tails(drawn, ((block,) for block in drawn.blocks(draws, seed)))
+    return of_all
 
 
 def tails_of_both(
-    about_0: Flips, estimate: WeightedSum, draws: int, seed: int, *, skewness: bool
+    about_0: Flips, estimate: LinearCombination, draws: int, seed: int, *, adjust_skewness: bool
 ) -> tuple[Tail, Tail]:
-    """The statistics beside flips of the values about 0 and beside the same flips of the values about their mean."""
+    """Return the tails beside flips of the values about 0 and beside the same flips of the values about their mean."""
     if about_0.about_mean is not None:
         first, second = _tails(about_0, about_0.blocks_of_both(about_0.about_mean, draws, seed))
         return first, second
-    about_mean = Flips(estimate.centred(), skewness=skewness, observed=about_0.observed)
+    about_mean = Flips(estimate.centred(), adjust_skewness=adjust_skewness, observed=about_0.observed)
     return tail(about_0, draws, seed), tail(about_mean, draws, seed)
 
 
 def _tails(drawn: Flips | Resamples, blocks: Iterable[tuple[Floats, ...]]) -> list[Tail]:
-    """Each kind of block's tail, beside the same observed statistics."""
+    """Return each kind of block's tail, beside the same observed statistics."""
     least = drawn.observed * (1 - SAME_SUM)
     reached, highest = [], []
     for kinds in blocks:
         reached.append([np.count_nonzero(block >= least[:, None], axis=1) for block in kinds])
         highest.append([block.max(axis=0, initial=0.0) for block in kinds])
     times, added = _counting(drawn)
-    found = []
-    for of_blocks, largest_of_blocks in zip(
+    tails = []
+    for reached_in_blocks, highest_in_blocks in zip(
         zip(*reached, strict=True), zip(*highest, strict=True), strict=True
     ):
-        largest = np.sort(np.concatenate(largest_of_blocks))
-        alone = (times * np.sum(of_blocks, axis=0) + added) / (times * largest.size + added)
-        found.append(Tail(alone, largest, times, added, drawn.is_among_draws))
-    return found
+        largest = np.sort(np.concatenate(highest_in_blocks))
+        p = (times * np.sum(reached_in_blocks, axis=0) + added) / (times * largest.size + added)
+        tails.append(Tail(p, largest, times, added, drawn.is_among_draws))
+    return tails
 
 
 def criticals(drawn: Flips | Resamples, draws: int, seed: int, alpha: float) -> Floats:
-    """(m,) critical values of columns that are looked at one by one; see `Tail`."""
+    """Return (m,) critical values of columns that are looked at one by one; see `Tail`."""
     every = np.concatenate(list(drawn.blocks(draws, seed)), axis=1)
     times, added = _counting(drawn)
     allowed = _allowed(alpha, every.shape[1], times, added, drawn.is_among_draws)
@@ -529,11 +561,11 @@ def criticals(drawn: Flips | Resamples, draws: int, seed: int, alpha: float) -> 
 
 
 def _counting(drawn: Flips | Resamples) -> tuple[int, int]:
-    """How often each draw counts, and how often what was observed counts beside them."""
+    """Return how often each draw counts, and how often what was observed counts beside them."""
     return 1 + drawn.exact, int(not drawn.exact)
 
 
 def _allowed(alpha: float, draws: int, times: int, added: int, is_among_draws: bool) -> int:
-    """How many draws may reach a statistic whose p-value is below alpha; -1 where not even none is."""
+    """Return how many draws may reach a statistic whose p-value is below alpha; -1 where not even none is."""
     allowed = int(np.ceil((alpha * (times * draws + added) - added) / times - 1e-9)) - 1
     return allowed - (is_among_draws and allowed == 0)  # what is among the draws is reached by itself

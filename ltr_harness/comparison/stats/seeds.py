@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from ltr_harness.comparison.stats.contributions import (
+from ltr_harness.comparison.stats.cluster_sums import (
     TIE,
-    Contributions,
+    ClusterSums,
     effective_number,
     moments,
     paired_differences,
@@ -41,32 +41,32 @@ class MethodDifference:
 
     difference: float  # of the means over all queries and seeds
     standard_error: float  # of it, from both
-    freedom: float  # of the standard error, for Student's t
+    df: float  # of the standard error, for Student's t
 
     def p(self, value: float = 0.0) -> float:
         """Two-sided p-value of the true difference being `value`."""
-        return float(student_p(*np.array([self.difference - value, self.standard_error, self.freedom])))
+        return float(student_p(*np.array([self.difference - value, self.standard_error, self.df])))
 
     def p_equivalence(self, margin: float) -> float:
         """Two one-sided tests: the larger p-value of the true difference being beyond -margin or margin."""
         with np.errstate(divide="ignore", invalid="ignore"):
             nearest = np.divide(margin - abs(self.difference), self.standard_error)
-        return float(one_sided(-nearest, np.array(self.freedom), "drop"))
+        return float(one_sided(-nearest, np.array(self.df), "drop"))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Lower and upper end."""
-        reach = float(stdtrit(self.freedom, (1 + confidence) / 2)) * self.standard_error
+        reach = float(stdtrit(self.df, (1 + confidence) / 2)) * self.standard_error
         return self.difference - reach, self.difference + reach
 
     def detectable(self, alpha: float = 0.05, power: float = 0.8) -> float:
         """The smallest true difference that is found significant at level `alpha` with probability `power`."""
-        reach = stdtrit(self.freedom, 1 - alpha / 2) + stdtrit(self.freedom, power)
+        reach = stdtrit(self.df, 1 - alpha / 2) + stdtrit(self.df, power)
         return float(reach) * self.standard_error
 
 
 def weighted_difference(
     parts: Sequence[MethodDifference | None],
-    samples: Sequence[Contributions],
+    samples: Sequence[ClusterSums],
     j: int,
     weights: Sequence[float],
 ) -> MethodDifference | None:
@@ -74,15 +74,15 @@ def weighted_difference(
     if not any(parts):
         return None
     known = [
-        part or MethodDifference(float(own.mean[j]), float(own.error[j]), float(own.freedom[j]))
+        part or MethodDifference(float(own.mean[j]), float(own.error[j]), float(own.df[j]))
         for part, own in zip(parts, samples, strict=True)
     ]
     terms = [(w * one.standard_error) ** 2 for w, one in zip(weights, known, strict=True)]
-    below = sum(term**2 / one.freedom for term, one in zip(terms, known, strict=True))
+    below = sum(term**2 / one.df for term, one in zip(terms, known, strict=True))
     return MethodDifference(
         sum(w * one.difference for w, one in zip(weights, known, strict=True)),
         float(np.sqrt(sum(terms))),
-        sum(terms) ** 2 / below if below else sum(one.freedom for one in known),
+        sum(terms) ** 2 / below if below else sum(one.df for one in known),
     )
 
 
@@ -97,7 +97,7 @@ class VarianceComponents:
     between: tuple[float, ...]
     within: tuple[float, ...]  # likewise, the variance of query and seed together
     seeds: tuple[int, ...]  # likewise, how many there are; 1 where the other side's seeds speak for it
-    effective: float = 1.0  # share of the queries that tell as much, were all of equal weight
+    effective_share: float = 1.0  # share of the queries that tell as much, were all of equal weight
 
     def at(self, n: int, seeds: Sequence[int]) -> MethodDifference:
         """The difference as so many queries, and seeds of each side that varies, would know it."""
@@ -109,9 +109,9 @@ class VarianceComponents:
             terms = [(term, r - 1) for term, r in zip(of_seeds, seeds, strict=True)]
         queries = self.queries / n
         variance = queries + sum(of_seeds)
-        of_queries = max(n * self.effective - 1, 1.0)
-        freedom = _freedom(queries, of_queries, terms) if variance > 0 else of_queries
-        return MethodDifference(self.difference, float(np.sqrt(variance)), float(freedom))
+        of_queries = max(n * self.effective_share - 1, 1.0)
+        df = _freedom(queries, of_queries, terms) if variance > 0 else of_queries
+        return MethodDifference(self.difference, float(np.sqrt(variance)), float(df))
 
     @property
     def narrowing(self) -> tuple[float, float]:
@@ -186,7 +186,7 @@ def variance_components(
         between=tuple(between - within / n for between, within in known),
         within=tuple(within for _, within in known),
         seeds=seeds,
-        effective=effective_number(shares) / n,
+        effective_share=effective_number(shares) / n,
     )
 
 
@@ -208,13 +208,13 @@ def _freedom(queries: float, of_queries: float, terms: Sequence[tuple[float, int
     """Degrees of freedom of the sum of the queries' term and those of the sides with seeds, each (term, freedom)."""
     total = queries + sum(term for term, _ in terms)
     inverse = (queries / total) ** 2 / of_queries
-    for at, (term, freedom) in enumerate(terms):
+    for at, (term, df) in enumerate(terms):
         others = [pair for place, pair in enumerate(terms) if place != at]
         rest = queries + sum(one for one, _ in others)  # total - term may round to 0
         spread = queries**2 / of_queries + sum(one**2 / own for one, own in others)
         of_rest = rest**2 / spread if spread > 0 else np.inf
-        better_known = max(1 - freedom / of_rest, 0.0)
+        better_known = max(1 - df / of_rest, 0.0)
         # more than Satterthwaite's 1 where seeds are few and the rest is better known, simulated (docs/promises.md)
-        weight = 1 + 8 / freedom**4 * better_known**4
-        inverse += min(weight * (term / total) ** 2, 1.0) / freedom
+        weight = 1 + 8 / df**4 * better_known**4
+        inverse += min(weight * (term / total) ** 2, 1.0) / df
     return 1 / min(inverse, 1 / min(own for _, own in terms))

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import chdtri, ndtri, stdtrit
 
-from ltr_harness.comparison.stats.reference import unhall
+from ltr_harness.comparison.stats.reference import inverse_hall_transform
 from ltr_harness.comparison.stats.seeds import VarianceComponents
 
 LARGEST = 10**9  # so many draws stand for endless ones; what takes more cannot be had
@@ -29,7 +29,7 @@ class Spread:
 
     variance: float  # of one draw: the squared standard error of n draws is this / n
     n: int | None = None  # draws at hand; None where the variance was given
-    freedom: float | None = None  # of n draws' error; None for n - 1
+    df: float | None = None  # of n draws' error; None for n - 1
     skewness: float = 0.0  # of a draw's differences, counted so that what gains reach far is above 0
     adjusted: bool = True  # whether the test allows for it
     differing: float = 1.0  # share of draws that differ at all; a difference is one of these
@@ -43,14 +43,18 @@ class Spread:
 
     def detectable(self, n: int, *, alpha: float, power: float, seeds: int | None = None) -> float:
         """The smallest true difference, of trained models and of methods, that n draws show with this probability."""
-        freedom = n - 1.0
-        if self.freedom is not None and self.n is not None:
-            freedom = max((self.freedom + 1) * n / self.n - 1, 1.0)
+        df = n - 1.0
+        if self.df is not None and self.n is not None:
+            df = max((self.df + 1) * n / self.n - 1, 1.0)
         variance, components = self.variance, self.seeds
-        lean, ties = min(self.skewness / float(np.sqrt(n)), TRUSTED), 1 / self.differing - 1
-        quantile, z = float(stdtrit(freedom, 1 - alpha / 2)), float(ndtri(power))
-        critical = float(unhall(np.array(quantile), np.array(lean))) if self.adjusted else quantile
-        errors = critical + (z - lean * (z**2 - 1) / 6) * (1 - lean * critical / 2)
+        skewness, ties = min(self.skewness / float(np.sqrt(n)), TRUSTED), 1 / self.differing - 1
+        quantile, z = float(stdtrit(df, 1 - alpha / 2)), float(ndtri(power))
+        critical = (
+            float(inverse_hall_transform(np.array(quantile), np.array(skewness)))
+            if self.adjusted
+            else quantile
+        )
+        errors = critical + (z - skewness * (z**2 - 1) / 6) * (1 - skewness * critical / 2)
         variance = max(variance - self.mean * self.mean * ties, 0.0)
         left = 1 - errors**2 * ties / n
         if left <= 0 or (self.strict and not np.isfinite(self.width)):
@@ -71,15 +75,15 @@ class Spread:
         both = replace(
             methods,
             standard_error=max(float(np.sqrt(variance / n + added)), methods.standard_error),
-            freedom=min(methods.freedom, freedom),
+            df=min(methods.df, df),
         )
         return max(trained, both.detectable(alpha, power))
 
     def extremes(self, confidence: float = 0.9) -> tuple[Spread, Spread]:
         """The least and the most spread that the draws at hand allow for: chi-squared, by their kurtosis."""
-        freedom, ties = 2 * (self.n or np.inf) / max(self.kurtosis - 1, 1e-9), 1 / self.differing - 1
+        df, ties = 2 * (self.n or np.inf) / max(self.kurtosis - 1, 1e-9), 1 / self.differing - 1
         variance = max(self.variance - self.mean * self.mean * ties, 0.0)
-        factors = (freedom / float(chdtri(freedom, (1 + side * confidence) / 2)) for side in (-1, 1))
+        factors = (df / float(chdtri(df, (1 + side * confidence) / 2)) for side in (-1, 1))
         low, high = (
             replace(self, variance=factor * variance, mean=0.0, differing=1 / (1 + factor * ties))
             for factor in factors

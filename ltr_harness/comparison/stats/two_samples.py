@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import chdtrc, lambertw, ndtri, stdtr, stdtrit
 
-from ltr_harness.comparison.stats.contributions import (
+from ltr_harness.comparison.stats.cluster_sums import (
     SMALLEST_P,
     Codes,
     Floats,
@@ -77,7 +77,7 @@ def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alterna
     """The mean with a t interval over clusters; of paired differences, with their t test against 0."""
     mean, spread = sample.plain
     n = sample.values.size
-    return estimate_of(mean, spread.variance, spread.freedom, alternative, confidence, n)
+    return estimate_of(mean, spread.variance, spread.df, alternative, confidence, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Influence:
     totals: Floats  # per cluster code (or per query), divided by the number of queries
     clusters: Codes | None  # the codes that occur; None where every query is its own
     variance: float  # of the estimate; of clusters CR2's, sum of squared totals / (1 - n_g / n)
-    freedom: float  # units - 1; Satterthwaite's where clusters are of unlike size: few large ones decide
+    df: float  # units - 1; Satterthwaite's where clusters are of unlike size: few large ones decide
     units: int  # clusters, or queries
 
     @classmethod
@@ -99,15 +99,15 @@ class Influence:
         else:
             totals, counts = np.bincount(clusters, influence) / n, np.bincount(clusters)
             sizes = counts[counts > 0].astype(np.float64)
-        units, variance, freedom = sizes.size, float("nan"), float(sizes.size - 1)
+        units, variance, df = sizes.size, float("nan"), float(sizes.size - 1)
         if units > 1 and sizes.max() == sizes.min():
             variance = float(units / (units - 1) * (totals**2).sum())
         elif units > 1:
             known = totals[counts > 0]
             alike = correlation_within(known * n, float((influence**2).sum()), sizes)
             variance = float((known**2 / (1 - sizes / n)).sum())
-            freedom = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
-        return cls(totals, clusters, variance, freedom, units)
+            df = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
+        return cls(totals, clusters, variance, df, units)
 
     def covariance(self, other: "Influence") -> float:
         """Of two estimates that share clusters (the same users in both periods); 0 without clusters."""
@@ -152,21 +152,23 @@ def between(
 ) -> Estimate:
     """The estimate of a difference whose two sides have these influences."""
     variance = one.variance + other.variance
-    freedom = one.freedom + other.freedom
+    df = one.df + other.df
     if variance > 0:  # neither constants nor NaN, the variance of a single unit
         a, b = one.variance / variance, other.variance / variance
-        freedom = 1 / (a**2 / one.freedom + b**2 / other.freedom)
+        df = 1 / (a**2 / one.df + b**2 / other.df)
     # the covariance may not eat the whole variance: two noisy halves are never a certainty
     variance = max(variance - 2 * one.covariance(other), 1e-3 * variance)
-    return estimate_of(value, variance, freedom, alternative, confidence, n)
+    return estimate_of(value, variance, df, alternative, confidence, n)
 
 
-def one_sided(t: Floats, freedom: Floats, alternative: Alternative) -> Floats:
+def one_sided(t: Floats, df: Floats, alternative: Alternative) -> Floats:
     """p-values of t statistics, never 0."""
     if alternative == "change":
-        p = 2 * stdtr(freedom, -np.abs(t))
+        p = 2 * stdtr(df, -np.abs(t))
+    elif alternative == "drop":
+        p = stdtr(df, t)
     else:
-        p = stdtr(freedom, t if alternative == "drop" else -t)
+        p = stdtr(df, -t)
     return np.asarray(np.maximum(p, SMALLEST_P))
 
 
@@ -194,7 +196,7 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
 
 
 def estimate_of(
-    value: float, variance: float, freedom: float, alternative: Alternative, confidence: float, n: int
+    value: float, variance: float, df: float, alternative: Alternative, confidence: float, n: int
 ) -> Estimate:
     """The estimate with the t interval and test of its variance; none of a single unit, whose variance is NaN.
 
@@ -206,11 +208,11 @@ def estimate_of(
     error = float(np.sqrt(variance))
     if error <= 1e-15 * abs(value):  # constants: what differs, differs for certain
         sided = {"drop": value < 0, "rise": value > 0, "change": value != 0}[alternative]
-        return Estimate(value, value, value, SMALLEST_P if sided else 1.0, 0.0, n, freedom)
+        return Estimate(value, value, value, SMALLEST_P if sided else 1.0, 0.0, n, df)
     tails = 2 if alternative == "change" else 1
-    reach = float(stdtrit(freedom, 1 - (1 - confidence) / tails)) * error
-    p = float(one_sided(np.array(value / error), np.array(freedom), alternative))
-    return Estimate(value, value - reach, value + reach, p, error, n, freedom)
+    reach = float(stdtrit(df, 1 - (1 - confidence) / tails)) * error
+    p = float(one_sided(np.array(value / error), np.array(df), alternative))
+    return Estimate(value, value - reach, value + reach, p, error, n, df)
 
 
 _REFERENCE = 0.2  # of alpha, for what the reference is off by

@@ -28,7 +28,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import chdtr, chdtri, expit, log_expit, log_ndtr, owens_t, stdtr, stdtrit
 
-from ltr_harness.comparison.stats.contributions import Floats
+from ltr_harness.comparison.stats.cluster_sums import Floats
 
 _ROUNDS, _TRIAL_POINTS, _POINTS = 12, 1000, 4000
 _PROPOSAL = 5  # degrees of freedom of the proposal, whose tails are heavier than the posterior's

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import none_if_undefined
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
@@ -51,7 +51,7 @@ def permutation_importance(
             features[:, column] = kept[rng.permutation(split.n_rows)]
             losses[:, column] += better * (before - binding.per_query(model.score(features))[0]) / repeats
         features[:, column] = kept
-    sample = Contributions.of(losses)
+    sample = ClusterSums.of(losses)
     numbers = [sample.mean, *mean_intervals(sample, Method())]
     effects = map(FeatureEffect, split.feature_names, *(part.tolist() for part in numbers))
     return sorted(effects, key=lambda effect: -effect.loss)

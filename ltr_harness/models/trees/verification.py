@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.files import errors_naming, unfinished
-from ltr_harness.comparison.stats.contributions import Contributions, paired_differences
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, paired_differences
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.dataset import RankingDataset
@@ -152,7 +152,7 @@ def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: Bools) 
     # the mean is then that of the weighted queries
     scale = np.count_nonzero(defined) / (defined.sum() or np.nan)
     weighted = np.where(weight > 0, differences * weight * scale, np.nan)
-    ((low,), (high,)) = mean_intervals(Contributions.of(weighted[:, None]), Method())
+    ((low,), (high,)) = mean_intervals(ClusterSums.of(weighted[:, None]), Method())
     mean_here, mean_there, difference = binding.means_of(np.stack([*values, differences])).tolist()
     apart = (there - here)[np.repeat(chosen, groups.sizes)]
     offset = float(np.median(apart))

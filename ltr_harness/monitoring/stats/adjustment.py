@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ltr_harness.comparison.stats.contributions import Codes, Floats
+from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
 from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, between
 from ltr_harness.monitoring.stats.drift import bin_edges
 from ltr_harness.monitoring.stats.several_samples import variance_between

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, kolmogorov
 
-from ltr_harness.comparison.stats.contributions import Codes, Floats
+from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
 
 _FLOOR = 1e-4  # a share of 0 would make PSI infinite
 _THRESHOLDS = 12

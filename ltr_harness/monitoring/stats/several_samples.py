@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc
 
-from ltr_harness.comparison.stats.contributions import Codes, Floats
+from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
 from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, estimate_of
 
 _EXPECTED = 5.0  # in a cell, for chi-squared to hold

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.stats.contributions import TIE
+from ltr_harness.comparison.stats.cluster_sums import TIE
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Heading, Paragraph, Table

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison.stats.betting import bounded_means
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 
 
 def interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
     one = np.ones(1)
-    _, _, low, high = bounded_means(Contributions.of(values[:, None]), 0 * one, one, 1 - confidence, seed=0)
+    _, _, low, high = bounded_means(ClusterSums.of(values[:, None]), 0 * one, one, 1 - confidence, seed=0)
     return float(low[0]), float(high[0])
 
 
@@ -47,7 +47,7 @@ def by_bets(values: np.ndarray, alpha: float) -> tuple[float, float]:
 def p_of(values: np.ndarray, seed: int, alpha: float = 0.05) -> np.ndarray:
     """Of means of 0 of (n, m) differences."""
     edge = np.ones(values.shape[1])
-    return bounded_means(Contributions.of(values), -edge, edge, alpha, seed)[0]
+    return bounded_means(ClusterSums.of(values), -edge, edge, alpha, seed)[0]
 
 
 def test_two_values_in_both_orders_by_hand() -> None:
@@ -61,7 +61,7 @@ def test_two_values_in_both_orders_by_hand() -> None:
     one = (1 + first * 0.7) * (1 + second * 0.2)
     other = (1 + first * 0.2) * (1 + 0.5 / 0.2 * 0.7)  # after .4 more than that would be staked
     for seed in range(3):
-        p = bounded_means(Contributions.of(values), low, high, 0.9, seed)[0]
+        p = bounded_means(ClusterSums.of(values), low, high, 0.9, seed)[0]
         assert p[0] == pytest.approx(2 / ((one + other) / 2))
 
 
@@ -89,7 +89,7 @@ def test_few_intervals_miss_at_any_n(n: int) -> None:
     coins = [(rng.random((n, 400)) < p, p) for p in (0.02, 0.1, 0.5, 0.8)]
     losses = np.where(rng.random((n, 400)) < 0.04, -0.48, 0.02), 0.0
     for values, truth in [*coins, losses, (rng.beta(0.5, 3, (n, 400)), 1 / 7)]:
-        _, _, low, high = bounded_means(Contributions.of(values * 1.0), -edge, edge, 0.05, seed=0)
+        _, _, low, high = bounded_means(ClusterSums.of(values * 1.0), -edge, edge, 0.05, seed=0)
         assert ((low > truth) | (high < truth)).mean() <= 0.05
 
 
@@ -121,7 +121,7 @@ def test_a_share_that_is_rarely_seen_is_never_denied() -> None:
     for n in (100, 400):
         d = np.where(rng.random((n, 100)) < 0.01, -0.6, 0.001)
         edge = np.ones(100)
-        _, _, low, _ = bounded_means(Contributions.of(d), -edge, edge, 0.05, seed=0)
+        _, _, low, _ = bounded_means(ClusterSums.of(d), -edge, edge, 0.05, seed=0)
         assert (low < -0.006).all()
 
 
@@ -130,7 +130,7 @@ def test_p_is_below_the_level_exactly_where_zero_lies_outside() -> None:
     rng = np.random.default_rng(1)
     d = np.clip(rng.normal(np.linspace(-0.3, 0.3, 60), 0.3, (150, 60)), -1, 1)
     edge = np.ones(60)
-    p, _, low, high = bounded_means(Contributions.of(d), -edge, edge, 0.05, seed=0)
+    p, _, low, high = bounded_means(ClusterSums.of(d), -edge, edge, 0.05, seed=0)
     assert ((p < 0.05) == ((low > 0) | (high < 0))).all()
     assert 5 < (p < 0.05).sum() < 55
 
@@ -141,6 +141,6 @@ def test_units_without_a_value_are_not_bet_on() -> None:
     sparse[[0, 2, 3, 5, 6, 8], 0] = values
     bounds = np.array([-1.0]), np.array([1.0])
     found, expected = (
-        bounded_means(Contributions.of(column), *bounds, 0.05, 7) for column in (sparse, values[:, None])
+        bounded_means(ClusterSums.of(column), *bounds, 0.05, 7) for column in (sparse, values[:, None])
     )
     assert [part.tolist() for part in found] == [part.tolist() for part in expected]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.comparison.stats.contributions import Codes, Floats
+from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
 from ltr_harness.comparison.stats.two_samples import Estimate, Sample, difference
 from ltr_harness.monitoring.stats.several_samples import (
     WindowVariance,

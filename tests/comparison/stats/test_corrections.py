@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import UsageError
@@ -54,7 +54,7 @@ def null_family(n: int, models: int, rng: np.random.Generator) -> np.ndarray:
 def family_wise_error(n: int, families: int, seed: int) -> float:
     rng, method = np.random.default_rng(seed), Method(test="permutation", draws=400)
     drawn = (
-        outcomes(Contributions.of(null_family(n, 6, rng)), method, seeds=(), widths=np.inf)
+        outcomes(ClusterSums.of(null_family(n, 6, rng)), method, seeds=(), widths=np.inf)
         for _ in range(families)
     )
     return float(np.mean([found.p_corrected.min() < 0.05 for found in drawn]))
@@ -77,7 +77,7 @@ def test_simultaneous_intervals_cover_together() -> None:
     covered = 0
     for _ in range(300):
         d = rng.normal(0.3, 1, size=(60, 5)) + rng.normal(0, 1, size=(60, 1))
-        found = outcomes(Contributions.of(d), method, seeds=(), widths=np.inf)
+        found = outcomes(ClusterSums.of(d), method, seeds=(), widths=np.inf)
         covered += bool(np.all((found.low <= 0.3) & (found.high >= 0.3)))
     assert covered / 300 >= 0.91
 

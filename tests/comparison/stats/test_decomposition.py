@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from ltr_harness.comparison.stats.contributions import Floats
+from ltr_harness.comparison.stats.cluster_sums import Floats
 from ltr_harness.comparison.stats.two_samples import Sample, difference
 from ltr_harness.monitoring.stats.adjustment import Decomposition, decompose
 

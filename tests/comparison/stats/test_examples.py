@@ -3,7 +3,7 @@
 import numpy as np
 
 from ltr_harness.comparison.stats.betting import bounded_means
-from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum, moments, win_tie_loss
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination, moments, win_tie_loss
 from ltr_harness.comparison.stats.families import (
     furthest_against,
     outcomes,
@@ -73,7 +73,7 @@ def test_decompose() -> None:
 
 
 def test_bounded_means() -> None:
-    d = Contributions.of(np.full((400, 1), 0.1))
+    d = ClusterSums.of(np.full((400, 1), 0.1))
     p, _, low, high = bounded_means(d, np.array([-1.0]), np.array([1.0]), 0.05, seed=0)
     assert bool(p[0] < 0.05)
     assert bool(0 < low[0] < 0.1 < high[0])
@@ -82,22 +82,22 @@ def test_bounded_means() -> None:
 def test_contributions() -> None:
     """Two users who agree with themselves: two numbers, however many queries."""
     users = np.array([0, 0, 1, 1])
-    one = Contributions.of(np.array([[1.0], [1.0], [0.0], [0.0]]), users)
+    one = ClusterSums.of(np.array([[1.0], [1.0], [0.0], [0.0]]), users)
     assert one.mean.tolist() == [0.5]
     assert one.error.tolist() == [0.5]
-    assert one.freedom.round(6).tolist() == [1.0]
+    assert one.df.round(6).tolist() == [1.0]
     assert one.design_effect.tolist() == [3.0]
 
 
 def test_contributions_of_ratios() -> None:
-    one = Contributions.of_ratios(np.array([[0.1], [0.6], [0.0]]), np.array([[0.2], [0.8], [0.0]]))
+    one = ClusterSums.of_ratios(np.array([[0.1], [0.6], [0.0]]), np.array([[0.2], [0.8], [0.0]]))
     assert one.mean.round(9).tolist() == [0.7]
     assert one.units.tolist() == [2]
 
 
 def test_weighted_sum() -> None:
-    low, high = (Contributions.of(np.array([[v], [v + 0.2]])) for v in (0.1, 0.5))
-    apart = WeightedSum((high, low), (1.0, -1.0))
+    low, high = (ClusterSums.of(np.array([[v], [v + 0.2]])) for v in (0.1, 0.5))
+    apart = LinearCombination((high, low), (1.0, -1.0))
     assert apart.mean.round(9).tolist() == [0.4]
     assert apart.error.round(6).tolist() == [0.141421]
 
@@ -121,7 +121,7 @@ def test_distances() -> None:
 def test_outcomes() -> None:
     """Gains on four queries of fifty, small losses on the others: the sign is open."""
     d = np.r_[np.full(46, -0.05), 0.5, 0.6, 0.4, 0.1][:, None]
-    one = outcomes(Contributions.of(d), Method(), seeds=(), widths=np.inf)
+    one = outcomes(ClusterSums.of(d), Method(), seeds=(), widths=np.inf)
     assert bool(one.p_corrected[0] > 0.3)
     assert bool(one.low[0] < 0 < one.high[0])
 
@@ -182,7 +182,7 @@ def test_method_difference() -> None:
     methods = method_difference(np.array([[0.4] * 3, [0.6] * 3]), np.full((1, 3), 0.3), other_fixed=True)
     assert round(methods.difference, 9) == 0.2
     assert round(methods.standard_error, 9) == 0.1
-    assert methods.freedom == 1.0
+    assert methods.df == 1.0
 
 
 def test_always_valid_p() -> None:

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 from scipy.special import stdtrit
 
-from ltr_harness.comparison.stats.contributions import Contributions
-from ltr_harness.comparison.stats.families import FEWEST_EQUIVALENT, Outcome, outcomes
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
+from ltr_harness.comparison.stats.families import FEWEST_EQUIVALENT, FamilyResults, outcomes
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import MethodDifference
 from ltr_harness.comparison.stats.spread import Spread
@@ -24,14 +24,14 @@ def differences(rng: np.random.Generator, n: int, models: int) -> np.ndarray:
     return np.asarray(shared + rng.normal(0, SD / np.sqrt(2), (n, models)))
 
 
-def family(d: np.ndarray, method: Method) -> Outcome:
-    return outcomes(Contributions.of(d), method, widths=np.full(d.shape[1], 10.0), seeds=())
+def family(d: np.ndarray, method: Method) -> FamilyResults:
+    return outcomes(ClusterSums.of(d), method, widths=np.full(d.shape[1], 10.0), seeds=())
 
 
-def each(d: np.ndarray, method: Method) -> Outcome:
+def each(d: np.ndarray, method: Method) -> FamilyResults:
     """Every column a family of its own."""
     alone = [slice(at, at + 1) for at in range(d.shape[1])]
-    return outcomes(Contributions.of(d), method, families=alone, widths=np.full(d.shape[1], 10.0), seeds=())
+    return outcomes(ClusterSums.of(d), method, families=alone, widths=np.full(d.shape[1], 10.0), seeds=())
 
 
 RUNS = [40, pytest.param(1000, marks=pytest.mark.slow)]
@@ -72,7 +72,7 @@ def test_any_false_equivalence_among_nine(runs: int) -> None:
 @pytest.mark.parametrize("test", ["skew-adjusted", "permutation", "t", "bootstrap", "bounded"])
 @pytest.mark.parametrize("tested", [family, each])
 def test_p_interval_equivalence_and_estimate_are_one_fact(
-    test: str, tested: Callable[[np.ndarray, Method], Outcome]
+    test: str, tested: Callable[[np.ndarray, Method], FamilyResults]
 ) -> None:
     """Of 0.2's pairs 54 in 1,000 contradicted themselves in small samples, and 3 to 16 % of skewed ones with `t`."""
     rng = np.random.default_rng(8)
@@ -110,9 +110,9 @@ def test_bets_ask_for_more_and_hold_everywhere() -> None:
     """1 % of 100 queries lose .6: a gate at a margin of .005 is not passed by bets whatever these 100 are."""
     d = np.full((100, 1), 0.001)
     strict = outcomes(
-        Contributions.of(d), Method(test="bounded", margin=0.005), widths=np.array([1.0]), seeds=()
+        ClusterSums.of(d), Method(test="bounded", margin=0.005), widths=np.array([1.0]), seeds=()
     )
-    plain = outcomes(Contributions.of(d), Method(margin=0.005), seeds=(), widths=np.inf)
+    plain = outcomes(ClusterSums.of(d), Method(margin=0.005), seeds=(), widths=np.inf)
     assert plain.p_equivalence[0] < 0.05 < strict.p_equivalence[0]
     assert strict.low[0] < -0.005
 
@@ -171,9 +171,9 @@ def test_no_p_of_equivalence_is_above_one() -> None:
         assert family(d, method).p_equivalence.tolist() == [1.0]
 
 
-METHODS = MethodDifference(difference=0.2, standard_error=0.1, freedom=1.0)
+METHODS = MethodDifference(difference=0.2, standard_error=0.1, df=1.0)
 P = 1 - 2 / np.pi * np.arctan(2)  # two errors off 0, of Cauchy's distribution: .295
-NARROW = MethodDifference(difference=0.2, standard_error=1e-3, freedom=50.0)
+NARROW = MethodDifference(difference=0.2, standard_error=1e-3, df=50.0)
 
 
 ALONE = (slice(0, 1), slice(1, 2))
@@ -181,10 +181,10 @@ ALONE = (slice(0, 1), slice(1, 2))
 
 def with_seeds(
     methods: MethodDifference, families: Sequence[slice] | None = None, margin: float | None = None
-) -> tuple[Outcome, Outcome]:
+) -> tuple[FamilyResults, FamilyResults]:
     """Two columns with a mean of .2: what is tested over queries, and with what seeds add to the first."""
     d = 0.2 + np.array([[0.01], [-0.01], [0.02], [-0.02]] * 10) * np.array([1.0, -1.0])
-    method, sample = Method(test="t", margin=margin), Contributions.of(d)
+    method, sample = Method(test="t", margin=margin), ClusterSums.of(d)
     seeded = outcomes(sample, method, families=families, seeds=[methods, None], widths=np.inf)
     return outcomes(sample, method, families=families, seeds=(), widths=np.inf), seeded
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ltr_harness.comparison.stats.contributions import (
-    Contributions,
+from ltr_harness.comparison.stats.cluster_sums import (
+    ClusterSums,
     moments,
     paired_differences,
     win_tie_loss,
@@ -29,7 +29,7 @@ B = np.array([1, 1 / 10, 1, 1 / 15])
 
 def p_of(d: np.ndarray, test: Test, **options: int) -> np.ndarray:
     method = Method(test=test, **options)  # type: ignore[arg-type]
-    return outcomes(Contributions.of(d.reshape(len(d), -1)), method, seeds=(), widths=np.inf).p.reshape(
+    return outcomes(ClusterSums.of(d.reshape(len(d), -1)), method, seeds=(), widths=np.inf).p.reshape(
         d.shape[1:]
     )
 
@@ -153,7 +153,7 @@ class TestSignFlip:
     def test_any_number_of_threads(self) -> None:
         program = (
             "import numpy as np\n"
-            "from ltr_harness.comparison.stats.contributions import Contributions\n"
+            "from ltr_harness.comparison.stats.cluster_sums import ClusterSums\n"
             "from ltr_harness.comparison.stats.families import outcomes\n"
             "from ltr_harness.comparison.stats.method import Method\n"
             "from threadpoolctl import threadpool_info, threadpool_limits\n"
@@ -163,7 +163,7 @@ class TestSignFlip:
             "    with threadpool_limits(threads):\n"
             "        assert {pool['num_threads'] for pool in threadpool_info()} == {threads}\n"
             "        for test in 'skew-adjusted', 'permutation':\n"
-            "            print(outcomes(Contributions.of(d), Method(test=test), seeds=(), widths=np.inf).p.tolist())\n"
+            "            print(outcomes(ClusterSums.of(d), Method(test=test), seeds=(), widths=np.inf).p.tolist())\n"
         )
         said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         lines = said.stdout.splitlines()

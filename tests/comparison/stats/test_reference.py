@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from ltr_harness.comparison.stats.contributions import Contributions, WeightedSum
-from ltr_harness.comparison.stats.families import Outcome, mean_intervals, outcomes, rare_kind
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination
+from ltr_harness.comparison.stats.families import FamilyResults, mean_intervals, outcomes, rare_kind
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.reference import (
     Flips,
     criticals,
-    hall,
+    hall_transform,
+    inverse_hall_transform,
     normal_of_t,
     t_of_normal,
     tail,
-    unhall,
 )
 
 World = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
@@ -52,10 +52,10 @@ SKEWED: dict[str, World] = {
 DEFAULT = Method(test="skew-adjusted")
 
 
-def compared(d: np.ndarray, method: Method = DEFAULT) -> Outcome:
+def compared(d: np.ndarray, method: Method = DEFAULT) -> FamilyResults:
     """Each column by itself, a family of one."""
     return outcomes(
-        Contributions.of(d),
+        ClusterSums.of(d),
         method,
         families=[slice(at, at + 1) for at in range(d.shape[1])],
         seeds=(),
@@ -63,8 +63,8 @@ def compared(d: np.ndarray, method: Method = DEFAULT) -> Outcome:
     )
 
 
-def compared_jointly(d: np.ndarray, method: Method = DEFAULT) -> Outcome:
-    return outcomes(Contributions.of(d), method, seeds=(), widths=np.inf)
+def compared_jointly(d: np.ndarray, method: Method = DEFAULT) -> FamilyResults:
+    return outcomes(ClusterSums.of(d), method, seeds=(), widths=np.inf)
 
 
 def rejected(world: World, n: int, samples: int, draws: int = 1000) -> list[tuple[float, float]]:
@@ -127,9 +127,9 @@ def test_the_largest_of_the_family_counts() -> None:
 @pytest.mark.long
 @given(st.floats(-8, 8), st.floats(-1, 1))
 def test_unhall_undoes_hall(ratio: float, lean: float) -> None:
-    assert float(unhall(hall(np.array(ratio), np.array(lean)), np.array(lean))) == pytest.approx(
-        ratio, abs=1e-5
-    )
+    assert float(
+        inverse_hall_transform(hall_transform(np.array(ratio), np.array(lean)), np.array(lean))
+    ) == pytest.approx(ratio, abs=1e-5)
 
 
 @pytest.mark.long
@@ -154,7 +154,7 @@ def test_symmetric_differences_are_tested_as_by_plain_flips(n: int) -> None:
     ("n", "tested"),
     [(10, compared), (60, compared), (900, compared), (60, compared_jointly), (900, compared_jointly)],
 )
-def test_the_interval_excludes_zero_where_significant(n: int, tested: Callable[..., Outcome]) -> None:
+def test_the_interval_excludes_zero_where_significant(n: int, tested: Callable[..., FamilyResults]) -> None:
     rng = np.random.default_rng(n)
     d = rng.exponential(1, (n, 40)) - 1 + np.linspace(-1, 1, 40) * 3 / sqrt(n)
     found = tested(d, Method(draws=999))
@@ -174,7 +174,7 @@ def test_other_columns_and_undefined_queries_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("tested", [compared, compared_jointly])
-def test_nothing_differs_and_nothing_to_test(tested: Callable[..., Outcome]) -> None:
+def test_nothing_differs_and_nothing_to_test(tested: Callable[..., FamilyResults]) -> None:
     found = tested(np.zeros((30, 2)))
     assert found.p.tolist() == [1.0, 1.0]
     assert found.low.tolist() == found.high.tolist() == [0.0, 0.0]
@@ -196,7 +196,7 @@ def test_columns_of_few_and_of_many_units_share_a_family() -> None:
     d = np.full((500, 12), np.nan)
     d[:, 0] = rng.normal(3.6 / sqrt(500), 1, 500)
     d[:5, 1:] = rng.normal(0, 1, (5, 11))
-    flips = Flips(WeightedSum((Contributions.of(d),)))
+    flips = Flips(LinearCombination((ClusterSums.of(d),)))
     bonferroni = float(norm.ppf(1 - 0.05 / 24))
     assert tail(flips, 4000, 0).critical(0.05) < 1.25 * bonferroni
     assert float(np.quantile(t.rvs(4, size=(11, 4000), random_state=1).max(axis=0), 0.975)) > 1.9 * bonferroni
@@ -208,7 +208,7 @@ def test_a_sum_of_samples_is_tested_about_the_closest_means_that_make_it_zero() 
     one, other = rng.exponential(1, (40, 1)), rng.exponential(1, (90, 1))
     found, moved = (
         outcomes(
-            WeightedSum((Contributions.of(one + by), Contributions.of(other + by)), (1.0, -1.0)),
+            LinearCombination((ClusterSums.of(one + by), ClusterSums.of(other + by)), (1.0, -1.0)),
             Method(),
             seeds=(),
             widths=np.inf,
@@ -221,7 +221,7 @@ def test_a_sum_of_samples_is_tested_about_the_closest_means_that_make_it_zero() 
 
 def test_means_that_do_not_vary_have_an_interval() -> None:
     """Twenty ones: a kind of query of less than 14 % can be absent, and may be at 0. Version 0.2 said [1, 1]."""
-    ones = Contributions.of(np.ones((20, 1)))
+    ones = ClusterSums.of(np.ones((20, 1)))
     low, high = mean_intervals(ones, Method(), [(0.0, 1.0)])
     assert (low[0], high[0]) == pytest.approx((0.05 ** (1 / 20), 1.0))
     low, high = mean_intervals(ones, Method(), [(0.0, np.inf)])
@@ -234,7 +234,7 @@ def test_means_of_mostly_equal_values_are_covered(share: float) -> None:
     """Hall's interval by Student's t covered 82 to 90 %, where 95 were promised."""
     rng = np.random.default_rng(int(100 * share))
     values = np.where(rng.random((150, 400)) < share, 0.0, rng.random((150, 400)))
-    low, high = mean_intervals(Contributions.of(values), Method(draws=1000))
+    low, high = mean_intervals(ClusterSums.of(values), Method(draws=1000))
     truth = (1 - share) / 2
     assert np.mean((low <= truth) & (truth <= high)) > 0.92
 
@@ -283,7 +283,7 @@ def test_a_flip_of_the_sample_is_one_of_its_own_draws() -> None:
     values = rng.normal(size=(users.size, 2)) + rng.normal(size=(6, 2))[users]
 
     def flips(signs: np.ndarray) -> Flips:
-        return Flips(WeightedSum((Contributions.of(values * signs[users, None], users),)))
+        return Flips(LinearCombination((ClusterSums.of(values * signs[users, None], users),)))
 
     drawn = np.concatenate(list(flips(np.ones(6)).blocks(100, 0)), axis=1)
     assert drawn.shape == (2, 32)  # of 64 patterns half: the opposite has the same
@@ -298,37 +298,37 @@ def test_flips_of_units_of_unlike_size_by_hand() -> None:
     values = np.random.default_rng(4).normal(0.3, 1.0, (users.size, 8))
 
     def plain(signs: tuple[int, ...]) -> np.ndarray:
-        sample = Contributions.of(values * np.array(signs)[users, None], users)
+        sample = ClusterSums.of(values * np.array(signs)[users, None], users)
         return np.abs(sample.mean / sample.error)
 
     patterns, own = np.stack([plain(signs) for signs in product((1, -1), repeat=6)]), plain((1,) * 6)
     expected = (patterns >= own - 1e-9).mean(axis=0)
     method = Method(test="permutation", unit="user")
     assert (
-        outcomes(Contributions.of(values, users), method, seeds=(), widths=np.inf).p.tolist()
+        outcomes(ClusterSums.of(values, users), method, seeds=(), widths=np.inf).p.tolist()
         == expected.tolist()
     )
 
 
 def test_hall_by_hand() -> None:
     """2 + .3 * 4 / 3 + .09 * 8 / 27 + .3 / 6."""
-    assert float(hall(np.array(2.0), np.array(0.3))) == pytest.approx(2 + 0.4 + 0.08 / 3 + 0.05)
+    assert float(hall_transform(np.array(2.0), np.array(0.3))) == pytest.approx(2 + 0.4 + 0.08 / 3 + 0.05)
 
 
 @pytest.mark.parametrize(("spread", "share"), [(0.1, 1.0), (1e-2, 1.0), (1e-4, 0.0), (1e-6, 0.0)])
 def test_differences_that_are_all_but_equal_have_no_skewness(spread: float, share: float) -> None:
     """Of the third cumulant too few digits are left there: the statistic was wrong by a third at 1e-4."""
     shape = np.array([0.0, 0.1, 0.15, 0.3, 0.5, 2.0])[:, None]
-    estimate = WeightedSum((Contributions.of(0.05 + spread * shape),))
+    estimate = LinearCombination((ClusterSums.of(0.05 + spread * shape),))
     flips = Flips(estimate)
-    assert flips.lean == pytest.approx(share * estimate.lean)
-    transformed = hall(estimate.mean / estimate.error, flips.lean)
+    assert flips.skewness == pytest.approx(share * estimate.skewness)
+    transformed = hall_transform(estimate.mean / estimate.error, flips.skewness)
     assert flips.observed == pytest.approx(normal_of_t(transformed, np.array([5.0])), rel=1e-4)
 
 
 def test_a_critical_value_is_the_first_with_too_many_draws_beyond_it() -> None:
     """Of 512 patterns, 25 may reach a statistic whose p is below .05; the 26th largest is equal to it or below."""
-    flips = Flips(WeightedSum((Contributions.of(np.random.default_rng(3).normal(size=(10, 3))),)))
+    flips = Flips(LinearCombination((ClusterSums.of(np.random.default_rng(3).normal(size=(10, 3))),)))
     every = np.sort(np.concatenate(list(flips.blocks(4000, 0)), axis=1), axis=1)
     assert every.shape == (3, 512)
     found = criticals(flips, 4000, 0, 0.05)
@@ -339,7 +339,7 @@ def test_a_critical_value_is_the_first_with_too_many_draws_beyond_it() -> None:
 def test_too_few_units_for_the_level_have_the_interval_of_the_normal_deviate() -> None:
     """.1, .2, .3: T = .2 / .0577 = 3.46, p = 2/8; an interval that ends at 0 there would be one of 75 %."""
     found = outcomes(
-        Contributions.of(np.array([[0.1], [0.2], [0.3]])), Method(margin=1.0), seeds=(), widths=np.inf
+        ClusterSums.of(np.array([[0.1], [0.2], [0.3]])), Method(margin=1.0), seeds=(), widths=np.inf
     )
     reach = float(t_of_normal(np.array(1.959964), np.array(2.0))) * 0.1 / np.sqrt(3)
     assert found.p.tolist() == [2 / 8]

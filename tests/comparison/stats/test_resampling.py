@@ -13,7 +13,7 @@ from ltr_harness.comparison.stats.reference import (
     flipped_sums,
     half_of_flipped_sums,
     on_grid,
-    turned,
+    transpose_bits,
     uniform_below,
 )
 
@@ -57,7 +57,7 @@ def test_slices_have_the_signs_of_the_whole(n: int, m: int, draws: int, parts: i
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2), (8, 1), (13, 5), (64, 8)])
 def test_bits_turned_stand_in_rows_that_were_columns(shape: tuple[int, int]) -> None:
     bits = np.random.default_rng(4).integers(0, 256, shape, dtype=np.uint8)
-    found = np.unpackbits(turned(bits), axis=1)
+    found = np.unpackbits(transpose_bits(bits), axis=1)
     np.testing.assert_array_equal(found[:, : shape[0]], np.unpackbits(bits, axis=1).T)
     assert not found[:, shape[0] :].any()
 

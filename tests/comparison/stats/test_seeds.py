@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t as t_distribution
 from scipy.stats import ttest_ind
 
-from ltr_harness.comparison.stats.contributions import Contributions, Floats
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums, Floats
 from ltr_harness.comparison.stats.seeds import (
     MethodDifference,
     _freedom,
@@ -101,8 +101,8 @@ def test_by_hand() -> None:
         of_seeds / (of_queries + of_seeds),
         1 + 8 * (1 - 1 / 3) ** 4,
     )  # 3 degrees of freedom beside 1
-    assert 1 / found.freedom == pytest.approx(weight * share**2 + (1 - share) ** 2 / 3)
-    assert found.p() == pytest.approx(2 * t_distribution.sf(0.3 / found.standard_error, found.freedom))
+    assert 1 / found.df == pytest.approx(weight * share**2 + (1 - share) ** 2 / 3)
+    assert found.p() == pytest.approx(2 * t_distribution.sf(0.3 / found.standard_error, found.df))
 
 
 def test_two_seeds_on_each_side_by_hand() -> None:
@@ -115,9 +115,7 @@ def test_two_seeds_on_each_side_by_hand() -> None:
     assert found.standard_error == pytest.approx(np.sqrt(total))
     of_rest = (of_queries + of_seeds) ** 2 / (of_queries**2 / 3 + of_seeds**2)
     weight = 1 + 8 * (1 - 1 / of_rest) ** 4
-    assert 1 / found.freedom == pytest.approx(
-        (of_queries / total) ** 2 / 3 + 2 * weight * (of_seeds / total) ** 2
-    )
+    assert 1 / found.df == pytest.approx((of_queries / total) ** 2 / 3 + 2 * weight * (of_seeds / total) ** 2)
 
 
 def test_interaction_is_counted_once() -> None:
@@ -144,7 +142,7 @@ def test_seeds_alone_are_a_welch_test() -> None:
     found = method_difference(*(np.repeat(own[:, None], 5, axis=1) for own in means))
     assert found is not None
     welch = ttest_ind(*means, equal_var=False)
-    assert (found.p(), found.freedom) == pytest.approx((float(welch.pvalue), float(welch.df)), rel=0.005)
+    assert (found.p(), found.df) == pytest.approx((float(welch.pvalue), float(welch.df)), rel=0.005)
 
 
 def test_seeds_that_change_nothing_leave_the_t_test_over_queries() -> None:
@@ -152,8 +150,8 @@ def test_seeds_that_change_nothing_leave_the_t_test_over_queries() -> None:
     one, other = rng.random((2, 50))
     found = method_difference(np.tile(one, (3, 1)), np.tile(other, (2, 1)))
     assert found is not None
-    assert found.freedom == pytest.approx(49)
-    assert found.p() == pytest.approx(float(Contributions.of((one - other)[:, None]).t_p[0]))
+    assert found.df == pytest.approx(49)
+    assert found.p() == pytest.approx(float(ClusterSums.of((one - other)[:, None]).t_p[0]))
     assert found.interval() == pytest.approx(t_interval(one - other))
 
 
@@ -202,7 +200,7 @@ def test_what_p_interval_equivalence_and_detectable_say_is_one_thing() -> None:
     assert found.p(low) == pytest.approx(0.1)
     assert found.p(high) == pytest.approx(0.1)
     assert found.p_equivalence(max(-low, high)) == pytest.approx(0.05)
-    reach = t_distribution.ppf(0.975, found.freedom) + t_distribution.ppf(0.8, found.freedom)
+    reach = t_distribution.ppf(0.975, found.df) + t_distribution.ppf(0.8, found.df)
     assert found.detectable() == pytest.approx(reach * found.standard_error)
 
 
@@ -260,7 +258,7 @@ def test_seeds_that_shift_every_query_alike_are_all_of_the_error() -> None:
         assert found is not None
         between = one.mean(axis=1).var(ddof=1) / r + (other.mean(axis=1).var(ddof=1) / s if s > 1 else 0)
         assert found.standard_error == pytest.approx(between**0.5)
-        assert min(r, s if s > 1 else r) - 1 <= found.freedom <= r + s
+        assert min(r, s if s > 1 else r) - 1 <= found.df <= r + s
 
 
 def test_a_side_that_is_nearly_all_of_the_error_keeps_its_own_freedom() -> None:
@@ -270,12 +268,12 @@ def test_a_side_that_is_nearly_all_of_the_error_keeps_its_own_freedom() -> None:
 
 def test_a_weighted_difference_by_hand() -> None:
     """Data set one knows of seeds: .2 with error .1 and 4 degrees of freedom; the other has its queries alone."""
-    other = Contributions.of(np.array([[0.1], [0.3], [0.2], [0.6]]))
+    other = ClusterSums.of(np.array([[0.1], [0.3], [0.2], [0.6]]))
     mean, error = 0.3, np.sqrt(0.14 / 3 / 4)
     found = weighted_difference([MethodDifference(0.2, 0.1, 4.0), None], [other, other], 0, [0.25, 0.75])
     assert found is not None
     terms = 0.025**2, (0.75 * error) ** 2
     assert found.difference == pytest.approx(0.25 * 0.2 + 0.75 * mean)
     assert found.standard_error == pytest.approx(np.sqrt(sum(terms)))
-    assert found.freedom == pytest.approx(sum(terms) ** 2 / (terms[0] ** 2 / 4 + terms[1] ** 2 / 3))
+    assert found.df == pytest.approx(sum(terms) ** 2 / (terms[0] ** 2 / 4 + terms[1] ** 2 / 3))
     assert weighted_difference([None, None], [other, other], 0, [0.5, 0.5]) is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ltr_harness.comparison.stats.betting import bounded_means
-from ltr_harness.comparison.stats.contributions import Contributions
+from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.two_samples import (
     Alternative,
     Influence,
@@ -127,7 +127,7 @@ def test_betting_intervals_hold_near_the_ceiling() -> None:
     for _ in range(200):
         values = np.where(random.random(30) < 0.02, random.random(30) * 0.5, 1.0)
         truth = 1 - 0.02 * 0.75
-        _, _, low, high = bounded_means(Contributions.of(values[:, None]), np.zeros(1), np.ones(1), 0.05, 0)
+        _, _, low, high = bounded_means(ClusterSums.of(values[:, None]), np.zeros(1), np.ones(1), 0.05, 0)
         bet += low[0] <= truth <= high[0]
         ends = mean_estimate(Sample(values))
         student += ends.low <= truth <= ends.high

@@ -21,7 +21,7 @@ _ROUNDING = 1e-13  # of a value: what means of equal values may differ by
 
 
 @dataclass(frozen=True, eq=False)
-class Contributions:
+class ClusterSums:
     """What G independent units add to the means of m columns."""
 
     sums: Floats  # (G, m) sum of a unit's values; 0 where it has none
@@ -29,7 +29,7 @@ class Contributions:
     squares: Floats  # (m,) sum of all squared values, from which the correlation within units is estimated
 
     @classmethod
-    def of(cls, values: Floats, units: Codes | None = None, weights: Floats | None = None) -> "Contributions":
+    def of(cls, values: Floats, units: Codes | None = None, weights: Floats | None = None) -> "ClusterSums":
         """Sum up values by unit.
 
         Args:
@@ -45,7 +45,7 @@ class Contributions:
         return cls._by_unit(filled, defined.astype(np.float64), np.square(filled), units)
 
     @classmethod
-    def of_ratios(cls, above: Floats, below: Floats, units: Codes | None = None) -> "Contributions":
+    def of_ratios(cls, above: Floats, below: Floats, units: Codes | None = None) -> "ClusterSums":
         """Whose mean is the sum of `above` over that of `below`, (n, m) both, `below` >= 0, NaN where undefined.
 
         A ratio of means is the mean of the rows' ratios, each with the weight of what stands below: as if a row held
@@ -59,7 +59,7 @@ class Contributions:
         return cls._by_unit(sums, weights, squares, units)
 
     @classmethod
-    def _by_unit(cls, sums: Floats, counts: Floats, squares: Floats, units: Codes | None) -> "Contributions":
+    def _by_unit(cls, sums: Floats, counts: Floats, squares: Floats, units: Codes | None) -> "ClusterSums":
         """From what each row adds, (n, m) each."""
         if units is None:
             return cls(sums, counts, squares.sum(axis=0))
@@ -72,13 +72,13 @@ class Contributions:
 
         return cls(added(sums), added(counts), squares.sum(axis=0))
 
-    def columns(self, which: NDArray[np.integer] | slice) -> "Contributions":
+    def columns(self, which: NDArray[np.integer] | slice) -> "ClusterSums":
         """Some of the columns."""
-        return Contributions(self.sums[:, which], self.counts[:, which], self.squares[which])
+        return ClusterSums(self.sums[:, which], self.counts[:, which], self.squares[which])
 
-    def centred(self) -> "Contributions":
+    def centred(self) -> "ClusterSums":
         """The same units about their own mean, whose estimate is 0."""
-        return Contributions(self.off, self.counts, self.squares - self.n * np.nan_to_num(self.mean) ** 2)
+        return ClusterSums(self.residuals, self.counts, self.squares - self.n * np.nan_to_num(self.mean) ** 2)
 
     @cached_property
     def n(self) -> Floats:
@@ -91,12 +91,12 @@ class Contributions:
         return np.asarray(np.count_nonzero(self.counts, axis=0), dtype=np.int64)
 
     @cached_property
-    def effective(self) -> Floats:
+    def effective_units(self) -> Floats:
         """(m,): how many units of equal weight would tell as much."""
         return np.array([effective_number(column) for column in self.counts.T])
 
     @cached_property
-    def even(self) -> bool:
+    def one_value_per_unit(self) -> bool:
         """Whether no unit has more than one value."""
         return bool(self.counts.max(initial=0.0) <= 1)
 
@@ -107,16 +107,16 @@ class Contributions:
             return np.asarray(self.sums.sum(axis=0) / self.n)
 
     @cached_property
-    def off(self) -> Floats:
+    def residuals(self) -> Floats:
         """(G, m): what each unit adds beyond the mean of its values; 0 throughout where all values are equal."""
-        off = self.sums - self.counts * np.nan_to_num(self.mean)
+        residuals = self.sums - self.counts * np.nan_to_num(self.mean)
         with np.errstate(invalid="ignore", divide="ignore"):
             own = np.where(self.counts > 0, self.sums / self.counts, np.nan)
         highest = np.fmax.reduce(own, axis=0, initial=-np.inf)
         lowest = np.fmin.reduce(own, axis=0, initial=np.inf)
         with np.errstate(invalid="ignore"):
-            off[:, highest - lowest <= _ROUNDING * np.abs(highest)] = 0.0
-        return off
+            residuals[:, highest - lowest <= _ROUNDING * np.abs(highest)] = 0.0
+        return residuals
 
     @cached_property
     def weights(self) -> Floats:
@@ -128,46 +128,48 @@ class Contributions:
     def error(self) -> Floats:
         """(m,): standard error of the mean (Bell & McCaffrey 2002); NaN with fewer than two units."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            error = np.sqrt((self.weights * self.off * self.off).sum(axis=0)) / self.n
+            error = np.sqrt((self.weights * self.residuals * self.residuals).sum(axis=0)) / self.n
         return np.where(self.units > 1, error, np.nan)
 
     @cached_property
-    def third(self) -> Floats:
+    def third_cumulant(self) -> Floats:
         """(m,): third cumulant of the mean, sum r_g**3 / n**3 (G / (G - 1))**1.5."""
         with np.errstate(invalid="ignore", divide="ignore"):
             small = (self.units / (self.units - 1)) ** 1.5
-            return np.asarray((self.off * self.off * self.off).sum(axis=0) / self.n**3 * small)
+            return np.asarray(
+                (self.residuals * self.residuals * self.residuals).sum(axis=0) / self.n**3 * small
+            )
 
     @cached_property
-    def lean(self) -> Floats:
+    def skewness(self) -> Floats:
         """(m,): skewness of the mean."""
-        return lean_of(self.error**2, self.third)
+        return skewness_of(self.error**2, self.third_cumulant)
 
     @cached_property
-    def freedom(self) -> Floats:
+    def df(self) -> Floats:
         """(m,): of the error: units - 1, or Satterthwaite's where units are of unlike size."""
-        if self.even:
+        if self.one_value_per_unit:
             return np.asarray(np.maximum(self.units - 1.0, 1.0))
-        freedom = np.ones(self.sums.shape[1])
+        df = np.ones(self.sums.shape[1])
         for j in np.flatnonzero(self.units > 1):
             there = self.counts[:, j] > 0
             sizes = self.counts[there, j]
-            alike = correlation_within(self.off[there, j], float(self._spread[j]), sizes)
-            freedom[j] = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
-        return freedom
+            alike = correlation_within(self.residuals[there, j], float(self._spread[j]), sizes)
+            df[j] = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
+        return df
 
     @cached_property
-    def freedom_of_sizes(self) -> Floats:
+    def df_of_sizes(self) -> Floats:
         """(m,): likewise for values without correlation, so by sizes alone: no flip of a unit's signs changes it."""
-        if self.even:
-            return self.freedom
+        if self.one_value_per_unit:
+            return self.df
         sizes = [column[column > 0] for column in self.counts.T]
         return np.array([satterthwaite(own, own) if own.size > 1 else 1.0 for own in sizes])
 
     @cached_property
     def t_p(self) -> Floats:
         """(m,): two-sided p-values of Student's t test against 0."""
-        return np.where(self.units > 1, student_p(self.mean, self.error, self.freedom), np.nan)
+        return np.where(self.units > 1, student_p(self.mean, self.error, self.df), np.nan)
 
     @cached_property
     def design_effect(self) -> Floats:
@@ -187,33 +189,33 @@ def effective_number(weights: Floats) -> float:
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def student_p(mean: Floats, error: Floats, freedom: Floats) -> Floats:
+def student_p(mean: Floats, error: Floats, df: Floats) -> Floats:
     """(m,): two-sided p-values of means against 0, never 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.where(mean == 0, 0.0, np.abs(mean) / error)
-    return np.asarray(np.maximum(2 * stdtr(freedom, -t), SMALLEST_P))
+    return np.asarray(np.maximum(2 * stdtr(df, -t), SMALLEST_P))
 
 
-def lean_of(variance: Floats, third: Floats) -> Floats:
+def skewness_of(variance: Floats, third_cumulant: Floats) -> Floats:
     """Skewness from a variance and a third cumulant; 0 where nothing varies."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(variance > 0, third / variance**1.5, 0.0)
+        return np.where(variance > 0, third_cumulant / variance**1.5, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedSum:
+class LinearCombination:
     """A weighted sum of the means of independent samples: a single mean, data sets, one arm less the other."""
 
-    parts: tuple[Contributions, ...]  # with the same columns
+    parts: tuple[ClusterSums, ...]  # with the same columns
     factors: tuple[float, ...] = (1.0,)  # by which their means are multiplied
 
-    def columns(self, which: NDArray[np.integer] | slice) -> "WeightedSum":
+    def columns(self, which: NDArray[np.integer] | slice) -> "LinearCombination":
         """Some of the columns."""
-        return WeightedSum(tuple(part.columns(which) for part in self.parts), self.factors)
+        return LinearCombination(tuple(part.columns(which) for part in self.parts), self.factors)
 
-    def centred(self) -> "WeightedSum":
+    def centred(self) -> "LinearCombination":
         """The same samples, each about its own mean, whose estimate is 0."""
-        return WeightedSum(tuple(part.centred() for part in self.parts), self.factors)
+        return LinearCombination(tuple(part.centred() for part in self.parts), self.factors)
 
     @cached_property
     def mean(self) -> Floats:
@@ -226,19 +228,19 @@ class WeightedSum:
         return np.sqrt(self._sum([part.error**2 for part in self.parts], 2))
 
     @cached_property
-    def lean(self) -> Floats:
+    def skewness(self) -> Floats:
         """(m,): its skewness, each sample's own."""
-        return lean_of(self.error**2, self._sum([part.third for part in self.parts], 3))
+        return skewness_of(self.error**2, self._sum([part.third_cumulant for part in self.parts], 3))
 
     @cached_property
-    def freedom(self) -> Floats:
+    def df(self) -> Floats:
         """(m,): Satterthwaite's degrees of freedom."""
-        return self._together([part.freedom for part in self.parts])
+        return self._together([part.df for part in self.parts])
 
     @cached_property
-    def freedom_of_sizes(self) -> Floats:
+    def df_of_sizes(self) -> Floats:
         """(m,): likewise from those of the samples' sizes."""
-        return self._together([part.freedom_of_sizes for part in self.parts])
+        return self._together([part.df_of_sizes for part in self.parts])
 
     @cached_property
     def units(self) -> NDArray[np.int64]:
@@ -246,18 +248,18 @@ class WeightedSum:
         return np.asarray(np.min([part.units for part in self.parts], axis=0))
 
     @cached_property
-    def effective(self) -> Floats:
+    def effective_units(self) -> Floats:
         """(m,): likewise, as many as so many of equal weight."""
-        return np.asarray(np.min([part.effective for part in self.parts], axis=0))
+        return np.asarray(np.min([part.effective_units for part in self.parts], axis=0))
 
     def _together(self, each: Sequence[Floats]) -> Floats:
         if len(each) == 1:
             return each[0]
         terms = [(f * part.error) ** 2 for f, part in zip(self.factors, self.parts, strict=True)]
-        below = [term**2 / freedom for term, freedom in zip(terms, each, strict=True)]
+        below = [term**2 / df for term, df in zip(terms, each, strict=True)]
         with np.errstate(invalid="ignore", divide="ignore"):
-            freedom = sum(terms) ** 2 / sum(below)
-        return np.where(np.isnan(freedom), sum(each), freedom)
+            df = sum(terms) ** 2 / sum(below)
+        return np.where(np.isnan(df), sum(each), df)
 
     def _sum(self, terms: Sequence[Floats], power: int) -> Floats:
         return np.asarray(sum(factor**power * term for factor, term in zip(self.factors, terms, strict=True)))
@@ -316,17 +318,17 @@ def moments(values: Floats) -> Moments:
     whole = bool(defined.all())
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.asarray((values if whole else np.where(defined, values, 0.0)).sum(axis=0) / n)
-        off = values - mean
+        residuals = values - mean
         if not whole:
-            off[~defined] = 0.0
+            residuals[~defined] = 0.0
         highest = np.fmax.reduce(values, axis=0, initial=-np.inf)
         constant = np.asarray(highest == np.fmin.reduce(values, axis=0, initial=np.inf))
         if constant.any():
-            off[:, constant] = 0.0
-        squares = off * off
+            residuals[:, constant] = 0.0
+        squares = residuals * residuals
         square = squares.sum(axis=0)
         sd = np.where(n > 1, np.sqrt(square / (n - 1)), np.nan)
-        cubes = np.multiply(squares, off, out=squares)
+        cubes = np.multiply(squares, residuals, out=squares)
         skewness = np.where(square > 0, (cubes.sum(axis=0) / n) / (square / n) ** 1.5, 0.0)
     return Moments(n, mean, sd, np.where(n > 1, skewness, np.nan))
 
