@@ -7,8 +7,10 @@ windows.
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,7 @@ from ltr_harness.comparison.stats.betting import bounded_means
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, always_valid, between
 from ltr_harness.data.logs.settings import seconds
-from ltr_harness.data.queries import Floats, Ints
+from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.monitoring.calendar import Cut, DaysDiffer, hours_of_week, part_of_season
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
@@ -41,11 +43,11 @@ def with_running(
     earlier, compare = past if periods.common is None else (), periods.config.compare
     looks, n_earlier = len(earlier), sum(w.n for w in earlier)
     rows, so_far = [], np.zeros(0, dtype=np.int64)
-    for row, mine in zip(windows, members, strict=True):
+    for row, queries in zip(windows, members, strict=True):
         rows.append(row)
-        if row.status not in ("tested", "small") or not mine.size:
+        if row.status not in ("tested", "small") or not queries.size:
             continue
-        so_far = np.sort(np.concatenate((so_far, mine)))
+        so_far = np.sort(np.concatenate((so_far, queries)))
         looks += 1
         if so_far.size + n_earlier < _LEAST or row.status != "tested":
             continue
@@ -70,53 +72,96 @@ _SATURATED = 15  # with fewer queries off the ceiling, a t interval is a guess
 _BETTING_AT_MOST = 20_000  # queries; beyond, 15 of them off the ceiling move nothing
 
 
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """What a row of a window is made from: (n,) values of production's queries, or several by name."""
+
+    primary: Floats
+    clusters: Ints | None
+    hours: Ints | None  # of the week
+    n_items: Ints
+    has_relevant: Bools
+    metrics: Mapping[str, Floats]
+    events: Mapping[str, Ints]
+    online: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, config: MonitorConfig) -> "_Columns":
+        cluster, time = column_of(table, "cluster"), column_of(table, "time")
+        return cls(
+            primary_of(table),
+            None if cluster is None else own_clusters(cluster),
+            None if time is None else hours_of_week(time, config.windows.timezone),
+            column_of(table, "n_items"),
+            column_of(table, "has_relevant"),
+            columns_of(table, "metric"),
+            columns_of(table, "event"),
+            columns_of(table, "online"),
+        )
+
+    def queries_by_hour(self, rows: Ints) -> dict[str, int]:
+        """Return the hours of the week with queries among (n_rows,), and how many."""
+        if self.hours is None:
+            return {}
+        counts = np.bincount(self.hours[rows]).tolist()
+        return {str(hour): n for hour, n in enumerate(counts) if n}
+
+
 def window_rows(
     table: pd.DataFrame, cut: Cut, orphans: Sequence[int | None], config: MonitorConfig
 ) -> list[Window]:
-    """Every window's state, before anything is compared."""
-    cluster, primary = column_of(table, "cluster"), primary_of(table)
-    clusters = None if cluster is None else own_clusters(cluster)
-    items, relevant = column_of(table, "n_items"), column_of(table, "has_relevant")
-    metrics, events, online = (columns_of(table, name) for name in ("metric", "event", "online"))
-    time, (low, high) = column_of(table, "time"), config.primary.bounds
-    hours = None if time is None else hours_of_week(time, config.windows.timezone)
-    rows = []
-    for at, members in enumerate(cut.members):
-        defined = members[~np.isnan(primary[members])]
-        kept = primary[defined]
-        sample = Sample(kept, None if clusters is None else clusters[defined])
-        p10, p50, p90 = np.quantile(kept, [0.1, 0.5, 0.9]).tolist() if kept.size else [float("nan")] * 3
-        in_hours = [] if hours is None else np.bincount(hours[defined]).tolist()
-        status = "small" if kept.size < config.windows.min_queries else "untested"
-        status = "stray" if cut.stray[at] else "immature" if cut.immature[at] else status
-        row = Window(
-            label=cut.labels[at],
-            start_ns=int(cut.start[at]),
-            end_ns=int(cut.end[at]),
-            number=int(cut.number[at]),
-            hours=float(cut.hours[at]),
-            n_queries=int(members.size),
-            n_defined=int(kept.size),
-            n_clusters=int(kept.size if sample.clusters is None else np.unique(sample.clusters).size),
-            means={name: mean_of_known(v[members]) for name, v in metrics.items()},
-            interval=mean_of(sample, config),
-            bounded_interval=_bounded(kept, config),
-            share_zero=mean_of_known((kept == low).astype(np.float64)),
-            share_one=mean_of_known((kept >= high).astype(np.float64)),
-            p10=p10,
-            p50=p50,
-            p90=p90,
-            items_per_query=float(items[members].mean()),
-            relevant_share=float(relevant[members].mean()),
-            event_rates={name: float(n[members].mean()) for name, n in events.items()},
-            orphan_events=orphans[at],
-            immature_share=float((~cut.mature[members]).mean()),
-            online={name: mean_of_known(v[members]) for name, v in online.items()},
-            status=status,
-            hours_of_week={str(hour): n for hour, n in enumerate(in_hours) if n},
-        )
-        rows.append(row)
-    return rows
+    """Return every window's state, before anything is compared."""
+    columns = _Columns.of(table, config)
+    return [
+        _window_row(at, members, columns, cut, orphans[at], config) for at, members in enumerate(cut.members)
+    ]
+
+
+def _window_row(
+    at: int, members: Ints, columns: _Columns, cut: Cut, orphans: int | None, config: MonitorConfig
+) -> Window:
+    """Return the state of the window at a place of the calendar, with (n_members,) queries."""
+    defined = members[~np.isnan(columns.primary[members])]
+    values, (low, high) = columns.primary[defined], config.primary.bounds
+    sample = Sample(values, None if columns.clusters is None else columns.clusters[defined])
+    n_clusters = values.size if sample.clusters is None else np.unique(sample.clusters).size
+    p10 = p50 = p90 = float("nan")
+    if values.size:
+        p10, p50, p90 = np.quantile(values, [0.1, 0.5, 0.9]).tolist()
+    return Window(
+        label=cut.labels[at],
+        start_ns=int(cut.start[at]),
+        end_ns=int(cut.end[at]),
+        number=int(cut.number[at]),
+        hours=float(cut.hours[at]),
+        n_queries=int(members.size),
+        n_defined=int(values.size),
+        n_clusters=int(n_clusters),
+        means={name: mean_of_known(v[members]) for name, v in columns.metrics.items()},
+        interval=mean_of(sample, config),
+        bounded_interval=_bounded(values, config),
+        share_zero=mean_of_known((values == low).astype(np.float64)),
+        share_one=mean_of_known((values >= high).astype(np.float64)),
+        p10=p10,
+        p50=p50,
+        p90=p90,
+        items_per_query=float(columns.n_items[members].mean()),
+        relevant_share=float(columns.has_relevant[members].mean()),
+        event_rates={name: float(n[members].mean()) for name, n in columns.events.items()},
+        orphan_events=orphans,
+        immature_share=float((~cut.mature[members]).mean()),
+        online={name: mean_of_known(v[members]) for name, v in columns.online.items()},
+        status=_status_before_test(at, values.size, cut, config),
+        hours_of_week=columns.queries_by_hour(defined),
+    )
+
+
+def _status_before_test(at: int, n_defined: int, cut: Cut, config: MonitorConfig) -> str:
+    if cut.stray[at]:
+        return "stray"
+    if cut.immature[at]:
+        return "immature"
+    return "small" if n_defined < config.windows.min_queries else "untested"
 
 
 def _bounded(values: Floats, config: MonitorConfig) -> tuple[float, float] | None:
@@ -134,46 +179,49 @@ def compared_windows(
     rows: list[Window], cut: Cut, rows_of_now: Ints, periods: Periods, past: Sequence[PastWindow]
 ) -> list[Window]:
     """The windows with their difference to the baseline, alone and with those before them; `rows_of_now` (n_now,)."""
-    trailing, least = periods.config.windows.trailing, periods.config.windows.min_queries
+    least = periods.config.windows.min_queries
     members = cut.members_of(rows_of_now)
     tested = []
-    for row, mine in zip(rows, members, strict=True):
-        tested.append(row)
-        if row.status == "untested" and mine.size >= least:
-            change, is_adjusted = periods.compare(rows=mine), periods.prediction is not None
-            adjusted = mean_of(periods.sample_now(rows=mine), periods.config) if is_adjusted else None
-            tested[-1] = dataclasses.replace(row, status="tested", change=change, adjusted=adjusted)
+    for row, queries in zip(rows, members, strict=True):
+        if row.status != "untested" or queries.size < least:
+            tested.append(row)
+            continue
+        change, adjusted = periods.compare(rows=queries), None
+        if periods.prediction is not None:
+            adjusted = mean_of(periods.sample_now(rows=queries), periods.config)
+        tested.append(dataclasses.replace(row, status="tested", change=change, adjusted=adjusted))
+    return _with_trailing(tested, members, cut, periods, past)
+
+
+def _with_trailing(
+    windows: list[Window],
+    members: Sequence[Ints],
+    cut: Cut,
+    periods: Periods,
+    past: Sequence[PastWindow],
+) -> list[Window]:
+    """The windows with the mean of each and those before it against the baseline; `members` (n_queries,)."""
+    trailing, least = periods.config.windows.trailing, periods.config.windows.min_queries
     if trailing < 2:
-        return tested
-    mature = ~cut.immature & ~cut.stray
+        return windows
+    rows, mature = [*windows], ~cut.immature & ~cut.stray
     for at, number in enumerate(cut.number):
         if not (mature[at] and members[at].size):
             continue
         near = np.flatnonzero((cut.number > number - trailing) & (cut.number <= number) & mature)
         earlier = [w for w in past if number - trailing < w.number < cut.number[0]]
-        joined = np.sort(np.concatenate([members[i] for i in near]))
+        joined = np.sort(np.concatenate([members[i] for i in near.tolist()]))
         if near.size + len(earlier) >= 2 and joined.size >= least:
-            tested[at] = dataclasses.replace(tested[at], trailing=with_past(joined, earlier, periods))
-    return tested
+            rows[at] = dataclasses.replace(rows[at], trailing=with_past(joined, earlier, periods))
+    return rows
 
 
 def corrected(
     change: Change, windows: list[Window], periods: Periods, past: Sequence[PastWindow] = ()
 ) -> tuple[Change, list[Window], str]:
     """Whole period, windows and trailing windows with p-values of one family and alerts; and the family in words."""
-    endless = periods.config.compare.correct == "sequence"
     alpha = periods.config.compare.alpha
-    several = sum(w.status == "tested" for w in windows) > 1
-    raw = [change.difference.p]
-    raw += [w.change.p if w.change and several else np.nan for w in windows]
-    raw += [w.trailing.p if w.trailing else np.nan for w in windows]
-    if endless:
-        p = _spent(np.array(raw), windows, past, 1 - OF_ALPHA)
-    elif np.isnan(others := bonferroni(raw[1:])).all():
-        p = np.array(raw)
-    else:  # half of alpha for the first, half for the others, all once it passes (fallback, Wiens 2003)
-        first = min(2 * raw[0], 1.0)
-        p = np.append(first, others if first <= alpha else np.minimum(2 * others, 1.0))
+    p = _corrected_p(change, windows, periods, past)
 
     def alerts(difference: Estimate | None, p_value: float) -> bool:
         return difference is not None and p_value <= alpha and periods.matters(difference.value)
@@ -185,23 +233,46 @@ def corrected(
         alert=bool(significant and matters),
         below_min_drop=bool(significant and not matters),
     )
+    of_windows, of_trailing = p[1:].reshape(2, -1).tolist()
     rows = [
         dataclasses.replace(
             row,
-            p_corrected=own,
-            alert=alerts(row.change, own),
-            trailing_p_corrected=trail,
-            trailing_alert=alerts(row.trailing, trail),
+            p_corrected=p_window,
+            alert=alerts(row.change, p_window),
+            trailing_p_corrected=p_trailing,
+            trailing_alert=alerts(row.trailing, p_trailing),
         )
-        for row, own, trail in zip(windows, *p[1:].reshape(2, -1).tolist(), strict=True)
+        for row, p_window, p_trailing in zip(windows, of_windows, of_trailing, strict=True)
     ]
     words = f"{np.count_nonzero(~np.isnan(p))} tests: the whole period, its windows and their trailing means"
-    if endless:
+    if periods.config.compare.correct == "sequence":
         words += ", and, asymptotically, the mean of all windows on record after each of them"
         words += f"; window {last_look(windows, past)} on record, of as many as may come"
     else:
         words += "; the period at half of alpha, the others at the other half, and at all of it once the period moved"
     return done, rows, words
+
+
+def _corrected_p(
+    change: Change, windows: list[Window], periods: Periods, past: Sequence[PastWindow]
+) -> Floats:
+    """Return p-values of one family: of the period, of every window, of every trailing mean; NaN without a test."""
+    raw = np.full(1 + 2 * len(windows), np.nan)
+    raw[0] = change.difference.p
+    several = sum(w.status == "tested" for w in windows) > 1
+    for at, window in enumerate(windows, start=1):
+        if window.change and several:  # a single window is the period
+            raw[at] = window.change.p
+        if window.trailing:
+            raw[len(windows) + at] = window.trailing.p
+    if periods.config.compare.correct == "sequence":
+        return _spent(raw, windows, past, 1 - OF_ALPHA)
+    others = bonferroni(raw[1:].tolist())
+    if np.isnan(others).all():
+        return raw
+    # half of alpha for the first, half for the others, all once it passes (fallback, Wiens 2003)
+    first = min(2 * raw[0], 1.0)
+    return np.append(first, others if first <= periods.config.compare.alpha else np.minimum(2 * others, 1.0))
 
 
 _MOST_OF_IT = 0.5  # of the least fall in the windows with an alert: where the others fell as much, all fell
@@ -210,12 +281,7 @@ _MOST_OF_IT = 0.5  # of the least fall in the windows with an alert: where the o
 def examined_windows(windows: Sequence[Window], members: Sequence[Ints], periods: Periods) -> list[int]:
     """Which windows raised the alert, and so say where and why; none where all of production does."""
     counted = [at for at, w in enumerate(windows) if w.status in ("tested", "small") and members[at].size]
-    chosen = [at for at in counted if windows[at].alert]
-    trailing = [at for at in counted if windows[at].trailing_alert]
-    if not chosen and trailing:  # no window by itself: those behind the surest trailing mean
-        last = min(trailing, key=lambda at: windows[at].trailing_p_corrected)
-        span = windows[last].number - periods.config.windows.trailing, windows[last].number
-        chosen = [at for at in counted if span[0] < windows[at].number <= span[1]]
+    chosen = _windows_with_alert(windows, counted, periods.config.windows.trailing)
     others = [at for at in counted if at not in chosen]
     if not chosen or sum(members[at].size for at in others) < periods.config.windows.min_queries:
         return []
@@ -225,6 +291,16 @@ def examined_windows(windows: Sequence[Window], members: Sequence[Ints], periods
     least = min(abs(fall.low), abs(fall.high))  # they were chosen for the fall, which makes it look larger
     others_did_not = rest.value * np.sign(fall.value) < _MOST_OF_IT * least
     return chosen if others_did_not else []
+
+
+def _windows_with_alert(windows: Sequence[Window], counted: Sequence[int], trailing: int) -> list[int]:
+    """Return the windows with an alert of their own, else those behind the surest trailing mean."""
+    single = [at for at in counted if windows[at].alert]
+    means = [at for at in counted if windows[at].trailing_alert]
+    if single or not means:
+        return single
+    last = windows[min(means, key=lambda at: windows[at].trailing_p_corrected)].number
+    return [at for at in counted if last - trailing < windows[at].number <= last]
 
 
 def examined(windows: Sequence[Window], rows: Ints, periods: Periods) -> Examined:
@@ -245,9 +321,10 @@ def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estim
     now = periods.sample_now(rows=rows)
     n = np.array([rows.size, *(w.n for w in past)], dtype=np.float64)
     weights = n / n.sum()
-    means = np.array([now.values.mean() if rows.size else 0.0, *(w.mean for w in past)])
-    own = now.plain[1].variance if rows.size > 1 else 0.0
-    errors = np.array([own, *(w.error**2 for w in past)])
+    mean = now.values.mean() if rows.size else 0.0
+    variance = now.plain[1].variance if rows.size > 1 else 0.0
+    means = np.array([mean, *(w.mean for w in past)])
+    errors = np.array([variance, *(w.error**2 for w in past)])
     reference, influence = _reference(rows, past, periods)
     if periods.prediction is not None:
         # all windows share it, and today's mean does not know the earlier ones'
@@ -292,12 +369,13 @@ def _share(known: DaysDiffer, rows: Ints, past: Sequence[PastWindow], periods: P
     size = seconds(periods.config.windows.size)
     by_day: dict[int, float] = {}
     squares = 0.0
+    days_per_window = max(1, size // _DAY_SECONDS) if of_days else 1
     for window in past:
         if of_days and size <= _DAY_SECONDS:
             day = window.number * size // _DAY_SECONDS
             by_day[day] = by_day.get(day, 0.0) + window.n
         else:  # a window of several days has them in equal parts
-            squares += window.n**2 / max(1, size // _DAY_SECONDS if of_days else 1)
+            squares += window.n**2 / days_per_window
     days = np.array([*(by_day[day] for day in sorted(by_day)), *counts])
     squares += total**2 * known.share_of(days / total)
     everything = np.arange(len(periods.now))
@@ -322,7 +400,8 @@ def share_to_spend(windows: Sequence[Window], past: Sequence[PastWindow], config
 def last_look(windows: Sequence[Window], past: Sequence[PastWindow]) -> int:
     """Which window on record the last one that counts is."""
     counted = [at for at, w in enumerate(windows) if w.status in ("tested", "untested")]
-    return int(_look(windows, past)[counted[-1] if counted else -1])
+    last = counted[-1] if counted else -1
+    return int(_look(windows, past)[last])
 
 
 def _look(windows: Sequence[Window], past: Sequence[PastWindow]) -> Ints:
@@ -412,34 +491,49 @@ def timeline(result: MonitorResult) -> Chart:
         charts.layer(dots, x=charts.TIME_AXIS, y=_y("mean"), color=colour, tooltip=about),
     ]
     title = f"{result.primary} by window, {result.interval_name}s"
+    lines = []  # what else is drawn, in words
     if result.changes:
-        base = result.changes[0].baseline
-        band = {"base": round(base.value, 5), "from": round(base.low, 5), "to": round(base.high, 5)}
-        data = {"values": [] if math.isnan(base.low) else [band]}
-        area = {"type": "rect", "opacity": 0.2, "color": ORANGE}
-        dashed = {"type": "rule", "color": ORANGE, "strokeDash": [4, 3]}
-        drawn = charts.layer(area, y=_y("from"), y2={"field": "to"}), charts.layer(dashed, y=_y("base"))
-        layers = [*({"data": data, **layer} for layer in drawn), *layers]
-        words += f" The dashed line is the baseline, {base.value:.4f}."
-        title += "; red windows raised an alert, the dashed line is the baseline"
+        baseline = result.changes[0].baseline
+        layers = [*_baseline_layers(baseline), *layers]
+        words += f" The dashed line is the baseline, {baseline.value:.4f}."
+        lines.append("the dashed line is the baseline")
     for limit in result.limits:
         if limit.metric == result.primary:
-            dotted = {"type": "rule", "color": charts.BAD, "strokeDash": [1, 3]}
-            layers = [
-                {"data": {"values": [{"limit": limit.limit}]}, **charts.layer(dotted, y=_y("limit"))},
-                *layers,
-            ]
+            layers.insert(0, _limit_layer(limit.limit))
             words += f" The dotted line is the limit, {limit.limit:g}."
-            title += "; " if result.changes else "; red windows raised an alert, "
-            title += "the dotted line is the limit"
-    points = []
-    for w in result.windows:
-        mean, low, high = (round(end, 5) for end in (w.interval.value, w.interval.low, w.interval.high))
-        if not math.isnan(mean):
-            at, state = w.start_ns // 1_000_000, status(w, result).text
-            point = {"at": at, "window": w.label, "mean": mean, "state": state}
-            points.append(point if math.isnan(low) else point | {"low": low, "high": high})
+            lines.append("the dotted line is the limit")
+    if result.changes:
+        title += "; red windows raised an alert, " + "; ".join(lines)
+    else:
+        title += "".join(f"; red windows raised an alert, {text}" for text in lines)
+    points = [_timeline_point(w, result) for w in result.windows if not math.isnan(w.interval.value)]
     return Chart("windows", title, charts.wide(points, 220, layer=layers), words)
+
+
+def _baseline_layers(baseline: Estimate) -> list[dict[str, Any]]:
+    """Return the interval of the baseline's mean as a band, and the mean as a line."""
+    data: dict[str, Any] = {"values": []}
+    if not math.isnan(baseline.low):
+        ends = {"base": baseline.value, "from": baseline.low, "to": baseline.high}
+        data["values"].append({name: round(end, 5) for name, end in ends.items()})
+    area = {"type": "rect", "opacity": 0.2, "color": ORANGE}
+    dashed = {"type": "rule", "color": ORANGE, "strokeDash": [4, 3]}
+    band = charts.layer(area, y=_y("from"), y2={"field": "to"})
+    return [{"data": data, **band}, {"data": data, **charts.layer(dashed, y=_y("base"))}]
+
+
+def _limit_layer(limit: float) -> dict[str, Any]:
+    dotted = {"type": "rule", "color": charts.BAD, "strokeDash": [1, 3]}
+    return {"data": {"values": [{"limit": limit}]}, **charts.layer(dotted, y=_y("limit"))}
+
+
+def _timeline_point(window: Window, result: MonitorResult) -> dict[str, Any]:
+    mean, low, high = (
+        round(end, 5) for end in (window.interval.value, window.interval.low, window.interval.high)
+    )
+    state = status(window, result).text
+    point = {"at": window.start_ns // 1_000_000, "window": window.label, "mean": mean, "state": state}
+    return point if math.isnan(low) else point | {"low": low, "high": high}
 
 
 _y = partial(charts.quantitative, title=None, scale={"zero": False})
