@@ -55,32 +55,27 @@ def slices(periods: Periods) -> tuple[list[Slice], int]:
         return [], 0
     # of a replay the common queries, in the same order
     now, before = periods.common or (np.arange(len(periods.now)), np.arange(len(periods.before)))
-    effect, rest, others = _design_effect(periods), None, None
+    effect = _design_effect(periods)
+    other_half = None
     if config.slices.confirm_split:
         halves = _half(periods.now)[now], _half(periods.before)[before]
-        rest = now[~halves[0]], before[~halves[1]]
+        other_half = _Candidates(periods, columns, effect, now[~halves[0]], before[~halves[1]])
         now, before = now[halves[0]], before[halves[1]]
-    total, n_candidates, chosen = len(now), 0, []
-    for turn in range(_AT_MOST):
-        candidates = _Candidates(periods, columns, effect, now, before)
-        if turn == 0:
-            n_candidates = len(candidates.p)
-        if not len(candidates.p):
-            break
-        q = bonferroni(candidates.p)
+    candidates = _Candidates(periods, columns, effect, now, before)
+    total, n_candidates, chosen = len(now), len(candidates.p), list[Slice]()
+    while len(chosen) < _AT_MOST and len(candidates.p):
+        p_corrected = bonferroni(candidates.p)
         best = int(np.lexsort((candidates.t, candidates.p))[0])
-        if q[best] > periods.spent * config.slices.alpha:
+        if p_corrected[best] > periods.spent * config.slices.alpha:
             break
-        worst, key = candidates.slice(best, float(q[best]), total), candidates.keys[best]
-        if rest is not None and others is None:  # the queries that did not choose it
-            others = _Candidates(periods, columns, effect, *rest)
-        if others is not None and key in others.keys:
-            worst = replace(
-                worst, confirmed=others.slice(others.keys.index(key), worst.p_corrected, total).excess
-            )
-        chosen.append(worst)
+        segment = candidates.slice(best, float(p_corrected[best]), total)
+        if other_half is not None:
+            confirmed = other_half.excess_of(candidates.keys[best], total)
+            segment = replace(segment, confirmed=confirmed)
+        chosen.append(segment)
         inside_now, inside_before = candidates.members(best)
         now, before = now[~inside_now], before[~inside_before]
+        candidates = _Candidates(periods, columns, effect, now, before)
     chosen.sort(key=lambda s: periods.sign * s.impact)
     return chosen, n_candidates
 
@@ -92,49 +87,62 @@ class _Candidates:
         self, periods: Periods, columns: list[_Column], effect: float, now: Ints, before: Ints
     ) -> None:
         """`effect` is how much wider clusters make the variance of a mean."""
-        sign, config = periods.sign, periods.config
-        self._sign, self._least, self._confidence = (
-            sign,
-            least_queries(len(periods.now), config),
-            config.confidence,
-        )
+        config = periods.config
+        self._sign, self._confidence = periods.sign, config.confidence
+        self._least = least_queries(len(periods.now), config)
         self._columns, self._now, self._before = columns, now, before
         self._paired, self._with_before = periods.common is not None, len(periods.before) > 0
-        ours, theirs = periods.values[0][now], periods.values[1][before]
-        sides = (ours, theirs, ours - theirs) if self._paired else (ours, theirs)
-        # oriented, so that higher is better, and centred for exact sums
-        self._centres = [float(values.mean()) * sign if values.size else 0.0 for values in sides]
-        self._values = [sign * values - centre for values, centre in zip(sides, self._centres, strict=True)]
-        places, sizes = range(len(columns)), [len(column.predicates) for column in columns]
-        pairs = itertools.combinations(places, 2) if config.slices.max_predicates == 2 else ()
-        # columns and cell of each candidate, and its sums on every side
-        keys: list[tuple[int, int, int]] = []
-        parts: list[Floats] = [np.empty((len(self._values), 3, 0))]
-        for i, j in (*((i, -1) for i in places), *pairs):
-            size = sizes[i] * (1 if j < 0 else sizes[j])
-            of_now = zip((True, False, True), self._values, strict=False)
-            sums = np.stack([_sums(self._cells(i, j, is_now), values, size) for is_now, values in of_now])
-            cells = np.flatnonzero(self._enough(sums))
-            keys += [(i, j, int(cell)) for cell in cells]
-            parts.append(sums[:, :, cells])
-        inside = np.concatenate(parts, axis=2)
+        self._values, self._centres = self._oriented_values(periods)
+        keys, inside = self._cell_sums(pairs=config.slices.max_predicates == 2)
         totals = [_sums(np.zeros(values.size, np.int64), values, 1) for values in self._values]
         rest = np.stack(totals) - inside
-        keep = np.flatnonzero(self._enough(rest))
-        self.keys = [keys[at] for at in keep]
-        self.inside, self.rest = inside[:, :, keep], rest[:, :, keep]
-        mean_in, var_in = _moments(self.inside)
-        mean_rest, var_rest = _moments(self.rest)
-        varying = [2] if self._paired else [0, 1] if self._with_before else [0]
-        self.excess = mean_in[0] - mean_rest[0] - (mean_in[1] - mean_rest[1])  # 0 of an empty baseline
-        own, terms = var_in[varying], np.concatenate([var_in[varying], var_rest[varying]])
-        own_n, n = self.inside[varying, 0], np.concatenate([self.inside[varying, 0], self.rest[varying, 0]])
+        kept = np.flatnonzero(self._enough(rest))
+        self.keys = [keys[at] for at in kept]
+        self.inside, self.rest = inside[:, :, kept], rest[:, :, kept]
+        self._mean_in, var_in = _moments(self.inside)
+        self._mean_rest, var_rest = _moments(self.rest)
+        varying = [0, 1] if self._with_before else [0]
+        if self._paired:
+            varying = [2]
+        # 0 of an empty baseline
+        self.excess = self._mean_in[0] - self._mean_rest[0] - (self._mean_in[1] - self._mean_rest[1])
+        terms = np.concatenate([var_in[varying], var_rest[varying]])
+        n_inside = self.inside[varying, 0]
+        n = np.concatenate([n_inside, self.rest[varying, 0]])
         self.t, self.p, self.error, self.freedom = _welch(self.excess, terms, n, effect)
         if self._with_before:
             # Left behind while the rest improved is no drop: the slice itself must have fallen as well.
-            change = mean_in[0] - mean_in[1] + (self._centres[0] - self._centres[1])
-            self.p = np.maximum(self.p, _welch(change, own, own_n, effect)[1])
-        self._mean_in, self._mean_rest = mean_in, mean_rest
+            change = self._mean_in[0] - self._mean_in[1] + (self._centres[0] - self._centres[1])
+            self.p = np.maximum(self.p, _welch(change, var_in[varying], n_inside, effect)[1])
+
+    def _oriented_values(self, periods: Periods) -> tuple[list[Floats], list[float]]:
+        """Return values now, before and, of a replay, differences: higher is better, and centred for exact sums."""
+        now, before = periods.values[0][self._now], periods.values[1][self._before]
+        sides = (now, before, now - before) if self._paired else (now, before)
+        centres = [float(values.mean()) * self._sign if values.size else 0.0 for values in sides]
+        values = [self._sign * side - centre for side, centre in zip(sides, centres, strict=True)]
+        return values, centres
+
+    def _cell_sums(self, *, pairs: bool) -> tuple[list[tuple[int, int, int]], Floats]:
+        """Return columns and cell of each candidate, and its sums on every side: (sides, 3, candidates)."""
+        sizes = [len(column.predicates) for column in self._columns]
+        columns = [(at, -1) for at in range(len(sizes))]
+        if pairs:
+            columns += itertools.combinations(range(len(sizes)), 2)
+        keys: list[tuple[int, int, int]] = []
+        parts: list[Floats] = [np.empty((len(self._values), 3, 0))]
+        for i, j in columns:
+            size = sizes[i] if j < 0 else sizes[i] * sizes[j]
+            sides = zip((True, False, True), self._values, strict=False)
+            sums = np.stack([_sums(self._cells(i, j, is_now), values, size) for is_now, values in sides])
+            cells = np.flatnonzero(self._enough(sums))
+            keys += [(i, j, int(cell)) for cell in cells]
+            parts.append(sums[:, :, cells])
+        return keys, np.concatenate(parts, axis=2)
+
+    def excess_of(self, key: tuple[int, int, int], total: int) -> Estimate | None:
+        """Return the excess of a slice; None where these queries have too few of it."""
+        return self.slice(self.keys.index(key), float("nan"), total).excess if key in self.keys else None
 
     def _enough(self, sums: Floats) -> Bools:
         return np.asarray((sums[: 1 + self._with_before, 0] >= self._least).all(axis=0))
@@ -150,19 +158,21 @@ class _Candidates:
         i, j, cell = self.keys[at]
         return self._cells(i, j, True) == cell, self._cells(i, j, False) == cell
 
-    def slice(self, at: int, q: float, total: int) -> Slice:
-        i, j, cell = self.keys[at]
-        first, second = (self._columns[of].predicates for of in (i, j))
-        predicate = (
-            first[cell] if j < 0 else f"{first[cell // len(second)]}{_AND}{second[cell % len(second)]}"
-        )
+    def _predicate(self, i: int, j: int, cell: int) -> str:
+        first = self._columns[i].predicates
+        if j < 0:
+            return first[cell]
+        second = self._columns[j].predicates
+        return f"{first[cell // len(second)]}{_AND}{second[cell % len(second)]}"
+
+    def slice(self, at: int, p_corrected: float, total: int) -> Slice:
         reach = float(stdtrit(self.freedom[at], self._confidence) * self.error[at])  # of the one-sided test
         sign, n = self._sign, int(self.inside[0, 0, at])
         value, known = float(sign * self.excess[at]), 1.0 if self._with_before else float("nan")
         now, before = (sign * (self._mean_in[side, at] + self._centres[side]) for side in (0, 1))
         rest, rest_before = (self._mean_rest[side, at] + self._centres[side] for side in (0, 1))
         return Slice(
-            predicate=predicate,
+            predicate=self._predicate(*self.keys[at]),
             n_now=n,
             n_before=int(self.inside[1, 0, at]),
             share=n / total,
@@ -171,7 +181,7 @@ class _Candidates:
             rest_change=float(sign * (rest - rest_before)) * known,
             excess=Estimate(value, value - reach, value + reach, float(self.p[at]), float(self.error[at]), n),
             impact=n / total * value,
-            p_corrected=q,
+            p_corrected=p_corrected,
         )
 
 
@@ -229,34 +239,58 @@ def least_queries(n_queries: int, config: MonitorConfig) -> int:
     return min(config.slices.min_queries, short)
 
 
-def searched(periods: Periods) -> tuple[SearchedColumn, ...]:
-    """Of each segment how many values were tested, and the worst of those with too few queries."""
-    least, before = least_queries(len(periods.now), periods.config), columns_of(periods.before, "segment")
-    with_before = len(periods.before) > 0
-    found = []
-    for name, now in columns_of(periods.now, "segment").items():
-        if name not in before:
+@dataclass(frozen=True, eq=False)
+class _SegmentCodes:
+    """One segment column of both periods: codes per query, the same coding, and which values have queries enough."""
+
+    name: str
+    texts: list[str]  # of the codes
+    now: Ints
+    before: Ints
+    n_now: Ints  # queries of each value; the last is missing ones
+    is_large: Bools
+
+
+def _segment_codes(periods: Periods) -> list[_SegmentCodes]:
+    """Return the segments that both periods have."""
+    least = least_queries(len(periods.now), periods.config)
+    columns, of_before = [], columns_of(periods.before, "segment")
+    for name, category in columns_of(periods.now, "segment").items():
+        if name not in of_before:
             continue
-        both = together(now, before[name])
+        both = together(category, of_before[name])
         size = both[0].categories.size
-        codes = [codes_of(side, size) for side in both]
-        counts = [np.bincount(of, minlength=size + 1)[:size] for of in codes]
-        enough = counts[0] >= least
-        if with_before:
-            enough &= counts[1] >= least
-        there = counts[0] > 0
-        column = SearchedColumn(name, int(there.sum()), int((enough & there).sum()), least)
-        left = np.flatnonzero(there & ~enough)
-        if left.size:
-            sums = np.bincount(codes[0], periods.values[0], minlength=size + 1)[:size]
-            named = left[counts[0][left] >= min(_OF_A_MEAN, counts[0][left].max())]
-            means = sums[named] / counts[0][named]
+        now, before = (codes_of(side, size) for side in both)
+        counts = [np.bincount(codes, minlength=size + 1) for codes in (now, before)]
+        is_large = counts[0] >= least
+        if len(periods.before):
+            is_large &= counts[1] >= least
+        texts = [*map(str, both[0].categories), "(missing)"]
+        columns.append(_SegmentCodes(name, texts, now, before, counts[0], is_large))
+    return columns
+
+
+def searched(periods: Periods) -> tuple[SearchedColumn, ...]:
+    """Return of each segment how many values were tested, and the worst of those with too few queries."""
+    least, columns = least_queries(len(periods.now), periods.config), []
+    for segment in _segment_codes(periods):
+        n, is_large = segment.n_now[:-1], segment.is_large[:-1]
+        occurs = n > 0
+        column = SearchedColumn(segment.name, int(occurs.sum()), int((is_large & occurs).sum()), least)
+        small = np.flatnonzero(occurs & ~is_large)
+        if small.size:
+            sums = np.bincount(segment.now, periods.values[0], minlength=n.size + 1)
+            named = small[n[small] >= min(_OF_A_MEAN, n[small].max())]
+            means = sums[named] / n[named]
             worst = int(np.argmin(periods.sign * means))
-            lowest = str(both[0].categories[named[worst]])
-            numbers = float(means[worst]), int(counts[0][named[worst]])
-            column = replace(column, lowest=lowest, lowest_mean=numbers[0], lowest_n=numbers[1])
-        found.append(column)
-    return tuple(found)
+            column = replace(
+                column,
+                lowest=segment.texts[named[worst]],
+                lowest_mean=float(means[worst]),
+                lowest_n=int(n[named[worst]]),
+            )
+        columns.append(column)
+    return tuple(columns)
 
 
 _DRAWN = 6  # segments
@@ -271,17 +305,21 @@ def over_time(
     """
     cells = {name: (column, at) for column in _columns(periods) for at, name in enumerate(column.predicates)}
     names = dict.fromkeys([s.predicate for s in found] + _fallen(part))
-    chosen = {name: own for name in names if (own := _cells_of(name, cells))}
-    values, before = periods.values
-    series = []
-    for name, own in [*chosen.items()][:_DRAWN]:
-        inside = np.logical_and.reduce([column.now == at for column, at in own])
-        inside_before = np.logical_and.reduce([column.before == at for column, at in own])
-        rows = [of_window[inside[of_window]] for of_window in members]
-        means = tuple(mean_of_known(values[of_window]) for of_window in rows)
-        sizes = tuple(int(of_window.size) for of_window in rows)
-        series.append(SegmentOverTime(name, mean_of_known(before[inside_before]), means, sizes))
-    return tuple(series)
+    conditions = {name: _cells_of(name, cells) for name in names}
+    drawable = [name for name in names if conditions[name]]
+    return tuple(_by_window(name, conditions[name], periods, members) for name in drawable[:_DRAWN])
+
+
+def _by_window(
+    name: str, conditions: Sequence[tuple[_Column, int]], periods: Periods, members: Sequence[Ints]
+) -> SegmentOverTime:
+    now, before = periods.values
+    inside = np.logical_and.reduce([column.now == at for column, at in conditions])
+    inside_before = np.logical_and.reduce([column.before == at for column, at in conditions])
+    rows = [queries[inside[queries]] for queries in members]
+    means = tuple(mean_of_known(now[of_window]) for of_window in rows)
+    sizes = tuple(int(of_window.size) for of_window in rows)
+    return SegmentOverTime(name, mean_of_known(before[inside_before]), means, sizes)
 
 
 def _cells_of(predicate: str, cells: Mapping[str, tuple[_Column, int]]) -> list[tuple[_Column, int]]:
@@ -318,40 +356,32 @@ def _columns(periods: Periods) -> list[_Column]:
 
 
 def _segments(periods: Periods) -> list[_Column]:
-    columns, with_before = [], len(periods.before) > 0
-    least = least_queries(len(periods.now), periods.config)
-    before = columns_of(periods.before, "segment")
-    for name, now in columns_of(periods.now, "segment").items():
-        if name not in before:
-            continue
-        both = together(now, before[name])
-        size = both[0].categories.size
-        codes = [codes_of(side, size) for side in both]
-        counts = [np.bincount(c, minlength=size + 1) for c in codes]
-        frequent = counts[0] >= least
-        if with_before:
-            frequent &= counts[1] >= least
-        kept = np.flatnonzero(frequent)
-        to = np.full(size + 1, kept.size)
-        to[kept] = np.arange(kept.size)
-        texts = [*both[0].categories, "(missing)"]
-        predicates = (*(f"{name}={texts[at]}" for at in kept), f"{name}=(other)")
-        columns.append(_Column(to[codes[0]], to[codes[1]], predicates))
+    """Return the segments' columns; values with too few queries are one, the others."""
+    columns = []
+    for segment in _segment_codes(periods):
+        large = np.flatnonzero(segment.is_large)
+        recoded = np.full(segment.is_large.size, large.size)
+        recoded[large] = np.arange(large.size)
+        predicates = [f"{segment.name}={segment.texts[at]}" for at in large]
+        predicates.append(f"{segment.name}=(other)")
+        columns.append(_Column(recoded[segment.now], recoded[segment.before], tuple(predicates)))
     return columns
 
 
 def _features(periods: Periods) -> list[_Column]:
     columns, with_before = [], len(periods.before) > 0
-    for name, (ours, theirs) in query_features(periods).items():
+    for name, (now, before) in query_features(periods).items():
         if name.endswith(":missing"):
             continue
-        edges = bin_edges(theirs if with_before else ours, periods.config.slices.numeric_bins)
-        shown = [f"{edge:.4g}" for edge in edges]
-        names = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(shown)]
-        if shown:
-            names = [f"{name} < {shown[0]}", *names, f"{name} >= {shown[-1]}"]
-        predicates = (*(names or [f"{name} present"]), f"{name} missing")
-        columns.append(_Column(binned(ours, edges), binned(theirs, edges), predicates))
+        edges = bin_edges(before if with_before else now, periods.config.slices.numeric_bins)
+        ends = [f"{edge:.4g}" for edge in edges]
+        if ends:
+            between = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(ends)]
+            bins = [f"{name} < {ends[0]}", *between, f"{name} >= {ends[-1]}"]
+        else:
+            bins = [f"{name} present"]
+        predicates = (*bins, f"{name} missing")
+        columns.append(_Column(binned(now, edges), binned(before, edges), predicates))
     return columns
 
 
@@ -359,24 +389,30 @@ def worst_queries(production: pd.DataFrame, counted: Ints, periods: Periods | No
     """The largest losses of (n_counted,) queries: against the same query before where it recurs, else low values."""
     values = primary_of(production)[counted]
     before = np.full(counted.size, np.nan)
-    if periods is not None and periods.common is not None:
-        ours, theirs = periods.common
-        before[ours] = periods.values[1][theirs]
     sign = 1.0 if periods is None else periods.sign
+    if periods is not None and periods.common is not None:
+        recurring, at_before = periods.common
+        before[recurring] = periods.values[1][at_before]
     loss = np.where(np.isnan(before), sign * values, sign * (values - before))
-    n_items, days = column_of(production, "n_items")[counted], column_of(production, "time")
+    n_items = column_of(production, "n_items")[counted]
+    order = _lowest(loss, n_items)
+    rows, queries, time = counted[order], production["query_id"], column_of(production, "time")
+    days = [""] * rows.size
+    if time is not None:
+        days = [str(day) for day in time[rows].astype("datetime64[ns]").astype("datetime64[D]")]
+    worst = []
+    for at, row, day, grades in zip(order, rows, days, grades_by_rank(production, rows), strict=True):
+        shown = " ".join("-" if np.isnan(g) else f"{g:g}" for g in grades[: n_items[at]])
+        worst.append(WorstQuery(str(queries.iloc[row]), day, float(values[at]), float(before[at]), shown))
+    return worst
+
+
+def _lowest(loss: Floats, n_items: Ints) -> Ints:
+    """Return where the lowest (n,) values are, of equal ones those with more items first."""
     near = np.arange(loss.size)
     if loss.size > _WORST:  # a million queries are not sorted for twenty
         near = np.flatnonzero(loss <= np.partition(loss, _WORST)[_WORST])
-    order = near[np.lexsort((-n_items[near], loss[near]))][:_WORST]
-    rows, queries = counted[order], production["query_id"]
-    moments = None if days is None else days.astype("datetime64[ns]")
-    found = []
-    for at, row, grades in zip(order, rows, grades_by_rank(production, rows), strict=True):
-        day = "" if moments is None else str(moments[row].astype("datetime64[D]"))
-        shown = " ".join("-" if np.isnan(g) else f"{g:g}" for g in grades[: n_items[at]])
-        found.append(WorstQuery(str(queries.iloc[row]), day, float(values[at]), float(before[at]), shown))
-    return found
+    return near[np.lexsort((-n_items[near], loss[near]))][:_WORST]
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -395,18 +431,18 @@ def section(result: MonitorResult) -> list[Block]:
 
 
 def _where(result: MonitorResult, part: WherePart, name: str, *, alerts: bool = False) -> list[Block]:
-    against = bool(result.changes)
     if part.slices:
         return [_table(result, part, name, alerts=alerts)]
-    beyond = "changed" if against else "is worse"
+    beyond = "changed" if result.changes else "is worse"
     n = count_of(part.n_slice_candidates, "segment")
     return [Paragraph(f"None of {n} that were tested {beyond} beyond what the rest did.")]
 
 
 def _table(result: MonitorResult, part: WherePart, name: str, *, alerts: bool) -> Table:
-    against = bool(result.changes)
     whole = ", in all of production" if name == "slices_whole" else ""
-    hint = "Change beyond the rest's." if against else "Mean against the rest's."
+    relation, hint = "is below", "Mean against the rest's."
+    if result.changes:
+        relation, hint = "fell beyond", "Change beyond the rest's."
     axis = axis_of(end for s in part.slices for end in (s.excess.low, s.excess.high))
     excess = Column(f"Excess [{result.one_sided_name}]", "difference", hint=hint, axis=axis)
     other_half = "The excess on the queries that did not choose it."
@@ -417,7 +453,7 @@ def _table(result: MonitorResult, part: WherePart, name: str, *, alerts: bool) -
     )
     return table_of(
         name,
-        f"Segments whose {result.primary} {'fell beyond' if against else 'is below'} the rest's{whole}.",
+        f"Segments whose {result.primary} {relation} the rest's{whole}.",
         part.slices,
         (Column("Slice", "code"), "predicate"),
         (excess, lambda s: drawn(s.excess, alert=alerts and s.excess.direction != "")),
