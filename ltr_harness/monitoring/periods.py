@@ -87,6 +87,20 @@ def _both(now: pd.DataFrame, before: pd.DataFrame, column: str, name: str) -> tu
     return ours, theirs
 
 
+def _covariates(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Floats, Floats]:
+    """Return the columns that segments and features of `compare.adjust` are: (n_now, p) and (n_before, p)."""
+    blocks = [(np.empty((len(now), 0)), np.empty((len(before), 0)))]
+    for column in config.compare.adjust:
+        if column in config.columns.segments:
+            category, category_before = together(*_both(now, before, f"segment:{column}", column))
+            size = category.categories.size
+            blocks.append(_cells(codes_of(category, size), codes_of(category_before, size)))
+        elif column != config.columns.pair_key:
+            blocks.append(_feature(*_both(now, before, f"feature:{column}:mean", column)))
+    of_now, of_before = zip(*blocks, strict=True)
+    return np.concatenate(of_now, axis=1), np.concatenate(of_before, axis=1)
+
+
 _COMMON = 0.5  # from this share of common query ids on, the baseline is a replay
 _OF_THE_SAME_QUERIES = ("common", "times", "strata", "units")  # whatever their values
 
@@ -112,37 +126,32 @@ class Periods:
         """
         if not self.config.compare.adjust or self.common is not None:
             return self
-        now, before, config = self.now, self.before, self.config
-        columns = [name for name in config.compare.adjust if name != config.columns.pair_key]
-        found = [(np.empty((len(now), 0)), np.empty((len(before), 0)))]
-        for column in columns:
-            if column in config.columns.segments:
-                pair = together(*_both(now, before, f"segment:{column}", column))
-                found.append(_cells(*(codes_of(side, side.categories.size) for side in pair)))
-            else:
-                found.append(_feature(*_both(now, before, f"feature:{column}:mean", column)))
-        ours, theirs = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
-        keys = _keys(now, before, config) if len(columns) < len(config.compare.adjust) else None
+        now, before = self.now, self.before
+        covariates, covariates_before = _covariates(now, before, self.config)
+        keys = None
+        if self.config.columns.pair_key in self.config.compare.adjust:
+            keys = _keys(now, before, self.config)
         adjusted_now, adjusted_before, noise = dict[str, Any](), dict[str, Any](), []
         for column in (name for name in now.columns if name.startswith("metric:")):
-            one, other = column_of(now, column), column_of(before, column)
-            known = ~np.isnan(other)
+            values, reference = column_of(now, column), column_of(before, column).copy()
+            known = ~np.isnan(reference)
             if not known.any():  # a metric that the baseline has for no query
                 continue
-            fit = Regression.of(other[known], theirs[known])
-            adjusted, reference = one - ours @ fit.slopes, other.copy()
+            fit = Regression.of(reference[known], covariates_before[known])
+            adjusted = values - covariates @ fit.slopes
             reference[known] = fit.mean + fit.residuals
             if keys is not None:
-                mine, others, size = keys
-                effects = KeyEffects.of(reference[known], others[known], size)
+                key, key_before, size = keys
+                effects = KeyEffects.of(reference[known], key_before[known], size)
                 reference[known] -= effects.of_others
-                adjusted -= effects.effects[mine]
-                noise.append(float((np.bincount(mine, minlength=size) / mine.size) ** 2 @ effects.noise))
+                adjusted -= effects.effects[key]
+                shares = np.bincount(key, minlength=size) / key.size
+                noise.append(float(shares**2 @ effects.noise))
             adjusted_now[column], adjusted_before[column] = adjusted, reference
         if keys is not None:
             adjusted_now["cluster"], adjusted_before["cluster"] = now["pair_key"], before["pair_key"]
-        precision = Regression.of(primary_of(before), theirs).precision
-        prediction = Prediction(ours, precision, noise[0] if noise else 0.0)
+        precision = Regression.of(primary_of(before), covariates_before).precision
+        prediction = Prediction(covariates, precision, noise[0] if noise else 0.0)
         now, before = now.assign(**adjusted_now), before.assign(**adjusted_before)
         periods = replace(self, now=now, before=before, prediction=prediction)
         vars(periods).update({name: getattr(self, name) for name in _OF_THE_SAME_QUERIES})
@@ -167,8 +176,10 @@ class Periods:
 
     def matters(self, difference: float) -> bool:
         """Whether a difference is of the direction and size that an alert needs."""
-        worse = {"change": abs(difference), "drop": -difference, "rise": difference}[self.alternative]
-        return worse >= self.config.compare.min_drop
+        least = self.config.compare.min_drop
+        if self.alternative == "change":
+            return abs(difference) >= least
+        return (difference if self.alternative == "rise" else -difference) >= least
 
     @cached_property
     def clusters(self) -> tuple[Ints, Ints] | tuple[None, None]:
@@ -272,35 +283,54 @@ class Periods:
         alternative is that it gets worse; `days` are `days_differ` of values that are compared several times.
         """
         side = self.alternative if alternative is None else alternative
-        confidence = self.config.confidence
-        ours, theirs = self.values if values is None else values
-        pairs = self.common
-        if pairs is not None and rows is not None:  # none where most of the queries are new
-            chosen = np.isin(pairs[0], rows)
-            few = np.count_nonzero(chosen) < max(2, _COMMON * rows.size)
-            pairs = None if few else (pairs[0][chosen], pairs[1][chosen])
+        now_values, before_values = self.values if values is None else values
+        pairs = self._pairs(rows)
         if pairs is not None:
-            return mean_estimate(self.differences((ours, theirs), pairs), confidence, side)
-        now = self.sample_now(ours, rows)
-        before = self.reference if values is None else self.sample_before(theirs)
+            sample = self.differences((now_values, before_values), pairs)
+            return mean_estimate(sample, self.config.confidence, side)
+        now = self.sample_now(now_values, rows)
+        before = self.reference if values is None else self.sample_before(before_values)
         if self.prediction is not None:
             before = self.prediction.widened(before, rows)
-        plain = difference(now, before, alternative=side, confidence=confidence)
+        plain = difference(now, before, alternative=side, confidence=self.config.confidence)
         if not self.units or np.isnan(plain.error):  # nothing to widen: a side has no value, or one
             return plain
-        if days is None:
-            days = self.primary_days if values is None else self.days_differ(ours, theirs)
-        kept, theirs_kept = _known(ours, rows), None if self.strata[1] is None else _known(theirs, None)
-        widest = plain  # of what the units make of it: hours of a day share the day
-        for known in days:
-            if theirs_kept is None:
-                share = known.share_of_now(kept) + known.of_before
-            else:
-                share = self.share_of(known, kept, theirs_kept)
-            wide = widened(plain, known.variance, share, side, confidence)
-            if wide.error > widest.error or widest is plain:
-                widest = wide
-        return widest
+        if days is None and values is None:
+            days = self.primary_days
+        elif days is None:
+            days = self.days_differ(now_values, before_values)
+        return self._widest(plain, days, _known(now_values, rows), _known(before_values, None), side)
+
+    def _pairs(self, rows: Array | None) -> tuple[Ints, Ints] | None:
+        """Return where the queries of (n_rows,) stand in both periods; None where most of them are new."""
+        if self.common is None or rows is None:
+            return self.common
+        chosen = np.isin(self.common[0], rows)
+        if np.count_nonzero(chosen) < max(2, _COMMON * rows.size):
+            return None
+        return self.common[0][chosen], self.common[1][chosen]
+
+    def _widest(
+        self, plain: Estimate, days: Sequence[DaysDiffer], rows: Ints, rows_before: Ints, side: Alternative
+    ) -> Estimate:
+        """Return the widest of what the units make of an estimate: hours of a day share the day."""
+        wide = [
+            widened(
+                plain,
+                known.variance,
+                self._unit_share(known, rows, rows_before),
+                side,
+                self.config.confidence,
+            )
+            for known in days
+        ]
+        return max(wide, key=lambda estimate: estimate.error, default=plain)
+
+    def _unit_share(self, days: DaysDiffer, rows: Ints, rows_before: Ints) -> float:
+        """`share_of`, with the whole baseline where nothing is stratified."""
+        if self.strata[1] is None:
+            return days.share_of_now(rows) + days.of_before
+        return self.share_of(days, rows, rows_before)
 
     def share_of(self, days: DaysDiffer, rows: Ints, rows_before: Ints) -> float:
         """By how much of the variance between units the difference of (n_rows,) and (m_rows,) queries varies."""
