@@ -47,14 +47,15 @@ _SEASONS = {
 def changes(periods: Periods, tested: Periods) -> list[Change]:
     """Every metric's difference; the first is the one that may raise an alert."""
     found = []
-    either = periods.config.compare.alternative == "change"
     metrics = zip(columns_of(periods.now, "metric"), periods.config.resolved_metrics, strict=True)
     for at, (name, metric) in enumerate(metrics):
         column = f"metric:{name}"
+        side: Alternative = "drop" if metric.higher_is_better else "rise"
+        if periods.config.compare.alternative == "change":
+            side = "change"
         now = periods.sample_now(column_of(periods.now, column))
         before = periods.reference if at == 0 else periods.sample_before(column_of(periods.before, column))
         values = None if at == 0 else (column_of(tested.now, column), column_of(tested.before, column))
-        side: Alternative = "change" if either else "drop" if metric.higher_is_better else "rise"
         estimate = tested.compare(values, alternative=side)
         a, b = mean_of(now, periods.config), mean_of(before, periods.config)
         relative = estimate.value / b.value if b.value else float("nan")
@@ -128,7 +129,7 @@ def _decomposition(
 
 
 def season_advice(table: pd.DataFrame, timezone: str) -> Caution | None:
-    """The season of the metric, or None; days count, not their queries: seven days that differ are no week."""
+    """Return a caution where the metric has a season; days count, not queries: seven days that differ are no week."""
     time, values = column_of(table, "time"), primary_of(table)
     if time is None:
         return None
@@ -137,15 +138,16 @@ def season_advice(table: pd.DataFrame, timezone: str) -> Caution | None:
     days = np.unique(local_days(time, timezone), return_inverse=True)[1]
     weekly = _season_p(values[known], hours[known] // 24, days[known]) < _CERTAIN
     daily = _season_p(values[known], hours[known] % 24, days[known], within_days=True) < _CERTAIN
-    if not (weekly or daily):
+    if weekly and daily:
+        part, season, like = "day of the week and the hour of the day", "hour_of_week", "like with like"
+    elif weekly:
+        part, season, like = "day of the week", "weekday", "Mondays with Mondays"
+    elif daily:
+        part, season, like = "hour of the day", "hour", "mornings with mornings"
+    else:
         return None
-    on, option, like = {
-        (True, True): ("day of the week and the hour of the day", "hour_of_week", "like with like"),
-        (True, False): ("day of the week", "weekday", "Mondays with Mondays"),
-        (False, True): ("hour of the day", "hour", "mornings with mornings"),
-    }[weekly, daily]
-    cure = f"windows.season: {option} would compare {like}"
-    return Caution("season", "note", f"the metric depends on the {on}", cure)
+    cure = f"windows.season: {season} would compare {like}"
+    return Caution("season", "note", f"the metric depends on the {part}", cure)
 
 
 def _season_p(values: Floats, parts: Ints, days: Ints, within_days: bool = False) -> float:
@@ -181,19 +183,24 @@ def online(
     rows = []
     for name, values in columns_of(production, "online").items():
         pairs = pd.DataFrame([(w.interval.value, w.online[name]) for w in windows]).dropna()
-        correlation = float("nan")
-        if len(pairs) >= _CORRELATED and (pairs.nunique() > 1).all():
-            ranks = pairs.rank()
-            correlation = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-        before, difference = None if periods is None else column_of(periods.before, f"online:{name}"), None
+        before = None if periods is None else column_of(periods.before, f"online:{name}")
+        base, difference = float("nan"), None
         if periods is not None and before is not None:
-            values = column_of(periods.now, f"online:{name}")
+            values, base = column_of(periods.now, f"online:{name}"), mean_of_known(before)
             difference = periods.compare((values, before), alternative="change")
-        base = float("nan") if before is None else mean_of_known(before)
-        rows.append(Online(name, correlation, len(pairs), difference, before=base, now=mean_of_known(values)))
-    corrected = bonferroni([row.difference.p if row.difference else np.nan for row in rows]) / spent
-    p = np.minimum(corrected, 1.0).tolist()  # NaN where nothing was tested
-    return tuple(replace(row, p_corrected=own) for row, own in zip(rows, p, strict=True))
+        mean = mean_of_known(values)
+        rows.append(Online(name, _rank_correlation(pairs), len(pairs), difference, before=base, now=mean))
+    raw = [float("nan") if row.difference is None else row.difference.p for row in rows]
+    p = np.minimum(bonferroni(raw) / spent, 1.0).tolist()  # NaN where nothing was tested
+    return tuple(replace(row, p_corrected=p_row) for row, p_row in zip(rows, p, strict=True))
+
+
+def _rank_correlation(pairs: pd.DataFrame) -> float:
+    """Return Spearman's correlation of two columns; NaN of few rows, or where one column is constant."""
+    if len(pairs) < _CORRELATED or (pairs.nunique() < 2).any():
+        return float("nan")
+    ranks = pairs.rank()
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def section(result: MonitorResult) -> list[Block]:

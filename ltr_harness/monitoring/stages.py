@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ import ltr_harness.monitoring.slices as slices
 import ltr_harness.monitoring.stored as stored
 import ltr_harness.monitoring.windows as windows
 from ltr_harness._util.text import count_of, plural
+from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.addresses import here
 from ltr_harness.data.logs.contract import LogCheck
-from ltr_harness.data.queries import Ints
+from ltr_harness.data.queries import Bools, Ints
 from ltr_harness.data.relevance.labels import describe
 from ltr_harness.data.relevance.propensities import estimated
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
@@ -38,14 +39,22 @@ from ltr_harness.monitoring.parity import feature_columns, served_scores
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import (
+    Adjustment,
+    Change,
+    Examined,
     FeatureDrift,
     Found,
     LabelTest,
     MonitorResult,
+    Online,
     OverTime,
+    Presentation,
+    SearchedColumn,
     Slice,
     Watched,
     WherePart,
+    Window,
+    WorstQuery,
 )
 from ltr_harness.monitoring.verdict import verdict_of
 
@@ -97,28 +106,71 @@ def watch(
     history = settings.history if history is None else history
     if log is None:
         raise UsageError("no log given; expected `log:` in the configuration, or --log")
+    _refuse_unfit_models(settings)
+    settings = _with_propensities(settings)
+    production, log_checks, orphans = read_log(log, settings, "production", dask)
+    before, kind, checks_before = _read_baseline(baseline, settings, dask)
+    folder = None if history is None else Path(history).expanduser()
+    return analysed(production, before, settings, log_checks + checks_before, kind, folder, orphans)
+
+
+def _refuse_unfit_models(settings: MonitorConfig) -> None:
+    """Refuse models without importance or features before logs are read, which may take long."""
     if settings.drift.model is not None:
-        gain_shares(Path(settings.drift.model))  # refused before logs are read, which may take long
+        gain_shares(Path(settings.drift.model))
     if settings.parity is not None:
-        feature_columns(settings.parity)  # likewise
+        feature_columns(settings.parity)
+
+
+def _with_propensities(settings: MonitorConfig) -> MonitorConfig:
+    """Return the configuration with the propensities that its experiments measured."""
     if settings.propensity is not None:
         settings = settings.model_copy(update={"propensity": estimated(settings.propensity)})
-    if (rule := settings.relevance).propensity is not None:
+    rule = settings.relevance
+    if rule.propensity is not None:
         rule = rule.model_copy(update={"propensity": estimated(rule.propensity)})
         settings = settings.model_copy(update={"relevance": rule})
-    production, log_checks, orphans = read_log(log, settings, "production", dask)
-    before, kind = None, None
-    path = here(baseline) if isinstance(baseline, str | Path) else None
-    if path is not None and stored.is_result(path):
-        before, kind = stored.stored_result(path, settings), "an earlier result of monitor"
-    elif path is not None and stored.is_run(path):
-        before, kind = stored.stored_run(path, settings), "a run of this harness"
-    elif baseline is not None:
-        plain = settings.model_copy(update={"arms": None, "parity": None})  # they are production's
-        before, more, _ = read_log(baseline, plain, "baseline", dask)
-        log_checks += more
-    folder = None if history is None else Path(history).expanduser()
-    return analysed(production, before, settings, log_checks, kind, folder, orphans)
+    return settings
+
+
+def _read_baseline(
+    source: Any, settings: MonitorConfig, dask: Any
+) -> tuple[pd.DataFrame | None, str | None, tuple[LogCheck, ...]]:
+    """Return the baseline's queries, what it is in words, and its checks; nothing without a source."""
+    if source is None:
+        return None, None, ()
+    if isinstance(source, str | Path):
+        path = here(source)
+        if stored.is_result(path):
+            return stored.stored_result(path, settings), "an earlier result of monitor", ()
+        if stored.is_run(path):
+            return stored.stored_run(path, settings), "a run of this harness", ()
+    without_arms = settings.model_copy(update={"arms": None, "parity": None})  # they are production's
+    table, log_checks, _ = read_log(source, without_arms, "baseline", dask)
+    return table, "a log", log_checks
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Topics(WherePart):
+    """The topics that a comparison with a baseline fills, or has more of; each field as in `Evidence`."""
+
+    windows: tuple[Window, ...]
+    worst_queries: tuple[WorstQuery, ...]
+    online: tuple[Online, ...]
+    over_time: OverTime
+    family: str = Found.family
+    changes: tuple[Change, ...] = ()
+    paired_by_key: Estimate | None = None
+    adjustment: Adjustment | None = None
+    examined: Examined | None = None
+    whole: WherePart | None = None
+    labels: tuple[LabelTest, ...] = ()
+    labels_arriving: bool = False
+    presentation: Presentation | None = None
+    cautions: tuple[Caution, ...] = ()
+    days_unknown: bool = False
+    days_caution: Caution | None = None
+    effective_users: float = float("inf")
 
 
 def analysed(
@@ -134,126 +186,171 @@ def analysed(
     time = queries.column_of(production, "time")
     if history is not None:
         config = config.over_all_runs()
-    seasonal = config.windows.season != "none" and time is not None
-    if seasonal and baseline is not None and "time" not in baseline:
-        season = f"windows.season {config.windows.season}"
-        raise UsageError(f"{season} needs a baseline with timestamps; set season: none")
+    if config.windows.season != "none" and time is not None and baseline is not None:
+        _refuse_season_without_times(baseline, config)
     whole_cut = cut(time, len(production), config)
-    logs = {"production": production} | ({} if baseline is None else {"baseline": baseline})
     key = stored.history_key(config)
     past = [] if history is None else stored.read_history(history, key)
     past = [w for w in past if w.number < whole_cut.number[0]]
     lost = labels.orphans_by_window(orphans, whole_cut, config)
-    found = Evidence(
+    rows = windows.window_rows(production, whole_cut, lost, config)
+    spent = windows.share_to_spend(rows, past, config)
+    shares = windows.shares_of_windows(rows, past, config)
+    limit_tests = limits.limits(production, whole_cut, config, shares, spent)
+    counted = np.flatnonzero(whole_cut.mature & ~np.isnan(queries.primary_of(production)))
+    logs = {"production": production}
+    if baseline is None:
+        topics = _without_baseline(production, whole_cut, counted, rows, config)
+    else:
+        compared = _compared_queries(production, baseline, whole_cut, counted, past, config, spent)
+        topics = _against_baseline(compared, whole_cut, rows)
+        logs["baseline"] = baseline
+        baseline_kind = baseline_kind or "a log"
+    evidence = Evidence(
         config=config,
         log_checks=(*log_checks, *labels.stray_queries(production, whole_cut)),
         n_immature=whole_cut.n_immature,
         empty_rules=labels.empty_rules(logs),
         list_lengths=labels.list_lengths(logs),
-        windows=tuple(windows.window_rows(production, whole_cut, lost, config)),
-    )
-    spent = windows.share_to_spend(found.windows, past, config)
-    shares = windows.shares_of_windows(found.windows, past, config)
-    found = replace(found, limits=limits.limits(production, whole_cut, config, shares, spent))
-    counted = np.flatnonzero(whole_cut.mature & ~np.isnan(queries.primary_of(production)))
-    if baseline is None:  # slices against the rest, nothing else to test
-        now = queries.queries_of(production, counted)
-        periods = Periods(now, now.iloc[:0], config)
-        worst_slices, candidates = slices.slices(periods) if len(now) else ([], 0)
-        found = replace(
-            found,
-            worst_queries=tuple(slices.worst_queries(production, counted, None)),
-            online=change.online(production, None, found.windows),
-            slices=tuple(worst_slices),
-            n_slice_candidates=candidates,
-            searched=slices.searched(periods) if len(now) else (),
-            over_time=_over_time(whole_cut.members_of(counted), periods, periods, worst_slices),
-        )
-    else:
-        found = _compared(found, production, baseline, whole_cut, counted, past, spent)
-        baseline_kind = baseline_kind or "a log"
-    found = replace(
-        found,
+        limits=limit_tests,
         arms=compared_arms(production, whole_cut, config.arms, config) if config.arms else None,
         parity=served_scores(production, whole_cut, config.parity, config, spent) if config.parity else None,
+        **vars(topics),
     )
-    result = _result(production, baseline, baseline_kind, found)
+    result = _result(production, baseline, baseline_kind, evidence)
     if history is not None and time is not None:
-        stored.append_history(history, key, found.windows, whole_cut.until)
+        stored.append_history(history, key, evidence.windows, whole_cut.until)
     return Watched(result, config, production)
 
 
-def _compared(
-    found: Evidence,
+def _refuse_season_without_times(baseline: pd.DataFrame, config: MonitorConfig) -> None:
+    if "time" not in baseline:
+        season = f"windows.season {config.windows.season}"
+        raise UsageError(f"{season} needs a baseline with timestamps; set season: none")
+
+
+def _without_baseline(
+    production: pd.DataFrame, cut: Cut, counted: Ints, rows: Sequence[Window], config: MonitorConfig
+) -> _Topics:
+    """Compare slices of production's (n_counted,) queries with the rest: there is nothing else to test."""
+    now = queries.queries_of(production, counted)
+    periods = Periods(now, now.iloc[:0], config)
+    worst_slices, n_candidates, searched = list[Slice](), 0, tuple[SearchedColumn, ...]()
+    if len(now):
+        worst_slices, n_candidates = slices.slices(periods)
+        searched = slices.searched(periods)
+    return _Topics(
+        windows=tuple(rows),
+        worst_queries=tuple(slices.worst_queries(production, counted, None)),
+        online=change.online(production, None, rows),
+        slices=tuple(worst_slices),
+        n_slice_candidates=n_candidates,
+        searched=searched,
+        over_time=_over_time(cut.members_of(counted), periods, periods, worst_slices),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _ComparedQueries:
+    """Production and baseline, and the queries of both that are compared."""
+
+    production: pd.DataFrame
+    baseline: pd.DataFrame
+    periods: Periods
+    counted: Ints  # (n_now,), rows of production
+    is_kept: Bools  # (n_production,), mature and not apart, with a value or without
+    places: Ints  # (n_production,), rows of the baseline with the same query, or -1
+    past: Sequence[stored.PastWindow]
+    cautions: Sequence[Caution]
+
+
+def _compared_queries(
     production: pd.DataFrame,
     baseline: pd.DataFrame,
     cut: Cut,
     counted: Ints,
     past: Sequence[stored.PastWindow],
+    config: MonitorConfig,
     spent: float,
-) -> Evidence:
-    """Production's (n_counted,) queries against its baseline."""
-    config = found.config
-    now = queries.queries_of(queries.without_pages(production), counted)
+) -> _ComparedQueries:
+    """Choose the queries that are compared, among production's (n_counted,); refuse periods that cannot be."""
     # once: of millions that takes a while
     places = queries.places_of(production["query_id"], baseline["query_id"])
     has_value = ~np.isnan(queries.primary_of(baseline))
     before = queries.queries_of(queries.without_pages(baseline), has_value)
     among_kept = np.append(np.where(has_value, np.cumsum(has_value) - 1, -1), -1)
-    periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
+
+    def periods_of(rows: Ints) -> Periods:
+        now = queries.queries_of(queries.without_pages(production), rows)
+        return Periods(now, before, config, spent, places=among_kept[places[rows]])
+
+    periods = periods_of(counted)
     apart, cautions = _weekdays_apart(periods)
-    kept = cut.mature & ~np.isin(cut.weekday, apart)
+    is_kept = cut.mature & ~np.isin(cut.weekday, apart)
     if apart.size:
-        counted = counted[kept[counted]]
+        counted = counted[is_kept[counted]]
         past = [w for w in past if not {int(hour) // 24 for hour in w.hours} & {*apart.tolist()}]
         if not counted.size:
             raise UsageError(str(cautions[0]))
-        now = queries.queries_of(queries.without_pages(production), counted)
-        periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
-    _refuse_unfit(periods, production, baseline, cut)
+        periods = periods_of(counted)
+    if config.windows.season == "none" and (
+        advice := change.season_advice(baseline, config.windows.timezone)
+    ):
+        cautions.append(advice)
+    _refuse_few_queries(periods, production, baseline, cut)
+    _refuse_other_seasons(periods)
+    return _ComparedQueries(production, baseline, periods, counted, is_kept, places, past, cautions)
+
+
+def _against_baseline(compared: _ComparedQueries, cut: Cut, rows: Sequence[Window]) -> _Topics:
+    """Compare production with its baseline: how much, when, where and why."""
+    production, baseline, periods = compared.production, compared.baseline, compared.periods
+    counted, is_kept, places, past = compared.counted, compared.is_kept, compared.places, compared.past
+    config, spent = periods.config, periods.spent
     tested = periods.adjusted()
-    rows = windows.compared_windows([*found.windows], cut, counted, tested, past)
+    members = cut.members_of(counted)
+    rows = windows.compared_windows([*rows], cut, counted, tested, past)
     if config.compare.correct == "sequence":
-        rows = windows.with_running(rows, cut.members_of(counted), tested, past)
+        rows = windows.with_running(rows, members, tested, past)
     changes = change.changes(periods, tested)
     changes[0], rows, family = windows.corrected(changes[0], rows, tested, past)
-    advice = change.season_advice(baseline, config.windows.timezone)
-    if config.windows.season == "none" and advice is not None:
-        cautions.append(advice)
-    whole = Periods(production, baseline, config, spent, places=places)
-    every = Periods(queries.queries_of(production, kept), baseline, config, places=places[kept])
-    clicks = config.relevance.from_events or config.propensity is not None
-    members = cut.members_of(counted)
     chosen = windows.examined_windows(rows, members, tested)
-    in_chosen = np.flatnonzero(np.isin(cut.codes[counted], chosen))
     columns = compared_columns(periods)
-    whole_part, part = _where(columns, periods, tested), periods
-    where, readable = whole_part, slices.worst_queries(production, counted, periods)
+    where, part, whole, examined = _where(columns, periods, tested), periods, None, None
+    readable = slices.worst_queries(production, counted, periods)
     if chosen:
-        part = periods.some(in_chosen)
+        in_chosen = np.flatnonzero(np.isin(cut.codes[counted], chosen))
+        part, whole = periods.some(in_chosen), where
         where = _where(compared_columns(part), part, part.adjusted())
         readable = slices.worst_queries(production, counted[in_chosen], part)
-    tests = labels.label_tests(whole, cut, np.flatnonzero(kept))
-    shown = _windows_of_page(changes[0].alert or any(w.moved for w in rows), chosen, tests, cut)
-    of_page = every.some(np.flatnonzero(np.isin(cut.codes[kept], shown))) if shown else every
-    page = labels.presentation(of_page) if clicks else None
-    return replace(
-        found,
+        examined = windows.examined([rows[at] for at in chosen], in_chosen, tested)
+    every = Periods(queries.queries_of(production, is_kept), baseline, config, places=places[is_kept])
+    label_tests = labels.label_tests(
+        Periods(production, baseline, config, spent, places=places), cut, np.flatnonzero(is_kept)
+    )
+    page = None
+    if config.relevance.from_events or config.propensity is not None:
+        moved = changes[0].alert or any(w.moved for w in rows)
+        shown = _windows_of_page(moved, chosen, label_tests, cut)
+        of_page = every.some(np.flatnonzero(np.isin(cut.codes[is_kept], shown))) if shown else every
+        page = labels.presentation(of_page)
+    is_uneven = page is not None and page.is_uneven
+    return _Topics(
         windows=tuple(rows),
         **vars(where),
-        examined=windows.examined([rows[at] for at in chosen], in_chosen, tested) if chosen else None,
-        whole=whole_part if chosen else None,
+        examined=examined,
+        whole=whole,
         over_time=_over_time(members, periods, part, where.slices, columns, where.drift),
         worst_queries=tuple(readable),
         family=f"{config.compare.correct.capitalize()} over {family}",
         changes=tuple(changes),
-        labels=tuple(tests),
-        labels_arriving=labels.still_arriving(tests, cut) and not (page is not None and page.is_uneven),
+        labels=tuple(label_tests),
+        labels_arriving=labels.still_arriving(label_tests, cut) and not is_uneven,
         presentation=page,
         paired_by_key=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),
         online=change.online(production, every, rows, spent),
-        cautions=tuple(cautions),
+        cautions=tuple(compared.cautions),
         days_unknown=tested.days_unknown,
         days_caution=tested.days_caution,
         effective_users=tested.effective_users,
@@ -321,34 +418,51 @@ def _weekdays_apart(periods: Periods) -> tuple[Ints, list[Caution]]:
     return lacking if long else nothing, [Caution("weekday-missing", "warning", text, cure)]
 
 
-def _refuse_unfit(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
-    """Both must have queries enough, and the baseline some of each part of the season that production has."""
-    least, primary = periods.config.windows.min_queries, periods.config.primary
-    problems = []
+def _refuse_few_queries(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
+    """Both periods must have queries enough with a value."""
+    least, problems = periods.config.windows.min_queries, []
     sides = ("production", periods.now, production), ("the baseline", periods.before, baseline)
-    for which, whole, n in ((which, whole, len(kept)) for which, kept, whole in sides if len(kept) < least):
-        why = f"{len(whole):,} in all, {int((~whole['has_relevant']).sum()):,} without a relevant document"
-        if which == "production" and cut.n_immature:
+    for place, with_value, table in sides:
+        n = len(with_value)
+        if n >= least:
+            continue
+        n_without = int((~table["has_relevant"]).sum())
+        why = f"{len(table):,} in all, {n_without:,} without a relevant document"
+        if place == "production" and cut.n_immature:
             why += f", {cut.n_immature:,} too young for their labels"
-        found = f"{count_of(n, 'query')} {plural('has', n)} a value of {primary} ({why})"
+        found = f"{count_of(n, 'query')} {plural('has', n)} a value of {periods.config.primary} ({why})"
         cure = "lower windows.min_queries to compare all the same"
-        problems.append(Problem(which, found, f"at least {least:,}", cure))
+        problems.append(Problem(place, found, f"at least {least:,}", cure))
     DataError.refuse(problems)
+
+
+_LISTED = 7  # parts of a season
+
+
+def _refuse_other_seasons(periods: Periods) -> None:
+    """The baseline must have queries in each part of the season that production has."""
     now, before = periods.strata
     if now is None or before is None:
         return
     season = periods.config.windows.season
-    lacking = sorted(set(np.unique(now).tolist()) - set(np.unique(before).tolist()))
+    lacking = np.setdiff1d(now, before).tolist()
     if not lacking:
         return
-    names = [f"{_WEEKDAYS[part // 24]} {part % 24:02d}:00" for part in lacking]
+    names = [_name_of_season(part, season) for part in lacking]
+    listed = ", ".join(names[:_LISTED])
+    if len(names) > _LISTED:
+        listed += f" and {len(names) - _LISTED} more"
+    whole = "days" if season == "hour" else "weeks"
+    found = f"windows.season {season}: the baseline has no {listed}"
+    raise UsageError(f"{found}; expected whole {whole}, or season: none")
+
+
+def _name_of_season(part: int, season: str) -> str:
     if season == "weekday":
-        names = [_WEEKDAYS[part] for part in lacking]
-    elif season == "hour":
-        names = [f"{part:02d}:00" for part in lacking]
-    more = f" and {len(names) - 7} more" if len(names) > 7 else ""
-    found = f"windows.season {season}: the baseline has no {', '.join(names[:7])}{more}"
-    raise UsageError(f"{found}; expected whole {'days' if season == 'hour' else 'weeks'}, or season: none")
+        return _WEEKDAYS[part]
+    if season == "hour":
+        return f"{part:02d}:00"
+    return f"{_WEEKDAYS[part // 24]} {part % 24:02d}:00"
 
 
 def _result(
@@ -383,16 +497,10 @@ def _result(
 
 
 def _advice(found: Evidence) -> list[Caution]:
-    """Tell how much adjusting helped, and name settings without an effect or with an unwanted one."""
-    cautions, config, done = [], found.config, found.adjustment
-    if done is not None:
-        gone = done.variance_removed
-        much = f"{abs(gone):.0%} {'less' if gone >= 0 else 'more'} variance"
-        text = (
-            f"differences are adjusted for {', '.join(done.columns)} ({much}): none holds what another mix of them "
-            f"explains; the plain difference of {config.primary} is {done.unadjusted}"
-        )
-        cautions.append(Caution("adjusted", "note", text))
+    """Return how much adjusting helped, and settings without an effect or with an unwanted one."""
+    cautions, config = [], found.config
+    if found.adjustment is not None:
+        cautions.append(_adjusted(found.adjustment, config))
     elif config.compare.adjust:
         why = "the same queries are compared in pairs" if found.changes else "there is no baseline"
         cautions.append(Caution("adjust-without-effect", "note", f"compare.adjust changes nothing: {why}"))
@@ -406,6 +514,16 @@ def _advice(found: Evidence) -> list[Caution]:
         counts = "relevance counts events and the gain is exponential: three events gain 7"
         cautions.append(Caution("gain-of-counts", "warning", counts, "mode: max stays on the scale"))
     return cautions
+
+
+def _adjusted(adjustment: Adjustment, config: MonitorConfig) -> Caution:
+    removed = adjustment.variance_removed
+    direction = "less" if removed >= 0 else "more"
+    text = (
+        f"differences are adjusted for {', '.join(adjustment.columns)} ({abs(removed):.0%} {direction} variance): none "
+        f"holds what another mix of them explains; the plain difference of {config.primary} is {adjustment.unadjusted}"
+    )
+    return Caution("adjusted", "note", text)
 
 
 def _is_moved_by_unseen(metric: Metric) -> bool:
