@@ -69,6 +69,14 @@ class Problem:
         return printable(head, lines=True)
 
 
+class MismatchError(ValueError):
+    """A validator's refusal of options that do not go together: the finding, and what is expected in its place."""
+
+    def __init__(self, found: str, expected: str = "") -> None:
+        self.found, self.expected = found, expected
+        super().__init__(f"{found}; expected {expected}" if expected else found)
+
+
 Severity = Literal["error", "accepted", "warning", "note"]
 """`error`: numbers mislead; `accepted`: an error that the user has accepted; `warning`: they may mislead; `note`: good
 to know."""

@@ -18,6 +18,7 @@ from pydantic import (
 from ltr_harness.data.logs.settings import ListColumns, Name, Names, Part, TimeZone, duration, seconds
 from ltr_harness.data.logs.ubi import Ubi
 from ltr_harness.data.relevance.rule import Propensity, Relevance
+from ltr_harness.errors import MismatchError
 from ltr_harness.metrics import F1, Metric, Precision, parse_metric
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
@@ -69,7 +70,7 @@ class Columns(ListColumns, use_attribute_docstrings=True):
         twice = sorted({name for name in roles if roles.count(name) > 1})
         if twice:
             found = f"{', '.join(map(repr, twice))} given twice"
-            raise ValueError(f"{found}; expected each once among segments and features")
+            raise MismatchError(found, "each once among segments and features")
         return self
 
 
@@ -153,7 +154,7 @@ class Arms(Part, use_attribute_docstrings=True):
     def _with_control(self) -> Self:
         if self.shares and (self.control not in self.shares or len(self.shares) < 2):
             expected = f"one of {self.control!r}, the control, and of every other arm"
-            raise ValueError(f"shares of {', '.join(self.shares)}; expected {expected}")
+            raise MismatchError(f"shares of {', '.join(self.shares)}", expected)
         return self
 
 

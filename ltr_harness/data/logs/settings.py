@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.data.time_folds import Span
+from ltr_harness.errors import MismatchError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST, _DIGITS = 36_525 * 86_400, 20
@@ -77,5 +78,5 @@ class ListColumns(Part):
     @model_validator(mode="after")
     def _a_ranking(self) -> Self:
         if self.rank is None and self.score is None:
-            raise ValueError("neither rank nor score; expected the column with the position or the score")
+            raise MismatchError("neither rank nor score", "the column with the position or the score")
         return self

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from ltr_harness._util.text import shortened
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.text_files import located
+from ltr_harness.errors import MismatchError
 
 
 class Reader(BaseModel, ABC):
@@ -112,11 +113,11 @@ def _by_text(value: Any) -> Any:
     bins = value["bins"] if [*value] == ["bins"] else None
     if isinstance(bins, int | float):
         cure = "`relevance: {mode: quantiles, column: …, bins: 5}` has as many grades as it is told"
-        raise ValueError(f"bins is a number; expected the limits, such as bins: [2, 4]; {cure}")
+        raise MismatchError("bins is a number", f"the limits, such as bins: [2, 4]; {cure}")
     if not isinstance(bins, list | tuple):
         return {str(label): grade for label, grade in value.items()}
     if not all(isinstance(one, int | float) and np.isfinite(one) for one in bins) or not bins:
-        raise ValueError("bins is not a list of numbers; expected such as bins: [2, 4]")
+        raise MismatchError("bins is not a list of numbers", "such as bins: [2, 4]")
     if any(low >= high for low, high in pairwise(bins)):
         raise ValueError("each of the bins above the one before")
     between = [f"{low:g}-<{high:g}" for low, high in pairwise(bins)]

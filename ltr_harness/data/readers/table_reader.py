@@ -28,7 +28,7 @@ from ltr_harness.data.readers.table_columns import OpenedTable, TableColumns, jo
 from ltr_harness.data.readers.text_files import Bound, located
 from ltr_harness.data.relevance.rule import Relevance, columns_to_read, lacking
 from ltr_harness.data.time_folds import Span
-from ltr_harness.errors import Caution, DataError, Problem, all_of
+from ltr_harness.errors import Caution, DataError, MismatchError, Problem, all_of
 
 if TYPE_CHECKING:
     from ltr_harness.data.relevance.labels import RuleLabels
@@ -125,17 +125,17 @@ class TableReader(FileReader, ValueOptions):
         roles = [*self.roles(), *self._named_features()]
         if twice := repeated(roles):
             named = f"{', '.join(map(repr, twice))} named more than once"
-            raise ValueError(f"{named}; expected one role for each column")
+            raise MismatchError(named, "one role for each column")
         if twice := repeated(self.categorical):
             raise ValueError(f"{', '.join(map(repr, twice))} named more than once under categorical")
         if self.relevance is not None:
             wrong = [*self._beside_the_rule(), *lacking(self.relevance, self._rule_roles())]
             if wrong:
-                raise ValueError("; ".join(wrong))
+                raise MismatchError("; ".join(wrong))
         if isinstance(self.weight, Ageing) and self._day is None:
-            raise ValueError("weight.half_life without times; expected `by:`, the column with them")
+            raise MismatchError("weight.half_life without times", "`by:`, the column with them")
         if self.features == ():
-            raise ValueError("features is empty; expected at least one column, or leave it out for all")
+            raise MismatchError("features is empty", "at least one column, or leave it out for all")
         return self
 
     _labelled: bool = PrivateAttr(default=True)

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field, model_validator
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.data.logs.settings import Duration, ListColumns, Name, Names, Part, seconds
-from ltr_harness.errors import Caution
+from ltr_harness.errors import Caution, MismatchError
 
 
 class Rung(Part):
@@ -71,7 +71,9 @@ class EventLog(Part):
         others = ("event", "query_id", "item_id", "user", "timestamp")
         given = [name for name in others if getattr(self, name) != fields[name].default]
         if self.ubi and given:
-            raise ValueError(f"{', '.join(given)} beside ubi; expected none of them: its documents name them")
+            raise MismatchError(
+                f"{', '.join(given)} beside ubi; expected none of them: its documents name them"
+            )
         return self
 
 
@@ -118,16 +120,18 @@ class Propensity(Part):
         given = [name for name in ("column", "table", "estimate") if getattr(self, name)]
         if len(given) != 1:
             found = f"{' and '.join(given) or 'nothing'} given"
-            raise ValueError(f"{found}; expected one of column, table, estimate")
+            raise MismatchError(f"{found}; expected one of column, table, estimate")
         if self.baseline_table and not self.table:
-            raise ValueError("baseline_table without table; expected both, or estimate: {baseline_path: …}")
+            raise MismatchError(
+                "baseline_table without table; expected both, or estimate: {baseline_path: …}"
+            )
         for name, of in ("errors", self.table), ("baseline_errors", self.baseline_table):
             errors = getattr(self, name)
             if errors and (len(errors) != len(of) or not all(0 <= error < math.inf for error in errors)):
                 expected = "a number from 0 for each rank of its table"
-                raise ValueError(f"{name} {list(errors)}; expected {expected}")
+                raise MismatchError(f"{name} {list(errors)}; expected {expected}")
         if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
-            raise ValueError("a propensity outside 0 … 1; expected probabilities above 0")
+            raise MismatchError("a propensity outside 0 … 1; expected probabilities above 0")
         return self
 
 
@@ -287,7 +291,7 @@ class Relevance(Part):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         for problem in self._contradictions():
-            raise ValueError(problem)
+            raise MismatchError(problem)
         return self
 
     def _contradictions(self) -> Iterator[str]:

@@ -5,6 +5,8 @@ What was expected is read off the JSON Schema of the class, so it is the same th
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -12,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.retired import retirement
 from ltr_harness._util.text import plural
-from ltr_harness.errors import HarnessError, Problem
+from ltr_harness.errors import HarnessError, MismatchError, Problem
 from ltr_harness.experiments.config.yaml_tree import KeyPath, Node, dotted, shown
 
 Schema = dict[str, Any]
@@ -34,7 +36,7 @@ def explained(
         if len(steps) < len(detail["loc"]):
             from_union.add(steps)
         if steps not in problems:
-            problems[steps] = _one(detail, schema, node, path, steps, also_known)
+            problems[steps] = _Finding(detail, schema, node, path, steps).problem(also_known)
     # `valid: {holdout: 2}` is neither a list of files nor a good holdout: only the deeper finding helps.
     deeper = ((steps, other) for steps in from_union for other in problems if len(other) > len(steps))
     shallow = {steps for steps, other in deeper if other[: len(steps)] == steps}
@@ -45,62 +47,110 @@ def explained(
     return listed
 
 
-def _one(
-    detail: Any, schema: Schema, node: Node, path: KeyPath, steps: KeyPath, also_known: Iterable[str]
-) -> Problem:
-    called = _called(path, steps, node)
-    parent = node.at(steps[:-1]) if steps else None
-    accepted = _schemas_at(schema, steps)
-    expected = in_words({"anyOf": accepted}, schema)
-    if detail["type"] == "missing":
-        place = (parent or node).place
-        owner = _called(path, steps[:-1], node) or "the experiment"
-        if owner.startswith("data.splits") and steps[-1] == "test":
+@dataclass(frozen=True, eq=False)
+class _Finding:
+    """One of pydantic's findings, and where in the file it is."""
+
+    detail: Any
+    schema: Schema
+    node: Node  # that was validated
+    path: KeyPath  # to the node
+    steps: KeyPath  # from the node to the finding
+
+    @property
+    def place(self) -> Node:
+        """The node that the finding is about; the whole one where the file has none there."""
+        return self.node.at(self.steps) or self.node
+
+    @property
+    def parent(self) -> Node | None:
+        return self.node.at(self.steps[:-1]) if self.steps else None
+
+    @property
+    def name(self) -> str:
+        return _called(self.path, self.steps, self.node)
+
+    @cached_property
+    def accepted(self) -> list[Schema]:
+        return _schemas_at(self.schema, self.steps)
+
+    @property
+    def expected(self) -> str:
+        return in_words({"anyOf": self.accepted}, self.schema)
+
+    @property
+    def reason(self) -> str:
+        return str(self.detail.get("ctx", {}).get("error") or self.detail["msg"])
+
+    def problem(self, also_known: Iterable[str]) -> Problem:
+        kind, parent = self.detail["type"], self.parent
+        if kind == "missing":
+            return self.missing_key()
+        if parent is not None and kind in ("extra_forbidden", "unexpected_keyword_argument"):
+            return self.unknown_key(parent, also_known)
+        if parent is not None and self.detail["loc"][-1:] == ("[key]",):
+            found = f"{dotted((*self.path, *self.steps[:-1]))}: name {str(self.steps[-1])!r}"
+            return Problem(parent.key_places[str(self.steps[-1])], found, self.reason)
+        raised = self.detail.get("ctx", {}).get("error")
+        if raised is not None:
+            return self.broken_rule(raised)
+        return self.wrong_value(self.expected or self.reason)
+
+    def missing_key(self) -> Problem:
+        place = (self.parent or self.node).place
+        section = _called(self.path, self.steps[:-1], self.node) or "the experiment"
+        if section.startswith("data.splits") and self.steps[-1] == "test":
             cure = "add `test: test.csv` or `test: {holdout: 0.2}`; or `files:` and `folds: 5` in place of splits"
-            return Problem(place, f"{owner} has no 'test'", cure=cure)
-        return Problem(place, f"{owner} has no {steps[-1]!r}", expected)
-    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument") and parent is not None:
-        key = str(steps[-1])
-        place = parent.key_places[key]
-        full_name = dotted((*path, *steps))
-        if sentence := retirement(full_name):
+            return Problem(place, f"{section} has no 'test'", cure=cure)
+        return Problem(place, f"{section} has no {self.steps[-1]!r}", self.expected)
+
+    def unknown_key(self, parent: Node, also_known: Iterable[str]) -> Problem:
+        key = str(self.steps[-1])
+        place, full_name = parent.key_places[key], dotted((*self.path, *self.steps))
+        sentence = retirement(full_name)
+        if sentence:
             return Problem(place, f"{full_name}: {sentence}")
-        known = {key for option in _schemas_at(schema, steps[:-1]) for key in option.get("properties", ())}
-        if len(steps) == 1:
-            known |= set(also_known)
-        cure = did_you_mean(key, known)
-        if "params" in known and not cure.startswith("did you mean"):
+        sections = _schemas_at(self.schema, self.steps[:-1])
+        names = {name for section in sections for name in section.get("properties", ())}
+        if len(self.steps) == 1:
+            names |= set(also_known)
+        cure = did_you_mean(key, names)
+        if "params" in names and not cure.startswith("did you mean"):
             cure = f"parameters of the library go under params ({cure})"
-        where = dotted((*path, *steps[:-1])) or "the experiment"
+        where = dotted((*self.path, *self.steps[:-1])) or "the experiment"
         return Problem(place, f"unknown key {key!r} in {where}", cure=cure)
-    there, raised = node.at(steps) or node, detail.get("ctx", {}).get("error")
-    reason = str(detail["msg"] if raised is None else raised)
-    if detail["loc"][-1:] == ("[key]",) and parent is not None:
-        place = parent.key_places[str(steps[-1])]
-        return Problem(place, f"{dotted((*path, *steps[:-1]))}: name {str(steps[-1])!r}", reason)
-    if isinstance(raised, HarnessError):
-        told = "; ".join(str(problem) for problem in raised.problems)
-        return Problem(there.place, f"{called}: {told}")
-    if raised is not None and not steps:  # two options that do not go together: the text names them
-        return Problem(there.place, f"{called}: {reason}")
-    if raised is not None or not expected:
-        expected = reason
-    wrong, says_both, cure = expected.partition("; expected ")
-    if raised is not None and says_both:  # a rule between fields: the section's whole value is no part of it
-        return Problem(there.place, f"{called}: {wrong}", cure)
-    if detail["type"] == "string_too_short":
-        expected += " that is not empty"
-    cure = ""
-    words = [word for option in accepted for word in option.get("enum", ()) if isinstance(word, str)]
-    if detail["type"] == "literal_error" and isinstance(there.value, str) and words:
-        expected, cure = "", did_you_mean(there.value, words)
-    elif isinstance(there.value, str) and _accepts_unquoted(there.value, accepted):
-        cure = "write it without quotes"
-    elif isinstance(there.value, float) and "{holdout: …}" in expected:
-        expected, cure = "", f"did you mean `{{holdout: {there.value:g}}}`?"
-    elif detail["type"] == "string_type" and isinstance(there.value, int | float):
-        cure = "put it in quotes to make it text"
-    return Problem(there.place, f"{called} is {shown(there)}", expected, cure)
+
+    def broken_rule(self, raised: Exception) -> Problem:
+        """Return the problem of a value that a validator refused."""
+        place = self.place.place
+        if isinstance(raised, HarnessError):
+            problems = "; ".join(str(problem) for problem in raised.problems)
+            return Problem(place, f"{self.name}: {problems}")
+        if not self.steps:  # two options that do not go together: the text names them
+            return Problem(place, f"{self.name}: {raised}")
+        if isinstance(
+            raised, MismatchError
+        ):  # a rule between options: the section's whole value is no part of it
+            return Problem(place, f"{self.name}: {raised.found}", raised.expected)
+        return self.wrong_value(str(raised))
+
+    def wrong_value(self, expected: str) -> Problem:
+        value, kind, place = self.place.value, self.detail["type"], self.place.place
+        found = f"{self.name} is {shown(self.place)}"
+        if isinstance(value, str):
+            words = [word for option in self.accepted for word in option.get("enum", ())]
+            names = [word for word in words if isinstance(word, str)]
+            if kind == "literal_error" and names:
+                return Problem(place, found, cure=did_you_mean(value, names))
+            if kind == "string_too_short":
+                expected += " that is not empty"
+            if _accepts_unquoted(value, self.accepted):
+                return Problem(place, found, expected, "write it without quotes")
+        if isinstance(value, float) and "{holdout: …}" in expected:
+            return Problem(place, found, cure=f"did you mean `{{holdout: {value:g}}}`?")
+        if isinstance(value, int | float) and kind == "string_type":
+            return Problem(place, found, expected, "put it in quotes to make it text")
+        return Problem(place, found, expected)
 
 
 def _called(path: KeyPath, steps: KeyPath, node: Node) -> str:
@@ -178,23 +228,31 @@ _FORMATS = {"file-path": ("a file", "files"), "path": ("a path", "paths")}
 def in_words(schema: Schema, root: Schema) -> str:
     """What a JSON Schema accepts, as a noun."""
     schema = _resolved(schema, root)
-    if "anyOf" in schema:
-        options = [in_words(option, root) for option in schema["anyOf"] if option.get("type") != "null"]
-        covered = [option.replace("a number", "an integer") for option in options if "a number" in option]
-        return " or ".join(dict.fromkeys(option for option in options if option and option not in covered))
-    if "enum" in schema or "const" in schema:
-        words: list[Any] = schema.get("enum") or [schema["const"]]
-        return " or ".join(repr(word) for word in words)
     kind = schema.get("type", "")
+    if "anyOf" in schema:
+        return _alternatives([option for option in schema["anyOf"] if option.get("type") != "null"], root)
+    if "enum" in schema:
+        return " or ".join(map(repr, schema["enum"]))
+    if "const" in schema:
+        return repr(schema["const"])
     if kind == "array":
-        items = _resolved(schema.get("items", {}), root)
-        _, plural = _FORMATS.get(items.get("format", ""), ("", _PLURAL.get(items.get("type", ""))))
-        return f"a list of {plural}{_range(items)}" if plural else "a list"
+        return _list_in_words(_resolved(schema.get("items", {}), root))
     if kind == "object" and "properties" in schema:
-        required = ", ".join(f"{key}: …" for key in schema.get("required") or schema["properties"])
-        return f"a mapping {{{required}}}" if required else "a mapping"
+        keys = schema.get("required") or schema["properties"]
+        return f"a mapping {{{', '.join(f'{key}: …' for key in keys)}}}" if keys else "a mapping"
     singular, _ = _FORMATS.get(schema.get("format", ""), (_SINGULAR.get(kind, ""), ""))
     return singular + _range(schema)
+
+
+def _alternatives(options: Iterable[Schema], root: Schema) -> str:
+    words = [in_words(option, root) for option in options]
+    covered = [word.replace("a number", "an integer") for word in words if "a number" in word]
+    return " or ".join(dict.fromkeys(word for word in words if word and word not in covered))
+
+
+def _list_in_words(items: Schema) -> str:
+    _, plural = _FORMATS.get(items.get("format", ""), ("", _PLURAL.get(items.get("type", ""))))
+    return f"a list of {plural}{_range(items)}" if plural else "a list"
 
 
 def _range(schema: Schema) -> str:

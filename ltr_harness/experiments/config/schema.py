@@ -26,7 +26,7 @@ from ltr_harness.data.judgments import OneLabel
 from ltr_harness.data.logs.settings import SpanText, TimeZone, one_or_many
 from ltr_harness.data.readers.reader import Reader
 from ltr_harness.data.time_folds import MOST_FOLDS, Span, TimeFolds
-from ltr_harness.errors import Problem, RankerError
+from ltr_harness.errors import MismatchError, Problem, RankerError
 from ltr_harness.experiments.config.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
 from ltr_harness.experiments.config.tune import Section, Seed, TuneConfig, several
 from ltr_harness.metrics import Metric
@@ -139,7 +139,7 @@ class SplitConfig(Section):
         both = [side for side in (self.valid, self.test) if isinstance(side, Holdout)]
         if len({side.model_copy(update={"holdout": 0}) for side in both}) > 1:
             expected = "the same by_time, together, stratify and seed, because the queries are divided once"
-            raise ValueError(f"valid and test are held out in different ways; expected {expected}")
+            raise MismatchError("valid and test are held out in different ways", expected)
         return self
 
 

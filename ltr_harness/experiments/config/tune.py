@@ -17,6 +17,8 @@ from pydantic import (
     model_validator,
 )
 
+from ltr_harness.errors import MismatchError
+
 BUILT_IN = "built-in"
 MOST_POINTS = 1000  # that one model may become: all of them are compared with each other
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
@@ -150,16 +152,16 @@ class SweepConfig(Section):
     @model_validator(mode="after")
     def _points_go_with_random(self) -> Self:
         if not self.grid and not self.random:
-            raise ValueError("nothing to sweep; expected grid: {…} or random: {…}")
+            raise MismatchError("nothing to sweep", "grid: {…} or random: {…}")
         if self.random and self.points is None:
             expected = "how many points to draw: points: 20"
-            raise ValueError(f"sweep.random without sweep.points; expected {expected}")
+            raise MismatchError("sweep.random without sweep.points", expected)
         if self.points is not None and not self.random:
             expected = "none: a grid has as many points as combinations"
-            raise ValueError(f"sweep.points without sweep.random; expected {expected}")
+            raise MismatchError("sweep.points without sweep.random", expected)
         both = sorted(self.grid.keys() & self.random.keys())
         if both:
-            raise ValueError(f"{', '.join(both)} in sweep.grid and in sweep.random; expected one of them")
+            raise MismatchError(f"{', '.join(both)} in sweep.grid and in sweep.random", "one of them")
         return self
 
 
@@ -193,9 +195,9 @@ class TuneConfig(Section):
     @model_validator(mode="after")
     def _budget(self) -> Self:
         if self.trials is None and self.minutes is None:
-            raise ValueError("tune has no budget; expected trials: 50, minutes: 30, or both")
+            raise MismatchError("tune has no budget", "trials: 50, minutes: 30, or both")
         if self.parallel > 1 and self.storage == "sqlite":
-            raise ValueError("tune.parallel beyond 1 with storage: sqlite; expected storage: journal")
+            raise MismatchError("tune.parallel beyond 1 with storage: sqlite", "storage: journal")
         return self
 
     def space(self, model: str) -> Mapping[str, Any]:
