@@ -38,8 +38,8 @@ _FLAVOURS = {"lightgbm": "lgb_model", "xgboost": "xgb_model", "catboost": "cb_mo
 """Rankers whose model MLflow's own flavour, ``mlflow.NAME``, scores alike, and what that calls the booster."""
 
 
-def why_none(record: Record) -> str:
-    """Why a run's model is not logged; empty where it is."""
+def reason_without_model(record: Record) -> str:
+    """Return the reason why a run's model is not logged; empty where it is."""
     if record.status != "complete":
         return "it failed"
     if record.ranker not in _FLAVOURS:
@@ -49,7 +49,7 @@ def why_none(record: Record) -> str:
 
 
 def _log_model(client: "MlflowClient", uri: str, run: Run, run_id: str) -> str:
-    """Log a run's model, in MLflow's own flavour, to the MLflow run that stands for it; the model's URI."""
+    """Log a run's model, in MLflow's own flavour, to the MLflow run that stands for it, and return its URI."""
     import mlflow
     from mlflow.models import Model
 
@@ -58,17 +58,17 @@ def _log_model(client: "MlflowClient", uri: str, run: Run, run_id: str) -> str:
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(uri)  # models are logged to no other
     try:
-        found = client.get_run(run_id)
+        mlflow_run = client.get_run(run_id)
         # made here, as MLflow itself puts it into the experiment that happens to be its current one
-        made = client.create_logged_model(
-            found.info.experiment_id, "model", source_run_id=run_id, params=found.data.params
+        logged_model = client.create_logged_model(
+            mlflow_run.info.experiment_id, "model", source_run_id=run_id, params=mlflow_run.data.params
         )
         logged = Model.log(
             artifact_path=None,
             name="model",
             flavor=importlib.import_module(f"mlflow.{library}"),
             run_id=run_id,
-            model_id=made.model_id,
+            model_id=logged_model.model_id,
             input_example=example_rows(run.record, model.booster),
             pip_requirements=[
                 *pins(run, ["numpy", "pandas", library]),
@@ -83,13 +83,15 @@ def _log_model(client: "MlflowClient", uri: str, run: Run, run_id: str) -> str:
 
 
 def example_rows(record: Record, booster: Any) -> "pd.DataFrame":
-    """Two made-up rows of the columns as the library takes them, whose types MLflow then requires of all rows."""
+    """Return two made-up rows of the columns as the library takes them; MLflow requires their types of all rows."""
     import pandas as pd
 
     names = safe_feature_names(record.features)
-    whole = [names[at] for at in booster.get_cat_feature_indices()] if record.ranker == "catboost" else []
     rows = pd.DataFrame({name: np.arange(2, dtype=np.float32) for name in names})
-    return rows.astype(dict.fromkeys(whole, np.int64))
+    if record.ranker != "catboost":
+        return rows
+    categories = [names[number] for number in booster.get_cat_feature_indices()]
+    return rows.astype(dict.fromkeys(categories, np.int64))
 
 
 _AT_ONCE = {"params": 100, "metrics": 1000}  # what MLflow takes in one call
@@ -102,7 +104,7 @@ _ANSWERS_WITHIN = 10  # seconds in which a server takes a connection
 
 @dataclass(frozen=True)
 class Exported:
-    """What arrived in MLflow."""
+    """The result of an export to MLflow."""
 
     uri: str  # the tracking store
     experiment: str  # its name there
@@ -122,54 +124,84 @@ def export(
             raise DataError.at(folder, f"no finished runs: {words}", cure=OTHER_PLANS)
         expected = "expected a run folder or an experiment's folder of runs"
         raise DataError(f"{folder}: no finished runs; {expected}")
-    # what a link leads to need not belong to the run, and would be sent away with it; a pipe has no end
+    _refuse_other_files([folder / "report", folder / "experiment.yaml", *(run.path for run in runs)])
+    client, store = _client(uri)
+    exported = Exported(_without_password(store), experiment or runs[0].record.experiment)
+    with _failures(store, exported.added):
+        experiment_id = _experiment_id(client, store, exported.experiment)
+        parent = _report(client, experiment_id, folder) if (folder / "report").is_dir() else None
+        for run in runs:
+            identity = _identity_tags(run.record)
+            run_id = _find_finished(client, experiment_id, identity)
+            if run_id is None:
+                exported.added.append(run.path.name)
+                run_id = _log(client, experiment_id, run, identity, parent)
+            else:
+                exported.present.append(run.path.name)
+            if models:
+                _export_model(client, store, run, run_id, exported)
+    return exported
+
+
+def _refuse_other_files(paths: Iterable[Path]) -> None:
+    """Raise a DataError for links, pipes and devices among files to be sent.
+
+    A link can lead to a file that does not belong to the run, and a pipe has no end.
+    """
     problems = []
-    for top in (folder / "report", folder / "experiment.yaml", *(run.path for run in runs)):
-        for path in (top, *top.rglob("*")):
+    for folder in paths:
+        for path in (folder, *folder.rglob("*")):
             if path.is_symlink():
                 found = "is a link, and whatever it leads to would be exported"
                 problems.append(Problem(str(path), found, "a file of the run"))
             elif path.exists() and not path.is_file() and not path.is_dir():
                 problems.append(Problem(str(path), "is a pipe or a device", "a file of the run"))
     DataError.refuse(problems)
-    client, used = _client(uri)
-    exported = Exported(_shown(used), experiment or runs[0].record.experiment)
-    with _failures(used, exported.added):
-        existing = client.get_experiment_by_name(exported.experiment)
-        if existing is not None and existing.lifecycle_stage != "active":
-            found, cure = "was deleted there", "restore it, or use --experiment"
-            raise HarnessError.at(_shown(used), f"the experiment {exported.experiment!r} {found}", cure=cure)
-        to = str(existing.experiment_id if existing else client.create_experiment(exported.experiment))
-        parent = _report(client, to, folder) if (folder / "report").is_dir() else None
-        for run in runs:
-            record = run.record
-            identity = {
-                "ltr_harness.run": f"{record.evaluation_identity} {record.status}",
-                # models of one configuration are the same but for their name
-                "ltr_harness.folder": folder_name(record.model, record.fold, record.seed, record.identity),
-            }
-            there = _found(client, to, identity)
-            (exported.present if there else exported.added).append(run.path.name)
-            run_id = there or _log(client, to, run, identity, parent)
-            if models and (why := why_none(record)):
-                exported.without_model[run.path.name] = why
-            elif models:
-                stored = client.get_run(run_id).data.tags.get(_MODEL)
-                exported.models[run.path.name] = stored or _log_model(client, used, run, run_id)
-    return exported
+
+
+def _experiment_id(client: "MlflowClient", store: str, name: str) -> str:
+    """Return the id of the experiment in MLflow, which is created where there is none."""
+    existing = client.get_experiment_by_name(name)
+    if existing is None:
+        return str(client.create_experiment(name))
+    if existing.lifecycle_stage != "active":
+        cure = "restore it, or use --experiment"
+        raise HarnessError.at(
+            _without_password(store), f"the experiment {name!r} was deleted there", cure=cure
+        )
+    return str(existing.experiment_id)
+
+
+def _identity_tags(record: Record) -> dict[str, str]:
+    """Return the tags by which an exported run is found again."""
+    return {
+        "ltr_harness.run": f"{record.evaluation_identity} {record.status}",
+        # models of one configuration are the same but for their name
+        "ltr_harness.folder": folder_name(record.model, record.fold, record.seed, record.identity),
+    }
+
+
+def _export_model(client: "MlflowClient", store: str, run: Run, run_id: str, exported: Exported) -> None:
+    """Log the run's model unless it is logged already, and note its URI, or why there is none."""
+    reason = reason_without_model(run.record)
+    if reason:
+        exported.without_model[run.path.name] = reason
+        return
+    logged = client.get_run(run_id).data.tags.get(_MODEL)
+    exported.models[run.path.name] = logged or _log_model(client, store, run, run_id)
 
 
 def legal_names(names: Iterable[str]) -> dict[str, str]:
-    """Names of metrics or parameters as MLflow allows them: letters, digits and ``_ - . /`` only."""
-    plain = {}
+    """Return names of metrics or parameters as MLflow allows them: letters, digits and ``_ - . /`` only."""
+    legal = {}
     for name in names:
-        spelt = name.translate(_SPELT)
-        plain[name] = re.sub(r"[^A-Za-z0-9_./-]", "_", spelt)[:200].strip("/.") or "_"
-    times = Counter(plain.values())
-    return {
-        name: f"{legal}-{hashlib.sha256(name.encode()).hexdigest()[:8]}" if times[legal] > 1 else legal
-        for name, legal in plain.items()
-    }
+        allowed = re.sub(r"[^A-Za-z0-9_./-]", "_", name.translate(_SPELT))
+        legal[name] = allowed[:200].strip("/.") or "_"
+    times = Counter(legal.values())
+    for name, allowed in legal.items():
+        if times[allowed] > 1:
+            legal[name] = f"{allowed}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return legal
 
 
 def _client(uri: str | None) -> "tuple[MlflowClient, str]":
@@ -192,8 +224,8 @@ def _client(uri: str | None) -> "tuple[MlflowClient, str]":
         return mlflow.MlflowClient(tracking_uri=used), used
 
 
-def _shown(uri: str) -> str:
-    """A store's address without its password, in which blanks may stand."""
+def _without_password(uri: str) -> str:
+    """Return a store's address without its password, in which blanks may stand."""
     return without_secrets(re.sub(r"[\s\"\\]", "+", uri))
 
 
@@ -208,7 +240,7 @@ def _reach(server: str) -> None:
     except requests.exceptions.RequestException as problem:
         found = f"no MLflow server answers ({type(problem).__name__})"
         expected = "an address such as http://127.0.0.1:5000"
-        raise HarnessError.at(_shown(server), found, expected) from None
+        raise HarnessError.at(_without_password(server), found, expected) from None
 
 
 def _prepare(store: Path) -> None:
@@ -223,8 +255,8 @@ def _prepare(store: Path) -> None:
                 (folder / "copy.db").replace(store)
         return
     try:
-        there = f"{store.absolute().as_uri()}?mode=rw"
-        with closing(sqlite3.connect(there, uri=True, timeout=0)) as database:
+        address = f"{store.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(address, uri=True, timeout=0)) as database:
             database.execute("BEGIN IMMEDIATE")
             database.execute("CREATE TABLE ltr_harness (tried INTEGER)")  # closing takes it back
     except sqlite3.Error as problem:
@@ -246,18 +278,18 @@ def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except refusals as problem:
-        said = str(problem).replace(uri, _shown(uri)).strip().splitlines()[0]
+        message = str(problem).replace(uri, _without_password(uri)).strip().splitlines()[0]
         cure = f"{count_of(len(added), 'run')} arrived: run the same command again to resume" if added else ""
-        if re.search(r"table \S+ already exists", said):
+        if re.search(r"table \S+ already exists", message):
             cure = "a store whose creation was interrupted: remove it if it has no runs"
-        raise HarnessError.at(_shown(uri), f"MLflow: {said}", cure=cure) from problem
+        raise HarnessError.at(_without_password(uri), f"MLflow: {message}", cure=cure) from problem
 
 
-def _found(client: "MlflowClient", experiment: str, tags: Mapping[str, str]) -> str | None:
-    """The finished MLflow run with these tags; what an interrupted export left of it is removed."""
-    wanted = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
+def _find_finished(client: "MlflowClient", experiment: str, tags: Mapping[str, str]) -> str | None:
+    """Return the finished MLflow run with these tags, and remove what an interrupted export left of it."""
+    condition = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
     finished = None
-    for run in client.search_runs([experiment], wanted):
+    for run in client.search_runs([experiment], condition):
         if run.info.status in ("FINISHED", "FAILED"):
             finished = str(run.info.run_id)
         else:
@@ -265,21 +297,21 @@ def _found(client: "MlflowClient", experiment: str, tags: Mapping[str, str]) -> 
     return finished
 
 
-class _Verdict(BaseModel):
+class _StoredReport(BaseModel):
     verdict: str
 
 
 def _report(client: "MlflowClient", experiment: str, folder: Path) -> str:
-    """The run that the others stand below: the report and the configuration, always as they are now."""
+    """Return the run that the others stand below: the report and the configuration, always as they are now."""
     tags = {"ltr_harness.report": hashlib.sha256(folder.resolve().name.encode()).hexdigest()[:16]}
-    run_id = _found(client, experiment, tags)
+    run_id = _find_finished(client, experiment, tags)
     if run_id is None:
         run = client.create_run(experiment, run_name=f"{folder.resolve().name}: report", tags=tags)
         run_id = str(run.info.run_id)
     document = folder / "report" / "report.json"
     if document.is_file():
         try:
-            verdict = read_stored(_Verdict, document.parent, document.name).verdict
+            verdict = read_stored(_StoredReport, document.parent, document.name).verdict
         except ValueError as problem:
             raise DataError.at(document, f"is not a stored report ({problem})") from None
         client.set_tag(run_id, "mlflow.note.content", verdict)
@@ -300,16 +332,14 @@ def _log(
     # Records keep durations; the time at which one was written is the end.
     ended = int((run.path / "record.json").stat().st_mtime * 1000)
     began = ended - int(sum(record.seconds.values()) * 1000)
-    # over how many queries each mean is, and what the reader must know
-    means = [f"- {name}: {one.mean_text} over {one.counted}" for name, one in record.metrics.items()]
-    content = "\n".join([*means, *(f"- {one}" for one in record.training_cautions)])[:5000]
     tags = {
         **identity,
         "ltr_harness.identity": record.identity,
         "ltr_harness.version": record.environment.get("ltr-harness", "unknown"),
-        "mlflow.note.content": f"failed: {record.error}" if record.error is not None else content,
-        **({} if parent is None else {"mlflow.parentRunId": parent}),
+        "mlflow.note.content": _note(record),
     }
+    if parent is not None:
+        tags["mlflow.parentRunId"] = parent
     name = f"{record.model}, {record.fold}, seed {record.seed}"
     created = client.create_run(experiment, start_time=began, tags=tags, run_name=name)
     to = str(created.info.run_id)
@@ -329,10 +359,21 @@ def _log(
     return to
 
 
+def _note(record: Record) -> str:
+    """Return the error of a failed run, or the means with their queries and the cautions of training."""
+    if record.error is not None:
+        return f"failed: {record.error}"
+    lines = [
+        f"{name}: {summary.mean_text} over {summary.counted}" for name, summary in record.metrics.items()
+    ]
+    lines += map(str, record.training_cautions)
+    return "\n".join(f"- {line}" for line in lines)[:5000]
+
+
 def parameters(record: Record) -> dict[str, str]:
-    """What a run was made with, flat; a value too long for MLflow ends by saying where it is complete."""
+    """Return a run's settings, flat; a value too long for MLflow ends with the file that has it whole."""
     names = ("model", "ranker", "objective", "fold", "seed", "threads", "rounds", "primary")
-    facts: dict[str, Any] = {
+    settings: dict[str, Any] = {
         **{name: getattr(record, name) for name in names},
         **{f"stopping.{key}": value for key, value in (record.stopping or ())},
         **{f"data.{split}": facts.fingerprint for split, facts in record.data.items()},
@@ -340,17 +381,19 @@ def parameters(record: Record) -> dict[str, str]:
         **{f"derived.{key}": value for key, value in record.derived_params.items()},
         **{f"temperature.{key}": value for key, value in record.temperatures.items()},
     }
-    said = {key: value if isinstance(value, str) else json.dumps(value) for key, value in facts.items()}
-    rest = "… (complete in record.json)"
-    return {
-        key: text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - len(rest)] + rest
-        for key, text in said.items()
-        if facts[key] is not None
-    }
+    return {key: _parameter_text(value) for key, value in settings.items() if value is not None}
+
+
+def _parameter_text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    if len(text) <= _LONGEST_VALUE:
+        return text
+    end = "… (complete in record.json)"
+    return text[: _LONGEST_VALUE - len(end)] + end
 
 
 def _metrics(run: Run, time: int) -> "list[Metric]":
-    """Means on test, seconds and rounds; every metric of every round as ``split/metric`` at that step."""
+    """Return means on test, seconds and rounds; every metric of every round as ``split/metric`` at that step."""
     from mlflow.entities import Metric
 
     record = run.record
@@ -363,7 +406,8 @@ def _metrics(run: Run, time: int) -> "list[Metric]":
     single: dict[str, float | None] = {f"seconds/{part}": value for part, value in record.seconds.items()}
     single |= {"best_round": record.best_round, "rounds_trained": record.rounds_trained}
     points = [Metric(key, float(value), time, 0) for key, value in single.items() if value is not None]
-    means = {name: math.nan if one.mean is None else one.mean for name, one in record.metrics.items()}
-    points += [Metric(f"test/{legal[name]}", mean, time, 0) for name, mean in means.items()]
+    for name, summary in record.metrics.items():
+        mean = math.nan if summary.mean is None else summary.mean
+        points.append(Metric(f"test/{legal[name]}", mean, time, 0))
     points += [Metric(f"{split}/{legal[name]}", value, time, number) for number, split, name, value in rounds]
     return points

@@ -19,16 +19,16 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiments.runs import find_runs
 from ltr_harness.experiments.runs.identity import pins
-from ltr_harness.integrations.mlflow_export import why_none
+from ltr_harness.integrations.mlflow_export import reason_without_model
 
 FROZEN = Path(__file__).parents[1] / "experiments" / "runs" / "frozen" / "v1"
 
 
 def test_which_runs_have_no_model_and_why() -> None:
     record = find_runs(FROZEN)[0].record
-    assert why_none(record) == ""
-    assert why_none(record.model_copy(update={"status": "failed"})) == "it failed"
-    assert why_none(record.model_copy(update={"ranker": "./mine.py:Mine"})) == (
+    assert reason_without_model(record) == ""
+    assert reason_without_model(record.model_copy(update={"status": "failed"})) == "it failed"
+    assert reason_without_model(record.model_copy(update={"ranker": "./mine.py:Mine"})) == (
         "models of lightgbm, xgboost, catboost are logged; what ./mine.py:Mine stores is among the run's artifacts"
     )
 
