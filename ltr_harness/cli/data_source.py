@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def guessed_reader(path: Path) -> str:
-    """The reader's name for a file, by its name and by what stands beside it."""
+    """Return the reader's name for a file, by its name and by the files beside it."""
     name = bare_name(path.name.lower())
     if path.is_dir() or name.endswith((".parquet", ".pq", ".arrow", ".feather")):
         return "parquet"
@@ -27,7 +27,7 @@ def guessed_reader(path: Path) -> str:
 
 
 def made_reader(name: str, options: Sequence[str] = ()) -> "Reader":
-    """A reader with options as they are written in an experiment file."""
+    """Return a reader with options as they are written in an experiment file."""
     from pydantic import ValidationError
 
     from ltr_harness.data import readers
@@ -52,34 +52,53 @@ def made_reader(name: str, options: Sequence[str] = ()) -> "Reader":
 
 
 def with_columns(reader: "Reader", path: Path, of_run: Mapping[str, Any] | None = None) -> "Reader":
-    """A reader of tables with the run's columns of query, label and candidates, or those that `init` would guess."""
-    from ltr_harness.data.readers.column_names import column_for
+    """Return a reader of tables with the columns of the run, or with guesses, as `init` makes them."""
     from ltr_harness.data.readers.table_reader import TableReader
 
     if not isinstance(reader, TableReader) or not path.exists():
         return reader
-    columns, found = reader.tables([str(path)], Path())[0].columns, {}
+    columns = reader.tables([str(path)], Path())[0].columns
+    roles = ["query"]
+    if reader.relevance is None:
+        roles.append("label")
+    if of_run is not None:
+        roles.append("retrieved")
+    open_roles = [
+        role for role in roles if role not in reader.model_fields_set and getattr(reader, role) not in columns
+    ]
     free = [name for name in columns if name not in reader.roles()]
-    roles = ("query", "label") if reader.relevance is None else ("query",)
-    for role in roles if of_run is None else (*roles, "retrieved"):
-        if role in reader.model_fields_set or getattr(reader, role) in columns:
-            continue
-        named = (of_run or {}).get(role)
-        if named and {*([named] if isinstance(named, str) else named)} <= {*free}:
-            found[role] = tuple(named) if isinstance(named, list) else named
-        elif (role == "query" or of_run is None) and (guessed := column_for(role, free)):
-            found[role] = guessed
-    if found:
-        chosen = ", ".join(f"{role}: {column}" for role, column in found.items())
-        text = f"{chosen} (--column chooses others)"
+    chosen = _guess_columns(open_roles, free) if of_run is None else _columns_of_run(open_roles, free, of_run)
+    if chosen:
+        listed = ", ".join(f"{role}: {column}" for role, column in chosen.items())
+        text = f"{listed} (--column chooses others)"
         echo_caution(Caution("guessed-columns", "note", text, place=str(path)))
-    return reader.model_copy(update=found)
+    return reader.model_copy(update=chosen)
+
+
+def _guess_columns(roles: Sequence[str], free: Sequence[str]) -> dict[str, Any]:
+    from ltr_harness.data.readers.column_names import column_for
+
+    guesses = {role: column_for(role, free) for role in roles}
+    return {role: column for role, column in guesses.items() if column}
+
+
+def _columns_of_run(roles: Sequence[str], free: Sequence[str], of_run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the run's columns where the table has them, and else a guess of that of the queries."""
+    columns: dict[str, Any] = {}
+    for role in roles:
+        named = of_run.get(role)
+        names = [named] if isinstance(named, str) else named or []
+        if names and set(names) <= set(free):
+            columns[role] = tuple(named) if isinstance(named, list) else named
+        elif role == "query":
+            columns |= _guess_columns([role], free)
+    return columns
 
 
 def read_files(
     paths: Sequence[Path], reader_name: str | None, reader_options: Sequence[str] = ()
 ) -> "RankingDataset":
-    """Files as one dataset, through the cache."""
+    """Read files as one dataset, through the cache."""
     from ltr_harness.data.cache import DataCache
 
     reader = with_columns(made_reader(reader_name or guessed_reader(paths[0]), reader_options), paths[0])

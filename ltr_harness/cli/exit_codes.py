@@ -1,4 +1,4 @@
-"""Exit codes of commands, and what stderr says about them."""
+"""Exit codes of commands, and their errors on stderr."""
 
 import errno
 import io
@@ -31,9 +31,9 @@ _HOME = re.compile(r"\A((?:[\w.-]+=)?)(~[/\\].*)", re.DOTALL)
 
 def run_command(command: click.Command, arguments: Sequence[str]) -> int:
     """Run a command and return its exit code: 0 good, 1 failed while running, 2 usage, 3 gate, 4 alert."""
-    expanded = [_HOME.sub(lambda found: found[1] + os.path.expanduser(found[2]), one) for one in arguments]
-    logged = LoggedCautions(echo_caution)
-    logging.getLogger("ltr_harness").addHandler(logged)
+    expanded = [_HOME.sub(_expand_home, argument) for argument in arguments]
+    handler = LoggedCautions(echo_caution)
+    logging.getLogger("ltr_harness").addHandler(handler)
     try:
         result = command.main(args=expanded, prog_name="ltr-harness", standalone_mode=False)
         sys.stdout.flush()
@@ -42,32 +42,48 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _interrupted()
     except click.ClickException as problem:
-        if isinstance(problem, click.NoSuchOption):
-            problem = _with_retirement(problem)
-        usage = io.StringIO()
-        problem.show(usage)
-        echo(usage.getvalue(), err=True, nl=False)
+        _print_usage_error(problem)
         return 2
     except BrokenPipeError:
-        # the reader of our output has gone (head, less); nothing is left to say, and nobody to say it to
+        # the reader of our output has gone (head, less): nobody is left to print to
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except HarnessError as problem:
+        return _print_problems(problem)
     except Exception as problem:
-        if not isinstance(problem, HarnessError):
-            if came_from_ctrl_c(problem):
-                return _interrupted()
-            if "LTR_HARNESS_TRACEBACK" in os.environ and not isinstance(problem, OSError):
-                raise
-        code, problems = as_problems(problem)
-        head = "error: " if len(problems) == 1 else "  "
-        if len(problems) != 1:
-            echo(f"{count_of(sum(one.count for one in problems), 'problem')}:", err=True)
-        for one in problems:
-            echo(f"{head}{one}", err=True)
-        return code
+        if came_from_ctrl_c(problem):
+            return _interrupted()
+        if "LTR_HARNESS_TRACEBACK" in os.environ and not isinstance(problem, OSError):
+            raise
+        return _print_problems(problem)
     finally:
-        logging.getLogger("ltr_harness").removeHandler(logged)
+        logging.getLogger("ltr_harness").removeHandler(handler)
     return result if isinstance(result, int) else 0
+
+
+def _expand_home(match: re.Match[str]) -> str:
+    option, path = match.groups()
+    return option + os.path.expanduser(path)
+
+
+def _print_usage_error(problem: click.ClickException) -> None:
+    if isinstance(problem, click.NoSuchOption):
+        problem = _with_retirement(problem)
+    usage = io.StringIO()
+    problem.show(usage)
+    echo(usage.getvalue(), err=True, nl=False)
+
+
+def _print_problems(error: Exception) -> int:
+    """Print the problems of an error on stderr, and return the exit code."""
+    code, problems = as_problems(error)
+    if len(problems) == 1:
+        echo(f"error: {problems[0]}", err=True)
+        return code
+    echo(f"{count_of(sum(problem.count for problem in problems), 'problem')}:", err=True)
+    for problem in problems:
+        echo(f"  {problem}", err=True)
+    return code
 
 
 def _with_retirement(problem: click.NoSuchOption) -> click.UsageError:
@@ -80,7 +96,7 @@ def _with_retirement(problem: click.NoSuchOption) -> click.UsageError:
 
 
 def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
-    """The exit code of whatever ended a command, and what to say about it."""
+    """Return the exit code of an error that ended a command, and its problems."""
     if isinstance(error, HarnessError):
         return error.exit_code, error.problems
     if isinstance(error, click.ClickException):
@@ -89,26 +105,38 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
         cure = "fewer rows, columns or --workers need less"
         return 1, [Problem("", "there is not enough memory", cure=cure)]
     if isinstance(error, OSError):
-        full = error.errno == errno.ENOSPC
-        cure = "free some space and run the same command again, what finished is kept" if full else ""
-        code = 2 if error.errno == errno.ENAMETOOLONG else 1
-        return code, [Problem(str(error.filename or ""), str(error.strerror or error), cure=cure)]
-    own, found = own_line(error), f"{type(error).__name__}: {error}"
-    if sys.flags.optimize > 1 and not own:
-        return 2, [Problem("", found, cure=WITHOUT_DOCSTRINGS)]
-    whose = "an error in your own code" if own else "this is a defect of ltr-harness, not of your input"
+        return _file_problem(error)
+    user_line = own_line(error)
+    if sys.flags.optimize > 1 and not user_line:
+        return 2, [Problem("", f"{type(error).__name__}: {error}", cure=WITHOUT_DOCSTRINGS)]
+    return 1, [_defect(error, user_line)]
+
+
+def _file_problem(error: OSError) -> tuple[int, Sequence[Problem]]:
+    cure = ""
+    if error.errno == errno.ENOSPC:
+        cure = "free some space and run the same command again, what finished is kept"
+    code = 2 if error.errno == errno.ENAMETOOLONG else 1
+    return code, [Problem(str(error.filename or ""), str(error.strerror or error), cure=cure)]
+
+
+def _defect(error: Exception, user_line: str) -> Problem:
+    """Return the problem of an unexpected error, whose traceback is written to a file for whoever repairs it."""
     with tempfile.NamedTemporaryFile(
         "w", prefix="ltr-harness-", suffix=".log", delete=False, encoding="utf-8"
-    ) as file:  # for whoever repairs the defect
+    ) as file:
         file.writelines(map(without_secrets, traceback.format_exception(error)))
-    cure = f"{whose}; details: {file.name}"
-    return 1, [Problem(own, found if own else f"internal error: {found}", cure=cure)]
+    found = f"{type(error).__name__}: {error}"
+    if user_line:
+        return Problem(user_line, found, cure=f"an error in your own code; details: {file.name}")
+    cure = f"this is a defect of ltr-harness, not of your input; details: {file.name}"
+    return Problem("", f"internal error: {found}", cure=cure)
 
 
 _NO_ROOM = re.compile(
     "can't start new thread|failed to map segment from shared object|Cannot allocate memory"
 )
-"""What Python, the loader of libraries and the system say, which others wrap in errors of their own."""
+"""Messages of Python, of the loader of libraries and of the system, which others wrap in errors of their own."""
 
 
 def _is_lack_of_memory(error: BaseException | None) -> bool:
@@ -120,7 +148,7 @@ def _is_lack_of_memory(error: BaseException | None) -> bool:
 
 
 def came_from_ctrl_c(error: BaseException | None) -> bool:
-    """Also in the middle of an import, where libraries and Python itself wrap it in an error of their own."""
+    """Return True for Ctrl-C, also during an import, where libraries and Python itself wrap it in other errors."""
     if error is None or isinstance(error, KeyboardInterrupt | click.Abort):
         return error is not None
     if type(error).__name__ == "SchemaError":  # pydantic's, made of whatever ends the making of a validator
