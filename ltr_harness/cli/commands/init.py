@@ -19,8 +19,9 @@ from ltr_harness.errors import Caution, DataError, HarnessError, Problem, UsageE
 if TYPE_CHECKING:
     from ltr_harness.data.dataset import RankingDataset
     from ltr_harness.data.readers.reader import Reader
+    from ltr_harness.data.readers.table_columns import OpenedTable
     from ltr_harness.data.readers.table_reader import TableReader
-    from ltr_harness.experiments.inspection.card import DataCard
+    from ltr_harness.experiments.inspection.card import DataCard, FeatureFacts
 
 FEW_ROWS = 100  # below, a training part may have no two leaves of the preset's 20 rows
 FEW_QUERIES = 2_000  # training queries up to which the preset `small` is written instead of `web`
@@ -47,7 +48,7 @@ class Baselines(NamedTuple):
 
     models: Mapping[str, Mapping[str, Any]]
     compared: str
-    said: list[str]
+    lines: list[str]  # for the user
 
 
 @options.examples("""
@@ -102,25 +103,29 @@ def command(
     if valid is not None and test is None:
         cure = "name the test file too, or leave both out"
         raise UsageError.at("--valid", "given without --test", cure=cure)
-    if not train:
+    if train:
+        files = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}
+        name = reader_name or data_source.guessed_reader(train[0])
+        text, lines = _guess_experiment(files, name, data_source.made_reader(name, reader_options), output)
+        for line in lines:
+            echo(line)
+        _refuse_failing(text, output, accept)
+    else:
         if valid or test or reader_name or reader_options:
             expected = "expected it as the argument, as in `ltr-harness init train.csv`"
             raise UsageError(f"no training file; {expected}")
-        made_up = Baselines({"one-feature": {"ranker": "feature", "feature": "match_1"}}, "one-feature", [])
-        text = starter(output.stem, _MADE_UP, None, made_up)
-    else:
-        files = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}
-        name = reader_name or data_source.guessed_reader(train[0])
-        text, said = _guessed(files, name, data_source.made_reader(name, reader_options), output)
-        for line in said:
-            echo(line)
-        _refuse_failing(text, output, accept)
+        text = _made_up_experiment(output.stem)
     refuse_existing(output)  # reading took its time
     write_whole(output, text)
     accepted = "".join(f" --accept {lint}" for lint in accept)
     echo(
         f"wrote {output}\nnext: ltr-harness check {output}{accepted}\n      ltr-harness run {output}{accepted}"
     )
+
+
+def _made_up_experiment(name: str) -> str:
+    baselines = Baselines({"one-feature": {"ranker": "feature", "feature": "match_1"}}, "one-feature", [])
+    return starter(name, _MADE_UP, None, baselines)
 
 
 def _refuse_failing(text: str, output: Path, accept: Sequence[str]) -> None:
@@ -140,83 +145,117 @@ def _refuse_failing(text: str, output: Path, accept: Sequence[str]) -> None:
         raise DataError([*error.problems, refused]) from None
 
 
-def _guessed(
+class _ReadSplits(NamedTuple):
+    """The rows of each split, the reader that could read them, and its options besides those given."""
+
+    rows: "dict[str, RankingDataset]"
+    reader: "Reader"
+    options: dict[str, Any]
+    lines: list[str]  # for the user
+
+
+def _guess_experiment(
     splits: Mapping[str, Sequence[Path]], name: str, reader: "Reader", output: Path
 ) -> tuple[str, list[str]]:
-    """The experiment file for the files of each split, and what was guessed."""
+    """Return the experiment file for the files of each split, and a line for each guess."""
     from ltr_harness.data.readers.rows import check_alignment
     from ltr_harness.data.readers.table_reader import TableReader
     from ltr_harness.experiments.inspection import data_card, lint
     from ltr_harness.experiments.inspection.dependence import dependence
 
-    given: dict[str, Any] = reader.model_dump(mode="json", exclude_unset=True)
-    said, train = [f"reader: {name}"], splits["train"][0]
+    options: dict[str, Any] = reader.model_dump(mode="json", exclude_unset=True)
+    lines, train = [f"reader: {name}"], splits["train"][0]
     if isinstance(reader, TableReader):
-        first = reader.paths([train.name], train.parent)[0]
-        table = reader.opened(first)
-        given, guessed = guessed_columns(table.columns, table.numeric_columns(), given, str(first))
-        said += guessed
-        reader = type(reader).model_validate(given)
-        if texts := guessed_categories(reader, first):
-            given["categorical"] = list(texts)
-            said.append(f"categorical: {', '.join(texts)}, few texts each")
-            reader = type(reader).model_validate(given)
+        reader, options, guesses = _guess_table(reader, train, options)
+        lines += guesses
     files = {split: [path.absolute() for path in paths] for split, paths in splits.items() if paths}
-    rows: dict[str, RankingDataset] = {}
+    read = _read_splits(reader, files)
+    rows, reader = read.rows, read.reader
+    options |= read.options
+    lines += [*read.lines, *map(str, rows["train"].cautions)]
+    card = data_card({"train": rows["train"]})
+    findings = lint(card)
+    _refuse_negative(findings, options.get("label", "COLUMN"))
+    lines += [
+        f"{finding.severity}: {finding}"
+        for finding in findings
+        if finding.kind in _SAID and finding.severity != "error"
+    ]
+    check_alignment(rows)
+    baselines = _baselines(card, options.get("position"))
+    lines += baselines.lines
+    n_folds = max(FEWEST_FOLDS, min(MOST_FOLDS, rows["train"].n_queries))
+    data = data_section(name, options, files, output.absolute().parent, n_folds)
+    users: list[str] = []
+    if "test" not in files:
+        attributed, added = _with_query_columns(reader, files["train"], rows["train"])
+        notes = dependence(attributed, by_time=False, unit=None)
+        lines += [f"{note.severity}: {note}" for note in notes]
+        data += _commented_folds(attributed, [*options.get("attributes", ()), *added] if added else [])
+        if "user" in attributed.columns:
+            users.append(attributed.columns["user"])
+    max_grade = "relevance" not in options
+    return starter(output.stem, data, rows["train"], baselines, max_grade=max_grade, users=users), lines
+
+
+def _guess_table(
+    reader: "TableReader", train: Path, options: dict[str, Any]
+) -> tuple["TableReader", dict[str, Any], list[str]]:
+    """Return a reader of the guessed columns and categories, its options, and a line for each guess."""
+    first = reader.paths([train.name], train.parent)[0]
+    table = reader.opened(first)
+    options, lines = guessed_columns(table.columns, table.numeric_columns(), options, str(first))
+    reader = type(reader).model_validate(options)
+    categories = guessed_categories(reader, first)
+    if categories:
+        options["categorical"] = list(categories)
+        lines.append(f"categorical: {', '.join(categories)}, few texts each")
+        reader = type(reader).model_validate(options)
+    return reader, options, lines
+
+
+def _read_splits(reader: "Reader", files: Mapping[str, Sequence[Path]]) -> _ReadSplits:
+    """Read each split; rows of a query that do not stand together are brought together."""
+    read = _ReadSplits({}, reader, {}, [])
     for split, paths in files.items():
         names = list(map(str, paths))
         try:
-            rows[split] = reader.read(names, Path())
+            rows = read.reader.read(names, Path())
         except DataError as problem:
-            if getattr(reader, "regroup", True) or "regroup: true" not in str(problem):
+            if getattr(read.reader, "regroup", True) or "regroup: true" not in str(problem):
                 raise
-            reader = reader.model_copy(update={"regroup": True})
-            rows[split] = reader.read(names, Path())
-            given["regroup"] = True
-            apart = f"rows of a query do not stand together in {split}"
-            said.append(f"regroup: {apart}; they are brought together")
-        size = counts(query=rows[split].n_queries, row=rows[split].n_rows)
-        said.append(f"{split}: {size}, {named('feature', rows[split].feature_names)}")
-    said += map(str, rows["train"].cautions)
-    card = data_card({"train": rows["train"]})
-    found = lint(card)
-    _refuse_negative(found, given.get("label", "COLUMN"))
-    said += [f"{one.severity}: {one}" for one in found if one.kind in _SAID and one.severity != "error"]
-    check_alignment(rows)
-    baselines = _baselines(card, given.get("position"))
-    said += baselines.said
-    n_folds = max(FEWEST_FOLDS, min(MOST_FOLDS, rows["train"].n_queries))
-    data = data_section(name, given, files, output.absolute().parent, n_folds)
-    hints = []
-    if "test" not in files:
-        known, added = _with_query_columns(reader, files["train"], rows["train"])
-        notes = dependence(known, by_time=False, unit=None)
-        said += [f"{one.severity}: {one}" for one in notes]
-        data += _commented_folds(known, [*given.get("attributes", ()), *added] if added else [])
-        hints = [known.columns["user"]] if "user" in known.columns else []
-    max_grade = "relevance" not in given
-    return starter(output.stem, data, rows["train"], baselines, max_grade=max_grade, users=hints), said
+            options = {"regroup": True}
+            read = read._replace(reader=read.reader.model_copy(update=options), options=options)
+            rows = read.reader.read(names, Path())
+            scattered = f"rows of a query do not stand together in {split}"
+            read.lines.append(f"regroup: {scattered}; they are brought together")
+        read.rows[split] = rows
+        size = counts(query=rows.n_queries, row=rows.n_rows)
+        read.lines.append(f"{split}: {size}, {named('feature', rows.feature_names)}")
+    return read
 
 
 def _with_query_columns(
     reader: "Reader", train: Sequence[Path], rows: "RankingDataset"
 ) -> tuple["RankingDataset", list[str]]:
-    """The rows with the columns of times and users that are equal in all rows of a query as attributes, and which."""
+    """Return the rows with columns of times and users that are equal in all rows of a query, and those columns."""
     from ltr_harness.data.dataset import values_by_query
 
     columns = {role: rows.columns[role] for role in ("time", "user") if role in rows.columns}
-    added = [column for column in columns.values() if values_by_query(rows, column) is None]
-    known, kept = rows, list[str]()
-    for column in added:
-        attributes = (*getattr(reader, "attributes", ()), *kept, column)
+    candidates = [column for column in columns.values() if values_by_query(rows, column) is None]
+    attributed, added = rows, list[str]()
+    for column in candidates:
+        attributes = (*getattr(reader, "attributes", ()), *added, column)
         try:
-            known = reader.model_copy(update={"attributes": attributes}).read(list(map(str, train)), Path())
-            kept.append(column)
+            attributed = reader.model_copy(update={"attributes": attributes}).read(
+                list(map(str, train)), Path()
+            )
+            added.append(column)
         except DataError:  # one that differs within a query is no attribute
             continue
-    dropped = {column for column in added if column not in kept}
-    own = {role: column for role, column in known.columns.items() if column not in dropped}
-    return replace(known, columns=own), kept
+    dropped = set(candidates) - set(added)
+    remaining = {role: column for role, column in attributed.columns.items() if column not in dropped}
+    return replace(attributed, columns=remaining), added
 
 
 def _commented_folds(rows: "RankingDataset", added: Sequence[str]) -> list[str]:
@@ -235,110 +274,135 @@ def _commented_folds(rows: "RankingDataset", added: Sequence[str]) -> list[str]:
     return lines
 
 
-def _refuse_negative(found: Iterable[Caution], label: str) -> None:
-    """Refuse labels below 0 with the rule that makes grades of them."""
+def _refuse_negative(findings: Iterable[Caution], label: str) -> None:
+    """Raise a DataError for labels below 0, with the rule that makes grades of them."""
     cure = f"--column 'relevance={{mode: quantiles, column: {label}, bins: 5}}' makes grades of them, and --column "
     cure += "unjudged=-1 takes -1 for what nobody judged; spearman and mean_label take any label, in an experiment "
     cure += "file of your own"
-    DataError.refuse(
-        Problem(one.place, one.text, cure=cure) for one in found if one.kind == "negative-labels"
-    )
+    negative = [finding for finding in findings if finding.kind == "negative-labels"]
+    DataError.refuse(Problem(finding.place, finding.text, cure=cure) for finding in negative)
 
 
 def _baselines(card: "DataCard", position: str | None) -> Baselines:
-    """The order in which rows were shown, where the data has it, and the best single feature that is no suspect."""
-    from ltr_harness.experiments.inspection.lints import suspects
-
+    """Return the order in which rows were shown, where the data has it, and the best feature that is no suspect."""
     models: dict[str, Mapping[str, Any]] = {}
-    said = []
-    split = card.splits[0]
-    shown = next((one.name for one in split.features if one.like_ranks), None)
+    lines = []
+    presented = next((feature.name for feature in card.splits[0].features if feature.like_ranks), None)
     if position is not None:
         models["as-shown"] = {"ranker": "position"}
-        said.append(f"as-shown: the present ranking, by column {position!r}")
-    elif shown is not None:
-        models["as-shown"] = {"ranker": "feature", "feature": shown, "ascending": True}
-        said.append(f"as-shown: the present ranking, by feature {shown!r}, the lowest first")
-
-    suspected = {*suspects(card), *split.dataset.categories}
-    sound = [one for one in split.features if one.varies_in_queries and one.name not in suspected]
-    best = max(sound, key=lambda one: -1.0 if math.isnan(one.ndcg) else one.ndcg, default=None)
+        lines.append(f"as-shown: the present ranking, by column {position!r}")
+    elif presented is not None:
+        models["as-shown"] = {"ranker": "feature", "feature": presented, "ascending": True}
+        lines.append(f"as-shown: the present ranking, by feature {presented!r}, the lowest first")
+    best = _best_feature(card)
     if best is not None:
-        lowest_first = {} if best.descending else {"ascending": True}
-        models["one-feature"] = {"ranker": "feature", "feature": best.name} | lowest_first
-        lowest = "" if best.descending else ", the lowest first"
-        said.append(f"one-feature: {best.name!r} ranks best by itself{lowest}")
+        line = f"{best.name!r} ranks best by itself"
+        model: dict[str, Any] = {"ranker": "feature", "feature": best.name}
+        if not best.descending:
+            model["ascending"] = True
+            line = f"{line}, the lowest first"
+        models["one-feature"] = model
+        lines.append(f"one-feature: {line}")
     compared = next(iter(models), "random")
-    said.append(f"baseline: {compared}, which all models are compared with")
-    return Baselines(models, compared, said)
+    lines.append(f"baseline: {compared}, which all models are compared with")
+    return Baselines(models, compared, lines)
+
+
+def _best_feature(card: "DataCard") -> "FeatureFacts | None":
+    """Return the feature that ranks best by itself, suspects and categories aside."""
+    from ltr_harness.experiments.inspection.lints import suspects
+
+    split = card.splits[0]
+    excluded = {*suspects(card), *split.dataset.categories}
+    candidates = [
+        feature for feature in split.features if feature.varies_in_queries and feature.name not in excluded
+    ]
+    return max(candidates, key=lambda one: -1.0 if math.isnan(one.ndcg) else one.ndcg, default=None)
 
 
 def guessed_columns(
     columns: Sequence[str], numeric: Collection[str], given: dict[str, Any], place: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """Which column of a table is the query, the label, the document and the position: options, and what to say."""
-    from ltr_harness.data.readers.column_names import (
-        ROLES,
-        column_for,
-        columns_named,
-        event_weight,
-        is_outcome,
-    )
+    """Return options that name the columns of queries, labels, documents and positions, and a line for each."""
+    from ltr_harness.data.readers.column_names import ROLES, column_for, is_outcome
 
     options = dict(given)
-    said, problems = [], []
+    lines, problems = [], []
     for role in ROLES:
-        if role in options:
+        if role in options or (role == "label" and "relevance" in options):
             continue
         column = column_for(role, [name for name in columns if name not in options.values()])
-        if role == "label" and "relevance" in options:
-            continue
         if role == "label" and (column is None or is_outcome(column)):
-            weights = {name: event_weight(name) for name in columns if name in numeric}
-            if events := {name: weight for name, weight in weights.items() if weight is not None}:
-                by_weight = sorted(events.items(), key=lambda event: event[1])
-                options["relevance"] = {"events": dict(by_weight)}
-                worth = ", ".join(f"{name} {weight}" for name, weight in by_weight)
-                said.append(f"relevance: the highest weight among what users did ({worth})")
+            weights = _event_weights([name for name in columns if name in numeric])
+            if weights:
+                options["relevance"] = {"events": weights}
+                events = ", ".join(f"{name} {weight}" for name, weight in weights.items())
+                lines.append(f"relevance: the highest weight among what users did ({events})")
                 continue
         if column is not None:
             options[role] = column
-            said.append(f"{role}: column {column!r}")
+            lines.append(f"{role}: column {column!r}")
         elif role in ("query", "label"):
-            shown = ", ".join(columns_named(columns[:20], columns)) + (" …" if len(columns) > 20 else "")
-            found = f"no column looks like the {role} ({shown})"
-            key = ", or a key of several: --column 'query=[A, B]'" if role == "query" else ""
-            problems.append(Problem(place, found, cure=f"name it: --column {role}=COLUMN{key}"))
+            problems.append(_unknown_column(role, columns, place))
     DataError.refuse(problems)
-    return options, said
+    return options, lines
+
+
+def _event_weights(columns: Sequence[str]) -> dict[str, int]:
+    """Return the weight of each column that is called as an event, the lowest first."""
+    from ltr_harness.data.readers.column_names import event_weight
+
+    weights = {name: event_weight(name) for name in columns}
+    events = [(name, weight) for name, weight in weights.items() if weight is not None]
+    return dict(sorted(events, key=lambda event: event[1]))
+
+
+def _unknown_column(role: str, columns: Sequence[str], place: str) -> Problem:
+    from ltr_harness.data.readers.column_names import columns_named
+
+    names = ", ".join(columns_named(columns[:20], columns))
+    if len(columns) > 20:
+        names += " …"
+    cure = f"name it: --column {role}=COLUMN"
+    if role == "query":
+        cure += ", or a key of several: --column 'query=[A, B]'"
+    return Problem(place, f"no column looks like the {role} ({names})", cure=cure)
 
 
 def guessed_categories(reader: "TableReader", path: Path) -> tuple[str, ...]:
-    """Columns of a table that look like categories: few different texts, which do not begin as numbers and times do."""
-    from ltr_harness.data.columns import id_texts, is_text, plain_column
-    from ltr_harness.data.readers.column_names import is_id, is_outcome
+    """Return columns that look like categories: few different texts, which do not begin as numbers and times do."""
+    from ltr_harness.data.columns import id_texts, plain_column
 
     if reader.features is not None or reader.categorical:
         return ()
     table = reader.opened(path)
-    known = {*reader.roles(), *reader.no_features(), *table.numeric_columns(), *table.category_columns()}
-    known |= table.index_columns()
-    names = [name for name in table.columns if name not in known and not is_id(name) and not is_outcome(name)]
-    if table.schema is not None:  # others, such as embeddings, are no texts
-        names = [name for name in names if is_text(table.schema.field(name).type)]
+    names = _text_columns(reader, table)
     query = reader.query_columns[0]
     kinds = table.read([], [query, *names])
     # words that were searched for are more
     most = min(MOST_GUESSED, len(plain_column(kinds[query], query).unique()) // 10)
-
-    chosen = []
+    categories = []
     for name in names:
         texts = id_texts(kinds[name].unique())
         if texts is not None and len(texts) <= most + 1:
             values = [text for text in texts.to_pylist() if text]
             if 1 < len(values) <= most and all(text[0].isalpha() for text in values):
-                chosen.append(name)
-    return tuple(chosen)
+                categories.append(name)
+    return tuple(categories)
+
+
+def _text_columns(reader: "TableReader", table: "OpenedTable") -> list[str]:
+    """Return the columns of texts that have no role and are called neither as ids nor as outcomes."""
+    from ltr_harness.data.columns import is_text
+    from ltr_harness.data.readers.column_names import is_id, is_outcome
+
+    excluded = {*reader.roles(), *reader.no_features(), *table.numeric_columns(), *table.category_columns()}
+    excluded |= table.index_columns()
+    names = [name for name in table.columns if not (name in excluded or is_id(name) or is_outcome(name))]
+    if table.schema is None:
+        return names
+    # others, such as embeddings, are no texts
+    return [name for name in names if is_text(table.schema.field(name).type)]
 
 
 def data_section(
@@ -382,13 +446,13 @@ def starter(
     max_grade: bool = True,
     users: Sequence[str] = (),
 ) -> str:
-    """The experiment file, commented."""
+    """Return the experiment file, commented."""
     from ltr_harness.experiments.config.yaml_tree import one_line_yaml
 
     name = printable(name)
     top = 4.0 if train is None else float(train.labels.max())
-    whole = train is None or bool((train.labels == train.labels.round()).all())
-    exponential = whole and top <= LARGEST_EXPONENTIAL
+    has_whole_labels = train is None or bool((train.labels == train.labels.round()).all())
+    exponential = has_whole_labels and top <= LARGEST_EXPONENTIAL
     ndcg = "ndcg" if exponential else "ndcg(gain=linear)"
     preset = "small" if train is None or train.n_queries <= FEW_QUERIES else "web"
     graded = "err, " if exponential and top > 1 else ""
@@ -396,19 +460,7 @@ def starter(
     linear = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
     gain = "" if exponential else linear
     cheapest = [f"  {model}: {one_line_yaml(options)}" for model, options in baselines.models.items()]
-    xgboost = f'ranker: xgboost, objective: "rank:ndcg", preset: {preset}'
-    leaves = ", params: {min_data_in_leaf: 1}" if train is not None and train.n_rows < FEW_ROWS else ""
-    boosted = [
-        f"  lgbm-lambdarank: {{ranker: lightgbm, objective: lambdarank, preset: {preset}{leaves}}}",
-        f"  lgbm-xendcg: {{ranker: lightgbm, objective: rank_xendcg, preset: {preset}{leaves}}}",
-        f"  xgb-ndcg: {{{xgboost}}}",
-    ]
-    if not exponential:
-        boosted = [
-            "  # LightGBM's ranking objectives want integer labels.",
-            f"  lgbm-regression: {{ranker: lightgbm, objective: regression, preset: {preset}{leaves}}}",
-            f"  xgb-ndcg: {{{xgboost}, params: {{ndcg_exp_gain: false}}}}",
-        ]
+    few_rows = train is not None and train.n_rows < FEW_ROWS
     test = "test: permutation, confidence: 0.95"
     by_user = []
     for user in users:
@@ -422,7 +474,7 @@ def starter(
         "",
         "data:",
         *data,
-        *([scale] if whole and max_grade and top > 0 else []),
+        *([scale] if has_whole_labels and max_grade and top > 0 else []),
         "",
         "metrics:",
         "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",
@@ -435,7 +487,7 @@ def starter(
         "",
         "models:",
         "  # The preset samples rows and features, so that the seed matters; `params: {…}` go on top of it.",
-        *boosted,
+        *_boosted_models(preset, exponential, few_rows),
         "  # Baselines cost nothing and tell whether learning was worth it.",
         *cheapest,
         "  random: {ranker: random}",
@@ -445,3 +497,20 @@ def starter(
         "",
     ]
     return "\n".join(lines)
+
+
+def _boosted_models(preset: str, exponential: bool, few_rows: bool) -> list[str]:
+    """Return the lines of LightGBM and XGBoost, for grades of an exponential gain or for other labels."""
+    leaves = ", params: {min_data_in_leaf: 1}" if few_rows else ""
+    xgboost = f'ranker: xgboost, objective: "rank:ndcg", preset: {preset}'
+    if exponential:
+        return [
+            f"  lgbm-lambdarank: {{ranker: lightgbm, objective: lambdarank, preset: {preset}{leaves}}}",
+            f"  lgbm-xendcg: {{ranker: lightgbm, objective: rank_xendcg, preset: {preset}{leaves}}}",
+            f"  xgb-ndcg: {{{xgboost}}}",
+        ]
+    return [
+        "  # LightGBM's ranking objectives want integer labels.",
+        f"  lgbm-regression: {{ranker: lightgbm, objective: regression, preset: {preset}{leaves}}}",
+        f"  xgb-ndcg: {{{xgboost}, params: {{ndcg_exp_gain: false}}}}",
+    ]
