@@ -1,6 +1,6 @@
 """Event logs: a list of names per row, or a table of events that is joined to the rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,39 +32,60 @@ _UNTIMED = np.empty(0, dtype=np.int64)
 def matched(
     join: EventLog, columns: ListColumns, timezone: str, log: Log, source: Any
 ) -> tuple[list[str], Codes, Rows, Rows]:
-    """The events' names; and of every event, its name's number, its row (-1 for none), and its time.
+    """Return the events' names; and of every event, its name's number, its row (-1 for none), and its time.
 
     Events are sorted by owner (query or user), item and time. Each row of the log leaves its mark at the first event
     that could be its own; at the end every event takes the best mark at or before itself.
     """
     names, owners, items = Ids(), Ids(), Ids()
-    theirs, when = join.query_id or join.user or "", join.timestamp
-    happenings = open_log(source, text_columns=[join.event, theirs, join.item_id])
-    parts: list[tuple[Codes, Codes, Codes, Rows]] = []
-    for batch in happenings.batches([n for n in (join.event, theirs, join.item_id, when) if n], None):
-        codes = names.add(batch[join.event], join.event), owners.add(batch[theirs], theirs)
-        of_items = items.add(batch[join.item_id], join.item_id)
-        parts.append((*codes, of_items, timestamps(batch[when], when, timezone) if when else _UNTIMED))
-    event, owner, item, happened = (np.concatenate(column) for column in zip(*parts, strict=True))
-    parts.clear()  # the memory, before the sorting needs it
-    by_time = _UNTIMED if join.query_id else happened  # with a query id, times only say when orphans happened
-    in_order = by_time.size == 0 or bool(np.all(by_time[1:] >= by_time[:-1]))
-    order = np.arange(owner.size) if in_order else np.argsort(by_time, kind="stable")
+    event, owner, item, happened = _read_events(join, timezone, source, names, owners, items)
+    is_by_time = not join.query_id  # else times only say when orphans happened
+    order = np.arange(owner.size)
+    if is_by_time and not np.all(happened[1:] >= happened[:-1]):
+        order = np.argsort(happened, kind="stable")
     order, _ = _stably(order, item, items.n)
     order, starts = _stably(order, owner, owners.n)
-    event, item, by_time = event[order], item[order], by_time[order] if by_time.size else by_time
-    happened = happened[order] if join.query_id and happened.size else by_time
-    row, seen = np.full(order.size, -1, dtype=np.int64), np.full(by_time.size, _NEVER)
-    del owner, order
-    ours, time = (columns.query_id, None) if join.query_id else (columns.cluster_id or "", columns.timestamp)
-    shown, first = columns.item_id or "", 0
-    for batch in log.batches([n for n in (ours, shown, time) if n], None):
-        moments = timestamps(batch[time], time, timezone) if time else _UNTIMED
-        known = owners.find(batch[ours], ours), items.find(batch[shown], shown)
-        _note(*known, moments, first, starts, item, by_time, row, seen)
-        first += batch.num_rows
-    _settle(starts, item, by_time, seconds(join.window) * 10**9, row, seen)
+    event, item = event[order], item[order]
+    if happened.size:
+        happened = happened[order]
+    time = happened if is_by_time else _UNTIMED
+    row, seen = np.full(order.size, -1, dtype=np.int64), np.full(time.size, _NEVER)
+    del owner, order  # the memory, before the log is read
+    first = 0
+    for owner_codes, item_codes, moments in _impressions(join, columns, timezone, log, owners, items):
+        _note(owner_codes, item_codes, moments, first, starts, item, time, row, seen)
+        first += owner_codes.size
+    _settle(starts, item, time, seconds(join.window) * 10**9, row, seen)
     return names.texts(), event, row, happened
+
+
+def _read_events(
+    join: EventLog, timezone: str, source: Any, names: Ids, owners: Ids, items: Ids
+) -> tuple[Codes, Codes, Codes, Rows]:
+    """Return the numbers of every event's name, owner and item, and its time, empty where none is configured."""
+    owner, time = join.query_id or join.user or "", join.timestamp
+    log = open_log(source, text_columns=[join.event, owner, join.item_id])
+    parts: list[tuple[Codes, Codes, Codes, Rows]] = []
+    for batch in log.batches([name for name in (join.event, owner, join.item_id, time) if name], None):
+        event_codes = names.add(batch[join.event], join.event)
+        owner_codes = owners.add(batch[owner], owner)
+        item_codes = items.add(batch[join.item_id], join.item_id)
+        moments = timestamps(batch[time], time, timezone) if time else _UNTIMED
+        parts.append((event_codes, owner_codes, item_codes, moments))
+    event, owners_of, items_of, moments = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return event, owners_of, items_of, moments
+
+
+def _impressions(
+    join: EventLog, columns: ListColumns, timezone: str, log: Log, owners: Ids, items: Ids
+) -> Iterator[tuple[Codes, Codes, Rows]]:
+    """Yield the owners, items and times of the log's rows, batch by batch; -1 for those without an event."""
+    owner, time, item = columns.query_id, None, columns.item_id or ""
+    if not join.query_id:
+        owner, time = columns.cluster_id or "", columns.timestamp
+    for batch in log.batches([name for name in (owner, item, time) if name], None):
+        moments = timestamps(batch[time], time, timezone) if time else _UNTIMED
+        yield owners.find(batch[owner], owner), items.find(batch[item], item), moments
 
 
 @compiled
@@ -198,7 +219,8 @@ class JoinedEvents:
             join = join.model_copy(update={"event": ACTION, "item_id": OBJECT, "timestamp": TIME})
             source = ubi_events(Path(source), names, timezone) if isinstance(source, str) else source
         event_names, event, row, time = matched(join, columns, timezone, log, source)
-        to_ours = np.array([names.index(n) if n in names else -1 for n in event_names] + [-1])
+        numbers = {name: number for number, name in enumerate(names)}
+        to_ours = np.array([*(numbers.get(name, -1) for name in event_names), -1])
         code = to_ours[event]
         contract.totals["events"] += row.size
         event_names.append("")  # of none, whose number is -1

@@ -3,7 +3,7 @@
 The same log gives NDCG@5 from 0.64 to 0.96 depending on the rule, so results under different rules are never compared.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from ltr_harness.data.relevance.events import (
     refuse_unknown_events,
 )
 from ltr_harness.data.relevance.propensities import effective_weight, estimated, estimated_labels
-from ltr_harness.data.relevance.rule import MOST_ROWS, Dwell, Propensity, Relevance, event_counts
+from ltr_harness.data.relevance.rule import MOST_ROWS, Dwell, Propensity, Relevance, Rung, event_counts
 from ltr_harness.data.times import timestamps
 from ltr_harness.errors import Caution
 
@@ -34,34 +34,48 @@ from ltr_harness.errors import Caution
 def grades_from_events(
     rule: Relevance, counts: Mapping[str, NDArray[np.integer]], columns: Mapping[str, Floats] | None = None
 ) -> Floats:
-    """The grade of every row by the rule's mode (docs/monitoring.md); estimators look at ranks later."""
-    n = next(iter([*counts.values(), *(columns or {}).values()])).size  # a ladder may look at columns alone
+    """Return the grade of every row by the rule's mode (docs/monitoring.md); estimators look at ranks later."""
+    columns = columns or {}
+    n = next(iter([*counts.values(), *columns.values()])).size  # a ladder may look at columns alone
     mode = rule.chosen
-    grades = np.zeros(n)
     if mode == "ladder":
-        open_rows = np.ones(n, dtype=bool)
-        for rung in rule.ladder:
-            condition = rung.condition
-            if condition is None:
-                holds = counts[rung.when] > 0
-            else:
-                with np.errstate(invalid="ignore"):
-                    holds = (columns or {})[condition[0]] >= condition[1]
-            grades[open_rows & holds] = rung.grade
-            open_rows &= ~holds
+        grades = _ladder_grades(rule.ladder, n, counts, columns)
     elif mode == "sum":
+        grades = np.zeros(n)
         for name in rule.positive or rule.events:
             grades += _amount(rule, counts[name])
     elif mode == "max" or rule.estimates:
+        grades = np.zeros(n)
         for name, weight in rule.events.items():
             np.maximum(grades, weight * _amount(rule, counts[name]), out=grades)
     else:
+        grades = np.zeros(n)
         for name, weight in rule.events.items():
             grades += weight * _amount(rule, counts[name])
         if rule.clip is not None:
             np.minimum(grades, rule.clip, out=grades)
     for name in rule.negative:
         grades[counts[name] > 0] = 0.0
+    return grades
+
+
+def _ladder_grades(
+    ladder: Sequence[Rung],
+    n_rows: int,
+    counts: Mapping[str, NDArray[np.integer]],
+    columns: Mapping[str, Floats],
+) -> Floats:
+    """Return the grade (n_rows,) of the first rung that holds for each row, 0 where none does."""
+    grades, is_open = np.zeros(n_rows), np.ones(n_rows, dtype=bool)
+    for rung in ladder:
+        if rung.condition is None:
+            holds = counts[rung.when] > 0
+        else:
+            column, least = rung.condition
+            with np.errstate(invalid="ignore"):
+                holds = columns[column] >= least
+        grades[is_open & holds] = rung.grade
+        is_open &= ~holds
     return grades
 
 
@@ -118,39 +132,65 @@ def _amount(rule: Relevance, count: NDArray[np.integer]) -> Floats:
 
 
 def describe(rule: Relevance) -> str:
-    """The rule in one sentence, for the first lines of the report."""
+    """Return the rule in one sentence, for the first lines of the report."""
+    clauses = [_grade_in_words(rule)]
+    if rule.dwell:
+        clauses.append(_dwell_in_words(rule.dwell))
+    if rule.negative:
+        clauses.append(f"{', '.join(rule.negative)} makes a row worth 0")
+    if rule.count == "log1p" and rule.from_events:
+        clauses.append("repeated events count log(1 + n)")
+    if rule.unseen != "zero":
+        clauses.append("rows below the last one with an event are not judged")
+    return "; ".join(clauses)
+
+
+def _grade_in_words(rule: Relevance) -> str:
     by_weight = sorted(rule.events.items(), key=lambda event: event[1])  # records sort by name
     weights = ", ".join(f"{name} {weight:g}" for name, weight in by_weight)
     positive = ", ".join(rule.positive or rule.events)
-    looked = ""  # the divisor of an estimator
-    if (given := rule.propensity) is not None:
-        by = f"column {given.column}" if given.column else given.source or "by a given table"
-        looked = f"the probability that users examined its rank ({by}; at least {given.clip:g})"
-    said = {
-        "label": f"the grade in column {rule.label}",
-        "quantiles": f"grades 0 to {(rule.bins or 1) - 1} by the quantile of {rule.label} within the query",
-        "match": f"1 where {rule.prediction} equals {rule.label} and is {positive}",
-        "sum": f"the number of events that happened among {positive}",
-        "max": f"the highest weight among the events that happened ({weights})",
-        "weighted_sum": f"the sum of the weights of the events that happened ({weights})"
-        + (f", at most {rule.clip:g}" if rule.clip else ""),
-        "ips": f"the highest weight among the events that happened ({weights}) over {looked}",
-        "doubly_robust": "relevance predicted from features, corrected by the highest weight among the events that "
-        f"happened ({weights}) over {looked}",
-        "ladder": "the first that holds of " + ", ".join(f"{r.when}: {r.grade:g}" for r in rule.ladder),
-    }[rule.chosen]
-    extra = []
-    if rule.dwell:
-        others = [f", {by} {of} from {s:g} s" for by, each in rule.dwell.by.items() for of, s in each.items()]
-        start = f"a {rule.dwell.event} counts from {rule.dwell.satisfied:g} s of dwell time on"
-        extra.append("".join([start, *others]))
-    if rule.negative:
-        extra.append(f"{', '.join(rule.negative)} makes a row worth 0")
-    if rule.count == "log1p" and rule.from_events:
-        extra.append("repeated events count log(1 + n)")
-    if rule.unseen != "zero":
-        extra.append("rows below the last one with an event are not judged")
-    return "; ".join([said, *extra])
+    highest = f"the highest weight among the events that happened ({weights})"
+    match rule.chosen:
+        case "label":
+            return f"the grade in column {rule.label}"
+        case "quantiles":
+            top = (rule.bins or 1) - 1
+            return f"grades 0 to {top} by the quantile of {rule.label} within the query"
+        case "match":
+            return f"1 where {rule.prediction} equals {rule.label} and is {positive}"
+        case "sum":
+            return f"the number of events that happened among {positive}"
+        case "weighted_sum":
+            text = f"the sum of the weights of the events that happened ({weights})"
+            return f"{text}, at most {rule.clip:g}" if rule.clip else text
+        case "ips":
+            return f"{highest} over {_divisor_in_words(rule.propensity)}"
+        case "doubly_robust":
+            corrected = f"relevance predicted from features, corrected by {highest}"
+            return f"{corrected} over {_divisor_in_words(rule.propensity)}"
+        case "ladder":
+            rungs = ", ".join(f"{rung.when}: {rung.grade:g}" for rung in rule.ladder)
+            return f"the first that holds of {rungs}"
+        case _:  # max
+            return highest
+
+
+def _divisor_in_words(propensity: Propensity | None) -> str:
+    """Return what an estimator divides by."""
+    if propensity is None:
+        return ""
+    source = propensity.source or "by a given table"
+    if propensity.column:
+        source = f"column {propensity.column}"
+    return f"the probability that users examined its rank ({source}; at least {propensity.clip:g})"
+
+
+def _dwell_in_words(dwell: Dwell) -> str:
+    text = f"a {dwell.event} counts from {dwell.satisfied:g} s of dwell time on"
+    for segment, thresholds in dwell.by.items():
+        for value, least in thresholds.items():
+            text += f", {segment} {value} from {least:g} s"
+    return text
 
 
 RELEVANT, LABELLED = "relevant", "labelled"
@@ -160,49 +200,79 @@ RELEVANT, LABELLED = "relevant", "labelled"
 def grades_of_rows(
     rows: LogRows, rule: Relevance, contract: Contract, segments: Mapping[str, pd.Categorical]
 ) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
-    """Counts of every event per row, or of ready labels, and the rows' grades (None where they cannot be had)."""
+    """Return counts of every event per row, or of ready labels, and the rows' grades, None where they cannot be had."""
     if rule.chosen == "match":
-        classes = [rows.category(name) for name in (rule.prediction or "", rule.label)]
-        contract.classes.update(*(map(str, column.categories) for column in classes))
-        prediction, truth = map(texts_of, classes)
-        return {}, ((prediction == truth) & np.isin(truth, rule.positive)).astype(np.float64)
+        return {}, _matches(rows, rule, contract)
     if rule.chosen == "label":
-        labels = rows.numbers(rule.label)
-        counts = {RELEVANT: (labels > 0).astype(np.int32)}
-        if rule.unlabelled != "refuse":
-            missing = np.isnan(labels)
-            contract.check("grade-missing", missing, rows.name)
-            labels = np.where(missing, 0.0, labels)
-            counts[LABELLED] = (~missing).astype(np.int32)
-        return counts, _checked(labels, rows, rule, contract)
-    names = rule.event_names
-    events: dict[str, NDArray[np.int32]] = {}
-    if rule.event_log is not None:
-        events = {name: rows.arranged(rows.table[counts_column(name)].to_numpy()) for name in names}
-    elif rule.list_column:
-        of_lists = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
-        events = {name: rows.arranged(count) for name, count in of_lists.items()}
-    else:
-        sound = True
-        for name in names:
-            values = rows.numbers(name)
-            values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
-            good = (values >= 0) & np.isfinite(values) & (values == np.floor(values))
-            sound &= contract.check("event-invalid", ~good, rows.name)
-            events[name] = np.clip(values, 0, 2**31 - 1).astype(np.int32)
-            contract.totals["events"] += int(events[name].sum(dtype=np.int64))
-        if not sound:
-            return {}, None
-    judged = dict(events)
+        return _ready_labels(rows, rule, contract)
+    counts = _event_counts(rows, rule, contract)
+    if counts is None:
+        return {}, None
+    satisfied = counts
     if rule.dwell:
-        texts = {name: texts_of(segments[name])[rows.query_of_row] for name in rule.dwell.by}
-        clicks, seconds_on = events[rule.dwell.event], rows.numbers(rule.dwell.column)
-        stayed, unknown = satisfied_clicks(clicks, seconds_on, rule.dwell, texts, rows.boundaries)
-        contract.check("dwell-missing", unknown, rows.name)
-        judged[rule.dwell.event] = stayed.astype(np.int32)
+        satisfied = counts | {
+            rule.dwell.event: _clicks_with_dwell(rows, rule.dwell, counts, contract, segments)
+        }
     columns = {rung.condition[0]: rows.numbers(rung.condition[0]) for rung in rule.ladder if rung.condition}
-    grades = grades_from_events(rule, judged, columns)
-    return events, _checked(grades, rows, rule, contract)
+    grades = grades_from_events(rule, satisfied, columns)
+    return counts, _checked(grades, rows, rule, contract)
+
+
+def _matches(rows: LogRows, rule: Relevance, contract: Contract) -> Floats:
+    """Return 1 for each row whose predicted class is right and counts, else 0."""
+    classes = [rows.category(name) for name in (rule.prediction or "", rule.label)]
+    contract.classes.update(*(map(str, column.categories) for column in classes))
+    prediction, truth = map(texts_of, classes)
+    return ((prediction == truth) & np.isin(truth, rule.positive)).astype(np.float64)
+
+
+def _ready_labels(
+    rows: LogRows, rule: Relevance, contract: Contract
+) -> tuple[dict[str, NDArray[np.int32]], Floats]:
+    """Return which rows are relevant and, where labels may be missing, labelled; and the labels, 0 for a missing one."""
+    labels = rows.numbers(rule.label)
+    counts = {RELEVANT: (labels > 0).astype(np.int32)}
+    if rule.unlabelled != "refuse":
+        missing = np.isnan(labels)
+        contract.check("grade-missing", missing, rows.name)
+        labels = np.where(missing, 0.0, labels)
+        counts[LABELLED] = (~missing).astype(np.int32)
+    return counts, _checked(labels, rows, rule, contract)
+
+
+def _event_counts(rows: LogRows, rule: Relevance, contract: Contract) -> dict[str, NDArray[np.int32]] | None:
+    """Return how often each event happened per row; None where counts are no whole numbers from 0."""
+    names = rule.event_names
+    if rule.event_log is not None:
+        return {name: rows.arranged(rows.table[counts_column(name)].to_numpy()) for name in names}
+    if rule.list_column:
+        of_lists = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
+        return {name: rows.arranged(count) for name, count in of_lists.items()}
+    events: dict[str, NDArray[np.int32]] = {}
+    is_sound = True
+    for name in names:
+        values = rows.numbers(name)
+        values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
+        good = (values >= 0) & np.isfinite(values) & (values == np.floor(values))
+        is_sound &= contract.check("event-invalid", ~good, rows.name)
+        events[name] = np.clip(values, 0, 2**31 - 1).astype(np.int32)
+        contract.totals["events"] += int(events[name].sum(dtype=np.int64))
+    return events if is_sound else None
+
+
+def _clicks_with_dwell(
+    rows: LogRows,
+    dwell: Dwell,
+    counts: Mapping[str, NDArray[np.int32]],
+    contract: Contract,
+    segments: Mapping[str, pd.Categorical],
+) -> NDArray[np.int32]:
+    """Return the clicks (n_rows,) after which users stayed long enough."""
+    texts = {name: texts_of(segments[name])[rows.query_of_row] for name in dwell.by}
+    times = rows.numbers(dwell.column)
+    stayed, unknown = satisfied_clicks(counts[dwell.event], times, dwell, texts, rows.boundaries)
+    contract.check("dwell-missing", unknown, rows.name)
+    return stayed.astype(np.int32)
 
 
 def fit(grades: Floats) -> NDArray[np.bool_]:
@@ -261,76 +331,61 @@ def labels_of(
     place: Callable[[int], str],
     features: NDArray[np.float32] | None = None,  # (n_rows, n_features)
 ) -> RuleLabels:
-    """The labels of rows, in their order."""
+    """Return the labels of rows, in their order."""
     if rule.propensity is not None:
         rule = rule.model_copy(update={"propensity": estimated(rule.propensity)})
-    made = _Labelling(log, rule, columns, place, Contract("data", log.name))
-    contract = made.contract
-    events = JoinedEvents.read(rule, columns, _TIMEZONE, log, contract)
-    parts: list[tuple[Floats, NDArray[np.bool_]]] = []
-    happened: dict[str, int] = {}
-    repeated: dict[str, int] = {}  # rows with two events and more
-    first = 0
-    by_list = [name for name in (columns.query_id, columns.rank) if name] if rule.by_list else []
+    labelling = _Labelling(log, rule, columns, place, Contract("data", log.name))
+    contract, tally = labelling.contract, _EventTally()
     if rule.chosen == "quantiles":
-        parts.append(made.quantiles())
-    # one at least, to count rows by
-    needed = list(dict.fromkeys([*rule.named_columns, *by_list])) or [columns.query_id]
-    for batch in () if parts else log.batches(needed, columns.query_id if rule.by_list else None):
-        rows = made.rows(batch if events is None else events.beside(batch, first), first)
-        first += batch.num_rows
-        if rows is None:
-            continue
-        segments = {name: per_query(rows, name, contract) for name in (rule.dwell.by if rule.dwell else ())}
-        counts, graded = grades_of_rows(rows, rule, contract, segments)
-        if graded is None:
-            continue  # the contract has the errors
-        for event, count in counts.items():
-            happened[event] = happened.get(event, 0) + int(count.sum(dtype=np.int64))
-            repeated[event] = repeated.get(event, 0) + int(np.count_nonzero(count > 1))
-        if rule.unlabelled == "ignore":
-            seen: NDArray[np.bool_] | None = ~np.isnan(rows.numbers(rule.label))
-        else:
-            scores = -rows.numbers(columns.rank) if rule.by_list and columns.rank else np.empty(0)
-            seen = judged_rows(rows, counts, scores, rule, contract)
-        everyone = np.ones(graded.size, dtype=bool)
-        parts.append((rows.in_file(graded), everyone if seen is None else rows.in_file(seen)))
-    contract.raise_errors()
-    grades, judged = (np.concatenate(column) for column in zip(*parts, strict=True))
+        grades, judged = labelling.quantiles()
+    else:
+        grades, judged = labelling.by_batch(tally)
     cautions = [Caution("labels-by-rule", "note", f"labels by `relevance`: {describe(rule)}")]
     if rule.from_events and rule.count == "any":
-        shares = {name: n / grades.size for name, n in repeated.items() if name not in rule.negative}
-        cautions += event_counts({name: share for name, share in shares.items() if share > MOST_ROWS})
+        cautions += event_counts(tally.often_repeated(grades.size, rule.negative))
     if rule.propensity is not None:
-        grades, effective = made.estimates(rule.propensity, grades, features)
+        grades, effective = labelling.estimates(rule.propensity, grades, features)
         cautions.append(effective)
     if rule.list_column or rule.event_log:
-        refuse_unknown_events(rule.event_names, happened, contract)
+        refuse_unknown_events(rule.event_names, tally.n_events, contract)
     refuse_unknown_classes(rule, contract)
     cautions += [
         replace(check.caution, place="relevance")
         for check in contract.log_checks
         if check.severity == "warning" or check.check == "absent-class"
     ]
-    if seconds(rule.maturity) and (name := columns.timestamp) is not None:
-        times: list[NDArray[np.int64]] = []
-
-        def here(row: int) -> str:
-            return place(row + sum(map(len, times)))
-
-        for batch in log.batches([name], None):
-            times.append(timestamps(batch[name], name, _TIMEZONE, here))
-        time = np.concatenate(times)
-        young = time > time.max(initial=0) - seconds(rule.maturity) * 10**9
-        judged &= ~young
-        if n_young := int(np.count_nonzero(young)):
+    if seconds(rule.maturity) and columns.timestamp is not None:
+        is_young = labelling.young_rows(columns.timestamp)
+        judged &= ~is_young
+        if n_young := int(np.count_nonzero(is_young)):
             text = f"{count_of(n_young, 'document')} younger than {rule.maturity} still gather labels"
             cautions.append(Caution("young-documents", "note", text))
-    n = int(np.count_nonzero(~judged))
-    if n:
-        text = f"{n:,} of {count_of(judged.size, 'document')} not judged, by `relevance`"
-        cautions.append(Caution("unjudged-documents", "note", text))
-    return RuleLabels(np.where(judged, grades, 0.0), judged if n else None, tuple(cautions))
+    n_unjudged = int(np.count_nonzero(~judged))
+    if not n_unjudged:
+        return RuleLabels(grades, None, tuple(cautions))
+    text = f"{n_unjudged:,} of {count_of(judged.size, 'document')} not judged, by `relevance`"
+    cautions.append(Caution("unjudged-documents", "note", text))
+    return RuleLabels(np.where(judged, grades, 0.0), judged, tuple(cautions))
+
+
+class _EventTally:
+    """How often each event happened in all rows, and in how many rows more than once."""
+
+    def __init__(self) -> None:
+        self.n_events: dict[str, int] = {}
+        self._n_repeated: dict[str, int] = {}
+
+    def add(self, counts: Mapping[str, NDArray[np.int32]]) -> None:
+        """Add the counts (n_rows,) of each event in further rows."""
+        for event, count in counts.items():
+            self.n_events[event] = self.n_events.get(event, 0) + int(count.sum(dtype=np.int64))
+            n_repeated = int(np.count_nonzero(count > 1))
+            self._n_repeated[event] = self._n_repeated.get(event, 0) + n_repeated
+
+    def often_repeated(self, n_rows: int, negative: Collection[str]) -> dict[str, float]:
+        """Return the share of rows with several events, of events that are not negative and for which it is large."""
+        shares = {event: n / n_rows for event, n in self._n_repeated.items() if event not in negative}
+        return {event: share for event, share in shares.items() if share > MOST_ROWS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,35 +408,93 @@ class _Labelling:
         self.contract.begin(table.num_rows)
         return LogRows(table, None, np.empty(0, np.str_), np.array([0, table.num_rows]), place)
 
-    def quantiles(self) -> tuple[Floats, NDArray[np.bool_]]:
-        """Grades within queries, and which rows are judged, of all batches together."""
+    def by_batch(self, tally: _EventTally) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return grades, and which rows are judged, batch by batch; the events are counted in `tally`."""
+        rule, columns = self.rule, self.columns
+        events = JoinedEvents.read(rule, columns, _TIMEZONE, self.log, self.contract)
+        parts: list[tuple[Floats, NDArray[np.bool_]]] = []
+        first = 0
+        for batch in self._batches():
+            rows = self.rows(batch if events is None else events.beside(batch, first), first)
+            first += batch.num_rows
+            if rows is None:
+                continue
+            segments = {name: per_query(rows, name, self.contract) for name in rule.dwell_segments}
+            counts, grades = grades_of_rows(rows, rule, self.contract, segments)
+            if grades is None:
+                continue  # the contract has the errors
+            tally.add(counts)
+            judged = self._judged(rows, counts)
+            judged = np.ones(grades.size, dtype=bool) if judged is None else rows.in_file(judged)
+            parts.append((rows.in_file(grades), judged))
+        self.contract.raise_errors()
+        all_grades, all_judged = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return all_grades, all_judged
+
+    def _batches(self) -> Iterator[Any]:
+        """Yield the columns that the rule needs, batch by batch; of whole queries where it looks at lists."""
         rule, query = self.rule, self.columns.query_id
-        batches = self.log.batches([rule.label, *([] if query == rule.label else [query])], None)
+        names = [*rule.named_columns]
+        if rule.by_list:
+            names += [name for name in (query, self.columns.rank) if name]
+        # one at least, to count rows by
+        needed = list(dict.fromkeys(names)) or [query]
+        return self.log.batches(needed, query if rule.by_list else None)
+
+    def _judged(self, rows: LogRows, counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.bool_] | None:
+        """Return which rows (n_rows,) of a batch are judged; None for all."""
+        rule, rank = self.rule, self.columns.rank
+        if rule.unlabelled == "ignore":
+            return ~np.isnan(rows.numbers(rule.label))
+        scores = -rows.numbers(rank) if rule.by_list and rank else np.empty(0)
+        return judged_rows(rows, counts, scores, rule, self.contract)
+
+    def young_rows(self, timestamp: str) -> NDArray[np.bool_]:
+        """Return which rows (n_rows,) are so young, by a column of times, that they still gather labels."""
+        times: list[NDArray[np.int64]] = []
+
+        def place(row: int) -> str:
+            return self.place(row + sum(map(len, times)))
+
+        for batch in self.log.batches([timestamp], None):
+            times.append(timestamps(batch[timestamp], timestamp, _TIMEZONE, place))
+        time = np.concatenate(times)
+        return np.asarray(time > time.max(initial=0) - seconds(self.rule.maturity) * 10**9)
+
+    def quantiles(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return grades within queries, and which rows are judged, of all batches together."""
+        rule, query = self.rule, self.columns.query_id
+        batches = self.log.batches(list(dict.fromkeys([rule.label, query])), None)
         rows = self.rows(pa.concat_tables(batches, promote_options="permissive"), 0)
         assert rows is not None
         values, grades = rows.numbers(rule.label), np.zeros(int(rows.boundaries[-1]))
-        there = np.isfinite(values)
-        bad = ~there if rule.unlabelled == "refuse" else np.isinf(values)
-        self.contract.check("number-missing", bad, rows.name)
-        if rule.unlabelled != "refuse":
-            self.contract.check("grade-missing", ~there, rows.name)
+        is_finite = np.isfinite(values)
+        if rule.unlabelled == "refuse":
+            self.contract.check("number-missing", ~is_finite, rows.name)
+        else:
+            self.contract.check("number-missing", np.isinf(values), rows.name)
+            self.contract.check("grade-missing", ~is_finite, rows.name)
+        self.contract.raise_errors()
         codes = rows.category(query).codes.astype(np.int64)
-        grades[there] = quantile_grades(values[there], codes[there], rule.bins or 1)
-        return grades, there if rule.unlabelled == "ignore" else np.ones(there.size, dtype=bool)
+        grades[is_finite] = quantile_grades(values[is_finite], codes[is_finite], rule.bins or 1)
+        if rule.unlabelled == "ignore":
+            return grades, is_finite
+        return grades, np.ones(is_finite.size, dtype=bool)
 
     def estimates(
         self, propensity: Propensity, grades: Floats, features: NDArray[np.float32] | None
     ) -> tuple[Floats, Caution]:
-        """The labels that the rule's estimator makes of what happened, and how much that says."""
-        doubly = self.rule.chosen == "doubly_robust" and features is not None
+        """Return the labels that the rule's estimator makes of what happened, and how much that says."""
+        if self.rule.chosen != "doubly_robust":
+            features = None
         looked, query = propensity.column or self.columns.rank or "", self.columns.query_id
-        batches = self.log.batches([looked, *([query] if doubly else [])], None)
-        table = pa.concat_tables(batches, promote_options="permissive")
+        names = [looked] if features is None else [looked, query]
+        table = pa.concat_tables(self.log.batches(names, None), promote_options="permissive")
         rows = LogRows(table, None, np.empty(0, np.str_), np.array([0, grades.size]), self.place)
         shown = np.ones(grades.size) if propensity.column else rows.numbers(looked)
         ranks = np.where((shown >= 1) & (shown == np.floor(shown)), shown, 0).astype(np.int64)
         model = None
-        if doubly and features is not None:
+        if features is not None:
             model = rows.category(query).codes.astype(np.int64), features
         labels, weights = estimated_labels(grades, rows, ranks, self.rule, self.contract, model)
         self.contract.raise_errors()

@@ -38,10 +38,12 @@ def estimated(rule: Propensity) -> Propensity:
     measured = {
         "table": tables[0],
         "errors": errors[0],
-        "baseline_table": tables[1] if len(pages) > 1 else (),
-        "baseline_errors": errors[1] if len(pages) > 1 else (),
+        "baseline_table": (),
+        "baseline_errors": (),
         "source": rule.source or "; the baseline's from ".join(sources),
     }
+    if experiment.baseline_path is not None:
+        measured |= {"baseline_table": tables[1], "baseline_errors": errors[1]}
     return rule.model_copy(update={"estimate": None, **measured})
 
 
@@ -87,7 +89,8 @@ def _rate(arms: list[Floats]) -> tuple[float, float]:
     """Sum of the arms' click rates, and the standard error of its logarithm: of a rate p of n rows p (1 - p) / n."""
     rate = sum(float(arm.mean()) for arm in arms)
     variance = sum(float(arm.var()) / arm.size for arm in arms)
-    return rate, float(variance**0.5 / rate) if rate else 0.0
+    error = float(variance**0.5 / rate) if rate else 0.0
+    return rate, error
 
 
 def examination(rows: LogRows, ranks: Codes, rule: Propensity, contract: Contract) -> Floats | None:

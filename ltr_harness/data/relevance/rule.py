@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
@@ -116,23 +117,28 @@ class Propensity(Part):
     clip: float = Field(default=0.01, gt=0, le=1, description="Smaller propensities count as this.")
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
-        given = [name for name in ("column", "table", "estimate") if getattr(self, name)]
-        if len(given) != 1:
-            found = f"{' and '.join(given) or 'nothing'} given"
+    def _of_one_source(self) -> Self:
+        sources = [name for name in ("column", "table", "estimate") if getattr(self, name)]
+        if len(sources) != 1:
+            found = f"{' and '.join(sources) or 'nothing'} given"
             raise MismatchError(f"{found}; expected one of column, table, estimate")
         if self.baseline_table and not self.table:
             raise MismatchError(
                 "baseline_table without table; expected both, or estimate: {baseline_path: …}"
             )
-        for name, of in ("errors", self.table), ("baseline_errors", self.baseline_table):
-            errors = getattr(self, name)
-            if errors and (len(errors) != len(of) or not all(0 <= error < math.inf for error in errors)):
-                expected = "a number from 0 for each rank of its table"
-                raise MismatchError(f"{name} {list(errors)}; expected {expected}")
+        _refuse_errors("errors", self.errors, self.table)
+        _refuse_errors("baseline_errors", self.baseline_errors, self.baseline_table)
         if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
             raise MismatchError("a propensity outside 0 … 1; expected probabilities above 0")
         return self
+
+
+def _refuse_errors(name: str, errors: Sequence[float], table: Sequence[float]) -> None:
+    """Raise where there are standard errors, and not one from 0 for each rank of the table."""
+    if not errors:
+        return
+    if len(errors) != len(table) or not all(0 <= error < math.inf for error in errors):
+        raise MismatchError(f"{name} {list(errors)}; expected a number from 0 for each rank of its table")
 
 
 class Relevance(Part):
@@ -226,22 +232,38 @@ class Relevance(Part):
         return tuple(dict.fromkeys([*self.events, *positive, *rungs, *self.negative]))
 
     @property
+    def needs_rank(self) -> bool:
+        """Whether propensities are looked up by the rank at which a row was shown."""
+        return self.propensity is not None and not self.propensity.column
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Every column of the rows that the rule looks at."""
         names: list[str | None] = []
         if not self.from_events:
-            names += [self.label, self.prediction if self.chosen == "match" else None]
-        elif self.list_column or self.event_log is None:
-            names += [self.list_column] if self.list_column else self.event_names
-        names.append(self.propensity.column if self.propensity else None)
+            names.append(self.label)
+            if self.chosen == "match":
+                names.append(self.prediction)
+        elif self.list_column:
+            names.append(self.list_column)
+        elif self.event_log is None:
+            names += self.event_names
+        if self.propensity:
+            names.append(self.propensity.column)
         names += [rung.condition[0] for rung in self.ladder if rung.condition]
-        names.append(self.dwell.column if self.dwell else None)
-        return tuple(dict.fromkeys(name for name in names if name))
+        if self.dwell:
+            names.append(self.dwell.column)
+        return tuple(_distinct(names))
+
+    @property
+    def dwell_segments(self) -> tuple[str, ...]:
+        """The columns by which thresholds of dwell times differ."""
+        return tuple(self.dwell.by) if self.dwell else ()
 
     @property
     def named_columns(self) -> tuple[str, ...]:
         """`columns`, and those by which thresholds of dwell times differ: none is a feature."""
-        return tuple(dict.fromkeys([*self.columns, *(self.dwell.by if self.dwell else ())]))
+        return tuple(_distinct([*self.columns, *self.dwell_segments]))
 
     @property
     def logs(self) -> list[str]:
@@ -264,11 +286,10 @@ class Relevance(Part):
     def definition(self) -> dict[str, Any]:
         """What two data sets must share to be labelled alike: everything but where events lie, how old they are and
         how likely a page's ranks are looked at."""
-        said = self.model_dump(mode="json", exclude={"maturity", "event_log", "within"}) | {
-            "mode": self.chosen
-        }
-        said["propensity"] = {"clip": self.propensity.clip} if self.propensity else None
-        return {key: value for key, value in said.items() if value not in (None, {}, [], (), "refuse")}
+        fields = self.model_dump(mode="json", exclude={"maturity", "event_log", "within"})
+        fields["mode"] = self.chosen
+        fields["propensity"] = {"clip": self.propensity.clip} if self.propensity else None
+        return {key: value for key, value in fields.items() if value not in (None, {}, [], (), "refuse")}
 
     @property
     def by_list(self) -> bool:
@@ -290,88 +311,120 @@ class Relevance(Part):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        for problem in self._contradictions():
-            raise MismatchError(problem)
+        contradictions = chain(self._missing_parts(), self._idle_parts(), self._odd_events())
+        first = next(contradictions, None)
+        if first is not None:
+            raise MismatchError(first)
         return self
 
-    def _contradictions(self) -> Iterator[str]:
+    def _missing_parts(self) -> Iterator[str]:
+        """Yield what the mode lacks."""
         mode = self.chosen
-        if mode in ("max", "weighted_sum") and not self.events:
-            yield f"mode {mode} without events; expected such as events: {{click: 1, buy: 4}}"
-        if self.estimates and not (self.events and self.propensity):
-            yield f"mode {mode} lacks a part; expected events, and propensity: how likely each rank is examined"
+        parts, found = _PARTS.get(mode, ((), ""))
+        if not all(getattr(self, part) for part in parts):
+            yield f"mode {mode} {found}"
+        if mode == "sum" and not (self.events or self.positive):
+            yield "mode sum without events; expected such as positive: [click, buy]"
+
+    def _idle_parts(self) -> Iterator[str]:
+        """Yield parts that the mode would leave unused."""
+        mode = self.chosen
         if self.propensity and not self.estimates:
             yield f"propensity with mode {mode}; expected mode ips or doubly_robust"
         if self.estimates and self.unseen != "zero":
             yield f"unseen with mode {mode}; expected none: propensities model examination"
-        if mode == "sum" and not (self.events or self.positive):
-            yield "mode sum without events; expected such as positive: [click, buy]"
-        if mode == "ladder" and not self.ladder:
-            yield "mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]"
-        if mode == "match" and not (self.prediction and self.positive):
-            yield "mode match lacks a part; expected prediction: (a column), positive: (the class that counts)"
-        if mode == "quantiles" and self.bins is None:
-            yield "mode quantiles without bins; expected such as bins: 5"
         if mode == "quantiles" and self.max_grade is not None:
             yield "max_grade with mode quantiles; expected none: the highest grade is bins - 1"
         if mode != "quantiles" and (self.bins or self.within):
             yield f"bins or within with mode {mode}; expected mode quantiles"
-        if any(weight < 0 for weight in self.events.values()):
-            yield "a negative weight; expected weights >= 0, and the event under negative, worth 0"
-        for name in self.positive if mode == "sum" and self.events else ():
-            if name not in self.events:
-                cure = did_you_mean(name, self.events)
-                yield f"positive event {name!r} is not among events; expected one of them; {cure}"
         if self.unseen != "zero" and not self.from_events:
             yield f"unseen {self.unseen} with mode {mode}, which does not use clicks; expected zero"
         if self.unlabelled != "refuse" and mode not in ("label", "quantiles"):
             yield f"unlabelled with mode {mode}; expected none: a row without an event is worth 0"
-        if self.list_column and self.event_log:
-            yield "list_column with event_log; expected one of them"
         if not self.from_events and (self.list_column or self.event_log or self.dwell or self.ladder):
             found = f"mode {mode} does not look at events; expected no list_column, event_log, dwell, ladder"
             if mode == "label":
                 found += "; or say what events are worth, as in events: {click: 1, buy: 4}, or mode: sum"
             yield found
+
+    def _odd_events(self) -> Iterator[str]:
+        """Yield weights and names of events that do not fit together, and two sources of events."""
+        if any(weight < 0 for weight in self.events.values()):
+            yield "a negative weight; expected weights >= 0, and the event under negative, worth 0"
+        if self.chosen == "sum" and self.events:
+            for name in self.positive:
+                if name not in self.events:
+                    cure = did_you_mean(name, self.events)
+                    yield f"positive event {name!r} is not among events; expected one of them; {cure}"
+        if self.list_column and self.event_log:
+            yield "list_column with event_log; expected one of them"
         if self.dwell and self.dwell.event not in self.event_names:
             cure = did_you_mean(self.dwell.event, self.event_names)
             yield f"dwell.event {self.dwell.event!r} is not an event; expected one of the rule's; {cure}"
 
 
+_WITHOUT_EVENTS = "without events; expected such as events: {click: 1, buy: 4}"
+_WITHOUT_PROPENSITY = "lacks a part; expected events, and propensity: how likely each rank is examined"
+_PARTS = {
+    "max": (("events",), _WITHOUT_EVENTS),
+    "weighted_sum": (("events",), _WITHOUT_EVENTS),
+    "ips": (("events", "propensity"), _WITHOUT_PROPENSITY),
+    "doubly_robust": (("events", "propensity"), _WITHOUT_PROPENSITY),
+    "ladder": (("ladder",), "without ladder; expected such as ladder: [{when: buy, grade: 4}]"),
+    "match": (
+        ("prediction", "positive"),
+        "lacks a part; expected prediction: (a column), positive: (the class that counts)",
+    ),
+    "quantiles": (("bins",), "without bins; expected such as bins: 5"),
+}
+"""The fields that each mode needs, and what is found and expected where one is absent."""
+
+
 def columns_to_read(rule: Relevance, columns: ListColumns) -> tuple[list[str], list[str]]:
-    """The columns that make labels: those of numbers, and those of text, lists and times."""
-    texts = [columns.query_id]
+    """Return the columns that make labels: those of numbers, and those of text, lists and times."""
+    texts: list[str | None] = [columns.query_id]
     if rule.event_log is not None:
-        owner = [] if rule.event_log.query_id else [columns.cluster_id, columns.timestamp]
-        texts += [name for name in (columns.item_id, *owner) if name]
-    if seconds(rule.maturity) and columns.timestamp:
+        texts.append(columns.item_id)
+        if not rule.event_log.query_id:
+            texts += [columns.cluster_id, columns.timestamp]
+    if seconds(rule.maturity):
         texts.append(columns.timestamp)
     if rule.chosen == "match":
         texts += rule.columns
-    texts += [name for name in (rule.list_column, *(rule.dwell.by if rule.dwell else ())) if name]
-    by_rank = rule.by_list or (rule.propensity is not None and not rule.propensity.column)
-    rank = [columns.rank] if by_rank and columns.rank else []
-    numbers = [name for name in (*rule.columns, *rank) if name not in texts]
-    return list(dict.fromkeys(numbers)), list(dict.fromkeys(texts))
+    texts.append(rule.list_column)
+    texts += rule.dwell_segments
+    distinct_texts = _distinct(texts)
+    numbers: list[str | None] = [*rule.columns]
+    if rule.by_list or rule.needs_rank:
+        numbers.append(columns.rank)
+    return [name for name in _distinct(numbers) if name not in distinct_texts], distinct_texts
+
+
+def _distinct(names: Iterable[str | None]) -> list[str]:
+    """Return the names of columns, each once, without those that are not configured."""
+    return [name for name in dict.fromkeys(names) if name]
 
 
 def lacking(rule: Relevance, columns: ListColumns) -> Iterator[str]:
-    """What the rule needs and no option names."""
-    log = rule.event_log
-    if log is not None:
-        if columns.item_id is None:
-            yield "relevance.event_log without document_id; expected the column that names the item"
-        by_user = log.user and log.timestamp and columns.cluster_id and columns.timestamp
-        if log.query_id is None and not by_user:
-            yield "relevance.event_log without query_id; expected user and timestamp there and in data"
-        if log.baseline_path:
-            yield "relevance.event_log.baseline_path is of monitor; expected one log of events for all splits"
+    """Yield what the rule needs and no option names."""
+    if rule.event_log is not None:
+        yield from _lacking_of_log(rule.event_log, columns)
     if rule.by_list and columns.rank is None:
         yield "relevance.dwell and relevance.unseen without position; expected the column with the rank shown"
-    if rule.propensity is not None and columns.rank is None and not rule.propensity.column:
+    if rule.needs_rank and columns.rank is None:
         yield f"relevance.mode {rule.chosen} without position; expected the column with the rank shown"
     if seconds(rule.maturity) and columns.timestamp is None:
         yield "relevance.maturity without timestamp; expected the column with the time"
+
+
+def _lacking_of_log(log: EventLog, columns: ListColumns) -> Iterator[str]:
+    if columns.item_id is None:
+        yield "relevance.event_log without document_id; expected the column that names the item"
+    is_joined_by_user = log.user and log.timestamp and columns.cluster_id and columns.timestamp
+    if log.query_id is None and not is_joined_by_user:
+        yield "relevance.event_log without query_id; expected user and timestamp there and in data"
+    if log.baseline_path:
+        yield "relevance.event_log.baseline_path is of monitor; expected one log of events for all splits"
 
 
 EVENT_COUNTS = "event-counts"
