@@ -21,7 +21,7 @@ from ltr_harness.data.dataset import RankingDataset, values_by_query
 from ltr_harness.data.readers.csv import Csv, Delimited
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.data.readers.reader import Reader
-from ltr_harness.data.readers.table_columns import OpenedTable, TableColumns, joined
+from ltr_harness.data.readers.table_columns import OpenedTable, Roles, TableColumns, joined
 from ltr_harness.data.readers.table_reader import TableReader
 from ltr_harness.data.splits import divided, divided_by_time, folds
 from ltr_harness.errors import Caution, DataError, UsageError
@@ -205,7 +205,8 @@ def _parts_of_rows(
         return part_of_row if dataset.file_order is None else part_of_row[dataset.file_order]
     # rows of missed documents are none of the dataset's
     part_of_id = dict(zip(dataset.groups.ids.tolist(), part_of_query.tolist(), strict=True))
-    rows = joined([TableColumns(table, (), {}, reader, query=reader.query_columns) for table in tables])
+    roles = Roles(query=reader.query_columns)
+    rows = joined([TableColumns(table, roles, reader) for table in tables])
     part_of_block = np.array([part_of_id[query] for query in rows.block_ids.tolist()])
     return np.repeat(part_of_block, np.diff(np.append(rows.block_starts, rows.file_starts[-1])))
 

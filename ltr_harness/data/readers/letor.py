@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -18,10 +17,19 @@ from pydantic import Field
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.text import count_of
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import LONGEST_ID
+from ltr_harness.data.queries import LONGEST_ID, Floats
 from ltr_harness.data.readers import svmlight_kernels as kernels
 from ltr_harness.data.readers.reader import FileReader, ValueOptions
-from ltr_harness.data.readers.rows import SHOWN, Rows, assembled, bad_rows, limited, query_ids, within_float32
+from ltr_harness.data.readers.rows import (
+    SHOWN,
+    OfRow,
+    Rows,
+    assembled,
+    bad_rows,
+    limited,
+    query_ids,
+    within_float32,
+)
 from ltr_harness.data.readers.text_files import Bound, in_words, located, release, text_bytes
 from ltr_harness.errors import Caution, DataError, Problem
 
@@ -211,22 +219,10 @@ class IndexOptions(ValueOptions):
 
 def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: bool) -> Rows:
     """Parse ``label[:weight] [qid:id] index:value … [# comment]`` rows; without qid, they have no blocks."""
-    fill = partial(_filled, with_qid=with_qid, options=options)
     chunks = surveyed(paths)
-    filled = None
-    with suppress(DataError):
-        filled = fill(chunks)
-    if filled is None or _total(filled[1], "problems"):
-        filled = None  # the largest index stands within a row, or a line is bad: a look at all of it tells
-        filled = fill(on_all_cores(lambda one: replace(one, **_facts(one.data, in_full=True)), chunks))
-    (features, labels, lines, weights), parsed, first = filled
+    (features, labels, lines, weights), parsed, first = _filled_with_retry(chunks, with_qid, options)
+    _refuse_bad_lines(parsed)
     n_rows = len(features)
-    if n_problems := _total(parsed, "problems"):
-        listed = [problem for part in parsed for problem in part.problems]
-        if n_problems > SHOWN and len({(one.expected, one.cure) for one in listed}) == 1:
-            found = f"{listed[0].found} ({n_problems:,} such lines, this is the first)"
-            raise DataError(replace(listed[0], found=found))
-        raise DataError(limited(listed, n_problems, "bad line"))
     starts = {chunk.path: chunk.first_row for chunk in reversed(chunks)}  # of each file's first piece
     file_starts = np.array([*(starts[path] for path in paths), n_rows])
 
@@ -238,27 +234,22 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
 
     documents, words, ignored = _documents(parsed, n_rows)
     block_starts, block_ids = _blocks(parsed)
-    values: dict[str, NDArray[Any]] = {"labels": labels}
-    if n_weights := _total(parsed, "weights"):
-        if n_weights < n_rows:
-            found = f"only {n_weights:,} of {count_of(n_rows, 'row')} have a weight"
-            first_without = int(np.argmax(np.isnan(weights)))
-            raise DataError.at(path_of(first_without), found, "label:weight in every row or in none")
-        values["weights"] = weights
+    n_weights = _total(parsed, "weights")
+    if 0 < n_weights < n_rows:
+        found = f"only {n_weights:,} of {count_of(n_rows, 'row')} have a weight"
+        first_without = int(np.argmax(np.isnan(weights)))
+        raise DataError.at(path_of(first_without), found, "label:weight in every row or in none")
     if options.grades is not None:
-        distinct, which = np.unique(labels, return_inverse=True)
-        values["labels"] = options.graded(distinct.tolist())[which]
-        unknown, found_at = np.isnan(values["labels"]), lambda row: f"the label is {labels[row]:g}"
-        DataError.refuse(bad_rows(unknown, place, found_at, options.mapped_labels))
-    if documents is not None:
-        values["document_ids"] = documents
+        labels = _mapped_labels(labels, options, place)
     rows = Rows(
-        features,
-        tuple(str(first + column) for column in range(features.shape[1])),
-        values,
-        block_starts,
-        query_ids(block_ids),
-        place,
+        features=features,
+        feature_names=tuple(str(first + column) for column in range(features.shape[1])),
+        labels=labels,
+        weights=weights if n_weights else None,
+        document_ids=documents,
+        block_starts=block_starts,
+        block_ids=query_ids(block_ids),
+        place=place,
         sparse=True,
         cautions=(*_repeats(parsed), *ignored),
         file_starts=file_starts,
@@ -266,7 +257,44 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
     rows = rows.labelled(options, _total(parsed, "beyond"))
     if words is None:
         return rows
-    return _with_words(rows, words) if with_qid else rows.with_values((*rows.cautions, IGNORED))
+    return _with_words(rows, words) if with_qid else rows.with_cautions(IGNORED)
+
+
+def _filled_with_retry(
+    chunks: Sequence[Chunk], with_qid: bool, options: IndexOptions
+) -> tuple[_Arrays, list[_Parsed], int]:
+    """Fill arrays of the size that a quick look at the text finds, and again after a look at all of it where needed."""
+    filled = None
+    with suppress(DataError):
+        filled = _filled(chunks, with_qid=with_qid, options=options)
+    if filled is not None and not _total(filled[1], "problems"):
+        return filled
+    del filled  # its memory, before the next one's
+    # the largest index stands within a row, or a line is bad
+    examined = on_all_cores(lambda chunk: replace(chunk, **_facts(chunk.data, in_full=True)), chunks)
+    return _filled(examined, with_qid=with_qid, options=options)
+
+
+def _refuse_bad_lines(parsed: Sequence[_Parsed]) -> None:
+    n_problems = _total(parsed, "problems")
+    if not n_problems:
+        return
+    listed = [problem for part in parsed for problem in part.problems]
+    if n_problems > SHOWN and len({(one.expected, one.cure) for one in listed}) == 1:
+        found = f"{listed[0].found} ({n_problems:,} such lines, this is the first)"
+        raise DataError(replace(listed[0], found=found))
+    raise DataError(limited(listed, n_problems, "bad line"))
+
+
+def _mapped_labels(labels: Floats, options: IndexOptions, place: OfRow) -> Floats:
+    """Return what labels (n_rows,) stand for by `grades`, which have to name all of them."""
+    distinct, which = np.unique(labels, return_inverse=True)
+    mapped = options.graded(distinct.tolist())[which]
+    unknown = bad_rows(
+        np.isnan(mapped), place, lambda row: f"the label is {labels[row]:g}", options.mapped_labels
+    )
+    DataError.refuse(unknown)
+    return mapped
 
 
 def _documents(
@@ -299,10 +327,10 @@ def _with_words(rows: Rows, words: NDArray[np.str_]) -> Rows:
     codes = np.unique(words, return_inverse=True)[1]
     pairs = queries * (int(codes.max()) + 1) + codes
     if np.unique(pairs).size < pairs.size:
-        return rows.with_values((*rows.cautions, IGNORED))
+        return rows.with_cautions(IGNORED)
     text = f"document ids are the first words of the comments, such as {str(words[0])!r}"
     caution = Caution("document-ids-from-comments", "note", text)
-    return rows.with_values((*rows.cautions, caution), document_ids=words)
+    return replace(rows.with_cautions(caution), document_ids=words)
 
 
 def _filled(

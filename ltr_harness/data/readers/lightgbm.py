@@ -54,14 +54,19 @@ class LightGbm(Reader, IndexOptions):
         else:
             rows = read_svmlight(paths, self, with_qid=False)
         companions = _Companions(paths, np.diff(rows.file_starts))
-        sizes, cautions = companions.sizes, (*rows.cautions, *companions.cautions)
-        rows = rows.with_values(cautions, weights=companions.weights, positions=companions.positions)
-        rows = replace(rows, block_starts=np.cumsum(sizes) - sizes, block_ids=np.arange(len(sizes)))
+        sizes = companions.sizes
+        rows = replace(
+            rows.with_cautions(*companions.cautions),
+            weights=rows.weights if companions.weights is None else companions.weights,
+            positions=companions.positions,
+            block_starts=np.cumsum(sizes) - sizes,
+            block_ids=np.arange(len(sizes)),
+        )
         return assembled(rows, ", ".join(files), regroup=False)
 
     def _table_rows(self, paths: Sequence[Path], separator: str) -> Rows:
         from ltr_harness.data.readers.csv import Delimited
-        from ltr_harness.data.readers.table_columns import TableColumns, joined
+        from ltr_harness.data.readers.table_columns import Roles, TableColumns, joined
 
         parts: list[TableColumns] = []
         problems: list[Problem] = []
@@ -77,7 +82,7 @@ class LightGbm(Reader, IndexOptions):
                     found = f"has the {count_of(len(features), 'feature')} {shortened(features, 5)}"
                     expected = f"the {len(names)} of {paths[0]}: {shortened(names, 5)}"
                     raise DataError.at(path, found, expected)
-                parts.append(TableColumns(table, names, {"labels": label}, self))
+                parts.append(TableColumns(table, Roles(features=names, label=label), self))
             except DataError as problem:
                 problems += problem.problems
         rows = joined(parts, problems)

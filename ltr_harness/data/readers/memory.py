@@ -15,9 +15,11 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import OneLabel
 from ltr_harness.data.queries import (
     WORDS_AS_LABELS,
+    Floats,
     QueryGroups,
     all_numbers,
     as_column,
+    as_floats,
     kept,
     number_matrix,
     sealed,
@@ -95,33 +97,22 @@ def from_arrays(
     beside = {"query_ids": query_ids, "subtopics": subtopics, "retrieved": retrieved}
     refuse_unaligned({"features": features, **beside, **columns, "labels": labels})
     checked = {name: as_column(values, name) for name, values in columns.items() if values is not None}
-    problems = [
-        Problem(source, f"{len(values):,} {name}", f"{n_rows:,}, one for each row of features")
-        for name, values in checked.items()
-        if len(values) != n_rows
-    ]
-    if len(names) != matrix.shape[1] or len(set(names)) != len(names):
-        text = f"{count_of(len(names), 'feature name')}, {len(set(names))} of them different"
-        problems.append(Problem(source, text, f"{matrix.shape[1]} different ones, one per column"))
-    if not problems:
-        problems += _value_problems(source, checked, flags)
-    DataError.refuse(problems)
+    _refuse_shapes(source, checked, n_rows, names, matrix.shape[1])
+    DataError.refuse(_value_problems(source, checked, flags))
     if flags is not None and "positions" in checked:
         checked["positions"] = np.where(flags, checked["positions"], 0)
-    kinds = {"labels": np.float64, "weights": np.float64, "positions": np.int32}
     rows = Rows(
-        matrix,
-        names,
-        {
-            name: checked[name].astype(kinds[name]) if name in kinds else _plain(checked[name])
-            for name in (*kinds, "document_ids")
-            if name in checked
-        }
-        | ({} if flags is None else {"retrieved": flags}),
-        np.asarray(starts, dtype=np.int64),
-        ids,
-        lambda row: f"{source}: row {row}",
-        {name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
+        features=matrix,
+        feature_names=names,
+        labels=checked["labels"].astype(np.float64),
+        weights=_numbers(checked, "weights", np.float64),
+        positions=_numbers(checked, "positions", np.int32),
+        document_ids=_plain(checked["document_ids"]) if "document_ids" in checked else None,
+        retrieved=flags,
+        block_starts=np.asarray(starts, dtype=np.int64),
+        block_ids=ids,
+        place=lambda row: f"{source}: row {row}",
+        attributes={name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
         subtopics=subtopics,
     )
     dataset = assembled(rows, source, regroup=regroup)
@@ -130,6 +121,26 @@ def from_arrays(
     from ltr_harness.data.readers.truth import judgments_of, with_judgments
 
     return with_judgments(dataset, judgments_of(judgments, None, several), labelled=labels is not None)
+
+
+def _refuse_shapes(
+    source: str, columns: Mapping[str, NDArray[Any]], n_rows: int, names: Sequence[str], n_features: int
+) -> None:
+    """Raise where columns have not one value per row, or the names of features are not one per feature."""
+    problems = [
+        Problem(source, f"{len(values):,} {name}", f"{n_rows:,}, one for each row of features")
+        for name, values in columns.items()
+        if len(values) != n_rows
+    ]
+    if len(names) != n_features or len(set(names)) != len(names):
+        text = f"{count_of(len(names), 'feature name')}, {len(set(names))} of them different"
+        problems.append(Problem(source, text, f"{n_features} different ones, one per column"))
+    DataError.refuse(problems)
+
+
+def _numbers(columns: Mapping[str, NDArray[Any]], name: str, kind: type[np.generic]) -> Any:
+    """Return a column as an array of a kind of numbers; None where it was not given."""
+    return columns[name].astype(kind) if name in columns else None
 
 
 def _starts_and_ids(
@@ -262,10 +273,8 @@ def from_frame(
 
 def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:
     """Which rows (n_rows,) are candidates."""
-    column, expected = (
-        as_column(retrieved, "retrieved"),
-        "1 or True for candidates, 0 or False for missed documents",
-    )
+    column = as_column(retrieved, "retrieved")
+    expected = "1 or True for candidates, 0 or False for missed documents"
     if column.dtype.kind == "O" and not all_numbers(column):
         raise DataError.at(source, f"retrieved are not numbers (dtype {column.dtype})", expected)
     wrong = np.flatnonzero(~np.isin(column, (0, 1)))
@@ -342,37 +351,43 @@ def _dense(matrix: Any, retrieved: NDArray[np.bool_] | None) -> NDArray[np.float
     return dense
 
 
+_EXPECTATIONS = {
+    "labels": "finite numbers",
+    "weights": "finite numbers >= 0",
+    "positions": "integers >= 0",
+}
+
+
 def _value_problems(
     source: str, columns: Mapping[str, NDArray[Any]], retrieved: NDArray[np.bool_] | None
 ) -> list[Problem]:
     problems = []
-    expectations = {
-        "labels": "finite numbers",
-        "weights": "finite numbers >= 0",
-        "positions": "integers >= 0",
-    }
-    for name, expected in expectations.items():
+    for name, expected in _EXPECTATIONS.items():
         if name not in columns:
             continue
         values = columns[name]
-        try:
-            if not all_numbers(values):
-                raise TypeError
-            numbers = values.astype(np.float64)
-        except (TypeError, ValueError):
+        numbers = as_floats(values)
+        if numbers is None:
             cure = WORDS_AS_LABELS if name == "labels" else ""
             problems.append(Problem(source, f"{name} are not numbers (dtype {values.dtype})", expected, cure))
             continue
-        bad = ~np.isfinite(numbers) | ((numbers < 0) & (name != "labels"))
-        if name == "positions":
-            bad |= (numbers != np.floor(numbers)) | (numbers >= 2**31)
-        if retrieved is not None and name != "labels":  # which missed documents may lack
-            bad &= retrieved | ~np.isnan(numbers)
+        bad = _bad_values(name, numbers, retrieved)
         if bad.any():
             row = int(np.argmax(bad))
             found = f"{name}[{row}] is {values[row]} ({int(bad.sum()):,} such)"
             problems.append(Problem(source, found, expected))
     return problems
+
+
+def _bad_values(name: str, numbers: Floats, retrieved: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Return which numbers (n_rows,) of a column cannot be; missed documents may lack a weight or a position."""
+    bad = ~np.isfinite(numbers)
+    if name == "labels":
+        return bad
+    bad |= numbers < 0
+    if name == "positions":
+        bad |= (numbers != np.floor(numbers)) | (numbers >= 2**31)
+    return bad if retrieved is None else bad & (retrieved | ~np.isnan(numbers))
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments, Subtopics
-from ltr_harness.data.queries import ONE_ROW_EACH, QueryGroups, repeats_in_words, sealed
+from ltr_harness.data.queries import ONE_ROW_EACH, Bools, Floats, QueryGroups, repeats_in_words, sealed
 from ltr_harness.data.readers.reader import ValueOptions, grades_in_words
 from ltr_harness.data.repeats import row_before
 from ltr_harness.errors import Caution, DataError, Problem
@@ -24,20 +24,26 @@ OfRow = Callable[[int], str]
 """Words on a row, made of its number."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Rows:
     """Rows in file order, each value checked, queries not yet."""
 
-    features: NDArray[np.float32]  # (n_rows, n_features); of the candidates alone where `retrieved` is there
+    features: NDArray[np.float32]  # (n_rows, n_features); of the candidates alone where `retrieved` is known
     feature_names: tuple[str, ...]
-    # (n_rows,) each: `labels`, finite; `weights`, `half_lives`, `positions` and `document_ids` where there are
-    # any; `judged` where somebody did not judge every row; `retrieved`, the candidates, where somebody says which rows
-    # are. Other rows are missed documents, and may lack weights, half-lives (NaN) and positions (any)
-    values: Mapping[str, NDArray[Any]]
+    labels: Floats  # (n_rows,), finite
     # (n_blocks,), first row of each run of rows with one query id; a new file always starts a new run
     block_starts: NDArray[np.int64]
     block_ids: NDArray[Any]  # (n_blocks,), the query ids
     place: OfRow  # ``"file:line"``, for messages
+    # (n_rows,) each; None where the files have none. Missed documents may lack weights and half-lives (NaN), and have
+    # any position
+    weights: Floats | None = None
+    half_lives: Floats | None = None
+    positions: NDArray[np.int32] | None = None
+    document_ids: NDArray[Any] | None = None
+    judged: Bools | None = None  # None where every row is
+    # the candidates, the other rows being missed documents; None where nobody said
+    retrieved: Bools | None = None
     # name to (n_rows,) values that must be the same in all rows of a query
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     # (n_rows, n_subtopics), the rows' grades by subtopic; None where nobody said them
@@ -49,15 +55,13 @@ class Rows:
     file_starts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def labelled(self, options: ValueOptions, n_beyond: int = 0) -> "Rows":
-        """The rows with 0 where nobody judged, and cautions about it, mapped labels and on values beyond float32."""
-        labels, cautions = self.values["labels"], [*self.cautions]
+        """Return the rows with 0 where nobody judged, and cautions about that and about changed values."""
+        labels, judged, cautions = self.labels, self.judged, [*self.cautions]
         if options.grades is not None:
             text = f"labels by `grades`: {grades_in_words(options.grades)}"
             cautions.append(Caution("mapped-labels", "note", text))
-        judged = None if options.unjudged is None else labels != options.unjudged
-        if judged is None or judged.all():
-            judged = None
-        else:
+        if options.unjudged is not None and (labels == options.unjudged).any():
+            judged = labels != options.unjudged
             n, of = int(np.count_nonzero(~judged)), count_of(labels.size, "document")
             text = f"{n:,} of {of} {plural('is', n)} not judged (unjudged: {options.unjudged:g})"
             cautions.append(Caution("unjudged-documents", "note", text))
@@ -67,12 +71,28 @@ class Rows:
             values = f"{count_of(n_beyond, 'value')} beyond float32 {plural('is', n_beyond)} {now}"
             text = f"{values} (beyond_float32: {options.beyond_float32})"
             cautions.append(Caution("values-beyond-float32", "note", text))
-        return self.with_values(cautions, labels=labels, judged=judged)
+        return replace(self, labels=labels, judged=judged, cautions=tuple(cautions))
 
-    def with_values(self, cautions: Iterable[Caution], **values: NDArray[Any] | None) -> "Rows":
-        """The rows with these cautions, and those of these values that are there in place of their own."""
-        others = {name: each for name, each in values.items() if each is not None}
-        return replace(self, values={**self.values, **others}, cautions=tuple(cautions))
+    def with_cautions(self, *cautions: Caution) -> "Rows":
+        """Return the rows with further cautions."""
+        return replace(self, cautions=(*self.cautions, *cautions))
+
+    def in_order(self, order: NDArray[np.int64]) -> "Rows":
+        """Return the rows in another order (n_rows,); blocks and subtopics stay those of the file."""
+        of_features = order
+        if self.retrieved is not None:
+            of_features = np.cumsum(self.retrieved)[order[self.retrieved[order]]] - 1
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        return replace(
+            self,
+            features=self.features[of_features],
+            place=lambda row: self.place(int(order[row])),
+            attributes={name: values[order] for name, values in self.attributes.items()},
+            **{name: values[order] for name, values in columns.items() if values is not None},
+        )
+
+
+_COLUMNS = ("labels", "weights", "half_lives", "positions", "document_ids", "judged", "retrieved")
 
 
 def assembled(
@@ -83,54 +103,42 @@ def assembled(
     columns: Mapping[str, str] | None = None,
     recurring: bool = False,  # whether a query may have a document in several rows
 ) -> RankingDataset:
-    """The dataset that rows make.
+    """Return the dataset that rows make.
 
-    Raises DataError: scattered queries, a document twice in a query, or an attribute that differs within a query.
+    Raises:
+        DataError: scattered queries, a document twice in a query, or an attribute that differs within a query.
     """
     groups, order, regrouped = _grouped(rows, regroup)
-
-    def ordered(values: NDArray[Any]) -> NDArray[Any]:
-        return values if order is None else values[order]
-
-    def place(row: int) -> str:
-        return rows.place(row if order is None else int(order[row]))
-
-    values = {name: ordered(each) for name, each in rows.values.items()}
-    retrieved, positions, half_lives = map(values.get, ("retrieved", "positions", "half_lives"))
-    pairs = None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, groups.n_rows)
-    if retrieved is not None and not retrieved.any():
+    subtopics = None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, groups.n_rows)
+    if order is not None:
+        rows = rows.in_order(order)
+        subtopics = None if subtopics is None else subtopics.take(order)
+    if rows.retrieved is not None and not rows.retrieved.any():
         found = "all documents were missed: `retrieved` is 0 in all rows"
         raise DataError.at(source, found, "1 in the rows of candidates")
-    repeats: tuple[Caution, ...] = ()
-    if "document_ids" in values:
-        ids = values["document_ids"]
-        repeats = _repeated_documents(ids, groups, retrieved, place, recurring=recurring)
-    if "weights" in values and not values["weights"].any():
+    repeats = _repeated_documents(rows, groups, recurring=recurring)
+    if rows.weights is not None and not rows.weights.any():
         raise DataError.at(source, "all weights are 0", "at least one above 0")
-    weights, row_weights, averaged = _weights(values.get("weights"), groups, retrieved, place)
+    weights, row_weights, averaged = _weights(rows, groups)
     judgments = Judgments.checked(
-        values["labels"],
+        rows.labels,
         groups,
         query_weights=weights,
-        document_ids=values.get("document_ids"),
-        judged=values.get("judged"),
-        subtopics=pairs if pairs is None or order is None else pairs.take(order),
-        retrieved=retrieved,
-        recurring=True,  # asked above, where places are known
+        document_ids=rows.document_ids,
+        judged=rows.judged,
+        subtopics=subtopics,
+        retrieved=rows.retrieved,
+        recurring=True,  # refused above, where places are known
     )
-    attributes = {
-        name: per_query(name, ordered(each), groups, place) for name, each in rows.attributes.items()
-    }
-    features, file_rows = rows.features, order
-    if retrieved is not None and not retrieved.all():
-        file_rows = np.flatnonzero(retrieved) if order is None else order[retrieved]
-        positions = None if positions is None else positions[retrieved]
-        half_lives = None if half_lives is None else half_lives[retrieved]
-    if order is not None:
-        at = order if retrieved is None else np.cumsum(rows.values["retrieved"])[file_rows] - 1
-        features = features[at]
+    attributes = {name: per_query(name, each, groups, rows.place) for name, each in rows.attributes.items()}
+    file_rows, positions, half_lives = order, rows.positions, rows.half_lives
+    if rows.retrieved is not None and not rows.retrieved.all():
+        numbers = np.arange(groups.n_rows) if order is None else order
+        file_rows = numbers[rows.retrieved]
+        positions = None if positions is None else positions[rows.retrieved]
+        half_lives = None if half_lives is None else half_lives[rows.retrieved]
     return RankingDataset(
-        sealed(features),
+        sealed(rows.features),
         judgments,
         rows.feature_names,
         positions,
@@ -233,7 +241,7 @@ def limited(
 
 def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] | None, tuple[Caution, ...]]:
     starts, ids = rows.block_starts, rows.block_ids
-    boundaries = np.append(starts, rows.values["labels"].size).astype(np.int64)
+    boundaries = np.append(starts, rows.labels.size).astype(np.int64)
     _, first, which = np.unique(ids, return_index=True, return_inverse=True)
     if len(first) == len(ids):
         return QueryGroups(boundaries, ids), None, ()
@@ -244,7 +252,8 @@ def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] 
         block = again[0]
         there = rows.place(int(starts[first[which[block]]]))
         found = f"query {str(ids[block])!r} is not contiguous; its first row is at {there}"
-        found += f" ({share} are scattered)" if n_scattered > 1 else ""
+        if n_scattered > 1:
+            found += f" ({share} are scattered)"
         cure = "sort the rows by query, or set `regroup: true`"
         raise DataError.at(rows.place(int(starts[block])), found, "all rows of a query together", cure)
     groups, order = QueryGroups.from_ids(np.repeat(ids, np.diff(boundaries)))
@@ -270,62 +279,67 @@ def per_query(name: str, values: NDArray[Any], groups: QueryGroups, place: OfRow
     return firsts
 
 
-def _repeated_documents(
-    ids: NDArray[Any],
-    groups: QueryGroups,
-    retrieved: NDArray[np.bool_] | None,
-    place: OfRow,
-    *,
-    recurring: bool,
-) -> tuple[Caution, ...]:
-    """Raise where a query has a document (n_rows,) twice; a caution where lists that were shown may have one."""
+def _repeated_documents(rows: Rows, groups: QueryGroups, *, recurring: bool) -> tuple[Caution, ...]:
+    """Raise where a query has a document twice; return a caution where lists that were shown may have one."""
+    ids, retrieved = rows.document_ids, rows.retrieved
+    if ids is None:
+        return ()
     before = row_before(ids, groups.boundaries)
     again = np.flatnonzero(before >= 0)
     if not again.size:
         return ()
-    row, (count, cure) = int(again[0]), repeats_in_words(ids, again, groups)
+    count, cure = repeats_in_words(ids, again, groups)
+    row = int(again[0])
     if recurring and retrieved is not None:
         missed = again[~(retrieved[again] & retrieved[before[again]])]
-        recurring, row = not missed.size, int(missed[0]) if missed.size else row
+        if missed.size:
+            recurring, row = False, int(missed[0])
     name = f"document {str(ids[row])!r} of query {groups.name(groups.query_of(row))!r}"
-    there = place(int(before[row]))
+    there = rows.place(int(before[row]))
     if recurring:
-        text = f"lists show a document more than once ({count}), such as {name} at {there} and {place(row)}"
+        text = (
+            f"lists show a document more than once ({count}), such as {name} at {there} and {rows.place(row)}"
+        )
         return (Caution("repeated-documents", "warning", text, cure),)
     found = f"{name} is at {there} already ({count})"
     if retrieved is not None:
-        kinds = ["a candidate" if retrieved[each] else "missed" for each in (row, int(before[row]))]
-        found = f"{name} is {kinds[0]} here and {kinds[1]} at {there} ({count})"
+        kinds = {True: "a candidate", False: "missed"}
+        kind, kind_before = (kinds[bool(retrieved[each])] for each in (row, before[row]))
+        found = f"{name} is {kind} here and {kind_before} at {there} ({count})"
     cure = f"{cure}; rows without ids of their own need no `document_id`"
-    raise DataError.at(place(row), found, ONE_ROW_EACH, cure)
+    raise DataError.at(rows.place(row), found, ONE_ROW_EACH, cure)
 
 
-def _weights(
-    weights: NDArray[np.float64] | None,
-    groups: QueryGroups,
-    retrieved: NDArray[np.bool_] | None,
-    place: OfRow,
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, tuple[Caution, ...]]:
-    """Weights of queries, the mean of their rows', and of rows where they differ within a query, with a caution."""
-    if weights is None:
+def _weights(rows: Rows, groups: QueryGroups) -> tuple[Floats | None, Floats | None, tuple[Caution, ...]]:
+    """Return weights of queries, the mean of their rows'; and of rows, with a caution, where they differ in a query."""
+    if rows.weights is None:
         return None, None, ()
-    rows, candidates = weights, groups
-    if retrieved is not None:  # of a query without candidates, the mean of its missed documents
-        counts = retrieved | ~np.repeat(groups.any(retrieved), groups.sizes)
-        absent = np.flatnonzero(counts & np.isnan(weights))
-        if absent.size:
-            row = int(absent[0])
-            found = f"query {groups.name(groups.query_of(row))!r} has no candidate, and this missed document no weight"
-            raise DataError.at(place(row), found, "a weight >= 0")
-        rows = weights[retrieved]
-        candidates = QueryGroups.from_counts(groups.sum(retrieved, np.int64), groups.ids)
-        weights, groups = weights[counts], QueryGroups.from_counts(groups.sum(counts, np.int64), groups.ids)
-    means = groups.mean(weights)
-    n = int(np.count_nonzero(candidates.min(rows) < candidates.max(rows)))
+    weights, counted, candidates = rows.weights, groups, groups
+    row_weights = weights
+    if rows.retrieved is not None:
+        # of a query without candidates, the mean of its missed documents
+        counts = rows.retrieved | ~np.repeat(groups.any(rows.retrieved), groups.sizes)
+        _refuse_absent_weights(rows, groups, counts)
+        row_weights = weights[rows.retrieved]
+        candidates = QueryGroups.from_counts(groups.sum(rows.retrieved, np.int64), groups.ids)
+        weights = weights[counts]
+        counted = QueryGroups.from_counts(groups.sum(counts, np.int64), groups.ids)
+    means = counted.mean(weights)
+    n = int(np.count_nonzero(candidates.min(row_weights) < candidates.max(row_weights)))
     if not n:
         return means, None, ()
     text = f"weights differ within {n:,} of {count_of(groups.n_queries, 'query')}, which count their mean in metrics"
-    return means, rows, (Caution("row-weights", "note", text),)
+    return means, row_weights, (Caution("row-weights", "note", text),)
+
+
+def _refuse_absent_weights(rows: Rows, groups: QueryGroups, counts: Bools) -> None:
+    """Raise where a row (n_rows,) that counts for the weight of its query has none."""
+    assert rows.weights is not None
+    absent = np.flatnonzero(counts & np.isnan(rows.weights))
+    if absent.size:
+        row = int(absent[0])
+        found = f"query {groups.name(groups.query_of(row))!r} has no candidate, and this missed document no weight"
+        raise DataError.at(rows.place(row), found, "a weight >= 0")
 
 
 def _missed(judgments: Judgments, everything: QueryGroups) -> tuple[Caution, ...]:
@@ -438,7 +452,7 @@ def _misfits(split: str, dataset: RankingDataset, train: RankingDataset) -> list
 
 
 def _place(split: str, dataset: RankingDataset) -> str:
-    return f"{split} split" + (f" ({dataset.source})" if dataset.source else "")
+    return f"{split} split ({dataset.source})" if dataset.source else f"{split} split"
 
 
 def _named(features: list[str]) -> str:

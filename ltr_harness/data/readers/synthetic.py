@@ -170,17 +170,16 @@ class Synthetic(Reader, use_attribute_docstrings=True):
         if self.markets:
             numbers = np.concatenate([part.markets for part in parts])
             attributes["market"] = np.char.add("market_", (numbers + 1).astype(np.str_))
-        values = {"labels": np.concatenate([part.labels for part in parts])}
-        if self.clicks:
-            values["positions"] = np.concatenate([part.positions for part in parts])
+        positions = np.concatenate([part.positions for part in parts]) if self.clicks else None
         rows = Rows(
-            np.concatenate([part.features for part in parts]),
-            self.feature_names,
-            values,
-            np.cumsum(sizes) - sizes,
-            np.concatenate([part.ids for part in parts]),
-            lambda row: f"synthetic row {row}",
-            {name: np.repeat(each, sizes) for name, each in attributes.items()},
+            features=np.concatenate([part.features for part in parts]),
+            feature_names=self.feature_names,
+            labels=np.concatenate([part.labels for part in parts]),
+            positions=positions,
+            block_starts=np.cumsum(sizes) - sizes,
+            block_ids=np.concatenate([part.ids for part in parts]),
+            place=lambda row: f"synthetic row {row}",
+            attributes={name: np.repeat(each, sizes) for name, each in attributes.items()},
         )
         return assembled(rows, f"synthetic {', '.join(files)} (seed {self.seed})", regroup=False)
 

@@ -1,8 +1,8 @@
 """Checked columns of one table file, with every bad value named by its row."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -151,95 +151,98 @@ def unfit_ids(texts: Any) -> NDArray[np.bool_]:
     return unfit
 
 
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """The columns of a table by what they are for; None and nothing for roles that no column has."""
+
+    features: Sequence[str] = ()
+    categorical: Collection[str] = ()  # those of the features whose values are texts
+    label: str | None = None
+    weight: str | None = None
+    position: str | None = None
+    document_id: str | None = None
+    retrieved: str | None = None
+    time: str | None = None  # by which weights halve; it may have another role as well
+    attributes: Sequence[str] = ()
+    subtopics: Sequence[str] = ()
+    query: Sequence[str] = ()  # columns whose values together are the query's id
+
+    @property
+    def quantities(self) -> list[str]:
+        """The features that are numbers."""
+        return [name for name in self.features if name not in self.categorical]
+
+    def numbers(self, *, mapped_labels: bool) -> list[str]:
+        """Return the columns of numbers besides features; labels that are mapped are texts."""
+        label = None if mapped_labels else self.label
+        return [*(name for name in (label, self.weight, self.position) if name), *self.subtopics]
+
+    def texts(self, *, mapped_labels: bool) -> list[str]:
+        """Return the columns of texts besides features and times."""
+        label = self.label if mapped_labels else None
+        named = [name for name in (self.document_id, label, self.retrieved) if name]
+        return [*self.query, *named, *self.attributes]
+
+
 class TableColumns:
     """The checked columns of one file; what is wrong with their values is gathered in `problems`."""
 
-    def __init__(
-        self,
-        table: OpenedTable,
-        features: Sequence[str],
-        roles: Mapping[str, str | None],  # the values of `Rows` to their columns
-        options: ValueOptions,
-        categorical: Collection[str] = (),  # those of the features whose values are texts
-        attributes: Sequence[str] = (),
-        subtopics: Sequence[str] = (),
-        query: Sequence[str] = (),  # columns whose values together are the query's id
-    ) -> None:
+    def __init__(self, table: OpenedTable, roles: Roles, options: ValueOptions) -> None:
         self.table = table
-        self._options = options
-        self.n_beyond = 0
+        self.feature_names = tuple(roles.features)
         self.problems: list[Problem] = []
-        names = ("labels", "weights", "positions", "document_ids", "retrieved", "days")
-        label, weight, position, document, retrieved, time = map(roles.get, names)
-        mapped = label if options.grades else None
-        numbers = [*(name for name in (label, weight, position) if name and name != mapped), *subtopics]
-        texts = [*query, *(name for name in (document, mapped, retrieved) if name), *attributes]
-        quantities = [name for name in features if name not in categorical]
-        try:
-            if table.schema is not None:
-                self._refuse_types([*quantities, *numbers])
-            elif retrieved is None:
-                numbers, texts = [*quantities, *numbers], [*texts, *categorical]
-            # the column of times may have another role as well, where it is read as that role needs it
-            if time and time not in (*numbers, *texts):
-                texts.append(time)
-            columns = of_features = table.read(numbers, texts)
-            times = table.read([], [time]) if time in numbers else columns
-            self.n_rows = len(columns)
-            self.retrieved = None if retrieved is None else self._flags(columns, retrieved)
-            if table.schema is None and self.retrieved is not None:
-                of_features = table.read_of(self.retrieved, quantities, list(categorical))
-        except DataError as error:
-            problems = error.problems
-            of_words = {one.column for one in problems if isinstance(one, NotNumeric) and one.is_word}
-            kinds = [*categorical, *(name for name in quantities if name in of_words)]
-            raise DataError(self._cured(one, label, quantities, kinds) for one in problems) from None
-        rows = slice(None) if self.retrieved is None else self.retrieved
-
-        self.query_ids = self._query_ids(columns, query) if query else None
-        self.values: dict[str, NDArray[Any]] = {
-            "labels": self._labels(columns, label) if label else np.zeros(self.n_rows)
-        }
-        if self.retrieved is not None:
-            self.values["retrieved"] = self.retrieved
-        n_candidates = self.n_rows if self.retrieved is None else int(self.retrieved.sum())
-        self.feature_names = tuple(features)
-        self.features = np.empty((n_candidates, len(features)), dtype=np.float32)
+        self.n_beyond = 0
         self.categories: dict[str, tuple[str, ...]] = {}
-        for j, name in enumerate(features):
-            if name in categorical:
-                values = of_features if table.schema is None else table.read([], [name])
-                self.features[:, j] = self._codes(values, name)
-                continue
-            # One by one where that costs nothing: the table and the matrix need not be in memory together.
-            values = of_features if table.schema is None else table.read([name], [])
-            with np.errstate(over="ignore", under="ignore"):
-                self.features[:, j] = values.numbers(name)[rows]
-            if options.beyond_float32 == "error":
-                beyond = np.zeros(self.n_rows, dtype=bool)
-                beyond[rows] = np.isinf(self.features[:, j])
-                self._report(beyond, name, values, _FINITE)
-            else:
-                self.n_beyond += within_float32(self.features[:, j], options.beyond_float32)
-        if weight:
-            self.values["weights"] = self._grades(columns, weight, "a weight >= 0", missed=False)
-        if time:
-            self.values["days"] = self._days(times, time)
-        if position:
-            self.values["positions"] = self._positions(columns, position)
-        if document:
-            self.values["document_ids"] = self._texts(columns, document, "a document id")
-        self.attributes = {name: self._attribute(columns, name) for name in attributes}
-        graded = [self._grades(columns, name, "a grade >= 0 for the subtopic") for name in subtopics]
+        self.retrieved: NDArray[np.bool_] | None = None
+        self._options = options
+        try:
+            columns, times, of_features = self._read(roles)
+        except DataError as error:
+            raise DataError(self._with_cures(error.problems, roles)) from None
+        self.query_ids = self._query_ids(columns, roles.query) if roles.query else None
+        self.labels = self._labels(columns, roles.label) if roles.label else np.zeros(self.n_rows)
+        self.features = self._features(of_features, roles)
+        self.weights = self.days = self.positions = self.document_ids = None
+        if roles.weight:
+            self.weights = self._grades(columns, roles.weight, "a weight >= 0", missed=False)
+        if roles.time:
+            self.days = self._days(times, roles.time)
+        if roles.position:
+            self.positions = self._positions(columns, roles.position)
+        if roles.document_id:
+            self.document_ids = self._texts(columns, roles.document_id, "a document id")
+        self.attributes = {name: self._attribute(columns, name) for name in roles.attributes}
+        graded = [self._grades(columns, name, "a grade >= 0 for the subtopic") for name in roles.subtopics]
         self.subtopics = np.column_stack(graded) if graded else None
+
+    def _read(self, roles: Roles) -> tuple[Columns, Columns, Columns]:
+        """Return the columns of roles, that of times, and those of features where they are not read one by one."""
+        table, is_mapped = self.table, self._options.grades is not None
+        numbers, texts = roles.numbers(mapped_labels=is_mapped), roles.texts(mapped_labels=is_mapped)
+        if table.schema is not None:
+            self._refuse_types([*roles.quantities, *numbers])
+        elif roles.retrieved is None:
+            numbers, texts = [*roles.quantities, *numbers], [*texts, *roles.categorical]
+        if roles.time and roles.time not in (*numbers, *texts):
+            texts.append(roles.time)
+        columns = table.read(numbers, texts)
+        # times that are numbers in another role are read again, as times
+        times = table.read([], [roles.time]) if roles.time and roles.time in numbers else columns
+        self.n_rows = len(columns)
+        if roles.retrieved is None:
+            return columns, times, columns
+        self.retrieved = self._flags(columns, roles.retrieved)
+        if table.schema is not None:
+            return columns, times, columns
+        of_features = table.read_of(self.retrieved, roles.quantities, list(roles.categorical))
+        return columns, times, of_features
 
     def _refuse_types(self, numbers: Sequence[str]) -> None:
         """Raise if columns that should hold numbers hold something else, all of them together."""
         table = self.table
         problems = type_problems(table.path, table.schema, numbers)
-        of_text = [
-            name for name in numbers if is_category(kind := table.schema.field(name).type) or is_text(kind)
-        ]
+        kinds = {name: table.schema.field(name).type for name in numbers}
+        of_text = [name for name, kind in kinds.items() if is_category(kind) or is_text(kind)]
         if of_text:
             try:
                 table.read(of_text, [])
@@ -247,18 +250,50 @@ class TableColumns:
                 problems += error.problems
         DataError.refuse(problems)
 
-    def _cured(
-        self, problem: Problem, label: str | None, quantities: Sequence[str], categorical: Sequence[str]
-    ) -> Problem:
-        """The problem, with the line to write where a column of numbers holds text, by the column's role."""
-        if not isinstance(problem, NotNumeric) or problem.cure:
-            return problem
-        if problem.column == label:
-            words = self.table.read([], [label])[label].unique().drop_null().to_pylist()
-            return replace(problem, cure=label_cure(problem, [word for word in words if word]))
-        if problem.column in quantities and hasattr(self._options, "categorical"):
-            return replace(problem, cure=feature_cure(problem, categorical))
-        return problem
+    def _with_cures(self, problems: Sequence[Problem], roles: Roles) -> list[Problem]:
+        """Return the problems, those about text in columns of numbers with the line to write, by the column's role."""
+        words = {each.column for each in problems if isinstance(each, NotNumeric) and each.is_word}
+        categorical = [*roles.categorical, *(name for name in roles.quantities if name in words)]
+        cured: list[Problem] = []
+        for problem in problems:
+            if isinstance(problem, NotNumeric) and not problem.cure:
+                problem = replace(problem, cure=self._cure(problem, roles, categorical))
+            cured.append(problem)
+        return cured
+
+    def _cure(self, problem: NotNumeric, roles: Roles, categorical: Sequence[str]) -> str:
+        if problem.column == roles.label:
+            words = self.table.read([], [roles.label])[roles.label].unique().drop_null().to_pylist()
+            return label_cure(problem, [word for word in words if word])
+        if problem.column in roles.quantities and hasattr(self._options, "categorical"):
+            return feature_cure(problem, categorical)
+        return ""
+
+    def _features(self, columns: Columns, roles: Roles) -> NDArray[np.float32]:
+        """Return the features of candidates; from `columns`, or read one by one where that costs nothing."""
+        n_candidates = self.n_rows if self.retrieved is None else int(self.retrieved.sum())
+        features = np.empty((n_candidates, len(roles.features)), dtype=np.float32)
+        one_by_one = self.table.schema is not None  # so table and matrix need not be in memory together
+        for j, name in enumerate(roles.features):
+            if name in roles.categorical:
+                values = self.table.read([], [name]) if one_by_one else columns
+                features[:, j] = self._codes(values, name, n_candidates)
+            else:
+                values = self.table.read([name], []) if one_by_one else columns
+                self._fill(features[:, j], values, name)
+        return features
+
+    def _fill(self, feature: NDArray[np.float32], columns: Columns, name: str) -> None:
+        """Write a column of numbers into one of features (n_candidates,), and report what float32 cannot hold."""
+        rows = slice(None) if self.retrieved is None else self.retrieved
+        with np.errstate(over="ignore", under="ignore"):
+            feature[:] = columns.numbers(name)[rows]
+        if self._options.beyond_float32 != "error":
+            self.n_beyond += within_float32(feature, self._options.beyond_float32)
+            return
+        is_beyond = np.zeros(self.n_rows, dtype=bool)
+        is_beyond[rows] = np.isinf(feature)
+        self._report(is_beyond, name, columns, _FINITE)
 
     def _labels(self, columns: Columns, name: str) -> NDArray[np.float64]:
         if self._options.grades is None:
@@ -294,7 +329,7 @@ class TableColumns:
         self._refuse(f"column {name!r} has the type {column.type}", expected)
         return np.zeros(self.n_rows)
 
-    def _codes(self, columns: Columns, name: str) -> NDArray[np.float32]:
+    def _codes(self, columns: Columns, name: str, n_candidates: int) -> NDArray[np.float32]:
         column = columns[name]
         coding = coded(column if self.retrieved is None else column.filter(self.retrieved))
         if coding is not None and len(coding[1]) <= MOST_CATEGORIES:
@@ -303,7 +338,7 @@ class TableColumns:
         has = f"the type {column.type}" if coding is None else count_of(len(coding[1]), "distinct value")
         found, cure = f"the categorical column {name!r} has {has}", "name the columns to use with `features:`"
         self._refuse(found, f"at most {MOST_CATEGORIES:,} texts or integers", cure)
-        return np.full(len(self.features), np.nan, dtype=np.float32)
+        return np.full(n_candidates, np.nan, dtype=np.float32)
 
     def _query_ids(self, columns: Columns, names: Sequence[str]) -> NDArray[np.str_]:
         first, *others = (self._texts(columns, name, _QUERY_ID) for name in names)
@@ -384,8 +419,10 @@ class TableColumns:
         return days
 
     def _dispensable(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Missed documents without a value (n_rows,)."""
-        return np.isnan(values) & (False if self.retrieved is None else ~self.retrieved)
+        """Return which rows (n_rows,) are missed documents without a value."""
+        if self.retrieved is None:
+            return np.zeros(values.size, dtype=bool)
+        return np.isnan(values) & ~self.retrieved
 
     def _refuse(self, found: str, expected: str, cure: str = "") -> None:
         self.problems.append(Problem(str(self.table.path), found, expected, cure))
@@ -400,7 +437,11 @@ class TableColumns:
 
 
 def joined(parts: Sequence[TableColumns], problems: Sequence[Problem] = ()) -> Rows:
-    """The rows of all files; without blocks where no column names the query. Raises DataError: what is wrong."""
+    """Return the rows of all files; without blocks where no column names the query.
+
+    Raises:
+        DataError: everything that is wrong with the files.
+    """
     problems = [*problems, *(problem for part in parts for problem in part.problems)]
     DataError.refuse(limited(problems, noun="problem"))
     starts = np.cumsum([0, *(part.n_rows for part in parts)])
@@ -409,33 +450,50 @@ def joined(parts: Sequence[TableColumns], problems: Sequence[Problem] = ()) -> R
         file = int(np.searchsorted(starts, row, side="right")) - 1
         return parts[file].table.place(row - int(starts[file]))
 
-    def column(name: str) -> Any:
-        present = [values for part in parts if (values := getattr(part, name)) is not None]
-        return np.concatenate(present) if present else None
+    features, categories = _joined_features(parts)
+    ids = _joined_column(parts, "query_ids")
+    block_starts, block_ids = starts[:0], starts[:0]
+    if ids is not None:
+        block_starts, block_ids = blocks_of(ids, starts[:-1].tolist())
+    return Rows(
+        features=features,
+        feature_names=parts[0].feature_names,
+        labels=np.concatenate([part.labels for part in parts]),
+        block_starts=block_starts,
+        block_ids=query_ids(block_ids),
+        place=place,
+        attributes={
+            name: np.concatenate([part.attributes[name] for part in parts]) for name in parts[0].attributes
+        },
+        subtopics=_joined_column(parts, "subtopics"),
+        categories=categories,
+        file_starts=starts,
+        **{name: _joined_column(parts, name) for name in _OPTIONAL},
+    )
 
-    matrix = parts[0].features if len(parts) == 1 else column("features")
+
+_OPTIONAL = ("weights", "positions", "document_ids", "retrieved")
+
+
+def _joined_column(parts: Sequence[TableColumns], name: str) -> Any:
+    """Return a column of all files, one below the other; None where they have none."""
+    present = [values for part in parts if (values := getattr(part, name)) is not None]
+    return np.concatenate(present) if present else None
+
+
+def _joined_features(
+    parts: Sequence[TableColumns],
+) -> tuple[NDArray[np.float32], dict[str, tuple[str, ...]]]:
+    """Return the features of all files, and the texts of each category, whose codes are those of all files together."""
+    features = parts[0].features if len(parts) == 1 else np.concatenate([part.features for part in parts])
     categories = {}
     for name in parts[0].categories:
         at = parts[0].feature_names.index(name)
-        texts = categories[name] = tuple(sorted({text for part in parts for text in part.categories[name]}))
+        texts = tuple(sorted({text for part in parts for text in part.categories[name]}))
         codes = [recoded(part.features[:, at], part.categories[name], texts) for part in parts]
-        matrix[:, at] = np.concatenate(codes)
-    ids = column("query_ids")
-    block_starts, block_ids = (
-        (starts[:0], starts[:0]) if ids is None else blocks_of(ids, starts[:-1].tolist())
-    )
-    return Rows(
-        matrix,
-        parts[0].feature_names,
-        {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values},
-        block_starts,
-        query_ids(block_ids),
-        place,
-        {name: np.concatenate([part.attributes[name] for part in parts]) for name in parts[0].attributes},
-        column("subtopics"),
-        categories,
-        file_starts=starts,
-    )
+        features[:, at] = np.concatenate(codes)
+        categories[name] = texts
+    return features, categories
 
 
 def _time_texts(column: Any) -> Any | None:
@@ -456,7 +514,9 @@ def _time_texts(column: Any) -> Any | None:
 def column_problem(place: str, name: str, values: Sequence[Any], n: int, expected: str) -> Problem:
     """One problem for all `n` bad cells of a column: the place of the first, and examples of their values."""
     first, *others = dict.fromkeys(_found_in(value) for value in values)
-    examples = [first, *(each.removeprefix("contains ") for each in others[:2]), *["…"][: len(others) > 2]]
+    examples = [first, *(each.removeprefix("contains ") for each in others[:2])]
+    if len(others) > 2:
+        examples.append("…")
     rows = f" ({n:,} rows, this is the first)" if n > 1 else ""
     return Problem(place, f"column {name!r} {', '.join(examples)}{rows}", expected)
 
@@ -466,5 +526,6 @@ def _found_in(value: Any) -> str:
     if value is None or value == "":
         return "is empty"
     if isinstance(value, str) and len(value) > _QUOTED:
-        return f"contains {value[:_QUOTED] + '…'!r} ({len(value):,} characters)"
+        start = f"{value[:_QUOTED]}…"
+        return f"contains {start!r} ({len(value):,} characters)"
     return f"contains {value!r}"

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from ltr_harness._util.catalog import did_you_mean
@@ -24,7 +25,7 @@ from ltr_harness.data.readers.column_names import (
 from ltr_harness.data.readers.nearly_numeric import nearly_numeric
 from ltr_harness.data.readers.reader import FileReader, ValueOptions
 from ltr_harness.data.readers.rows import Rows, assembled, limited, repeated
-from ltr_harness.data.readers.table_columns import OpenedTable, TableColumns, joined
+from ltr_harness.data.readers.table_columns import OpenedTable, Roles, TableColumns, joined
 from ltr_harness.data.readers.text_files import Bound, located
 from ltr_harness.data.relevance.rule import Relevance, columns_to_read, lacking
 from ltr_harness.data.time_folds import Span
@@ -191,20 +192,23 @@ class TableReader(FileReader, ValueOptions):
         typed = set.intersection(*(table.category_columns() for table in tables))
         categorical = [name for name in features if name in typed or name in self.categorical]
         label = self.label if self.relevance is None else None
-        roles = {
-            "labels": label if self._labelled else None,
-            "weights": self.weight_column,
-            "days": self._day,
-            "positions": self.position,
-            "document_ids": self.document_id,
-            "retrieved": self.retrieved,
-        }
-        subtopics = self.subtopics if self._labelled else ()
-        wanted = (features, roles, self, categorical, self.attributes, subtopics, self.query_columns)
+        roles = Roles(
+            features=features,
+            categorical=categorical,
+            label=label if self._labelled else None,
+            weight=self.weight_column,
+            position=self.position,
+            document_id=self.document_id,
+            retrieved=self.retrieved,
+            time=self._day,
+            attributes=self.attributes,
+            subtopics=self.subtopics if self._labelled else (),
+            query=self.query_columns,
+        )
         parts = []
         for table in tables:
             try:
-                parts.append(TableColumns(table, *wanted))
+                parts.append(TableColumns(table, roles, self))
             except DataError as problem:
                 problems += problem.problems
         if categorical:
@@ -215,11 +219,14 @@ class TableReader(FileReader, ValueOptions):
             half_life = Span.of(self.weight.half_life)
             text = f"in training, weights halve every {half_life} back from the newest row ({self._day})"
             cautions.append(Caution("half-life", "note", text))
-            rows = rows.with_values(cautions, half_lives=rows.values["days"] / half_life.days)
-        rows = rows.with_values(cautions)
+            days = np.concatenate([part.days for part in parts if part.days is not None])
+            rows = replace(rows, half_lives=days / half_life.days)
+        rows = rows.with_cautions(*cautions)
         if self.relevance is not None and self._labelled:
-            made = self._labels_by_rule(self.relevance, tables, rows, source)
-            rows = rows.with_values((*cautions, *made.cautions), labels=made.grades, judged=made.judged)
+            by_rule = self._labels_by_rule(self.relevance, tables, rows, source)
+            rows = replace(
+                rows.with_cautions(*by_rule.cautions), labels=by_rule.grades, judged=by_rule.judged
+            )
         rows = rows.labelled(self, sum(part.n_beyond for part in parts))
         named = {"query": ", ".join(self.query_columns), "label": label, "document_id": self.document_id}
         columns = {role: name for role, name in named.items() if name is not None}

@@ -22,7 +22,7 @@ from ltr_harness.data.readers.judgment_formats import columns_of, opened_table, 
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.data.readers.reader import Reader, ValueOptions
 from ltr_harness.data.readers.rows import OfRow, RowProblems, limited, per_query, query_ids
-from ltr_harness.data.readers.table_columns import OpenedTable, TableColumns, joined
+from ltr_harness.data.readers.table_columns import OpenedTable, Roles, TableColumns, joined
 from ltr_harness.data.readers.table_reader import TableReader
 from ltr_harness.data.readers.trec import Qrels
 from ltr_harness.errors import Caution, DataError, Problem
@@ -348,9 +348,9 @@ def _said(reader: Reader | None, columns: Mapping[str, str]) -> dict[str, tuple[
 
 def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, str]) -> Truth:
     """The judgments of a table, by the reader's rules for labels; attributes, weight, subtopics where it has them."""
-    roles = {"query": "query", "document_id": "document", "label": "grade"}
+    names_of_qrels = {"query": "query", "document_id": "document", "label": "grade"}
     said = {
-        roles[role]: "/".join(names)
+        names_of_qrels[role]: "/".join(names)
         for role, names in _said(reader, columns).items()
         if role in columns or {*names} <= {*table.columns}
     }
@@ -366,18 +366,26 @@ def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
     weight = like.weight_column if like.weight_column in table.columns else None
     attributes = [name for name in like.attributes if name in table.columns]
     subtopics = like.subtopics if {*like.subtopics} <= {*table.columns} else ()
-    values = {"labels": named["grade"], "document_ids": named["document"], "weights": weight}
-    rows = joined([TableColumns(table, (), values, options, (), attributes, subtopics, query)])
-    labels = rows.values["labels"]
+    roles = Roles(
+        label=named["grade"],
+        document_id=named["document"],
+        weight=weight,
+        attributes=attributes,
+        subtopics=subtopics,
+        query=query,
+    )
+    rows = joined([TableColumns(table, roles, options)])
+    labels = rows.labels
+    assert rows.document_ids is not None
     judged = np.ones(labels.size, dtype=bool) if options.unjudged is None else labels != options.unjudged
     sizes = np.diff(np.append(rows.block_starts, labels.size))
     others: dict[str | None, NDArray[Any]] = dict(rows.attributes.items())
-    if weight is not None:
-        others[None] = rows.values["weights"]
+    if rows.weights is not None:
+        others[None] = rows.weights
     return Truth(
         str(table.path),
         np.repeat(as_text(rows.block_ids), sizes),
-        rows.values["document_ids"],
+        rows.document_ids,
         np.where(judged, labels, 0.0),
         judged,
         rows.place,

@@ -223,13 +223,14 @@ def _matches(rows: LogRows, rule: Relevance, contract: Contract) -> Floats:
     classes = [rows.category(name) for name in (rule.prediction or "", rule.label)]
     contract.classes.update(*(map(str, column.categories) for column in classes))
     prediction, truth = map(texts_of, classes)
-    return ((prediction == truth) & np.isin(truth, rule.positive)).astype(np.float64)
+    is_right = (prediction == truth) & np.isin(truth, rule.positive)
+    return np.asarray(is_right, dtype=np.float64)
 
 
 def _ready_labels(
     rows: LogRows, rule: Relevance, contract: Contract
 ) -> tuple[dict[str, NDArray[np.int32]], Floats]:
-    """Return which rows are relevant and, where labels may be missing, labelled; and the labels, 0 for a missing one."""
+    """Return which rows are relevant and, where some have no label, which have one; and the labels, 0 for none."""
     labels = rows.numbers(rule.label)
     counts = {RELEVANT: (labels > 0).astype(np.int32)}
     if rule.unlabelled != "refuse":

@@ -57,14 +57,21 @@ def test_query_ids() -> None:
 
 
 def test_labelled() -> None:
-    values, nothing = {"labels": np.array([2.0, -1.0])}, np.empty(0, dtype=np.int64)
-    rows = Rows(np.ones((2, 1), dtype=np.float32), ("0",), values, nothing, nothing, str)
+    nothing = np.empty(0, dtype=np.int64)
+    rows = Rows(
+        features=np.ones((2, 1), dtype=np.float32),
+        feature_names=("0",),
+        labels=np.array([2.0, -1.0]),
+        block_starts=nothing,
+        block_ids=nothing,
+        place=str,
+    )
     found = rows.labelled(ValueOptions(unjudged=-1))
-    assert repr((found.values["labels"], found.values["judged"], found.cautions)) == (
+    assert repr((found.labels, found.judged, found.cautions)) == (
         "(array([2., 0.]), array([ True, False]), (Caution(kind='unjudged-documents', "
         "severity='note', text='1 of 2 documents is not judged (unjudged: -1)', cure='', place=''),))"
     )
-    assert "judged" not in rows.labelled(ValueOptions(unjudged=7)).values
+    assert rows.labelled(ValueOptions(unjudged=7)).judged is None
 
 
 def test_graded() -> None:
