@@ -48,6 +48,18 @@ def size_rule(tree: Node) -> Iterator[Violation]:
 
 def data_rules(data: DataLayout) -> Iterator[Violation]:
     """Rows are divided in one way, by naming files or by folds; judgments by split are of splits with own files."""
+    yield from _division_rules(data)
+    yield from _fold_option_rules(data)
+    yield from _judgment_rules(data)
+    for fold, split in data.splits.items():
+        ways = [name for name in ("by_time", "together", "stratify") if getattr(split.valid, name, None)]
+        if len(ways) > 1:
+            place = ("data", "splits", fold, "valid")
+            yield Violation(place, f"a holdout with {' and '.join(ways)}", "at most one of them")
+
+
+def _division_rules(data: DataLayout) -> Iterator[Violation]:
+    """Rows are divided by naming files under splits, or by folds of some files."""
     folds = ("data", "folds")
     if data.folds is not None and data.splits:
         yield Violation(folds, "data.folds with data.splits", "one of them")
@@ -60,6 +72,10 @@ def data_rules(data: DataLayout) -> Iterator[Violation]:
     elif data.folds is None and not data.splits:
         expected = "{train: …, valid: …, test: …}, or folds: 5 with files: …"
         yield Violation(("data",), "data has no 'splits'", expected)
+
+
+def _fold_option_rules(data: DataLayout) -> Iterator[Violation]:
+    """Options of folds go with folds that are drawn by chance, and by one attribute at most."""
     in_time = isinstance(data.folds, TimeFoldsConfig)
     for key in ("fold_together", "fold_stratify", "fold_seed"):
         if in_time and key in data.model_fields_set:
@@ -71,23 +87,25 @@ def data_rules(data: DataLayout) -> Iterator[Violation]:
     if data.fold_together is not None and data.fold_stratify is not None:
         found = "data.fold_stratify with data.fold_together"
         yield Violation(("data", "fold_stratify"), found, "one of them")
-    named = {} if data.judgments is None else data.judgments.by_split
-    where, found, one_set = ("data", "judgments"), "data.judgments by split", "one set of judgments"
+
+
+def _judgment_rules(data: DataLayout) -> Iterator[Violation]:
+    """Judgments by split are of the one split that there is, and of sides with files of their own."""
+    sides = () if data.judgments is None else data.judgments.by_split
+    if not sides:
+        return
+    place, found, expected = ("data", "judgments"), "data.judgments by split", "one set of judgments"
     cure = "`judgments: truth.parquet`, whose queries find their splits by themselves"
-    if named and data.folds is not None:
-        yield Violation(where, f"{found} with data.folds", one_set, cure)
-    elif named and len(data.splits) > 1:
-        yield Violation(where, f"{found} with {count_of(len(data.splits), 'fold')}", one_set, cure)
-    elif named and data.splits:
+    if data.folds is not None:
+        yield Violation(place, f"{found} with data.folds", expected, cure)
+    elif len(data.splits) > 1:
+        yield Violation(place, f"{found} with {count_of(len(data.splits), 'fold')}", expected, cure)
+    elif data.splits:
         (split,) = data.splits.values()
-        for side in (side for side in named if not isinstance(getattr(split, side), tuple)):
-            why = f"data.judgments.{side}, and {side} has no files of its own"
-            yield Violation((*where, side), why, cure="the judgments of train are those of its hold-outs")
-    for fold, split in data.splits.items():
-        ways = [name for name in ("by_time", "together", "stratify") if getattr(split.valid, name, None)]
-        if len(ways) > 1:
-            of_fold = ("data", "splits", fold, "valid")
-            yield Violation(of_fold, f"a holdout with {' and '.join(ways)}", "at most one of them")
+        for side in sides:
+            if not isinstance(getattr(split, side), tuple):
+                reason = f"data.judgments.{side}, and {side} has no files of its own"
+                yield Violation((*place, side), reason, cure="the judgments of train are those of its hold-outs")
 
 
 def time_rules(data: DataLayout, stopping: bool, tune: TuneConfig | None) -> Iterator[Violation]:

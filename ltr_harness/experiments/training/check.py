@@ -138,23 +138,36 @@ def check(job: Job, accept: Collection[str] = ()) -> Job:
 
 
 def _metric_problems(job: Job) -> list[Problem]:
-    """Labels outside a metric's domain; or a metric that decides and has no value for any query."""
-    refused: list[list[Problem]] = []
-    for fold in job.folds:
-        for split in ("valid", "test"):
-            part = fold.splits.get(split)
-            if part is None:
-                continue
-            wanted = [*job.metrics, *([job.stopping.metric] if job.stopping and split == "valid" else [])]
-            try:
-                bind(wanted, part.judgments)
-            except HarnessError as problem:
-                refused.append([Problem(part.source, str(problem))])
-    if refused:
-        return _each_cause(refused)
+    """Return the problems of labels outside a metric's domain, or of a metric that decides and has no value."""
+    outside = _labels_outside_domains(job)
+    if outside:
+        return _each_cause(outside)
     random = [*_random_with_ties(job)]
     if random:
         return random
+    return _undefined_metrics(job)
+
+
+def _labels_outside_domains(job: Job) -> list[list[Problem]]:
+    """Return a problem for each validation and test part whose labels a metric refuses."""
+    problems: list[list[Problem]] = []
+    for fold in job.folds:
+        metrics = {"valid": list(job.metrics), "test": list(job.metrics)}
+        if job.stopping is not None:
+            metrics["valid"].append(job.stopping.metric)
+        for split, requested in metrics.items():
+            part = fold.splits.get(split)
+            if part is None:
+                continue
+            try:
+                bind(requested, part.judgments)
+            except HarnessError as problem:
+                problems.append([Problem(part.source, str(problem))])
+    return problems
+
+
+def _undefined_metrics(job: Job) -> list[Problem]:
+    """Return the problems of a primary or stopping metric without a value for any query."""
     tests = [fold.test for fold in job.folds if _is_undefined(job.primary, fold.test)]
     undefined = [(job.primary, part) for part in tests] if len(tests) == len(job.folds) else []
     if job.stopping is not None:

@@ -350,16 +350,8 @@ def with_files(config: Any, runs: str | Path) -> Any:
     sets = {key: value for key, value in data.items() if isinstance(value, RankingDataset)}
     if not sets:
         return config
-    (key, first), *others = sets.items()
-    for other, dataset in others:
-        if dataset.feature_names != first.feature_names:
-            found = f"its features are other ones than those of data.{key}"
-            raise DataError(Problem(f"data.{other}", found, "the same names in the same order"))
-        if (dataset.judgments.missed is None) != (first.judgments.missed is None):
-            said, unsaid = (key, other) if dataset.judgments.missed is None else (other, key)
-            found = f"does not say which documents were candidates, and data.{said} does"
-            cure = "`retrieved` with 1 in each row where nothing was missed"
-            raise DataError(Problem(f"data.{unsaid}", found, "`retrieved` for all sets or for none", cure))
+    _refuse_unlike(sets)
+    first = next(iter(sets.values()))
     folder = Path(runs).expanduser().resolve() / encoded(str(config.get("name"))) / "data"
     folder.mkdir(parents=True, exist_ok=True)
     names = {key: _written(one, folder) for key, one in sets.items()}
@@ -373,7 +365,7 @@ def with_files(config: Any, runs: str | Path) -> Any:
         "reader": "parquet",
         "root": str(folder),
         "features": list(first.feature_names),
-        **{role: role for role, there in roles.items() if there},
+        **{role: role for role, is_known in roles.items() if is_known},
     }
     if first.query_attributes:
         section["attributes"] = list(first.query_attributes)
@@ -384,6 +376,20 @@ def with_files(config: Any, runs: str | Path) -> Any:
     if splits:
         section["splits"] = splits
     return {**config, "data": {**section, **rest}}
+
+
+def _refuse_unlike(sets: Mapping[str, RankingDataset]) -> None:
+    """Raise a DataError for sets of one experiment with other features, or of which some know their candidates."""
+    (key, first), *others = sets.items()
+    for other, dataset in others:
+        if dataset.feature_names != first.feature_names:
+            found = f"its features are other ones than those of data.{key}"
+            raise DataError(Problem(f"data.{other}", found, "the same names in the same order"))
+        if (dataset.judgments.missed is None) != (first.judgments.missed is None):
+            with_candidates, without = (key, other) if dataset.judgments.missed is None else (other, key)
+            found = f"does not say which documents were candidates, and data.{with_candidates} does"
+            cure = "`retrieved` with 1 in each row where nothing was missed"
+            raise DataError(Problem(f"data.{without}", found, "`retrieved` for all sets or for none", cure))
 
 
 def _written(dataset: RankingDataset, folder: Path) -> str:

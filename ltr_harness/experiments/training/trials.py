@@ -1,7 +1,7 @@
 """Trials of a search: a point is trained, and judged on validation data alone."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
+from ltr_harness.data.queries import Ints
 from ltr_harness.data.splits import folds
 from ltr_harness.data.time_folds import DAY
 from ltr_harness.errors import DataError
@@ -96,7 +97,7 @@ def run_trial(
 def _judged(
     job: Job, config: ModelConfig, fold: Fold, should_prune: ShouldPrune
 ) -> tuple[float, dict[str, Any]]:
-    """The value on validation data, with what one training did; or on inner folds, which are several trainings."""
+    """Return the value on validation data, with the rounds of the training; or on inner folds, which are several."""
     rule = job.stopping_of(config)
     training = partial(
         Training,
@@ -118,26 +119,29 @@ def _judged(
         if fitted.history:
             callback.finished(value)
         return value, {"best_round": fitted.best_round, "rounds_trained": fitted.rounds_trained}
-    data = job.experiment.data
-    if isinstance(data.folds, TimeFoldsConfig):
-        days = fold.train.query_attributes[DAY].astype("datetime64[D]").astype(np.int64)
-        inner = data.folds.rule.inner(days, job.tune.inner_folds)
-    else:
-        sides = [how for split in data.splits.values() for how in (split.valid, split.test)]
-        named = [how.together for how in sides if isinstance(how, Holdout) and how.together]
-        together = data.fold_together or next(iter(named), None)
-        unit = None if together is None else fold.train.query_attributes[together]
-        parts = folds(fold.train.groups, job.tune.inner_folds, job.tune.seed, together=unit)
-        inner = ((np.sort(np.concatenate([one, two])), last) for one, two, last in parts)
     values: list[NDArray[np.float64]] = []
-    # each part of the training queries is once held out from the others, or from the past alone
-    for number, (past, last) in enumerate(inner, start=1):
-        held = fold.train.take(last)
-        fitted = config.ranker.fit(training(train=fold.train.take(past), valid=held))
+    inner_folds = _inner_folds(job, fold, job.tune.inner_folds)
+    for number, (trained_queries, held_queries) in enumerate(inner_folds, start=1):
+        held = fold.train.take(held_queries)
+        fitted = config.ranker.fit(training(train=fold.train.take(trained_queries), valid=held))
         values.append(bind([job.decision_metric], held.judgments).per_query(fitted.score_split(held))[0])
-        known = np.concatenate(values)
-        known = known[~np.isnan(known)]
-        value = float(known.mean()) if known.size else float("nan")
+        defined = np.concatenate(values)
+        defined = defined[~np.isnan(defined)]
+        value = float(defined.mean()) if defined.size else float("nan")
         if number < job.tune.inner_folds and should_prune(number, value):
             raise Pruned(value)
     return value, {}
+
+
+def _inner_folds(job: Job, fold: Fold, n: int) -> Iterable[tuple[Ints, Ints]]:
+    """Divide the training queries: each part is once held out from the others, or from the past alone."""
+    data, train = job.experiment.data, fold.train
+    if isinstance(data.folds, TimeFoldsConfig):
+        days = train.query_attributes[DAY].astype("datetime64[D]").astype(np.int64)
+        return data.folds.rule.inner(days, n)
+    sides = [side for split in data.splits.values() for side in (split.valid, split.test)]
+    named = [side.together for side in sides if isinstance(side, Holdout) and side.together]
+    together = data.fold_together or next(iter(named), None)
+    unit = None if together is None else train.query_attributes[together]
+    parts = folds(train.groups, n, job.tune.seed, together=unit)
+    return ((np.sort(np.concatenate([first, second])), held_out) for first, second, held_out in parts)
