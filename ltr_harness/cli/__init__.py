@@ -72,7 +72,7 @@ OTHER_NAMES = {
 
 
 class SuggestingGroup(click.Group):
-    """Commands in the order of their declaration; of an unknown name the one that was meant is said."""
+    """Commands in the order of their declaration; the error of an unknown name proposes the nearest."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -99,8 +99,8 @@ class SuggestingGroup(click.Group):
         return found
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The first example of each command, where the group has none of its own."""
-        examples = [one.epilog.splitlines()[2] for one in self.commands.values() if one.epilog]
+        """Write the first example of each command, where the group has none of its own."""
+        examples = [command.epilog.splitlines()[2] for command in self.commands.values() if command.epilog]
         self.epilog = self.epilog or "\n".join(["\b\nExamples:", *examples])
         super().format_epilog(ctx, formatter)
 

@@ -75,7 +75,8 @@ def as_markdown(data: "ReportData", gates: Sequence[CheckedGate]) -> str:
     page = markdown.render(Report(data.title, (), (Section("verdict", tuple(verdict.section(data))),)))
     lines = []
     for gate in gates:
-        lines.append(f"- {'❌' if gate.failures else '✅'} {markdown.escape(printable(gate.gate))}")
+        mark = "❌" if gate.failures else "✅"
+        lines.append(f"- {mark} {markdown.escape(printable(gate.gate))}")
         details = (*gate.failures, *map(str, gate.cautions))
         lines += [f"    - {markdown.escape(printable(detail))}" for detail in details]
     listed = "\n".join(["\n## Gates\n", *lines, ""]) if lines else ""

@@ -1,4 +1,4 @@
-"""What `--json` writes to stderr: one JSON object per line, of five kinds; `schema events` publishes them."""
+"""The lines that `--json` writes to stderr, JSON objects of five kinds; `schema events` publishes them."""
 
 import logging
 import sys
@@ -126,8 +126,14 @@ class EventStream:
         elif isinstance(error, Exception) and not isinstance(error, BrokenPipeError):
             self.exit_code, problems = as_problems(error)
             for problem in problems:
-                about = {name: getattr(problem, name) for name in ("place", "found", "expected", "cure")}
-                self.emit(Failed(**about))
+                self.emit(
+                    Failed(
+                        place=problem.place,
+                        found=problem.found,
+                        expected=problem.expected,
+                        cure=problem.cure,
+                    )
+                )
         elif error is not None:
             return
         self.emit(Done(exit_code=self.exit_code, cautions=list(self._cautions)))

@@ -11,8 +11,8 @@ class JsonProgress(EventStream, Progress):
     """A running experiment as events."""
 
     def planned(self, job: Job) -> None:
-        for one in shown_cautions(job):
-            self.caution(one)
+        for caution in shown_cautions(job):
+            self.caution(caution)
 
     def tried(self, study: StudyRecord, trial: Trial) -> None:
         if trial.status == "failed":

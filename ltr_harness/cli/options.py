@@ -47,8 +47,8 @@ class Command(click.Command):
         """Write everyday options first, then those under *Advanced*."""
         every = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         for heading, are_advanced in (("Options", False), ("Advanced", True)):
-            options = [one for one in every if (one.name in self.advanced) == are_advanced]
-            if lines := [line for one in options if (line := one.get_help_record(ctx)) is not None]:
+            options = [option for option in every if (option.name in self.advanced) == are_advanced]
+            if lines := [line for option in options if (line := option.get_help_record(ctx)) is not None]:
                 with formatter.section(heading):
                     formatter.write_dl(lines)
 
@@ -217,11 +217,11 @@ _OF_RANKINGS = {
 }
 
 
-def rankings(*without: str) -> Callable[[F], F]:
+def rankings(*omitted: str) -> Callable[[F], F]:
     """The options that say where rankings come from; their values make a `RankingSource`."""
 
     def add(command: F) -> F:
-        for name in reversed([name for name in _OF_RANKINGS if name not in without]):
+        for name in reversed([name for name in _OF_RANKINGS if name not in omitted]):
             command = _OF_RANKINGS[name](command)
         return command
 
@@ -250,7 +250,7 @@ _OPTION_NAMES = {"reader_name": "--reader", "reader_options": "--column", "score
 
 
 def option_name(name: str) -> str:
-    """How the user writes the option whose value has a name."""
+    """Return the option as the user writes it, by the name of its value."""
     return _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
 
 
@@ -271,13 +271,13 @@ class _TestChoice(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
-def method(*names: str, without: str = "") -> Callable[[F], F]:
+def method(*names: str, omitted: str = "") -> Callable[[F], F]:
     """Add an option for each field of `Method` but one, and --strict, or for some fields; see `pop_method`."""
 
     def add(command: F) -> F:
         command = command if names else _strict(command)
         for option in reversed(dataclasses.fields(Method)):
-            if option.name == without or (names and option.name not in names):
+            if option.name == omitted or (names and option.name not in names):
                 continue
             kind: Any = type(option.default)
             if option.name == "test":
@@ -314,7 +314,7 @@ no_ledger = flag(
 
 
 def pop_method(given: dict[str, Any]) -> Method:
-    """The `Method` that a command's options say, taken out of all that was given."""
+    """Return the `Method` of a command's options, and remove these from all that were given."""
     names = [option.name for option in dataclasses.fields(Method)]
     chosen = {name: given.pop(name) for name in names if name in given}
     if given.pop("strict", False):

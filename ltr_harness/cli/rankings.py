@@ -231,8 +231,8 @@ def _read_runs(source: RankingSource, qrels_path: Path) -> Rankings:
     forms = [(str(qrels.path), described(qrels))]
     forms += [(name, run.form) for name, run in zip(names, runs, strict=True)]
     # TREC's own files are what the options are for
-    others = [(name, form) for name, form in forms if not form.startswith("TREC")]
-    cautions = [Caution("recognised-form", "note", form, place=name) for name, form in others]
+    other_forms = [(name, form) for name, form in forms if not form.startswith("TREC")]
+    cautions = [Caution("recognised-form", "note", form, place=name) for name, form in other_forms]
     cautions += qrels.cautions
     for run in runs:
         cautions += run.cautions

@@ -115,7 +115,7 @@ class Scorer:
         return f"scorer({str(self.metric)!r})"
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """That it takes `qid` and `groups` wherever they are given: asked by scikit-learn."""
+        """Request `qid` and `groups` from scikit-learn wherever they are given."""
         request = MetadataRequest(owner=self)
         for name in ("qid", "groups"):
             request.score.add_request(param=name, alias=True)
@@ -206,7 +206,7 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]  # untyped base
             yield np.flatnonzero(~tested), np.flatnonzero(tested)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """How many folds.
+        """Return the number of folds.
 
         Args:
             X: not looked at.
@@ -236,24 +236,24 @@ def _of_fold(judgments: Judgments, queries: Any, labels: Any) -> tuple[Judgments
     """The judgments of a fold's queries, found by their ids, and the order of its rows in them."""
     groups, order = QueryGroups.from_ids(queries)
     order = np.arange(groups.n_rows) if order is None else order
-    number = {query: at for at, query in enumerate(judgments.groups.ids.tolist())}
+    number = {query: row for row, query in enumerate(judgments.groups.ids.tolist())}
     unknown = [query for query in groups.ids.tolist() if query not in number]
     if unknown:
         raise DataError(
             f"the judgments have no query {unknown[0]!r} ({count_of(len(unknown), 'such query')}); expected those of "
             "every query of the fold, by the same ids"
         )
-    own = judgments.take(np.array([number[query] for query in groups.ids.tolist()], dtype=np.int64))
-    same = own.groups.sizes == groups.sizes
+    of_fold = judgments.take(np.array([number[query] for query in groups.ids.tolist()], dtype=np.int64))
+    same = of_fold.groups.sizes == groups.sizes
     if same.all():
-        theirs = as_column(labels, "labels")[order].astype(np.float32)
-        same = ~groups.any(own.labels.astype(np.float32) != theirs)
+        fold_labels = as_column(labels, "labels")[order].astype(np.float32)
+        same = ~groups.any(of_fold.labels.astype(np.float32) != fold_labels)
     if not same.all():
         raise DataError(
             f"query {groups.name(int(np.argmin(same)))!r} has other rows or labels in the judgments than in the fold "
             f"({count_of(int((~same).sum()), 'such query')}); expected the fold's rows, in their order, as candidates"
         )
-    return own, order
+    return of_fold, order
 
 
 def _queries(X: Any, given: Any, column: str | int, besides: str) -> Any:
@@ -263,12 +263,12 @@ def _queries(X: Any, given: Any, column: str | int, besides: str) -> Any:
     if isinstance(column, str):
         if column in getattr(X, "columns", ()):
             return np.asarray(X[column])
-        where = f"a column {column!r} in X"
+        expected = f"a column {column!r} in X"
     else:
         if getattr(X, "ndim", 0) == 2 and not hasattr(X, "columns"):
             return np.asarray(X[:, column])
-        where = f"an array X with a column {column}"
+        expected = f"an array X with a column {column}"
     raise UsageError(
         "the rows of each query are not given, and all rows would count as one; "
-        f"expected {where}, or {besides}; `column=` names another column, of an array by its number"
+        f"expected {expected}, or {besides}; `column=` names another column, of an array by its number"
     )

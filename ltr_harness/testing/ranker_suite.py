@@ -33,8 +33,8 @@ def ranking_data(seed: int, n_queries: int = 60) -> RankingDataset:
     rng = np.random.default_rng(seed)
     groups = QueryGroups.from_sizes(rng.integers(1, 21, n_queries))
     features = rng.normal(size=(groups.n_rows, len(NAMES))).astype(np.float32)
-    worth = features[:, 0] + 0.6 * features[:, 1] + rng.normal(size=groups.n_rows)
-    labels = np.clip(np.round(worth), 0, 3)
+    utility = features[:, 0] + 0.6 * features[:, 1] + rng.normal(size=groups.n_rows)
+    labels = np.clip(np.round(utility), 0, 3)
     documents = np.array([f"d{row:05d}" for row in range(groups.n_rows)])
     judgments = Judgments.checked(labels, groups, document_ids=documents)
     positions = np.concatenate([np.arange(1, size + 1) for size in groups.sizes.tolist()])
@@ -138,8 +138,8 @@ class RankerSuite:
         assert stops[-1] or len(curve) == RULE.max_rounds
         assert model.best_round == stopper.best_round
         valid = ranking_data(2)
-        kept = float(bind([RULE.metric], valid.judgments).means(model.score(valid.features))[0])
-        np.testing.assert_allclose(kept, stopper.best_value, rtol=0, atol=1e-9)
+        value = float(bind([RULE.metric], valid.judgments).means(model.score(valid.features))[0])
+        np.testing.assert_allclose(value, stopper.best_value, rtol=0, atol=1e-9)
 
     def test_it_looks_only_at_every_nth_round_if_told_to(self) -> None:
         if self.made().boosted:
@@ -153,12 +153,12 @@ class RankerSuite:
 
     def test_it_refuses_to_train_without_an_end(self) -> None:
         if self.made().boosted:
-            said = ""
+            message = ""
             try:
                 self.made().fit(Training(train=ranking_data(1)))
             except RankerError as error:
-                said = str(error)
-            assert "rounds" in said, "neither a rule nor a number of rounds, and it trained"
+                message = str(error)
+            assert "rounds" in message, "neither a rule nor a number of rounds, and it trained"
 
     # --- the model ---
 
@@ -206,7 +206,7 @@ class RankerSuite:
         return made
 
     def shared_model(self) -> FittedModel:
-        """What `fitted` gives, trained once for all tests that only look at it."""
+        """Return the model of `fitted`, trained once for all tests that only look at it."""
         made = self.made()
         key = (type(self), type(made), made.model_dump_json())
         if key not in _models:

@@ -50,13 +50,13 @@ def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: 
     from ltr_harness.report.online_agreement import agreement_page
 
     confidence = options.pop_method(given).confidence
-    shown = sys.stderr.isatty()
+    is_interactive = sys.stderr.isatty()
 
     def progress(line: str) -> None:
-        if shown:
+        if is_interactive:
             progress_line(f"{printable(line)[:70]:70}")
 
     found = judged_by_experiments(file, split(metrics), confidence=confidence, progress=progress, **given)
-    if shown:
+    if is_interactive:
         progress_line(f"{'':70}\r")
     print_report(agreement_page(found), as_json, output, ("html", "md", "json", "svg"))

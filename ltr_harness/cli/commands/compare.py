@@ -147,5 +147,7 @@ def _pass_or_fail(gates: "Sequence[CheckedGate]") -> None:
     for gate in gates:
         if not gate.failures:
             echo(f"gate passed: {gate.gate}", err=True)
-        echo_cautions(replace(one, place=f"gate {gate.gate!r}: {one.place}") for one in gate.cautions)
+        echo_cautions(
+            replace(caution, place=f"gate {gate.gate!r}: {caution.place}") for caution in gate.cautions
+        )
     GateError.refuse(Problem(f"gate {gate.gate!r}", line) for gate in gates for line in gate.failures)

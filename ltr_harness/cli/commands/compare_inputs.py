@@ -1,4 +1,4 @@
-"""What `ltr-harness compare` was given: runs, saved comparisons, tables, files of scores, TREC runs."""
+"""The inputs of `ltr-harness compare`: runs, saved comparisons, tables, files of scores, TREC runs."""
 
 import glob
 from collections import Counter
@@ -43,7 +43,7 @@ _NO_RANKINGS = RankingSource()
 
 
 def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
-    """The paths behind the arguments: patterns resolved, what lies beside run folders passed over."""
+    """Return the paths behind the arguments: patterns resolved, and files beside run folders left out."""
     files: list[Path] = []
     problems = []
     for text in inputs:
@@ -63,8 +63,8 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
     with_runs = {path.parent for path in files if (path / RECORD).is_file()}
     for path in files:
         # so that runs/mq2008/* may be typed: the report, the configuration and the plan lie beside the runs
-        beside = (path.parent / EXPERIMENT).is_file() and not (path / RECORD).is_file()
-        if beside and (path.parent in with_runs or not (path / FILE).is_file()):
+        is_beside_runs = (path.parent / EXPERIMENT).is_file() and not (path / RECORD).is_file()
+        if is_beside_runs and (path.parent in with_runs or not (path / FILE).is_file()):
             cautions.append(Caution("skipped-path", "note", f"{path} is not a run and is skipped"))
         else:
             paths.append(path)
@@ -333,11 +333,11 @@ def _evaluated_by_cheap_labels(
     paths: _PathsByContent, wide: Rankings, rankings: Rankings, metrics: Sequence[Metric]
 ) -> tuple[list[SystemResult], Agreement]:
     """Return the systems by the cheap labels of many queries, and how far those agree with the others."""
-    others = [path for path in paths.all if path not in paths.files]
-    if others:
+    no_rankings = [path for path in paths.all if path not in paths.files]
+    if no_rankings:
         raise UsageError(
-            f"{others[0]} with --cheap; stored runs and tables have no values by cheap labels: `predict` scores the "
-            "rows of --data with a stored run"
+            f"{no_rankings[0]} with --cheap; stored runs and tables have no values by cheap labels: `predict` scores "
+            "the rows of --data with a stored run"
         )
     rows = rows_among(rankings.judgments, wide.judgments)
     agreement = agreement_of(rankings.judgments, wide.judgments, rows)
@@ -423,7 +423,7 @@ def _rescored(run: Run, stored_names: Sequence[str], evaluation: Evaluation | No
 
 
 def _is_ranking(path: Path) -> bool:
-    """Whether a JSON file is {query: {document: score}}: all but the one that lies beside a saved comparison."""
+    """Return True for JSON of {query: {document: score}}: any file but the one that lies beside a saved comparison."""
     return path.suffix == ".json" and not (path.name == REPORT and (path.parent / FILE).is_file())
 
 

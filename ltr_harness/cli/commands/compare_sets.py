@@ -19,7 +19,7 @@ from ltr_harness.errors import UsageError
 @options.metrics
 @options.baseline
 @options.common_queries
-@options.method(without="weights")
+@options.method(omitted="weights")
 @click.option("--weights", metavar="NAME=N,…", help="Of the data sets in the average.  [default: equal]")
 @options.no_ledger
 @options.output("Write a report there.")
@@ -57,8 +57,8 @@ def command(
             method, baseline, common_queries, primary_alone=True, ledger=not no_ledger
         )
         cautions += data_set.cautions
-    across = across_data_sets(comparisons, weight_of_set)
-    print_report(data_sets_page(across), as_json, output, ("html", "md", "json"))
+    comparison = across_data_sets(comparisons, weight_of_set)
+    print_report(data_sets_page(comparison), as_json, output, ("html", "md", "json"))
     echo_cautions(cautions)
 
 

@@ -38,11 +38,11 @@ def command(
 
     if output is None and len(runs) > 1:
         raise UsageError("several folders; name the report's folder with -o DIR")
-    wanted = [part.strip() for part in formats.split(",")]
-    if "svg" in wanted or "png" in wanted:
+    format_names = [part.strip() for part in formats.split(",")]
+    if "svg" in format_names or "png" in format_names:
         # while the statistics are computed
-        threading.Thread(target=warm_up, args=(wanted,), daemon=True).start()
+        threading.Thread(target=warm_up, args=(format_names,), daemon=True).start()
     data = stored_data(runs, baseline, ledger=not no_ledger)
-    path = write_report(data, output or runs[0] / "report", wanted)
+    path = write_report(data, output or runs[0] / "report", format_names)
     show(data)
     echo(f"report: {path}")
