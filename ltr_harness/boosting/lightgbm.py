@@ -15,6 +15,7 @@ import dataclasses
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import lightgbm
@@ -111,13 +112,12 @@ class StopEarly(AfterRound):
         if any(self._is_ours(result) for result in env.evaluation_result_list):
             refuse_collision(reported)
             return
+        name = str(self._rule.metric)
         listing = ", ".join(reported) or "none"
-        own = f"LightGBM's own {self._rule.metric} is another definition and cannot stand in for it; "
-        raise UsageError(
-            f"stop_early: {self._rule.metric} is not among the metrics reported on {self._set!r} ({listing}); "
-            f"{own if str(self._rule.metric) in reported else ''}"
-            f"expected feval=feval({str(self._rule.metric)!r}, …) and the parameter metric='None'"
-        )
+        found = f"stop_early: {name} is not among the metrics reported on {self._set!r} ({listing})"
+        if name in reported:
+            found += f"; LightGBM's own {name} is another definition and cannot stand in for it"
+        raise UsageError(f"{found}; expected feval=feval({name!r}, …) and the parameter metric='None'")
 
     def _is_ours(self, result: Any) -> bool:
         """Whether a result is the metric's on the set, apart from parameters that the metric takes from the data."""
@@ -340,29 +340,34 @@ class Watch(Watching, AfterRound):
         is_last = attempt == env.end_iteration
         if not self._is_due(attempt, is_last):
             return
-        results = [self._evaluate(env, name, self._bindings[name]) for name in self._data]
+        results_of = {name: self._evaluate(env, name, self._bindings[name]) for name in self._data}
         values = {
-            name: [result[2] for result in of_set if isinstance(result[1], ReportedName)]
-            for name, of_set in zip(self._data, results, strict=True)
+            name: [result[2] for result in results if isinstance(result[1], ReportedName)]
+            for name, results in results_of.items()
         }
         best_before = self._best_round
         stop = self.record(attempt, rounds_of(env), values)
-        flat = [result for of_set in results for result in of_set]
+        results = list(chain.from_iterable(results_of.values()))
         if self._best_round != best_before:
-            self._best_results = flat
-        known = {(result[0], str(result[1])) for result in env.evaluation_result_list}
-        env.evaluation_result_list.extend(one for one in flat if (one[0], str(one[1])) not in known)
-        if stop or is_last:
-            self._printing.end()
-            self._rows = ()
-        if self.stops and (stop or is_last):
-            callbacks = stopping.callbacks_of_training("lightgbm")
-            after_round = [one for one in callbacks if not getattr(one, "before_iteration", False)]
-            # LightGBM runs no other callback in the round that ends training
-            for later in sorted(after_round, key=lambda one: int(one.order)):
-                if later.order > self.order:
-                    later(env)
+            self._best_results = results
+        reported = {(result[0], str(result[1])) for result in env.evaluation_result_list}
+        new = [result for result in results if (result[0], str(result[1])) not in reported]
+        env.evaluation_result_list.extend(new)
+        if not (stop or is_last):
+            return
+        self._printing.end()
+        self._rows = ()
+        if self.stops:
+            self._run_later_callbacks(env)
             raise EarlyStopException(self._best_round - 1, self._best_results)
+
+    def _run_later_callbacks(self, env: Any) -> None:
+        """Run the callbacks after this one: LightGBM runs no other in the round that ends training."""
+        callbacks = stopping.callbacks_of_training("lightgbm")
+        after_round = [each for each in callbacks if not getattr(each, "before_iteration", False)]
+        for callback in sorted(after_round, key=lambda each: int(each.order)):
+            if callback.order > self.order:
+                callback(env)
 
     def _start(self, env: Any) -> None:
         model = env.model

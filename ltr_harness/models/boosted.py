@@ -259,47 +259,64 @@ class BoostedRanker(StoredRanker):
     def field_problems(self, facts: TrainingFacts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
         problems = self.objective_problems(facts)
-        wrong = [*losses.label_problems(self.loss, self.relevant, facts), *self._wrong(not problems, facts)]
+        wrong = [
+            *losses.label_problems(self.loss, self.relevant, facts),
+            *self._option_problems(not problems, facts),
+        ]
         if self.loss not in losses.CLASSES:
             return [*problems, *wrong]
         asked = {name: bool(getattr(self, name, False)) for name in type(self).model_fields}
         asked["monotone"] |= "monotone_constraints" in map(self.canonical_name, self.params)
         return [*problems, *losses.class_problems(self.loss, asked, facts), *wrong]
 
-    def _wrong(self, is_known: bool, facts: TrainingFacts | None) -> Iterator[Problem]:
-        """What depends on an objective that is none is not judged."""
-        presets = PRESETS.get((self.library, self.loss), {})
-        if self.preset is not None and is_known and self.preset not in presets:
-            cure = did_you_mean(self.preset, presets)
-            yield Problem("preset", f"unknown preset {self.preset!r}", cure=cure)
-        if self.drop_blank and is_known and self.objective != "rank_xendcg":
-            alone = "rank_xendcg alone learns noise from queries without a relevant document"
-            found = f"has no effect with the objective {self.objective}: {alone}"
-            yield Problem("drop_blank", found, cure="leave it out")
+    def _option_problems(self, is_known: bool, facts: TrainingFacts | None) -> Iterator[Problem]:
+        """Yield the problems of options; those that depend on the objective only where it is known."""
+        if is_known:
+            yield from self._problems_with_objective()
         if self.drop_blank and facts is not None and facts.n_without_relevant == facts.n_queries:
             yield Problem("drop_blank", "no training query has a relevant document: nothing would be left")
         if self.features is not None and self.exclude:
             yield Problem("exclude", "cannot be combined with `features`", "one of them")
-        coded = self.categorical_names(() if facts is None else facts.categories)
-        for name in [one for one in self.monotone if one in coded]:
-            yield Problem("monotone", f"feature {name!r} is categorical: its codes have no order")
+        yield from self._monotone_problems(() if facts is None else facts.categories)
+        if facts is not None:
+            yield from self._feature_problems(facts.feature_names)
+        if self.position_bias and facts is not None and not facts.has_positions:
+            cure = "`position:` among the reader's options, or a .position file"
+            yield Problem("position_bias", "the training data has no display positions", cure)
+        if self.init_model is not None:
+            path = self.init_model_file()
+            if not path.is_file():
+                expected = f"a run folder with a {self.trained.FILE}, or such a file"
+                yield Problem("init_model", f"{path}: no such file", expected)
+
+    def _problems_with_objective(self) -> Iterator[Problem]:
+        presets = PRESETS.get((self.library, self.loss), {})
+        if self.preset is not None and self.preset not in presets:
+            cure = did_you_mean(self.preset, presets)
+            yield Problem("preset", f"unknown preset {self.preset!r}", cure=cure)
+        if self.drop_blank and self.objective != "rank_xendcg":
+            reason = "rank_xendcg alone learns noise from queries without a relevant document"
+            found = f"has no effect with the objective {self.objective}: {reason}"
+            yield Problem("drop_blank", found, cure="leave it out")
+
+    def _monotone_problems(self, categories: Iterable[str]) -> Iterator[Problem]:
+        categorical = self.categorical_names(categories)
+        for name in self.monotone:
+            if name in categorical:
+                yield Problem("monotone", f"feature {name!r} is categorical: its codes have no order")
         if self.monotone and "monotone_constraints" in map(self.canonical_name, self.params):
             yield Problem("monotone", "cannot be combined with params.monotone_constraints", "one of them")
-        if facts is not None:
-            names = facts.feature_names
-            fields = ("features", "exclude", "categorical", "monotone")
-            asked = [(field, str(name)) for field in fields for name in getattr(self, field) or ()]
-            unknown = [(field, name) for field, name in asked if name not in names]
-            for field, name in unknown:
-                yield Problem(field, f"the data has no feature {name!r}", cure=did_you_mean(name, names))
-            if not unknown and len(self.left_out(names)) == len(names):
-                yield Problem("features" if self.features is not None else "exclude", "no feature is left")
-            if self.position_bias and not facts.has_positions:
-                cure = "`position:` among the reader's options, or a .position file"
-                yield Problem("position_bias", "the training data has no display positions", cure)
-        if self.init_model is not None and not (path := self.init_model_file()).is_file():
-            expected = f"a run folder with a {self.trained.FILE}, or such a file"
-            yield Problem("init_model", f"{path}: no such file", expected)
+
+    def _feature_problems(self, names: Sequence[str]) -> Iterator[Problem]:
+        """Yield a problem for each feature that the data lack, or one where none is left to learn from."""
+        is_unknown = False
+        for field in ("features", "exclude", "categorical", "monotone"):
+            for name in map(str, getattr(self, field) or ()):
+                if name not in names:
+                    is_unknown = True
+                    yield Problem(field, f"the data has no feature {name!r}", cure=did_you_mean(name, names))
+        if not is_unknown and len(self.left_out(names)) == len(names):
+            yield Problem("exclude" if self.features is None else "features", "no feature is left")
 
 
 class DataParallelRanker(BoostedRanker):

@@ -69,22 +69,12 @@ class CatBoostModel(adapters.TreeModel):
         if kind == "gain":
             gains = self.booster.get_feature_importance(type="PredictionValuesChange")
             return np.asarray(gains, dtype=np.float64)
-        # of every split, or level of a symmetric tree; statistics of several features split on each
         content = as_json(self.booster)
-        about = content["features_info"]
-        kinds = ("float_features", "categorical_features", "ctrs")
-        numeric, coded, statistics = (about.get(kind) or [] for kind in kinds)
-        columns = [[one["flat_feature_index"]] for one in numeric for _ in one.get("borders") or ()]
-        columns += [[one["flat_feature_index"]] for one in coded for _ in one.get("values") or ()]
-        for one in statistics:
-            parts = [part for part in one["elements"] if "cat_feature_index" in part]
-            of = sorted({coded[part["cat_feature_index"]]["flat_feature_index"] for part in parts})
-            columns += [of for _ in one["borders"]]
+        features_of = _features_of_splits(content["features_info"])
         trees = json.dumps(content.get("oblivious_trees") or content.get("trees") or [])
-        split_on = [
-            column for at in re.findall(r'"split_index": (\d+)', trees) for column in columns[int(at)]
-        ]
-        return np.bincount(split_on, minlength=self.n_features).astype(np.float64)
+        splits = re.findall(r'"split_index": (\d+)', trees)  # or levels of symmetric trees
+        columns = [column for split in splits for column in features_of[int(split)]]
+        return np.bincount(columns, minlength=self.n_features).astype(np.float64)
 
     def _typed(self, matrix: NDArray[np.float32]) -> Any:
         return typed(matrix, self.booster.get_cat_feature_indices(), self.booster.feature_names_)
@@ -101,6 +91,21 @@ class CatBoostModel(adapters.TreeModel):
     def load(cls, folder: Path, threads: int | None = None) -> Self:
         booster = read_booster(model_file(folder, cls.FILE))
         return cls(booster=booster, threads=threads, best_round=booster.tree_count_)
+
+
+def _features_of_splits(features: Mapping[str, Any]) -> list[list[int]]:
+    """Return the features that each possible split looks at: statistics of several split on each of them."""
+    kinds = ("float_features", "categorical_features", "ctrs")
+    numeric, categorical, statistics = (features.get(kind) or [] for kind in kinds)
+    columns = [[feature["flat_feature_index"]] for feature in numeric for _ in feature.get("borders") or ()]
+    columns += [
+        [feature["flat_feature_index"]] for feature in categorical for _ in feature.get("values") or ()
+    ]
+    for statistic in statistics:
+        codes = [part["cat_feature_index"] for part in statistic["elements"] if "cat_feature_index" in part]
+        combined = sorted({categorical[code]["flat_feature_index"] for code in codes})
+        columns += [combined for _ in statistic["borders"]]
+    return columns
 
 
 def read_booster(path: Path) -> Any:

@@ -322,35 +322,17 @@ _LINEAR_OR_EXP = {"linear": "Base", "exp": "Exp"}
 
 
 def loss_problems(objective: str, facts: TrainingFacts | None) -> Iterator[Problem]:
-    """Objectives that CatBoost refuses, ignores or does not survive; it is asked for other values itself."""
-    loss, _, said = objective.partition(":")
+    """Yield objectives that CatBoost refuses, ignores or does not survive; it checks other values itself."""
+    loss, _, options = objective.partition(":")
     if loss not in CATBOOST:
         yield from objective_problems(objective if loss == "rank" else loss, CATBOOST)
         return
-    read, given = CATBOOST[loss].split(), dict[str, str]()
-    for entry in said.split(";") if said else ():
-        name, equals, value = entry.partition("=")
-        if not equals or not value:
-            cure = f"such as {loss}:{read[0]}=…" if read else f"such as {loss}"
-            yield Problem("objective", f"{objective}: found {entry!r}", "name=value", cure)
-        elif name not in read:
-            cure = did_you_mean(name, read) if read else "leave it out"
-            yield Problem("objective", f"{objective}: {loss} has no parameter {name!r}", cure=cure)
-        given[name] = value
-    target = given.get("metric", "NDCG")
-    # what the loss knows and does not look at beside others
-    unread, beside = list[str](), f"metric={target}"
-    if loss == "LambdaMart" and target in ("MRR", "MAP", "ERR"):
-        unread = _DCG.split()
-    elif loss.startswith("YetiRank"):
-        mode = given.get("mode", "Classic")
-        beside, unread = f"mode={mode}", ["top"] if mode == "Classic" else ["decay"]
-        unread += [] if mode in ("DCG", "NDCG") else ["dcg_type", "dcg_denominator"]
-    for name in unread:
-        if name in given:
-            found = f"{objective}: CatBoost ignores {name} with {beside}"
-            yield Problem("objective", found, cure="leave it out")
-    if loss == "StochasticRank" and target == "MRR" and "top" in given:
+    entries = options.split(";") if options else []
+    for entry in entries:
+        yield from _entry_problems(objective, loss, entry)
+    given = {name: value for name, _, value in (entry.partition("=") for entry in entries)}
+    yield from _ignored_parameters(objective, loss, given)
+    if loss == "StochasticRank" and given.get("metric") == "MRR" and "top" in given:
         found = f"{objective}: with top, metric=MRR ends CatBoost's process"
         yield Problem("objective", found, cure="leave out top")
     if "ERR" in (given.get("mode"), given.get("metric")) and facts is not None and facts.max_label > 1:
@@ -361,6 +343,34 @@ def loss_problems(objective: str, facts: TrainingFacts | None) -> Iterator[Probl
             "labels from 0 to 1",
             "objective: {metric: err} with LightGBM or XGBoost has the scale's grades",
         )
+
+
+def _entry_problems(objective: str, loss: str, entry: str) -> Iterator[Problem]:
+    """Yield the problem of one ``name=value`` of an objective."""
+    name, _, value = entry.partition("=")
+    known = CATBOOST[loss].split()
+    if not value:
+        cure = f"such as {loss}:{known[0]}=…" if known else f"such as {loss}"
+        yield Problem("objective", f"{objective}: found {entry!r}", "name=value", cure)
+    elif name not in known:
+        cure = did_you_mean(name, known) if known else "leave it out"
+        yield Problem("objective", f"{objective}: {loss} has no parameter {name!r}", cure=cure)
+
+
+def _ignored_parameters(objective: str, loss: str, given: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield parameters that the loss has, and does not read beside others."""
+    ignored, condition = list[str](), ""
+    target, mode = given.get("metric", "NDCG"), given.get("mode", "Classic")
+    if loss == "LambdaMart" and target in ("MRR", "MAP", "ERR"):
+        ignored, condition = _DCG.split(), f"metric={target}"
+    elif loss.startswith("YetiRank"):
+        ignored, condition = ["top"] if mode == "Classic" else ["decay"], f"mode={mode}"
+        if mode not in ("DCG", "NDCG"):
+            ignored += ["dcg_type", "dcg_denominator"]
+    for name in ignored:
+        if name in given:
+            found = f"{objective}: CatBoost ignores {name} with {condition}"
+            yield Problem("objective", found, cure="leave it out")
 
 
 def step_problems(loss: str, given: Mapping[str, Any]) -> Iterator[Problem]:

@@ -207,32 +207,15 @@ _FRAME = {"booster", "device", "grow_policy", "tree_method"}
 def problems(
     objective: str, params: Mapping[str, Any], facts: TrainingFacts | None, besides: Mapping[str, Any]
 ) -> list[Problem]:
-    """Everything XGBoost would reject, ignore or misread."""
+    """Return everything that XGBoost would reject, ignore or misread."""
     given = {**canonical(params), **besides}
     if objective in _SINCE and "Unknown objective" in str(_ask(objective, {}, ["a", "b"])):
         return [_lacking("objective", objective, "choose another")]
-    names = canonical_names()
-    for name in params:
-        if name not in names:
-            refused_or_unused = _ask(objective, {name: params[name]}, ["a", "b"])
-            if isinstance(refused_or_unused, list) and name not in refused_or_unused:
-                names[name] = name  # newer than our table
+    names = canonical_names() | _newer_names(objective, params)
     refused = [*adapters.name_problems(params, "XGBoost", names, OWNED, conditions(objective, given))]
-    wrong = {problem.place for problem in refused}
-    askable = {
-        name: value
-        for name, value in params.items()
-        if f"params.{name}" not in wrong and (facts is not None or name not in _PER_FEATURE)
-    }
-    features = adapters.safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
-    # values of the wrong kind or out of range: XGBoost itself is asked, on a handful of rows
-    rejected = adapters.rejected_parameters(
-        askable,
-        _FRAME,
-        lambda some: said if isinstance(said := _ask(objective, some, features), str) else None,
-    )
-    unused = [] if rejected else _ask(objective, askable, features)
-    refused += rejected or [_unused(name) for name in askable if name in unused]
+    refused_places = {problem.place for problem in refused}
+    checked = {name: value for name, value in params.items() if f"params.{name}" not in refused_places}
+    refused += _refused_by_library(objective, checked, facts)
     if given.get("booster") == "gblinear":
         found = "gblinear has no trees, so no round can be kept"
         refused.append(Problem("params.booster", found, "gbtree, or dart with `rounds:`"))
@@ -243,6 +226,39 @@ def problems(
     if facts is not None:
         refused += _limits(objective, given, facts)
     return refused
+
+
+def _newer_names(objective: str, params: Mapping[str, Any]) -> dict[str, str]:
+    """Return parameters that the table lacks and XGBoost uses, as names of their own."""
+    known, newer = canonical_names(), {}
+    for name in params:
+        if name in known:
+            continue
+        refused_or_unused = _ask(objective, {name: params[name]}, ["a", "b"])
+        if isinstance(refused_or_unused, list) and name not in refused_or_unused:
+            newer[name] = name
+    return newer
+
+
+def _refused_by_library(
+    objective: str, params: Mapping[str, Any], facts: TrainingFacts | None
+) -> list[Problem]:
+    """Return values of the wrong kind, out of range or unused, by trying them on a handful of rows."""
+    features = ["a", "b"]
+    if facts is not None:
+        features = adapters.safe_feature_names(facts.feature_names)
+    else:
+        params = {name: value for name, value in params.items() if name not in _PER_FEATURE}
+
+    def refusal(some: Mapping[str, Any]) -> str | None:
+        refused_or_unused = _ask(objective, some, features)
+        return refused_or_unused if isinstance(refused_or_unused, str) else None
+
+    rejected = adapters.rejected_parameters(params, _FRAME, refusal)
+    if rejected:
+        return rejected
+    unused = _ask(objective, params, features)
+    return [_unused(name) for name in params if name in unused]
 
 
 @adapters.remembered

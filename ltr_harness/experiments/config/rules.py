@@ -105,7 +105,9 @@ def _judgment_rules(data: DataLayout) -> Iterator[Violation]:
         for side in sides:
             if not isinstance(getattr(split, side), tuple):
                 reason = f"data.judgments.{side}, and {side} has no files of its own"
-                yield Violation((*place, side), reason, cure="the judgments of train are those of its hold-outs")
+                yield Violation(
+                    (*place, side), reason, cure="the judgments of train are those of its hold-outs"
+                )
 
 
 def time_rules(data: DataLayout, stopping: bool, tune: TuneConfig | None) -> Iterator[Violation]:
