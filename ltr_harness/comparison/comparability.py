@@ -36,8 +36,8 @@ FOREIGN = "foreign:"
 """Before another tool's name for a metric whose definition is not known: no text of our grammar begins so."""
 
 
-def differences(systems: Sequence[SystemResult], metrics: Sequence[str] | None = None) -> list[Problem]:
-    """Every reason why these results must not be compared; empty where they may be."""
+def incompatibilities(systems: Sequence[SystemResult], metrics: Sequence[str] | None = None) -> list[Problem]:
+    """Return every reason why these results must not be compared, at these metrics or at all that they have."""
     problems = []
     for system in systems:
         for metric in [metric for metric in metrics or () if metric not in system.values]:

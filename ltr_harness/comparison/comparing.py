@@ -21,15 +21,20 @@ from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
 
 def compare_systems(
     systems: Sequence[SystemResult],
-    metrics: Sequence[str],
+    metrics: Sequence[str] | None = None,
     *,
     primary: str | None = None,
     baseline: str | None = None,
     method: Method | None = None,
     cautions: Sequence[Caution] = (),
 ) -> Comparison:
-    """Compare models by their per-query values: the primary metric is one family, all others are another."""
+    """Compare models by their per-query values: the primary metric is one family, all others are another.
+
+    Without `metrics`, all systems must have the same ones, and are compared at all of these.
+    """
     method = method or Method()
+    NotComparableError.refuse(comparability.incompatibilities(systems, metrics))
+    metrics = list(systems[0].values) if metrics is None else metrics
     primary = primary or metrics[0]
     baseline = systems[0].name if baseline is None else baseline
     _refuse_names(systems, metrics, primary, baseline)
@@ -84,8 +89,7 @@ def _refuse_names(
 
 
 def _refuse_values(systems: Sequence[SystemResult], metrics: Sequence[str], method: Method) -> None:
-    """Raise where systems are not comparable, or have values that the test cannot take."""
-    NotComparableError.refuse(comparability.differences(systems, metrics))
+    """Raise where systems have values that the test cannot take."""
     comparability.require_finite(systems, metrics)
     if method.test == "bounded":
         comparability.require_bounds(systems, metrics)

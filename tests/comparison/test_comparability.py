@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.comparison.comparability import aligned, common_queries, differences
+from ltr_harness.comparison.comparability import aligned, common_queries, incompatibilities
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import NotComparableError
 from ltr_harness.metrics.core.grammar import MetricName
@@ -35,7 +35,7 @@ def system(
 
 
 def said(*systems: SystemResult, metrics: list[str] | None = None) -> list[str]:
-    return [str(problem) for problem in differences(systems, metrics)]
+    return [str(problem) for problem in incompatibilities(systems, metrics)]
 
 
 def test_alike() -> None:
@@ -149,7 +149,7 @@ def test_common_queries_says_what_each_lost() -> None:
     assert x.query_ids.tolist() == ["b", "c", "d"]
     assert x.values["ndcg@10"].tolist() == [[0.1, 0.2, 0.3]]
     assert x.query_attributes["rows"].tolist() == [2, 3, 4]
-    assert differences([x, y]) == []
+    assert incompatibilities([x, y]) == []
 
 
 def test_no_common_query() -> None:

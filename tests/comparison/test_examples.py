@@ -3,7 +3,7 @@
 import numpy as np
 
 from ltr_harness.comparison.cheap_labels import powered
-from ltr_harness.comparison.comparability import differences
+from ltr_harness.comparison.comparability import incompatibilities
 from ltr_harness.comparison.comparison import family_text
 from ltr_harness.comparison.contrasts import SystemResult, _common_letters
 from ltr_harness.comparison.gates import parse_gate
@@ -20,13 +20,13 @@ def test_powered() -> None:
     assert both.weight.tolist() == [0.5]
 
 
-def test_differences() -> None:
+def test_incompatibilities() -> None:
     a, b = (
         SystemResult(name, np.array(["q1"]), {metric: np.ones((1, 1))}, ("1",), {metric: True})
         for name, metric in (("a", "ndcg@10"), ("b", "ndcg@5"))
     )
     never = "never comparable: a different K is a different question; evaluate both at one K"
-    assert str(differences([a, b])[0]) == f"b: ndcg@5 against ndcg@10 of a: {never}"
+    assert str(incompatibilities([a, b])[0]) == f"b: ndcg@5 against ndcg@10 of a: {never}"
 
 
 def test_family_text() -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from ltr_harness.comparison.comparability import common_queries as keep_common_queries
-from ltr_harness.comparison.comparability import differences
 from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.stats.method import Method, Test
@@ -75,52 +74,55 @@ def compare(
     """
     from ltr_harness.comparison.metric_names import resolve_metric
     from ltr_harness.experiments.compare.inputs import read_inputs
+    from ltr_harness.experiments.compare.ledger import counted
 
     method = Method(test, confidence, margin, draws, seed, unit, weights)
     if qrels is not None:
-        from ltr_harness.metrics.evaluate_runs import evaluate_runs
-
-        if not metrics:
-            raise UsageError("compare with qrels and without metrics; expected such as metrics=['ndcg@10']")
-        one = len(runs_or_scores) == 1
-        runs_or_scores = (evaluate_runs(qrels, runs_or_scores[0] if one else list(runs_or_scores), metrics),)
-    if isinstance(metrics, str):
-        metrics = [metrics]
-    first = metrics[0] if metrics else None
+        runs_or_scores = (_evaluated(qrels, runs_or_scores, metrics),)
+    requested = [metrics] if isinstance(metrics, str) else list(metrics or ())
+    first = requested[0] if requested else None
     inputs = read_inputs(runs_or_scores, convention, method.unit, first, method.weights)
-    if method.weights is None:
-        method = replace(method, weights=inputs.weights)
-    systems = inputs.systems
+    systems, cautions = inputs.systems, list(inputs.cautions)
     if not systems:
         raise UsageError("nothing to compare; expected at least one run or evaluation")
-    if metrics is None and len(inputs.primaries) > 1:
-        raise NotComparableError.at(
-            "",
-            f"the runs declare different primary metrics: {', '.join(inputs.primaries)}",
-            "one metric, and one K, that decides",
-            f"name it first: metrics={inputs.primaries[:1]!r}",
-        )
-    cautions = list(inputs.cautions)
+    if metrics is None:
+        _refuse_several_primaries(inputs.primaries)
+    if method.weights is None:
+        method = replace(method, weights=inputs.weights)
     if common_queries:
         systems, lost = keep_common_queries(systems)
         cautions += lost
-    if metrics:
-        names = list(dict.fromkeys(resolve_metric(metric, systems) for metric in metrics))
-        primary = names[0]
-    else:
-        NotComparableError.refuse(differences(systems))
-        names = list(systems[0].values)
-        primary = inputs.primaries[0] if inputs.primaries else names[0]
+    names = list(dict.fromkeys(resolve_metric(metric, systems) for metric in requested))
+    primaries = names or inputs.primaries
     comparison = compare_systems(
         systems,
-        names,
-        primary=primary,
+        names or None,
+        primary=primaries[0] if primaries else None,
         baseline=baseline or inputs.baseline,
         method=method,
         cautions=cautions,
     )
     if not (ledger and inputs.runs):
         return comparison
-    from ltr_harness.experiments.compare.ledger import counted
-
     return counted(comparison, inputs.runs)
+
+
+def _evaluated(qrels: Any, rankings: Sequence[Any], metrics: Sequence[Any] | None) -> Any:
+    """Evaluate rankings by judgments."""
+    from ltr_harness.metrics.evaluate_runs import evaluate_runs
+
+    if not metrics:
+        raise UsageError("compare with qrels and without metrics; expected such as metrics=['ndcg@10']")
+    runs = rankings[0] if len(rankings) == 1 else list(rankings)
+    return evaluate_runs(qrels, runs, metrics)
+
+
+def _refuse_several_primaries(primaries: Sequence[str]) -> None:
+    """Raise where runs declare several primary metrics, and nobody named the one that decides."""
+    if len(primaries) > 1:
+        raise NotComparableError.at(
+            "",
+            f"the runs declare different primary metrics: {', '.join(primaries)}",
+            "one metric, and one K, that decides",
+            f"name it first: metrics={primaries[:1]!r}",
+        )
