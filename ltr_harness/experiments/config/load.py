@@ -200,9 +200,7 @@ class _Loading:
         self.problems: list[Problem] = []
 
     def experiment(self) -> Experiment:
-        if "columns" in self.tree.mapping and self.tree.mapping.keys().isdisjoint(("data", "models")):
-            file, cure = self.tree.place.name, f"run `ltr-harness monitor {self.tree.place.name}`"
-            raise ConfigError.at(file, "is a file for monitoring", "an experiment", cure)
+        self.refuse_monitoring()
         self.check(rules.size_rule(self.tree))
         if self.problems:  # what is not to be loaded is not looked at either
             raise self.error()
@@ -210,40 +208,25 @@ class _Loading:
             sections.Header, self.tree.without(*_SECTIONS), (), also_known=(*_SECTIONS, "extends")
         )
         data = self.data()
-        unknown = self.unknown(("metrics",), "preset", PRESETS)
-        metrics = None if unknown else self.section(sections.MetricsConfig, "metrics", also_known=["preset"])
+        metrics = self.metrics()
         stopping = self.section(sections.StoppingConfig, "stopping", required=False)
         models = self.models()
-        # one that is sound is spelt out by now
-        if self.section(SweepConfig, "sweep", required=False) is not None:
-            self.problems += expand.spelt_out(self.tree)[1]
+        self.sweep()
         compare = self.compare()
         report = self.section(sections.ReportConfig, "report", required=False)
-        searched = self.section(TuneConfig, "tune", required=False)
-        stops = self.tree.at(("stopping",))
-        has_stopping = stops is not None and stops.value is not None
+        tune = self.section(TuneConfig, "tune", required=False)
         splits = self.splits()
         self.check(rules.leak_rules(splits))
-        self.check(rules.stopping_rules(splits, models, has_stopping))
-        known = self.tree.mapping.get("models", self.tree).mapping
-        lacks_valid = any(split.valid is None for split in splits.values()) or (
-            data is not None and isinstance(data.folds, sections.TimeFoldsConfig) and data.folds.valid is None
-        )
-        lacks_valid = lacks_valid and not has_stopping  # whose rules say so
-        self.check(rules.part_rules(models, known, expand.origins(self.tree), lacks_valid))
+        self.check(rules.stopping_rules(splits, models, self.has_stopping))
+        self.check_parts(models, splits, data)
         if data is not None:
-            self.check(rules.time_rules(data, has_stopping, searched))
-        if searched is not None:
-            searched = rules.with_built_in(searched, models)
-            wanted_of = {"stopping": has_stopping, "check_rankers": self.check_rankers}
-            self.check(rules.tune_rules(searched, models, known, splits, **wanted_of))
+            self.check(rules.time_rules(data, self.has_stopping, tune))
+        if tune is not None:
+            tune = self.checked_tune(tune, models, splits)
         if metrics is not None:
             self.check(rules.carried_rules(models, metrics.metrics))
         if data is not None and metrics is not None:
-            wanted: dict[KeyPath, Any] = {("metrics", "report"): metrics.metrics}
-            if stopping is not None:
-                wanted["stopping", "metric"] = [stopping.metric]
-            self.check(rules.estimate_rules(getattr(data.reader, "relevance", None), wanted))
+            self.check_estimates(data, metrics, stopping)
         if header is None or data is None or metrics is None or compare is None or self.problems:
             raise self.error()
         if isinstance(data.folds, sections.TimeFoldsConfig) and compare.unit is None:  # type: ignore[attr-defined]
@@ -258,7 +241,7 @@ class _Loading:
             stopping=stopping,
             models={name: model.with_max_grade(data.max_grade) for name, model in models.items()},
             compare=compare,
-            tune=searched,
+            tune=tune,
             report=report or sections.ReportConfig(),
         )
 
@@ -266,19 +249,85 @@ class _Loading:
         """Every problem once, those of the main file first, in the order of its lines."""
         main, placed = self.tree.place.name, []
         position: tuple[Any, ...] = ()
-        swept = sorted(expand.origins(self.tree).items(), key=lambda pair: -len(pair[0]))
         for problem in self.problems:
-            place = problem.place
-            if isinstance(place, Place):  # others belong to the one before them
-                position = (place.name != main, place.name, place.line, place.column)
-            found = problem.found
-            for (
-                point,
-                model,
-            ) in swept:  # what is wrong with all points of a sweep is wrong once, with its model
-                found = found.replace(f"models.{point}", f"models.{model}")
+            if isinstance(problem.place, Place):  # others belong to the one before them
+                position = problem.place.position(main)
+            found = self._with_swept_models(problem.found)
             placed.append((position, replace(problem, found=found)))
         return ConfigError(dict.fromkeys(problem for _, problem in sorted(placed, key=itemgetter(0))))
+
+    def _with_swept_models(self, found: str) -> str:
+        """Return a finding about a point of a sweep as one about its model: it is wrong of all points alike."""
+        swept = sorted(expand.origins(self.tree).items(), key=lambda pair: -len(pair[0]))
+        for point, model in swept:
+            found = found.replace(f"models.{point}", f"models.{model}")
+        return found
+
+    # --- rules across sections ---
+
+    @property
+    def has_stopping(self) -> bool:
+        """Whether the experiment has rules of stopping, sound or not."""
+        node = self.tree.at(("stopping",))
+        return node is not None and node.value is not None
+
+    @property
+    def named_models(self) -> Mapping[str, Node]:
+        """The models by name, sound or not."""
+        node = self.tree.mapping.get("models")
+        return {} if node is None else node.mapping
+
+    def refuse_monitoring(self) -> None:
+        """Raise for a file of production logs, which another command reads."""
+        if "columns" in self.tree.mapping and self.tree.mapping.keys().isdisjoint(("data", "models")):
+            file, cure = self.tree.place.name, f"run `ltr-harness monitor {self.tree.place.name}`"
+            raise ConfigError.at(file, "is a file for monitoring", "an experiment", cure)
+
+    def check_parts(
+        self,
+        models: Mapping[str, ModelConfig],
+        splits: Mapping[str, sections.SplitConfig],
+        data: DataConfig | None,
+    ) -> None:
+        """Check the models that are made of others."""
+        without_valid = any(split.valid is None for split in splits.values())
+        if data is not None and isinstance(data.folds, sections.TimeFoldsConfig):
+            without_valid |= data.folds.valid is None
+        # the rules of stopping ask for validation data themselves
+        without_valid &= not self.has_stopping
+        swept = expand.origins(self.tree)
+        self.check(rules.part_rules(models, self.named_models, swept, without_valid))
+
+    def checked_tune(
+        self,
+        tune: TuneConfig,
+        models: Mapping[str, ModelConfig],
+        splits: Mapping[str, sections.SplitConfig],
+    ) -> TuneConfig:
+        """Return the search with built-in spaces written out, and check it."""
+        tune = rules.with_built_in(tune, models)
+        violations = rules.tune_rules(
+            tune,
+            models,
+            self.named_models,
+            splits,
+            stopping=self.has_stopping,
+            check_rankers=self.check_rankers,
+        )
+        self.check(violations)
+        return tune
+
+    def check_estimates(
+        self,
+        data: DataConfig,
+        metrics: sections.MetricsConfig,
+        stopping: sections.StoppingConfig | None,
+    ) -> None:
+        """Check that all metrics suit labels that are estimates."""
+        requested: dict[KeyPath, Any] = {("metrics", "report"): metrics.metrics}
+        if stopping is not None:
+            requested["stopping", "metric"] = [stopping.metric]
+        self.check(rules.estimate_rules(getattr(data.reader, "relevance", None), requested))
 
     # --- sections ---
 
@@ -323,6 +372,16 @@ class _Loading:
             with suppress(ValidationError):  # told already, where the section was built
                 sound[fold] = _strict(sections.SplitConfig, node)
         return sound
+
+    def metrics(self) -> sections.MetricsConfig | None:
+        if self.unknown(("metrics",), "preset", PRESETS):
+            return None
+        return self.section(sections.MetricsConfig, "metrics", also_known=["preset"])
+
+    def sweep(self) -> None:
+        """Collect the problems of a sweep; the points of a sound one are among the models by now."""
+        if self.section(SweepConfig, "sweep", required=False) is not None:
+            self.problems += expand.spelt_out(self.tree)[1]
 
     def models(self) -> dict[str, ModelConfig]:
         """The sound ones."""

@@ -255,7 +255,7 @@ def tune_rules(
     for name, space in tune.models.items():
         where, model = ("tune", "models", name), models.get(name)
         if name not in known:
-            cure = did_you_mean(name, known)
+            cure = did_you_mean(name, known) if known else ""
             yield Violation(where, f"tune.models: there is no model {name!r}", cure=cure)
         elif model is None:
             continue

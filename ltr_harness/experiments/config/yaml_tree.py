@@ -39,6 +39,10 @@ class Place(str):
         place.name, place.line, place.column, place.folder = name, line, column, folder
         return place
 
+    def position(self, main: str) -> tuple[bool, str, int, int]:
+        """Return what problems are sorted by: those of the main file come first, then file, line and column count."""
+        return self.name != main, self.name, self.line, self.column
+
 
 @dataclass(frozen=True)
 class Node:
