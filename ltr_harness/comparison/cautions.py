@@ -20,6 +20,9 @@ from ltr_harness.errors import Caution, Severity
 
 FEW = 10  # degrees of freedom below which a comparison says that few units decide it, unless there are few anyway
 
+FEWEST_FOR_INTERVALS = 20
+"""Queries from which on intervals hold whatever the tails (docs/promises.md has the rates below)."""
+
 
 def absence_text(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:
     """What absent from these queries could change a verdict, or the pass of a gate at a margin; "" for nothing.
@@ -107,6 +110,7 @@ def cautions(comparison: Comparison) -> list[Caution]:
         *_assumed_spread(comparison, pairs),
         *_other_queries(comparison),
         *_too_few(comparison, pairs),
+        *_short_intervals(comparison, pairs),
         *lopsided_cautions(comparison, pairs),
         *_rare_kinds(comparison, pairs),
     ]
@@ -185,6 +189,26 @@ def _too_few(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
         place = "" if len(names) == len(pairs) else ", ".join(names)
         cautions.append(Caution("few-queries", "warning", text, place=place))
     return cautions
+
+
+def _short_intervals(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
+    """Return a caution for pairs whose intervals are of so few queries that long tails make them too short."""
+    method = comparison.method
+    if method.test == "bounded" or method.unit is not None:
+        return []
+    short = [pair for pair in pairs if pair.n < FEWEST_FOR_INTERVALS and not np.isnan(pair.ci_low)]
+    if method.test in FLIPS:
+        short = [pair for pair in short if 2.0 ** (1 - pair.n) < method.alpha]  # others have `few-queries`
+    if not short:
+        return []
+    sizes = sorted({pair.n for pair in short})
+    n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    text = (
+        f"n = {n}: intervals of fewer than {FEWEST_FOR_INTERVALS} queries miss about twice as often as they should "
+        "where differences have long tails"
+    )
+    place = "" if len(short) == len(pairs) else ", ".join(pair.model for pair in short)
+    return [Caution("short-intervals", "warning", text, place=place)]
 
 
 def lopsided_cautions(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:

@@ -514,3 +514,30 @@ def test_pairs_and_ranks_have_one_direction() -> None:
         assert all(pair.difference >= 0 for pair in pairs)
         rounded = compare(system("z", a), system("y", a * 3 / 3), system("x", a + 1 - 1), draws=100)
         assert rounded.ranking == ("z", "y", "x")
+
+
+@pytest.mark.parametrize(
+    ("n", "test", "expected"),
+    [
+        (5, "permutation", []),  # no difference can be significant: that is said instead
+        (6, "permutation", ["n = 6"]),
+        (19, "t", ["n = 19"]),
+        (19, "bounded", []),
+        (20, "permutation", []),
+    ],
+)
+def test_intervals_of_few_queries_have_a_caution(n: int, test: str, expected: list[str]) -> None:
+    rng = np.random.default_rng(n)
+    old = rng.uniform(0.2, 0.8, n)
+    found = compare(system("old", old), system("new", old + rng.normal(0, 0.05, n)), test=test)
+    texts = [caution.text for caution in found.cautions if caution.kind == "short-intervals"]
+    assert [text.split(":")[0] for text in texts] == expected
+
+
+def test_the_caution_of_few_queries_names_the_models_it_is_about() -> None:
+    rng = np.random.default_rng(0)
+    old = rng.uniform(0.2, 0.8, 60)
+    some = np.where(np.arange(60) < 12, old + rng.normal(0, 0.05, 60), np.nan)
+    found = compare(system("old", old), system("new", old + rng.normal(0, 0.05, 60)), system("some", some))
+    (caution,) = [caution for caution in found.cautions if caution.kind == "short-intervals"]
+    assert caution.place == "some"
