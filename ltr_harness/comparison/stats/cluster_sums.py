@@ -102,9 +102,11 @@ class ClusterSums:
 
     @cached_property
     def mean(self) -> Floats:
-        """(m,): of all values; NaN where there is none."""
+        """(m,): of all values; NaN where there is none, and 0 where they cancel but for rounding."""
+        total = self.sums.sum(axis=0)
+        cancels = np.abs(total) <= _ROUNDING * np.abs(self.sums).sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self.sums.sum(axis=0) / self.n)
+            return np.asarray(np.where(cancels, 0.0, total) / self.n)
 
     @cached_property
     def residuals(self) -> Floats:
@@ -179,8 +181,9 @@ class ClusterSums:
 
     @cached_property
     def _spread(self) -> Floats:
-        """(m,): sum of squared values about the mean."""
-        return np.maximum(self.squares - self.n * np.nan_to_num(self.mean) ** 2, 0.0)
+        """(m,): sum of squared values about the mean; 0 where it is no more than rounding."""
+        spread = self.squares - self.n * np.nan_to_num(self.mean) ** 2
+        return np.where(spread > _ROUNDING * self.squares, spread, 0.0)
 
 
 def effective_number(weights: Floats) -> float:

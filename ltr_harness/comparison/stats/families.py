@@ -282,7 +282,7 @@ def _by_draws(estimate: LinearCombination, method: Method) -> FamilyResults:
             p = np.clip(2 * m * ndtr(-statistic), SMALLEST_P, 1.0)
             return np.where(statistic > critical, p, np.maximum(p, method.alpha))
 
-    p_corrected = draws.family_p(draws.observed)
+    p_corrected = np.maximum(draws.family_p(draws.observed), draws.smallest_p)
     reach = reference.t_of_normal(np.full(m, critical), estimate.df_of_sizes)
     low, high = _ends(mean, error, draws.skewness, reach)
     low, high = _with_zero(low, high, p_corrected >= method.alpha)
@@ -291,7 +291,7 @@ def _by_draws(estimate: LinearCombination, method: Method) -> FamilyResults:
         with np.errstate(invalid="ignore", divide="ignore"):
             above = reference.hall_transform((mean + method.margin) / error, draws.skewness)
             below = -reference.hall_transform((mean - method.margin) / error, draws.skewness)
-        nearest = np.fmin(above, below)
+        nearest = np.where(_lies_within(mean, method.margin), np.fmin(above, below), 0.0)
         capped = np.clip(np.nan_to_num(nearest), 0.0, 1e100)
         statistic = reference.normal_of_t(capped, estimate.df_of_sizes)
         p_equivalence = np.where(nearest > 0, share(statistic), 1.0)
@@ -311,11 +311,12 @@ class _Draws:
     observed: Floats  # (m,)
     skewness: Floats  # (m,) for which the statistics have been adjusted
     tails: tuple[reference.Tail, ...]
+    smallest_p: Floats | float = 0.0  # (m,) that a column's units can give
 
     @property
     def p(self) -> Floats:
         """The p-values of the columns, each by itself, (m,)."""
-        return np.asarray(np.max([tail.p for tail in self.tails], axis=0))
+        return np.asarray(np.max([tail.p for tail in self.tails], axis=0).clip(min=self.smallest_p))
 
     @property
     def largest(self) -> float:
@@ -344,7 +345,12 @@ def _draws_of(estimate: LinearCombination, method: Method) -> _Draws:
     adjust = method.test == "skew-adjusted"
     flips = reference.Flips(estimate, adjust_skewness=adjust)
     tails = reference.tails_of_both(flips, estimate, method.draws, method.seed, adjust_skewness=adjust)
-    return _Draws(flips.observed, flips.skewness, tails)
+    return _Draws(flips.observed, flips.skewness, tails, flips.smallest_p)
+
+
+def _lies_within(mean: Floats, margin: float) -> Bools:
+    """Return whether each mean lies within the margin, by more than rounding."""
+    return np.abs(mean) < margin * (1 - reference.SAME_SUM)
 
 
 def _of_equal_values(
@@ -362,7 +368,7 @@ def _of_equal_values(
     low, high = _with_zero(low, high, corrected >= method.alpha)
     equivalence = np.full(equal.size, np.nan)
     if method.margin is not None:
-        inside = np.abs(mean) < method.margin
+        inside = _lies_within(mean, method.margin)
         beyond = np.maximum(width - method.margin, 0.0) / np.maximum(width - np.abs(mean), SMALLEST_P)
         equivalence = np.where(inside, np.clip(family * beyond**n, SMALLEST_P, 1.0), 1.0)
     return results.with_columns(equal, FamilyResults(p, corrected, equivalence, low, high))
@@ -386,7 +392,7 @@ def _criticals(estimate: LinearCombination, method: Method) -> Floats:
 
 def _with_constants(p: Floats, mean: Floats, error: Floats, margin: float) -> Floats:
     """Return p-values of equivalence: where nothing varies, the mean lies within the margin or it does not."""
-    return np.where(error > 0, p, np.where(np.abs(mean) < margin, SMALLEST_P, 1.0))
+    return np.where(error > 0, p, np.where(_lies_within(mean, margin), SMALLEST_P, 1.0))
 
 
 def by_t(mean: Floats, error: Floats, df: Floats, method: Method) -> FamilyResults:

@@ -227,6 +227,9 @@ class Flips:
             is_rounded = variance <= _ROUNDED_VARIANCE * _raw_variance(self._facts) * scale**2
             self.skewness = np.where(is_rounded, 0.0, estimate.skewness)
         flipped, self._defined, self._at = _side_by_side(parts)
+        n_differing = sum(np.count_nonzero(part.sums, axis=0) for part in estimate.parts)
+        # what all sign patterns of a column's own units would give: random ones of a larger family can come below it
+        self.smallest_p = 2.0 ** (1 - np.maximum(n_differing, 1))
         differing = (flipped != 0).any(axis=1)
         self.exact = int(np.count_nonzero(differing)) <= EXACT_UP_TO
         self.about_mean: AboutMean | None = None

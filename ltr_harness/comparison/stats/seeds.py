@@ -178,7 +178,7 @@ def variance_components(
         known *= len(varying)
     seeds = tuple(map(len, varying))
     interaction = sum(within / r for (_, within), r in zip(known, seeds, strict=True))
-    spread = float((np.square(shares * (d - difference))).sum()) / (n - 1)
+    spread = float((np.square(shares * _without_ties(d - difference))).sum()) / (n - 1)
     return VarianceComponents(
         difference=difference,
         n=n,
@@ -199,9 +199,16 @@ def _defined(one: Floats, other: Floats, weights: Floats | None) -> Bools:
 def _variances(values: Floats, shares: Floats) -> tuple[float, float]:
     """Of the means of the seeds, and of what is neither query nor seed (the mean square of the interaction)."""
     means = (shares * values).mean(axis=1)
-    rest = shares * (values - values.mean(axis=0) - means[:, None] + means.mean())
+    rest = shares * _without_ties(values - values.mean(axis=0) - means[:, None] + means.mean())
     of_rest = float((rest**2).sum() / (len(values) - 1) / (values.shape[1] - 1))
+    if np.ptp(means) <= TIE:
+        return 0.0, of_rest
     return float(moments(means).sd ** 2), of_rest
+
+
+def _without_ties(deviations: Floats) -> Floats:
+    """Return the deviations with 0 for those that are a tie of metric values: their size is rounding."""
+    return np.where(np.abs(deviations) <= TIE, 0.0, deviations)
 
 
 def _freedom(queries: float, of_queries: float, terms: Sequence[tuple[float, int]]) -> float:
