@@ -91,6 +91,13 @@ def test_ids_that_are_all_the_same() -> None:
         from_frame(joined_twice().assign(document_id="x"))
 
 
+def test_ids_that_compare_themselves_with_whole_arrays() -> None:
+    """An offset of pandas answers `array == offset` with False."""
+    ids = np.array([pd.DateOffset(months=1)] * 2, dtype=object)
+    with pytest.raises(DataError, match=r"as in all 2 rows.*are these the ids of documents\?"):
+        Judgments([1, 0], sizes=[2], document_ids=ids)
+
+
 def test_a_document_in_two_queries_is_no_repeat() -> None:
     evaluate([0, 1], [1, 2], ["ndcg"], group_sizes=[1, 1], document_ids=["a", "a"])
 
