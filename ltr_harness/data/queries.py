@@ -512,8 +512,9 @@ def refuse_repeated(document_ids: Array, groups: QueryGroups) -> None:
 
 
 def repeats_in_words(document_ids: Array, again: Ints, groups: QueryGroups) -> tuple[str, str]:
-    """How many rows (n_again,) name a document of their query again, in how many queries; and the cure."""
-    first, *others = document_ids.tolist()  # some objects of other libraries compare themselves with a whole array
+    """Return how many rows (n_again,) name a document of their query again, in how many queries; and the cure."""
+    # not `document_ids == first`: some objects of other libraries compare themselves with the array as a whole
+    first, *others = document_ids.tolist()
     if all(other == first for other in others):
         return f"as in all {document_ids.size:,} rows", "are these the ids of documents?"
     queries = np.unique(np.searchsorted(groups.boundaries, again, side="right"))

@@ -92,10 +92,10 @@ def test_ids_that_are_all_the_same() -> None:
 
 
 def test_ids_that_compare_themselves_with_whole_arrays() -> None:
-    """An offset of pandas answers `array == offset` with False."""
-    ids = np.array([pd.DateOffset(months=1)] * 2, dtype=object)
-    with pytest.raises(DataError, match=r"as in all 2 rows.*are these the ids of documents\?"):
-        Judgments([1, 0], sizes=[2], document_ids=ids)
+    """Compare ids one by one: an offset of pandas answers `array == offset` with False."""
+    ids = np.array([pd.DateOffset(months=1)] * len(LABELS), dtype=object)
+    with pytest.raises(DataError, match=r"as in all 4 rows.*are these the ids of documents\?"):
+        Judgments.checked(LABELS, GROUPS, document_ids=ids)
 
 
 def test_a_document_in_two_queries_is_no_repeat() -> None:
