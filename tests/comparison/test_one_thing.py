@@ -195,9 +195,8 @@ def check_pair(result: Comparison, pair: Paired) -> None:
     assert same(pair.other_mean, mean_of(result, other, both))
     assert pair.wins + pair.ties + pair.losses == pair.n
     assert not pair.p_corrected < pair.p - 1e-12
-    least = (
-        math.nan if margin is None else margin * (1 - 1e-9)
-    )  # what is the margin but for rounding is not within it
+    # an end that is the margin but for rounding does not lie within it
+    least = math.nan if margin is None else margin * (1 - 1e-9)
     inside = -least < pair.ci_low and pair.ci_high < least
     inside = inside and units >= FEWEST_EQUIVALENT
     assert inside == (pair.p_equivalence < alpha) == result.is_within_margin(pair)
