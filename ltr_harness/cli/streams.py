@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness._util.cores import require_room
+from ltr_harness._util.number_text import NumberFormat, number_text
 from ltr_harness._util.text import count_of, four_decimals
 from ltr_harness.cli import options
 from ltr_harness.cli.output import (
@@ -214,8 +215,8 @@ def _print_estimates(evaluation: "StreamEvaluation", method: Method) -> None:
 def _cell(value: float, low: float, high: float, *, signed: bool) -> str:
     from ltr_harness.report import formats
 
-    text = formats.value_text(value, "difference" if signed else "metric")
-    return f"{text} {formats.interval(low, high, signed=signed)}"
+    number_format: NumberFormat = "difference" if signed else "metric"
+    return f"{number_text(value, number_format)} {formats.interval(low, high, number_format)}"
 
 
 def as_json(evaluation: "StreamEvaluation", metric: str, method: Method) -> dict[str, Any]:

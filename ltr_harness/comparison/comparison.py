@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.text import count_of, html_table, p_equals, p_text, plural
+from ltr_harness._util.text import count_of, html_table, p_equals, plural
 from ltr_harness.comparison import contrasts as pairs
+from ltr_harness.comparison import main_table
 from ltr_harness.comparison.contrasts import (
     Contrast,
     Letters,
@@ -24,6 +25,7 @@ from ltr_harness.comparison.contrasts import (
     value_bounds,
 )
 from ltr_harness.comparison.headroom import ModelHeadroom, beside_random_order, model_headroom
+from ltr_harness.comparison.main_table import FRAME_NAMES, joint_word
 from ltr_harness.comparison.over_time import (
     FoldSigns,
     PeriodResult,
@@ -42,13 +44,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_RENAMED = {  # names of the tidy table that would otherwise mean two things
-    "other": "baseline",
-    "other_mean": "baseline_mean",
-    "n": "n_paired",
-    "ci_low": "difference_ci_low",
-    "ci_high": "difference_ci_high",
-}
 _COUNTS = ("wins", "ties", "losses")
 
 ONE_TRAINING = "one-training"
@@ -341,14 +336,20 @@ class Comparison(KeepsArrays):
         ordered = [*map(self.system, self.ranking)]
         return period_results(ordered, self.system(self.baseline), self.primary, self.method, self.sampling)
 
+    @cached_property
+    def main_columns(self) -> tuple[main_table.MainColumn, ...]:
+        """The columns of the table at the primary metric, which all its forms show."""
+        return main_table.main_columns(self)
+
     @property
     def table(self) -> "pd.DataFrame":
         """One row per model at the primary metric, best mean first."""
         frame = self.frame()
         frame = frame[frame["primary"]].set_index("model").loc[[*self.ranking]].reset_index()
-        differences = ("difference", "difference_ci_low", "difference_ci_high", "p", "p_corrected", *_COUNTS)
-        shown = frame[["model", "mean", "ci_low", "ci_high", "sd", "n", *differences, "verdict"]]
-        return shown.rename(columns={"mean": self.primary})
+        columns = main_table.columns_of(self, "frame")
+        columns.sort(key=lambda column: column.format == "verdict")  # code may take columns by their position
+        names = [name for column in columns for name in main_table.frame_names(column)]
+        return frame[["model", *names]].rename(columns={"mean": self.primary})
 
     def frame(self) -> "pd.DataFrame":
         """Everything, tidy: one row per metric and model, columns as in `Summary` and `Paired`."""
@@ -361,13 +362,15 @@ class Comparison(KeepsArrays):
             row: dict[str, Any] = asdict(summary)
             row["primary"] = summary.metric == self.primary
             row["higher_is_better"] = self.higher_is_better[summary.metric]
-            row |= {_RENAMED.get(name, name): getattr(pair, name, None) for name in names}
+            row |= {FRAME_NAMES.get(name, name): getattr(pair, name, None) for name in names}
             row["baseline"] = self.baseline
             row["verdict"] = pair.verdict if pair else "baseline"
             rows.append(row)
         # counts stay integers and everything else a float, also where the baseline has none
         kinds = dict.fromkeys((*_COUNTS, "n_paired"), "Int64")
-        kinds |= {_RENAMED.get(one.name, one.name): "float64" for one in fields(Paired) if one.type is float}
+        kinds |= {
+            FRAME_NAMES.get(one.name, one.name): "float64" for one in fields(Paired) if one.type is float
+        }
         return pd.DataFrame(rows).astype(kinds)
 
     def __repr__(self) -> str:
@@ -376,28 +379,15 @@ class Comparison(KeepsArrays):
         )
 
     def _repr_html_(self) -> str:
-        percent = f"{self.method.percent} % interval"
-        weighted, once = ("weighted ", " (unweighted)") if self.weights is not None else ("", "")
-        head = ["model", f"{weighted}{self.primary}", percent, f"sd{once}", "queries", "difference"]
-        head += [interval_heading(self, "interval"), f"{joint_word(self)}p"]
-        head += [f"win / tie / loss{once}", "verdict"]
-        rows = []
-        for model in self.ranking:
-            summary, pair = self.summary(model), self._pairs.get((model, self.primary))
-            ends = f"{summary.ci_low:.4f} … {summary.ci_high:.4f}"
-            cells = [model, f"{summary.mean:.4f}", ends, f"{summary.sd:.4f}", f"{summary.n:,}"]
-            if pair is None:
-                rows.append([*cells, "", "", "", "", "baseline"])
-                continue
-            ends = f"{pair.ci_low:+.4f} … {pair.ci_high:+.4f}"
-            tally = f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
-            rows.append(
-                [*cells, f"{pair.difference:+.4f}", ends, p_text(pair.p_corrected), tally, pair.verdict]
-            )
-        about = "; ".join(filter(None, (self.method.describe(), self.family)))
-        said = (about, *(f"Note: {labelled(caution)}" for caution in self._beside_the_verdict))
-        lines = [f"<p>{escape(text)}</p>" for text in said]
-        return "".join((f"<p><strong>{escape(self.verdict)}</strong></p>", html_table(head, rows), *lines))
+        rows = [main_table.text_cells(self, model) for model in self.ranking]
+        method = "; ".join(filter(None, (self.method.describe(), self.family)))
+        notes = [method, *(f"Note: {labelled(caution)}" for caution in self._beside_the_verdict)]
+        parts = [
+            f"<p><strong>{escape(self.verdict)}</strong></p>",
+            html_table(main_table.text_headings(self), rows),
+            *(f"<p>{escape(note)}</p>" for note in notes),
+        ]
+        return "".join(parts)
 
     def _metric(self, metric: str | None) -> str:
         name = self.primary if metric is None else str(metric)
@@ -412,26 +402,6 @@ class Comparison(KeepsArrays):
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Paired]:
         return {(pair.model, pair.metric): pair for pair in self.pairs}
-
-
-def joint_word(comparison: Comparison, metric: str | None = None) -> str:
-    """The word before intervals and p-values at a metric, where they are of a family of several; "" for a single one.
-
-    The primary metric is a family of its own, all others together are another.
-    """
-    family = len(comparison.models) - 1
-    if metric not in (None, comparison.primary):
-        family *= len(comparison.metrics) - 1
-    return "joint " if family > 1 else ""
-
-
-def interval_heading(comparison: Comparison, noun: str, metric: str | None = None) -> str:
-    """The heading of intervals of differences, such as ``joint 95 % CI``: unlike that of means, where they are."""
-    joint = joint_word(comparison, metric)
-    rivals = (model for model in comparison.models if model != comparison.baseline)
-    over_seeds = any(comparison.paired(model, metric).includes_seeds for model in rivals)
-    seeds = ", seeds" if over_seeds and not joint else ""
-    return f"{joint}{comparison.method.percent} % {noun}{seeds}"
 
 
 def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: str) -> str:

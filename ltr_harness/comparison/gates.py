@@ -16,8 +16,9 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import p_equals
 from ltr_harness.comparison.cautions import absence_text
 from ltr_harness.comparison.comparability import FOREIGN
-from ltr_harness.comparison.comparison import Comparison, joint_word
+from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import Paired, Summary
+from ltr_harness.comparison.main_table import joint_word
 from ltr_harness.comparison.metric_names import resolve_metric
 from ltr_harness.errors import Caution, MetricError, UsageError
 from ltr_harness.metrics import Metric, parse_metric

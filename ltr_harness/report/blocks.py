@@ -12,6 +12,7 @@ from itertools import groupby
 from operator import is_
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from ltr_harness._util.number_text import NumberFormat
 from ltr_harness._util.text import none_if_undefined, printable
 from ltr_harness.comparison.contrasts import Estimated
 
@@ -20,9 +21,7 @@ OURS = "written by ltr-harness report"
 
 T = TypeVar("T")
 Style = Literal["plain", "strong", "emphasis", "code"]
-Format = Literal[
-    "text", "code", "metric", "difference", "p", "count", "percent", "relative", "number", "seconds", "tally"
-]
+Format = NumberFormat | Literal["text", "code", "tally"]
 Mark = Literal["", "better", "worse"]
 Best = Literal["max", "min"]
 Tone = Literal["good", "bad", "neutral", "muted"]

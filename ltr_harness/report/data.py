@@ -12,8 +12,9 @@ import numpy as np
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparability import LABEL_FACTS
-from ltr_harness.comparison.comparison import Comparison, interval_heading, joint_word, n_weightless
+from ltr_harness.comparison.comparison import Comparison, n_weightless
 from ltr_harness.comparison.contrasts import Letters, Paired
+from ltr_harness.comparison.main_table import interval_heading, joint_word
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem
 from ltr_harness.experiments.compare.compare import compare
@@ -79,7 +80,7 @@ class ReportData:
 
     def interval_label(self, metric: str | None = None) -> str:
         """The heading of intervals of differences at a metric."""
-        return interval_heading(self.comparison, "CI", metric)
+        return interval_heading(self.comparison, metric)
 
     @property
     def weighted(self) -> str:

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ltr_harness._util.number_text import number_text
 from ltr_harness.errors import Caution
 from ltr_harness.report import blocks, formats
 from ltr_harness.report.chart_engine import EngineError, vega_bundle
@@ -136,7 +137,7 @@ def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
             return view._replace(kind="trend", numeric=False)
         case blocks.Estimate(value=value, low=low, high=high, mark=mark):
             around = _minus(formats.interval(low, high, column.format))
-            text = _minus(formats.value_text(value, column.format))
+            text = _minus(number_text(value, column.format))
             plot = None if column.axis is None else _places(cell, column.axis)
             return view._replace(text=text, around=around, mark=mark, best=best, plot=plot)
         case _:

@@ -2,6 +2,7 @@
 
 import re
 
+from ltr_harness._util.number_text import number_text
 from ltr_harness.report import blocks, formats
 
 _SPECIAL = {
@@ -81,7 +82,7 @@ def render(table: blocks.Table) -> str:
 
 def _cell(cell: blocks.Cell, column: blocks.Column, best: bool) -> str:
     if isinstance(cell, blocks.Estimate):
-        value = _number(formats.value_text(cell.value, column.format))
+        value = _number(number_text(cell.value, column.format))
         value = rf"\textbf{{{value}}}" if best else value
         around = _number(formats.interval(cell.low, cell.high, column.format))
         tail = rf" {{\scriptsize {around}}}" if around else ""

@@ -5,17 +5,21 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
+from ltr_harness._util.number_text import number_text
 from ltr_harness._util.text import printable, without_commands
 from ltr_harness.comparison.comparison import n_effective
 from ltr_harness.comparison.headroom import headroom_lines, shares_sentence
+from ltr_harness.comparison.main_table import MainColumn, columns_of, tally_text, values_of
 from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.errors import labelled
-from ltr_harness.report import formats
-from ltr_harness.report.blocks import plain
+from ltr_harness.experiments.runs.record import Record
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import failures_sentence, queries_sentence
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not distinguishable": "·", "baseline": ""}
 STYLES = {"better": "green", "worse": "red"}
@@ -43,12 +47,10 @@ def show(data: ReportData, file: TextIO | None = None) -> None:
 
 
 def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
-    """The same as text."""
+    """Return the text that `show` prints."""
     import io
 
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     buffer = io.StringIO()
@@ -63,87 +65,114 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
-    label = f"{data.confidence_label} interval"
-    against = bool(data.rivals)
-    table.add_column("model", overflow="fold", min_width=8)
-    table.add_column(_safe(f"{data.weighted}{data.primary}"), justify="right", overflow="fold", min_width=7)
-    table.add_column(label, no_wrap=True)
-    if against:
-        table.add_column("change", justify="right", no_wrap=True)
-        of_changes = data.interval_label()
-        of_changes = label if of_changes == f"{data.confidence_label} CI" else of_changes
-        table.add_column(of_changes, no_wrap=True)
-        table.add_column(data.p_label(), justify="right", no_wrap=True)
-        table.add_column("", no_wrap=True, min_width=1)
-    for place, name in enumerate(data.models):
-        summary, pair = data.comparison.summary(name), data.paired(name, data.primary)
-        best = "bold" if place == 0 and len(data.models) > 1 else ""
-        cells = [
-            Text(_safe(name), style=best),
-            Text(formats.metric(summary.mean), style=best),
-            Text(_interval(summary.ci_low, summary.ci_high)),
-        ]
-        if against and pair is None:
-            cells += [Text("baseline"), Text(""), Text(""), Text("")]
-        elif pair is not None:
-            cells += [
-                Text(formats.difference(pair.difference)),
-                Text(_interval(pair.ci_low, pair.ci_high, signed=True)),
-                Text(formats.p_value(pair.p_corrected)),
-                Text(SIGNS[pair.verdict], style=STYLES.get(pair.verdict, "")),
-            ]
-        table.add_row(*cells)
-    outcome, text = data.comparison.headline
-    console.print(Text(_safe(text), style=f"bold {STYLES.get(outcome, '')}".strip()))
+    outcome, headline = data.comparison.headline
+    console.print(Text(_safe(headline), style=f"bold {STYLES.get(outcome, '')}".strip()))
     console.print()
-    console.print(table)
-    if against:
-        for line in _about_differences(data):
-            console.print(Text(line))
-    headroom = data.comparison.headroom.values()
-    signs = signs_sentence(data.comparison.fold_signs)
-    cautions = (f"Note: {labelled(caution)}" for caution in data.comparison.cautions)
-    for line in (
-        queries_sentence(data),
-        *headroom_lines(headroom, data.primary),
-        shares_sentence(headroom),
-        signs,
-        *cautions,
-    ):
-        if line:
-            console.print(Text(_safe(line)))
+    console.print(_main_table(data))
+    for line in _lines_below(data):
+        console.print(Text(_safe(line)))
     if data.failures:
         console.print()
-        console.print(Text(_safe(plain(failures_sentence(data))), style="red"))
+        console.print(Text(_safe(failures_sentence(data)), style="red"))
         for record in data.failures:
-            first = (record.error or "no message was recorded").strip().splitlines()[0]
-            run = f"{_safe(record.model)}, fold {_safe(record.fold)}, seed {record.seed}"
-            console.print(Text(f"  {run}: {_safe(first)}"))
+            console.print(Text(f"  {_failure(record)}"))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
-def _about_differences(data: ReportData) -> Iterator[str]:
-    """The signs of the verdicts in the table, over how many queries they are, and by which method."""
+def _main_table(data: ReportData) -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    # the verdict is a sign at the end of its row, which the line below the table explains
+    columns = columns_of(data.comparison, "terminal")
+    columns.sort(key=lambda column: column.format == "verdict")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
+    table.add_column("model", overflow="fold", min_width=8)
+    for column in columns:
+        heading, *interval_heading = map(_safe, column.terminal_headings)
+        if column.format == "verdict":
+            table.add_column(heading, no_wrap=True, min_width=1)
+        elif data.primary in column.heading:  # of any length
+            table.add_column(heading, justify="right", overflow="fold", min_width=7)
+        else:
+            table.add_column(heading, justify="right", no_wrap=True)
+        if column.has_interval:
+            table.add_column(*interval_heading, no_wrap=True)
+    leader = data.models[0] if len(data.models) > 1 else None
+    for name in data.models:
+        cells = [Text(_safe(name), style="bold" if name == leader else "")]
+        for column in columns:
+            value, *ends = _cells(data, column, name)
+            style = ""
+            if column.format == "verdict":
+                style = _verdict_style(data, name)
+            elif column.best is not None and name == leader:
+                style = "bold"
+            cells += [Text(value, style=style), *map(Text, ends)]
+        table.add_row(*cells)
+    return table
+
+
+def _cells(data: ReportData, column: MainColumn, name: str) -> list[str]:
+    """Return the value of a column for a model, and its interval where the column has one."""
+    values = values_of(data.comparison, column, name)
+    if values is None:  # the word stands where the baseline's difference would
+        return ["baseline", ""] if column.has_interval else [""]
+    if column.format == "verdict":
+        return [SIGNS[values[0]]]
+    if column.format == "tally":
+        return [tally_text(values)]
+    value, *ends = (number_text(number, column.format) for number in values)
+    return [value, _interval(*ends)] if column.has_interval else [value]
+
+
+def _interval(low: str, high: str) -> str:
+    """Return both ends without the zero before the point: two intervals have to fit beside a name."""
+    return " ".join(re.sub(r"^([+-]?)0\.", r"\1.", end) for end in (low, high))
+
+
+def _verdict_style(data: ReportData, name: str) -> str:
+    pair = data.paired(name, data.primary)
+    return "" if pair is None else STYLES.get(pair.verdict, "")
+
+
+def _lines_below(data: ReportData) -> Iterator[str]:
+    """Yield the sentences below the table: its signs, method and queries, then headroom, folds and cautions."""
+    comparison = data.comparison
+    if data.rivals:
+        yield _legend(data)
+        over_seeds = " (of differences over queries and seeds)" if data.over_seeds else ""
+        yield f"{comparison.method.describe()}{over_seeds}; {comparison.families[0]}"
+    yield queries_sentence(data)
+    headroom = comparison.headroom.values()
+    yield from headroom_lines(headroom, data.primary)
+    if shares := shares_sentence(headroom):
+        yield shares
+    if signs := signs_sentence(comparison.fold_signs):
+        yield signs
+    for caution in comparison.cautions:
+        yield f"Note: {labelled(caution)}"
+
+
+def _legend(data: ReportData) -> str:
+    """Return the signs of the verdicts in the table, and over how many queries they are."""
     verdicts = {data.comparison.paired(name).verdict for name in data.rivals}
-    legend = "   ".join(f"{sign} {word}" for word, sign in SIGNS.items() if word in verdicts)
-    yield f"{legend}   (against {_safe(data.baseline)}; n = {data.n_defined:,}{_effective(data)})"
-    over = " (of differences over queries and seeds)" if data.over_seeds else ""
-    yield _safe(f"{data.comparison.method.describe()}{over}; {data.comparison.families[0]}")
+    legend = "   ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items() if verdict in verdicts)
+    return f"{legend}   (against {data.baseline}; n = {data.n_defined:,}{_effective(data)})"
+
+
+def _failure(record: Record) -> str:
+    first_line = (record.error or "no message was recorded").strip().splitlines()[0]
+    run = f"{_safe(record.model)}, fold {_safe(record.fold)}, seed {record.seed}"
+    return f"{run}: {_safe(first_line)}"
 
 
 def _effective(data: ReportData) -> str:
-    """How many queries of equal weight tell as much, where they do not count alike."""
+    """Return the effective number of queries where they have weights; "" where each counts once."""
     if data.comparison.weights is None:
         return ""
     return f", which tell as much as {n_effective(data.comparison):,.0f} of equal weight"
-
-
-def _interval(low: float, high: float, *, signed: bool = False) -> str:
-    """Both ends without the zero before the point: two intervals have to fit beside a name."""
-    write = formats.difference if signed else formats.metric
-    ends = (re.sub(r"^([+-]?)0\.", r"\1.", write(end)) for end in (low, high))
-    return " ".join(ends)
 
 
 def _safe(text: str) -> str:

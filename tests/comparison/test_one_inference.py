@@ -150,7 +150,7 @@ def test_what_was_not_found_could_not_have_been_shown() -> None:
 
 def test_what_counts_each_query_once_says_so() -> None:
     found, plain = weighted(OLD, NEW, WEIGHTS), weighted(OLD, NEW, WEIGHTS, weights="none")
-    for once in ("win / tie / loss (unweighted)", "sd (unweighted)", "weighted mrr"):
+    for once in ("Win / tie / loss (unweighted)", "sd (unweighted)", "weighted mrr"):
         assert f"<th>{once}</th>" in found._repr_html_()
         assert f"<th>{once}</th>" not in plain._repr_html_()
     sections = {

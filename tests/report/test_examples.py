@@ -1,6 +1,7 @@
 """Small examples of internals, which a reader can check by hand."""
 
-from ltr_harness.report.formats import file_names, interval, value_text
+from ltr_harness._util.number_text import number_text
+from ltr_harness.report.formats import file_names, interval
 from ltr_harness.report.html import safe_json
 from ltr_harness.report.latex import escape as escape_latex
 from ltr_harness.report.markdown import escape as escape_markdown
@@ -8,15 +9,15 @@ from ltr_harness.report.sections.cost import pareto_front
 from ltr_harness.report.sections.definitions import prose
 
 
-def test_value_text() -> None:
-    assert value_text(0.0123, "difference") == "+0.0123"
-    assert value_text(0.0, "difference") == "0.0000"
-    assert value_text(1e-7, "p") == "<0.0001"
+def test_number_text() -> None:
+    assert number_text(0.0123, "difference") == "+0.0123"
+    assert number_text(0.0, "difference") == "0.0000"
+    assert number_text(1e-7, "p") == "<0.0001"
 
 
 def test_interval() -> None:
     assert interval(0.42, 0.44) == "[0.4200, 0.4400]"
-    assert interval(-0.01, 0.02, signed=True) == "[-0.0100, +0.0200]"
+    assert interval(-0.01, 0.02, "difference") == "[-0.0100, +0.0200]"
     assert interval(None, None) == ""
 
 

@@ -119,7 +119,7 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     every = [{"data": {"values": [{"zero": 0}]}, **zero}, *layers, *beyond]
     words = []
     for pair in pairs:
-        interval = formats.interval(pair.ci_low, pair.ci_high, signed=True)
+        interval = formats.interval(pair.ci_low, pair.ci_high, "difference")
         words.append(f"{pair.model}: {formats.difference(pair.difference)} {interval}, {pair.verdict}.")
     return Chart(
         "paired_differences",

@@ -1,13 +1,14 @@
 """Which model, by how much, how sure?"""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ltr_harness._util.text import count_of, plural
-from ltr_harness.comparison.comparison import Outcome
+from ltr_harness.comparison.comparison import Comparison, Outcome
 from ltr_harness.comparison.contrasts import Paired
 from ltr_harness.comparison.headroom import headroom_lines
+from ltr_harness.comparison.main_table import MainColumn, columns_of, corrected_p, tally_text, values_of
 from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.errors import labelled
@@ -25,9 +26,8 @@ def verdict_badge(verdict: str) -> Badge:
 
 
 def corrected(data: ReportData, metric: str | None = None) -> Column:
-    """The column of p-values at a metric."""
-    hint = "Corrected for testing several models, or metrics." if data.joint(metric) else ""
-    return Column(data.p_label(metric), "p", hint=hint)
+    """Return the column of p-values at a metric."""
+    return page_column(corrected_p(data.comparison, metric))
 
 
 PILLS: dict[Outcome, Badge] = {
@@ -72,51 +72,47 @@ def section(data: ReportData) -> list[Block]:
 
 
 def fixed_k_table(data: ReportData) -> Table:
-    """The one table that decides: every model at the primary metric and its K, with its difference drawn."""
-    primary, label = data.primary, data.confidence_label
-    summaries = {name: data.comparison.summary(name, primary) for name in data.models}
-    pairs = {name: data.comparison.paired(name, primary) for name in data.rivals}
-
-    def verdict(name: str) -> Cell:
-        return verdict_badge(pairs[name].verdict if name in pairs else "baseline")
-
-    def mean(name: str) -> Cell:
-        return blocks.Estimate(summaries[name].mean, summaries[name].ci_low, summaries[name].ci_high)
-
-    def difference(name: str) -> Cell:
-        pair = pairs.get(name)
-        return None if pair is None else replace(blocks.Estimate.of(pair), mark=marked(pair.verdict))
-
-    mean_of = f"{data.weighted}mean over queries, each interval by itself".capitalize()
-    heading = f"{data.weighted}{primary} [{label} CI]"
-    means = Column(heading, "metric", best=data.best(primary), hint=f"{mean_of}.")
-    # the column of verdicts says which is the baseline
-    columns: dict[Column, Callable[[str], Cell]] = {}
-    columns[Column("Model")] = lambda name: ModelName(name, data.colours[name])
+    """Return the main table: every model at the primary metric and its K, with its difference drawn."""
+    comparison = data.comparison
+    columns = columns_of(comparison, "page")
+    headings = [Column("Model")]
+    for column in columns:
+        axis = None
+        if column.format == "difference" and column.has_interval:
+            axis = near([comparison.paired(name) for name in data.rivals])
+        headings.append(replace(page_column(column), axis=axis))
+    rows = []
+    for name in data.models:
+        # the column of verdicts says which is the baseline
+        model = ModelName(name, data.colours[name])
+        rows.append((model, *(_main_cell(comparison, column, name) for column in columns)))
+    caption = f"Models at {data.primary}"
     if data.rivals:
-        columns[Column("Verdict")] = verdict
-    columns[means] = mean
-    # The header says n for all; a column of its own only where models differ in it.
-    if len({summary.n for summary in summaries.values()}) > 1:
-        columns[Column("Queries", "count", hint="Queries with a value.")] = lambda name: summaries[name].n
-    if data.rivals:
-        hint = (
-            f"Mean of the paired per-query differences, model minus {data.baseline}, with "
-            f"{data.joint()}{label} intervals."
-        )
-        axis = near(list(pairs.values()))
-        columns[Column(f"Difference [{data.interval_label()}]", "difference", hint=hint, axis=axis)] = (
-            difference
-        )
-        columns[corrected(data)] = lambda name: pairs[name].p_corrected if name in pairs else None
-    if headroom := data.comparison.headroom:
-        ends = "0 is a random order of the candidates, 1 the best"
-        hint = f"Share of what can be gained [{label} CI]: {ends}."
-        columns[Column("Gained", "number", best="max", hint=hint)] = lambda name: (
-            blocks.Estimate(one.share, one.ci_low, one.ci_high) if (one := headroom.get(name)) else None
-        )
-    caption = f"Models at {primary}" + (f", against {data.baseline}" if data.rivals else "")
-    return Table.of("fixed_k", caption, data.models, columns)
+        caption += f", against {data.baseline}"
+    return Table("fixed_k", caption, tuple(headings), tuple(rows))
+
+
+def page_column(column: MainColumn) -> Column:
+    """Return a column of the main table as one of a block."""
+    heading = f"{column.heading} [{column.interval}]" if column.interval else column.heading
+    number_format = "text" if column.format == "verdict" else column.format
+    return Column(heading, number_format, best=column.best, hint=column.hint)
+
+
+def _main_cell(comparison: Comparison, column: MainColumn, model: str) -> Cell:
+    values = values_of(comparison, column, model)
+    if values is None:
+        return None
+    if column.format == "verdict":
+        return verdict_badge(values[0])
+    if column.format == "tally":
+        return tally_text(values)
+    if not column.has_interval:
+        number: float = values[0]
+        return number
+    mark = marked(comparison.paired(model).verdict) if column.record == "pairs" else ""
+    value, low, high = values
+    return blocks.Estimate(value, low, high, mark)
 
 
 def marked(verdict: str) -> blocks.Mark:
