@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, wraps
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -44,13 +45,15 @@ class ReportData:
     experiment_yaml: str | None  # the resolved configuration
     title: str  # what the reader calls this comparison
     sections: tuple[str, ...] | None = None  # names of those to show, in this order; None for all
-    computed: "dict[Callable[[ReportData], Any], Any]" = field(init=False, repr=False, default_factory=dict)
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        lost = (f"{one.model}, fold {one.fold}, seed {one.seed}: {one.error}" for one in self.failures)
-        return self.comparison._repr_html_() + "".join(f"<p>failed: {escape(text)}</p>" for text in lost)
+        parts = [self.comparison._repr_html_()]
+        for record in self.failures:
+            text = f"{record.model}, fold {record.fold}, seed {record.seed}: {record.error}"
+            parts.append(f"<p>failed: {escape(text)}</p>")
+        return "".join(parts)
 
     @property
     def primary(self) -> str:
@@ -116,8 +119,8 @@ class ReportData:
     @property
     def n_empty(self) -> int | None:
         """Queries without relevant documents; None where the inputs do not tell."""
-        known = LABEL_FACTS[1] in self.comparison.system(self.baseline).query_attributes
-        return self.comparison.n_without_relevant if known else None
+        is_known = LABEL_FACTS[1] in self.comparison.system(self.baseline).query_attributes
+        return self.comparison.n_without_relevant if is_known else None
 
     @cached_property
     def over_seeds(self) -> bool:
@@ -135,23 +138,23 @@ class ReportData:
 
     @cached_property
     def own_metrics(self) -> dict[str, Metric]:
-        """Of `metrics` those that are ours, by their name; scores may come with numbers of a metric from outside."""
-        known = {}
+        """Metrics that the harness defines, by their name; scores may come with numbers of a metric from outside."""
+        definitions = {}
         for name in self.metrics:
             with suppress(HarnessError):
-                known[name] = parse_metric(name)
-        return known
+                definitions[name] = parse_metric(name)
+        return definitions
 
     def paired(self, model: str, metric: str) -> Paired | None:
         """The model against the baseline; None for the baseline itself."""
         return None if model == self.baseline else self.comparison.paired(model, metric)
 
     def best(self, metric: str) -> Best:
-        """Which end of a column of the metric is good."""
+        """Return the good end of a column of the metric."""
         return "max" if self.comparison.higher_is_better[metric] else "min"
 
     def mean(self, model: str) -> float:
-        """Of the primary metric."""
+        """Return a model's mean at the primary metric."""
         return self.comparison.summary(model).mean
 
     def model_name(self, name: str) -> ModelName:
@@ -160,9 +163,9 @@ class ReportData:
     @cached_property
     def ordered_runs(self) -> tuple[Run, ...]:
         """The finished runs in a stable order: as the models are, then fold, then seed."""
-        place = {name: number for number, name in enumerate(self.models)}
+        rank = {name: number for number, name in enumerate(self.models)}
         by_seed = sorted(self.runs, key=attrgetter("record.model", "record.fold", "record.seed"))
-        return tuple(sorted(by_seed, key=lambda run: place.get(run.record.model, len(place))))
+        return tuple(sorted(by_seed, key=lambda run: rank.get(run.record.model, len(rank))))
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
@@ -172,9 +175,11 @@ class ReportData:
     def runs_of(self, model: str) -> tuple[Run, ...]:
         """The runs behind a model, which is called after its experiment too where two have its name."""
         source = self.comparison.system(model).source  # a model from elsewhere may have a run's name
-        ours = [run for run in self.ordered_runs if source in ("", run.record.experiment)]
         return tuple(
-            run for run in ours if model in (run.record.model, f"{run.record.experiment}/{run.record.model}")
+            run
+            for run in self.ordered_runs
+            if source in ("", run.record.experiment)
+            and model in (run.record.model, f"{run.record.experiment}/{run.record.model}")
         )
 
     def records_of(self, model: str) -> tuple[Record, ...]:
@@ -192,7 +197,7 @@ class ReportData:
 
     @cached_property
     def letters(self) -> Letters:
-        """Which models differ from each other at the primary metric."""
+        """The letters of the models at the primary metric: models that share one are not shown to differ."""
         return self.comparison.letters()
 
 
@@ -202,30 +207,32 @@ def same_k(data: ReportData) -> list[str]:
     return list(dict.fromkeys([data.primary, *(m for m in data.metrics if MetricName.of(m).k == k)]))
 
 
-def at_each_metric(data: ReportData, answer: Callable[[str, str], Sequence[Block]]) -> list[Block]:
-    """Blocks at the primary metric, and on the page a choice of all others of its K; none where it has none itself.
+def at_each_metric(data: ReportData, blocks_at: Callable[[str, str], Sequence[Block]]) -> list[Block]:
+    """Return blocks at the primary metric, and on the page a choice of all others of its K; none where it has none.
 
-    `answer` gets the metric, and how the names of its tables and charts end.
+    `blocks_at` gets the metric, and the suffix of the names of its tables and charts.
     """
-    names = file_names(same_k(data))
-    ends = {metric: "" if metric == data.primary else f"_{name}" for metric, name in names.items()}
-    answers = {metric: tuple(answer(metric, end)) for metric, end in ends.items()}
-    if not answers[data.primary]:
+    blocks = {}
+    for metric, name in file_names(same_k(data)).items():
+        suffix = "" if metric == data.primary else f"_{name}"
+        blocks[metric] = tuple(blocks_at(metric, suffix))
+    if not blocks[data.primary]:
         return []
-    shown = tuple((metric, blocks) for metric, blocks in answers.items() if blocks)
-    return [Choice("Metric", shown)] if shown[1:] else [*shown[0][1]]
+    options = tuple((metric, of_metric) for metric, of_metric in blocks.items() if of_metric)
+    return [Choice("Metric", options)] if len(options) > 1 else [*blocks[data.primary]]
 
 
 def computed_once(compute: Callable[[ReportData], T]) -> Callable[[ReportData], T]:
-    """A function whose value several sections and the JSON ask for: computed once for each report."""
+    """Cache a function whose value several sections and the JSON need: computed once for each report."""
+    values: WeakKeyDictionary[ReportData, T] = WeakKeyDictionary()  # a report is not kept alive by its values
 
     @wraps(compute)
-    def value_of(data: ReportData) -> T:
-        if compute not in data.computed:
-            data.computed[compute] = compute(data)
-        return cast(T, data.computed[compute])
+    def cached(data: ReportData) -> T:
+        if data not in values:
+            values[data] = compute(data)
+        return values[data]
 
-    return value_of
+    return cached
 
 
 def experiment_data(
@@ -265,15 +272,10 @@ def experiment_data(
 
 
 def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger: bool = True) -> ReportData:
-    """The comparison of the runs in these folders, which must answer one question."""
+    """Return the comparison of the runs in these folders, which must have one question."""
     runs_read = [run for folder in folders for run in find_runs(folder)]
     plans = {folder: text for folder in folders if folder.is_dir() and (text := plan_in_words(folder))}
-    if not any(run.record.status == "complete" for run in runs_read):
-        DataError.refuse(
-            Problem(str(folder), f"no finished runs: {text}", cure=OTHER_PLANS)
-            for folder, text in plans.items()
-        )
-        raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
+    _refuse_unfinished(folders, runs_read, plans)
     configuration = folders[0] / "experiment.yaml"
     if len(folders) == 1 and configuration.exists():
         from ltr_harness.experiments.config import read_outline
@@ -283,32 +285,54 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger:
         assert data is not None
     else:
         data = _of_runs(compare(*runs_read, baseline=baseline, ledger=ledger), runs_read)
-    of_plans = [
-        Caution("unfinished-plan", "warning", words, OTHER_PLANS, place=str(folder))
-        for folder, words in plans.items()
+    cautions = [
+        Caution("unfinished-plan", "warning", text, OTHER_PLANS, place=str(folder))
+        for folder, text in plans.items()
     ]
-    comparison = replace(data.comparison, cautions=(*of_plans, *data.comparison.cautions))
+    comparison = replace(data.comparison, cautions=(*cautions, *data.comparison.cautions))
     return replace(data, comparison=comparison)
+
+
+def _refuse_unfinished(folders: Sequence[Path], runs_read: Sequence[Run], plans: Mapping[Path, str]) -> None:
+    if any(run.record.status == "complete" for run in runs_read):
+        return
+    DataError.refuse(
+        Problem(str(folder), f"no finished runs: {text}", cure=OTHER_PLANS) for folder, text in plans.items()
+    )
+    raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
 
 
 def _of_runs(
     comparison: Comparison, runs_read: Sequence[Run], cautions: Sequence[Caution] = ()
 ) -> ReportData:
-    """With what must stand beside the numbers and not in an appendix: suspicious data, a model that learned nothing."""
+    """Return the report of a comparison of runs, with the cautions of their data and training beside its numbers."""
     runs = [run for run in runs_read if run.record.status == "complete"]
-    of_data = dict.fromkeys(caution for run in runs for caution in run.record.data_cautions)
-    # what little there is to gain the comparison says of all its queries
-    beside = [one for one in of_data if one.severity != "note" and one.kind != LITTLE_TO_GAIN]
-    of_training: dict[Caution, list[Record]] = {}
+    of_data = dict.fromkeys(
+        caution
+        for run in runs
+        for caution in run.record.data_cautions
+        # the comparison says of all its queries what little there is to gain
+        if caution.severity != "note" and caution.kind != LITTLE_TO_GAIN
+    )
+    all_cautions = (*of_data, *_training_cautions(runs), *cautions, *comparison.cautions)
+    failures = [run.record for run in runs_read if run.record.status == "failed"]
+    comparison = replace(comparison, cautions=all_cautions)
+    return ReportData(comparison, runs, failures, None, runs[0].record.experiment)
+
+
+def _training_cautions(runs: Sequence[Run]) -> list[Caution]:
+    """Return each caution of training once, with the models and the number of runs that it concerns."""
+    records: dict[Caution, list[Record]] = {}
     for run in runs:
         for caution in run.record.training_cautions:
             if caution.severity != "note":
-                of_training.setdefault(caution, []).append(run.record)
-    for caution, records in of_training.items():
-        models = ", ".join(dict.fromkeys(record.model for record in records))
-        one_run = f"{records[0].fold}, seed {records[0].seed}"
-        text = f"{caution} ({one_run if len(records) == 1 else count_of(len(records), 'run')})"
-        beside.append(Caution(caution.kind, caution.severity, text, place=models))
-    comparison = replace(comparison, cautions=(*beside, *cautions, *comparison.cautions))
-    failures = [run.record for run in runs_read if run.record.status == "failed"]
-    return ReportData(comparison, runs, failures, None, runs[0].record.experiment)
+                records.setdefault(caution, []).append(run.record)
+    cautions = []
+    for caution, concerned in records.items():
+        models = ", ".join(dict.fromkeys(record.model for record in concerned))
+        where = count_of(len(concerned), "run")
+        if len(concerned) == 1:
+            where = f"{concerned[0].fold}, seed {concerned[0].seed}"
+        text = f"{caution} ({where})"
+        cautions.append(Caution(caution.kind, caution.severity, text, place=models))
+    return cautions

@@ -1,16 +1,16 @@
-"""Which experiments does a folder hold, and how did each compare with the one before it on the same question?
+"""The list of a folder's experiments, each beside the previous one on the same question.
 
-Records and `report.json` are read, no table of queries; what cannot be read is a line.
+Records and `report.json` are read, no table of queries; each unreadable file is a line.
 """
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 from urllib.parse import quote
 
 import numpy as np
@@ -23,7 +23,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.experiments.compare.ledger import LEDGER, Looks, digest_of_folds, looks_at
 from ltr_harness.experiments.runs import Run, load_run
 from ltr_harness.experiments.runs.folder import RECORD, encoded
-from ltr_harness.experiments.runs.record import Record
+from ltr_harness.experiments.runs.record import Record, SplitFacts
 from ltr_harness.experiments.runs.run import PLAN, planned_runs
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Cell, Column, Heading, Report, Section, Table
@@ -84,132 +84,199 @@ class Experiments:
 
 
 def read_experiments(folder: Path) -> Experiments:
-    """Every experiment in a folder, or the one that the folder is."""
+    """Return every experiment in a folder, or the one that the folder is."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; expected a folder of experiments, such as runs")
-    own = (folder / PLAN).is_file() or next(folder.glob(f"*/{RECORD}"), None) is not None
-    if own:
+    if (folder / PLAN).is_file() or next(folder.glob(f"*/{RECORD}"), None) is not None:
         folder = folder.absolute()
-    found: list[Experiment] = []
+        parent, paths = folder.parent, [folder]
+    else:
+        parent, paths = folder, sorted(folder.iterdir())
+    experiments: list[Experiment] = []
     left_out: list[str] = []
-    looks = looks_at(folder.parent if own else folder)
-    for path in [folder] if own else sorted(folder.iterdir()):
+    looks = looks_at(parent)
+    for path in paths:
         try:
-            if (experiment := _experiment(path, left_out, looks)) is not None:
-                found.append(experiment)
-        except (DataError, OSError) as problem:
-            left_out.append(str(problem) if isinstance(problem, DataError) else f"{path}: {problem.strerror}")
-    if not found:
+            experiment = _experiment(path, left_out, looks)
+        except DataError as problem:
+            left_out.append(str(problem))
+        except OSError as problem:
+            left_out.append(f"{path}: {problem.strerror}")
+        else:
+            if experiment is not None:
+                experiments.append(experiment)
+    if not experiments:
         lines = "".join(f"\n  {line}" for line in left_out)
         raise DataError(f"{folder}: no experiment in it that has runs{lines}")
-    before: dict[Question, tuple[str, float]] = {}
-    told = []
-    for one in sorted(found, key=lambda one: (one.written, one.folder)):
-        if (mean := one.mean) is not None:
-            if last := before.get(one.question):
-                one = replace(one, previous=last[0], change=mean - last[1])
-            before[one.question] = one.folder, mean
-        told.append(one)
-    return Experiments(str(folder.parent if own else folder), tuple(told), tuple(left_out))
+    experiments.sort(key=lambda experiment: (experiment.written, experiment.folder))
+    return Experiments(str(parent), tuple(_with_changes(experiments)), tuple(left_out))
+
+
+def _with_changes(experiments: Sequence[Experiment]) -> list[Experiment]:
+    """Return the experiments, oldest first, each with its difference from the previous one on its question."""
+    latest: dict[Question, tuple[str, float]] = {}
+    compared = []
+    for experiment in experiments:
+        if experiment.mean is not None:
+            mean = experiment.mean
+            if experiment.question in latest:
+                previous, previous_mean = latest[experiment.question]
+                experiment = replace(experiment, previous=previous, change=mean - previous_mean)
+            latest[experiment.question] = experiment.folder, mean
+        compared.append(experiment)
+    return compared
 
 
 def _experiment(path: Path, left_out: list[str], looks: Mapping[tuple[str, str], Looks]) -> Experiment | None:
-    """The experiment of a folder; None for what may stand beside experiments without a word."""
-    if not path.is_dir():
-        ours = path.name == LEDGER or path.suffix == ".html"  # such as the page of this list
-        if not path.name.startswith(".") and not ours:
-            left_out.append(f"{path}: a file, not an experiment")
+    """Return the experiment of a folder; None, with a line in `left_out` where it matters, for another thing."""
+    if path.name.startswith(".") or not path.is_dir():
+        if line := _left_out_line(path):
+            left_out.append(line)
         return None
-    if path.name.startswith("."):
-        if path.name.startswith(UNFINISHED) and not any(path.glob("*.html")):  # or the page, half made
-            left_out.append(f"{path}: not finished, or being written")
-        return None
-    folders, missing = planned_runs(path)
+    folders, n_missing = planned_runs(path)
     runs = []
-    for one in folders:
+    for run_folder in folders:
         try:
-            runs.append(load_run(one))
+            runs.append(load_run(run_folder))
         except DataError as problem:
             left_out.append(str(problem))
     if not runs:
         raise DataError(f"{path}: no run in it that can be read")
-    return _described(path, runs, missing + len(folders) - len(runs), looks)
+    return _of_runs(path, runs, n_missing + len(folders) - len(runs), looks)
 
 
-def _described(
-    path: Path, runs: Sequence[Run], missing: int, looks: Mapping[tuple[str, str], Looks]
+def _left_out_line(path: Path) -> str:
+    """Return the reason why a path is no experiment; "" for what belongs beside experiments."""
+    if path.is_dir():
+        is_unfinished = path.name.startswith(UNFINISHED)
+        is_page = any(path.glob("*.html"))  # half made
+        return f"{path}: not finished, or being written" if is_unfinished and not is_page else ""
+    belongs = path.name == LEDGER or path.suffix == ".html"  # such as the page of this list
+    return "" if belongs or path.name.startswith(".") else f"{path}: a file, not an experiment"
+
+
+def _of_runs(
+    path: Path, runs: Sequence[Run], n_missing: int, looks: Mapping[tuple[str, str], Looks]
 ) -> Experiment:
+    """Return the experiment of a folder's runs, without the one before it."""
     records = [run.record for run in runs]
     first = records[0]
-    own = first.own_metrics.get(first.primary)
-    tests = {record.fold: record.data["test"] for record in records if "test" in record.data}
-    for record in records:
-        ours, theirs = tests.get(record.fold), record.data.get("test")
-        if record.primary != first.primary or (ours and theirs and ours.judged_by != theirs.judged_by):
-            found = "its runs have several primary metrics or test data"
-            raise DataError(f"{path}: {found}, and no {PLAN} groups them")
-    means = _means(records, len(tests))
-    higher = next((m.higher_is_better for r in records if (m := r.metrics.get(r.primary))), True)
-    best = (max if higher else min)(means, key=means.__getitem__) if means else None
-    complete = [record for record in records if record.status == "complete"]
-    reported = _Report(summaries=[], runs=[])
-    with suppress(OSError, ValueError):
-        stored = read_stored(_Report, path / "report", "report.json")
-        identities = sorted(str(run.get("evaluation_identity")) for run in stored.runs)
-        if identities == sorted(record.evaluation_identity for record in complete):  # of these very runs
-            reported = stored
-    summaries = (one for one in reported.summaries if one.get("metric") == first.primary)
-    summary = next((one for one in summaries if one.get("model") == best), {})
-    low, high = summary.get("ci_low"), summary.get("ci_high")
-    if not all(isinstance(end, float | int) and math.isfinite(end) for end in (low, high)):
-        low = high = None
-    last = min(max(0, *((run.path / RECORD).stat().st_mtime for run in runs)), _LAST_SECOND)
+    tests = _test_splits(path, records)
     digest = digest_of_folds({fold: test.judged_by for fold, test in tests.items()})
-    sources = list(dict.fromkeys(test.source for test in tests.values()))
+    own_metric = first.own_metrics.get(first.primary)
+    higher_is_better = _higher_is_better(records)
+    means = _means(records, len(tests))
+    best = mean = None
+    if means:
+        best = (max if higher_is_better else min)(means, key=means.__getitem__)
+        mean = means[best]
+    complete = [record for record in records if record.status == "complete"]
+    stored = _stored_report(path, complete)
+    low, high = _interval_of(stored, first.primary, best)
     return Experiment(
         folder=path.name or str(path),
         name=first.experiment,
-        written=datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds"),
-        data=sources[0] + (f" and {len(sources) - 1} more" if sources[1:] else "") if sources else "",
+        written=_written(runs),
+        data=_sources(tests),
         test=digest,
         metric=first.primary,
-        definition=own.sha256 if own else "",
-        higher_is_better=higher,
+        definition=own_metric.sha256 if own_metric else "",
+        higher_is_better=higher_is_better,
         models=len({record.model for record in records}),
         seeds=len({record.seed for record in records}),
         folds=len({record.fold for record in records}),
         best=best,
-        mean=None if best is None else means[best],
+        mean=mean,
         low=low,
         high=high,
         previous=None,
         change=None,
         complete=len(complete),
         failed=sum(record.status == "failed" for record in records),
-        missing=missing,
+        missing=n_missing,
         size=_size(path),
         report=(path / "report" / "report.html").is_file(),
-        outcome=reported.outcome,
-        headline=reported.headline,
+        outcome=stored.outcome,
+        headline=stored.headline,
         looks=looks.get((digest, first.primary), Looks(0, 0)).comparisons,
     )
 
 
+def _test_splits(path: Path, records: Sequence[Record]) -> dict[str, SplitFacts]:
+    """Return the test data of each fold; refuses runs of several primary metrics or test data."""
+    tests = {record.fold: record.data["test"] for record in records if "test" in record.data}
+    for record in records:
+        test = record.data.get("test")
+        is_other_data = test is not None and test.judged_by != tests[record.fold].judged_by
+        if is_other_data or record.primary != records[0].primary:
+            problem = "its runs have several primary metrics or test data"
+            raise DataError(f"{path}: {problem}, and no {PLAN} groups them")
+    return tests
+
+
+def _sources(tests: Mapping[str, SplitFacts]) -> str:
+    sources = list(dict.fromkeys(test.source for test in tests.values()))
+    if len(sources) > 1:
+        return f"{sources[0]} and {len(sources) - 1} more"
+    return "".join(sources)
+
+
+def _higher_is_better(records: Sequence[Record]) -> bool:
+    for record in records:
+        if summary := record.metrics.get(record.primary):
+            return summary.higher_is_better
+    return True
+
+
+def _written(runs: Sequence[Run]) -> str:
+    """Return the time of the last run, by its file."""
+    times = [(run.path / RECORD).stat().st_mtime for run in runs]
+    last = min(max(0, *times), _LAST_SECOND)
+    return datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds")
+
+
+def _stored_report(path: Path, complete: Sequence[Record]) -> "_Report":
+    """Return the folder's report; an empty one where it has none, or one of other runs."""
+    with suppress(OSError, ValueError):
+        stored = read_stored(_Report, path / "report", "report.json")
+        identities = sorted(str(run.get("evaluation_identity")) for run in stored.runs)
+        if identities == sorted(record.evaluation_identity for record in complete):
+            return stored
+    return _Report(summaries=[], runs=[])
+
+
+def _interval_of(
+    stored: "_Report", metric: str, model: str | None
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the interval of a model's mean in a report; None twice where it has none."""
+    for summary in stored.summaries:
+        if summary.get("metric") == metric and summary.get("model") == model:
+            low, high = summary.get("ci_low"), summary.get("ci_high")
+            return (low, high) if _is_finite(low) and _is_finite(high) else (None, None)
+    return None, None
+
+
+def _is_finite(value: object) -> TypeGuard[float]:
+    return isinstance(value, float | int) and math.isfinite(value)
+
+
 def _means(records: Sequence[Record], n_folds: int) -> dict[str, float]:
-    """Model to its mean over queries and seeds, of the models that have a value for every fold."""
+    """Return the mean over queries and seeds of each model that has a value for every fold."""
     values: dict[str, dict[str, list[tuple[float, int]]]] = {}
     for record in records:
-        summary = record.metrics.get(record.primary) if record.status == "complete" else None
-        if summary is None or summary.mean is None or not math.isfinite(summary.mean):
+        if record.status != "complete" or (summary := record.metrics.get(record.primary)) is None:
             continue
-        if (n := summary.n_queries - summary.n_undefined) > 0:
+        n = summary.n_queries - summary.n_undefined
+        if summary.mean is not None and math.isfinite(summary.mean) and n > 0:
             values.setdefault(record.model, {}).setdefault(record.fold, []).append((summary.mean, n))
-    averages = {}
-    for model, folds in values.items():
-        if len(folds) == n_folds:
-            means = [np.mean([mean for mean, _ in seeds]) for seeds in folds.values()]
-            averages[model] = float(np.average(means, weights=[seeds[0][1] for seeds in folds.values()]))
-    return averages
+    return {model: _mean_of(folds) for model, folds in values.items() if len(folds) == n_folds}
+
+
+def _mean_of(folds: Mapping[str, Sequence[tuple[float, int]]]) -> float:
+    """Return the mean over folds, by their number of queries, of the means over seeds."""
+    means = [np.mean([mean for mean, _ in seeds]) for seeds in folds.values()]
+    n_queries = [seeds[0][1] for seeds in folds.values()]
+    return float(np.average(means, weights=n_queries))
 
 
 class _Report(Versioned, extra="ignore"):
@@ -223,7 +290,7 @@ class _Report(Versioned, extra="ignore"):
 
 
 def _size(path: Path) -> int:
-    """Of all files below; what vanishes meanwhile or cannot be entered is left out."""
+    """Return the bytes of all files below; a file that vanishes meanwhile or cannot be read is left out."""
     total = 0
     for folder, _, names in os.walk(path):
         for name in names:
@@ -237,109 +304,143 @@ SHORT = 8  # hex digits of a fingerprint that are shown
 
 
 def report(listed: Experiments, page: Path | None = None) -> Report:
-    """The page, with everything in its JSON."""
+    """Return the page, with everything in its JSON."""
     series: dict[Question, list[Experiment]] = {}
-    for one in listed.experiments:
-        if one.mean is not None:
-            series.setdefault(one.question, []).append(one)
-    charts = [_chart(group, at) for at, group in enumerate(series.values()) if len(group) > 1]
+    for experiment in listed.experiments:
+        if experiment.mean is not None:
+            series.setdefault(experiment.question, []).append(experiment)
+    charts = [_chart(group, number) for number, group in enumerate(series.values()) if len(group) > 1]
     sections = [Section("experiments", (Heading("Experiments"), _table(listed, page, series)))]
     if charts:
         sections.append(Section("over_time", (Heading("Over time"), *charts)))
     if listed.left_out:
         sections.append(Section("not_read", (Heading("Not read"), blocks.Bullets(listed.left_out))))
-    runs = sum(one.complete + one.failed for one in listed.experiments)
-    facts = (count_of(len(listed.experiments), "experiment"), count_of(runs, "run"))
+    n_runs = sum(experiment.complete + experiment.failed for experiment in listed.experiments)
+    facts = (count_of(len(listed.experiments), "experiment"), count_of(n_runs, "run"))
     return Report(f"Experiments of {listed.folder}", facts, tuple(sections), lambda: json_text(listed))
 
 
 def _table(listed: Experiments, page: Path | None, series: Mapping[Question, list[Experiment]]) -> Table:
-    """What is the same for all is in the caption, and in a column where it is not."""
-    titles = {one.folder: one.title for one in listed.experiments}
-    several = len({one.question for one in listed.experiments}) > 1
-    last = listed.experiments[-1]
-    judged = "Its source, and the digest of its judgments: queries, labels and weights."
-    decided = "Distinct sets of models that these test queries decided about."
-    apart = "Means of other test data or another metric cannot be compared: no difference is shown there."
-
-    def title(one: Experiment) -> Cell:
-        if page is None or not one.report:
-            return one.title
-        target = Path(listed.folder) / one.folder / "report" / "report.html"
-        address = os.path.relpath(target, page.parent).replace(os.sep, "/")
-        return blocks.Link(one.title, quote(os.fsencode(address)))  # with bytes of a name that are no text
-
-    def runs(one: Experiment) -> str:
-        counts = ((one.complete, "complete"), (one.failed, "failed"), (one.missing, "missing"))
-        return ", ".join(f"{number} {word}" for number, word in counts if number)
-
-    def trend(one: Experiment) -> Cell:
-        """Of the same question, up to this one."""
-        group = series.get(one.question, [])
-        until = group[: group.index(one) + 1] if one in group else []
-        means = tuple(each.mean for each in until[-_TREND:] if each.mean is not None)
-        return blocks.Trend(means) if means[1:] else None
-
-    told = {
-        Column("Metric"): lambda one: one.metric,
-        Column("Test data", hint=judged): lambda one: f"{one.data} {one.test[:SHORT]}",
-        Column("From"): lambda one: "first of its kind" if one.previous is None else titles[one.previous],
+    """Return the table of all experiments: what all have in common is in its caption, else in a column."""
+    columns: dict[Column, Callable[[Experiment], Cell]] = {
+        Column("Experiment"): lambda experiment: _link(experiment, listed, page),
+        Column("Verdict"): lambda experiment: PILLS[experiment.outcome] if experiment.outcome else None,
+        Column("Result"): lambda experiment: experiment.headline or "no report",
+        Column("Best model"): lambda experiment: experiment.best or "none with a value",
+        Column("Mean", "metric"): _mean_cell,
+        Column("Over time", hint="The best mean of each experiment on the same question."): (
+            lambda experiment: _trend(experiment, series.get(experiment.question, []))
+        ),
+        Column("Difference", "difference"): lambda experiment: experiment.change,
     }
-    about = f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the previous experiment"
-    if several:
-        about = "and the difference from the previous experiment with the same test data and metric"
+    has_several_questions = len({experiment.question for experiment in listed.experiments}) > 1
+    if has_several_questions:
+        columns |= _question_columns(listed)
+    n_decided = "Distinct sets of models that these test queries decided about."
+    columns |= {
+        Column("Written (UTC)", "tally"): lambda experiment: experiment.written[:16].replace("T", " "),
+        Column("Models x seeds x folds", "tally"): (
+            lambda experiment: f"{experiment.models} x {experiment.seeds} x {experiment.folds}"
+        ),
+        Column("Comparisons", "tally", hint=n_decided): lambda experiment: experiment.looks,
+        Column("Runs"): _run_counts,
+        Column("MB", "number"): lambda experiment: experiment.size / 1e6,
+    }
+    last = listed.experiments[-1]
+    common = f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the previous experiment"
+    footnotes: tuple[str, ...] = ()
+    if has_several_questions:
+        common = "and the difference from the previous experiment with the same test data and metric"
+        footnotes = (
+            "Means of other test data or another metric cannot be compared: no difference is shown there.",
+        )
     return Table.of(
         "experiments",
-        f"Newest first: the best model's mean, with the interval of its report, {about}.",
+        f"Newest first: the best model's mean, with the interval of its report, {common}.",
         tuple(reversed(listed.experiments)),
-        {
-            Column("Experiment"): title,
-            Column("Verdict"): lambda one: PILLS[one.outcome] if one.outcome else None,
-            Column("Result"): lambda one: one.headline or "no report",
-            Column("Best model"): lambda one: one.best or "none with a value",
-            Column("Mean", "metric"): lambda one: (
-                None if one.mean is None else blocks.Estimate(one.mean, one.low, one.high)
-            ),
-            Column("Over time", hint="The best mean of each experiment on the same question."): trend,
-            Column("Difference", "difference"): lambda one: one.change,
-            **(told if several else {}),
-            Column("Written (UTC)", "tally"): lambda one: one.written[:16].replace("T", " "),
-            Column("Models x seeds x folds", "tally"): lambda o: f"{o.models} x {o.seeds} x {o.folds}",
-            Column("Comparisons", "tally", hint=decided): lambda one: one.looks,
-            Column("Runs"): runs,
-            Column("MB", "number"): lambda one: one.size / 1e6,
-        },
-        footnotes=(apart,) if several else (),
+        columns,
+        footnotes=footnotes,
     )
 
 
-def _chart(group: list[Experiment], at: int) -> blocks.Chart:
-    """One metric on one set of judgments; names stand in data alone, as in every chart."""
-    rows = []
-    for one in group:
-        numbers = {"mean": one.mean, "low": one.low, "high": one.high}
-        rows.append({"experiment": one.title, "model": one.best, "at": one.written, **numbers})
+def _question_columns(listed: Experiments) -> dict[Column, Callable[[Experiment], Cell]]:
+    """Return the columns that distinguish experiments on several questions."""
+    titles = {experiment.folder: experiment.title for experiment in listed.experiments}
+
+    def previous(experiment: Experiment) -> str:
+        return "first of its kind" if experiment.previous is None else titles[experiment.previous]
+
+    source = "Its source, and the digest of its judgments: queries, labels and weights."
+    return {
+        Column("Metric"): lambda experiment: experiment.metric,
+        Column("Test data", hint=source): lambda experiment: f"{experiment.data} {experiment.test[:SHORT]}",
+        Column("From"): previous,
+    }
+
+
+def _link(experiment: Experiment, listed: Experiments, page: Path | None) -> Cell:
+    if page is None or not experiment.report:
+        return experiment.title
+    target = Path(listed.folder) / experiment.folder / "report" / "report.html"
+    address = os.path.relpath(target, page.parent).replace(os.sep, "/")
+    return blocks.Link(experiment.title, quote(os.fsencode(address)))  # with bytes of a name that are no text
+
+
+def _mean_cell(experiment: Experiment) -> Cell:
+    if experiment.mean is None:
+        return None
+    return blocks.Estimate(experiment.mean, experiment.low, experiment.high)
+
+
+def _run_counts(experiment: Experiment) -> str:
+    counts = {"complete": experiment.complete, "failed": experiment.failed, "missing": experiment.missing}
+    return ", ".join(f"{number} {status}" for status, number in counts.items() if number)
+
+
+def _trend(experiment: Experiment, group: Sequence[Experiment]) -> Cell:
+    """Return the means of the experiments on one question up to this one."""
+    if experiment not in group:
+        return None
+    earlier = group[: group.index(experiment) + 1]
+    means = tuple(each.mean for each in earlier[-_TREND:] if each.mean is not None)
+    return blocks.Trend(means) if len(means) > 1 else None
+
+
+def _chart(group: Sequence[Experiment], number: int) -> blocks.Chart:
+    """Return the chart of one metric on one set of judgments; names stand in data alone, as in every chart."""
+    rows = [
+        {
+            "experiment": experiment.title,
+            "model": experiment.best,
+            "at": experiment.written,
+            "mean": experiment.mean,
+            "low": experiment.low,
+            "high": experiment.high,
+        }
+        for experiment in group
+    ]
     scale = {"type": "utc", "padding": 24}
     x = {**charts.TIME_AXIS, "title": "written (UTC)", "scale": scale, "axis": {"tickCount": 6}}
     y = charts.quantitative("mean", title="mean", scale={"zero": False}, axis={"format": ".3f"})
-    told = charts.tooltip("experiment", "model", mean=".4f", low=".4f", high=".4f")
-    look = {"color": charts.colour_of(at), "clip": True}
+    tooltip = charts.tooltip("experiment", "model", mean=".4f", low=".4f", high=".4f")
+    look = {"color": charts.colour_of(number), "clip": True}
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     layers = [
         {"params": [charts.ZOOM_X], **charts.layer({**look, "type": "line", "opacity": 0.4}, x=x, y=y)},
         {
             "transform": [{"filter": "isValid(datum.low)"}],
-            **charts.layer({**look, "type": "rule", "strokeWidth": 2}, x=x, **ends, tooltip=told),
+            **charts.layer({**look, "type": "rule", "strokeWidth": 2}, x=x, **ends, tooltip=tooltip),
         },
-        charts.layer(charts.dots(70, **look), x=x, y=y, tooltip=told),
+        charts.layer(charts.dots(70, **look), x=x, y=y, tooltip=tooltip),
     ]
     first = group[0]
     metric, digest = blocks.code(first.metric), blocks.code(first.test[:SHORT])
-    words = (
-        f"{one.title}, {one.written[:10]}: {one.best} {four_decimals(one.mean)} "
-        f"{formats.interval(one.low, one.high)}".rstrip()
-        for one in group
-    )
     title = ("Best mean ", metric, f" on {first.data}, digest ", digest)
-    spec = charts.wide(rows, 200, layer=layers)
-    return blocks.Chart(f"over_time_{at + 1}", title, spec, ". ".join(words) + ".")
+    description = ". ".join(map(_mean_in_words, group)) + "."
+    return blocks.Chart(f"over_time_{number + 1}", title, charts.wide(rows, 200, layer=layers), description)
+
+
+def _mean_in_words(experiment: Experiment) -> str:
+    interval = formats.interval(experiment.low, experiment.high)
+    mean = f"{experiment.best} {four_decimals(experiment.mean)} {interval}"
+    return f"{experiment.title}, {experiment.written[:10]}: {mean}".rstrip()
