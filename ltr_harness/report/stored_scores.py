@@ -1,4 +1,4 @@
-"""The test rows behind a comparison: labels once, scores model by model, read from the run folders when asked for."""
+"""The test rows behind a comparison: labels once, scores model by model, read from run folders on first use."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,12 +27,12 @@ class TestRows:
     order: Ints  # (n_queries,), for each query of the comparison its place in the judgments
     runs: Mapping[str, Sequence[Sequence[Run]]]  # model to the runs of each of its replicates, fold by fold
 
-    # what several sections ask for: the scores of each model's first replicate, and metrics that are bound
+    # for several sections: the scores of each model's first replicate, and bound metrics
     _first: dict[str, Floats] = field(default_factory=dict)
     _bindings: dict[tuple[Metric, ...], Binding] = field(default_factory=dict)
 
     def scores(self, model: str, replicate: int = 0) -> Floats:
-        """float64 (n_rows,), what one training of the model gave every row; refuses files that are about others."""
+        """Return the scores that one training of the model gave to every row, float64 (n_rows,)."""
         if replicate == 0 and model in self._first:
             return self._first[model]
         parts = [run.score_columns("score")["score"] for run in self.runs[model][replicate]]
@@ -45,7 +45,10 @@ class TestRows:
         return scores
 
     def per_query(self, model: str, metrics: Sequence[Metric]) -> Floats:
-        """(n_metrics, n_queries) in the comparison's order of queries, averaged over the model's replicates."""
+        """Return the values of metrics in the comparison's order of queries, averaged over replicates.
+
+        Shape (n_metrics, n_queries).
+        """
         binding = self._bound(tuple(metrics))
         replicates = [binding.per_query(self.scores(model, at)) for at in range(len(self.runs[model]))]
         return np.asarray(np.mean(replicates, axis=0)[:, self.order])
@@ -53,35 +56,45 @@ class TestRows:
     def per_query_of(
         self, models: Sequence[str], metrics: Sequence[Metric]
     ) -> tuple[dict[str, Floats], dict[Metric, str]]:
-        """Each model's `per_query` of the metrics that can be computed, and why the others cannot."""
-        refused = self._refused(metrics)
-        possible = tuple(metric for metric in metrics if metric not in refused)
-        means: dict[str, Floats] = {}
+        """Return each model's `per_query` of the metrics that can be computed, and why the others cannot."""
+        refused = self._refused_on_rows(metrics)
+        means: dict[str, dict[Metric, Floats]] = {}
+        for model in models:
+            replicates = []
+            for replicate in range(len(self.runs[model])):
+                replicates.append(self._values(self.scores(model, replicate), metrics, refused))
+            means[model] = {
+                metric: np.mean([values[metric] for values in replicates], axis=0)
+                for metric in metrics
+                if metric not in refused
+            }
+        possible = [metric for metric in metrics if metric not in refused]
         if not possible:
             return {}, refused
-        for model in models:
-            replicates: list[Floats] = []
-            for at in range(len(self.runs[model])):
-                scores = self.scores(model, at)
-                try:
-                    replicates.append(self._bound(possible).per_query(scores))
-                    continue
-                except MetricError:  # scores that tie where a convention makes something random of it
-                    refused |= self._refused_with(scores, possible)
-                kept = [place for place, metric in enumerate(possible) if metric not in refused]
-                possible = tuple(possible[place] for place in kept)
-                if not possible:
-                    return {}, refused
-                means = {known: values[kept] for known, values in means.items()}
-                replicates = [values[kept] for values in replicates]
-                replicates.append(self._bound(possible).per_query(scores))
-            means[model] = np.mean(replicates, axis=0)
-        return {model: values[:, self.order] for model, values in means.items()}, refused
+        per_query = {
+            model: np.stack([values[metric] for metric in possible])[:, self.order]
+            for model, values in means.items()
+        }
+        return per_query, refused
 
-    def _refused(self, metrics: Sequence[Metric]) -> dict[Metric, str]:
-        """The metrics that cannot be computed on these rows, and why."""
+    def _values(
+        self, scores: Floats, metrics: Sequence[Metric], refused: dict[Metric, str]
+    ) -> dict[Metric, Floats]:
+        """Return the (n_queries,) values of each metric that is not refused; adds those that refuse these scores."""
+        while possible := tuple(metric for metric in metrics if metric not in refused):
+            try:
+                return dict(zip(possible, self._bound(possible).per_query(scores), strict=True))
+            except MetricError:  # scores that tie where a convention makes something random of it
+                reasons = self._refused_on_scores(scores, possible)
+                if not reasons:
+                    raise
+                refused |= reasons
+        return {}
+
+    def _refused_on_rows(self, metrics: Sequence[Metric]) -> dict[Metric, str]:
+        """Return the metrics that cannot be computed on these rows, and why."""
         first = np.flatnonzero(self.judgments.groups.has_rows)[:1]
-        one_query = self.judgments.take(first)  # tells whether what a metric needs is there
+        one_query = self.judgments.take(first)  # shows whether a metric's inputs are present
         reasons = _reasons(metrics, lambda metric: Binding([metric], one_query))
         possible = tuple(metric for metric in metrics if metric not in reasons)
         try:
@@ -90,25 +103,29 @@ class TestRows:
             reasons |= _reasons(possible, lambda metric: self._bound((metric,)))
         return reasons
 
-    def _refused_with(self, scores: Floats, metrics: tuple[Metric, ...]) -> dict[Metric, str]:
+    def _refused_on_scores(self, scores: Floats, metrics: tuple[Metric, ...]) -> dict[Metric, str]:
+        """Return the metrics that cannot be computed of these scores, and why."""
         binding = self._bound(metrics)
-        suspected, both = binding.refused_metrics(scores), zip(metrics, binding.metrics, strict=True)
-        asked = [metric for metric, resolved in both if resolved in suspected]
-        return _reasons(asked, lambda metric: self._bound((metric,)).per_query(scores))
+        suspected = binding.refused_metrics(scores)
+        named = [
+            metric for metric, resolved in zip(metrics, binding.metrics, strict=True) if resolved in suspected
+        ]
+        return _reasons(named, lambda metric: self._bound((metric,)).per_query(scores))
 
     def rows_of(self, query_id: str) -> slice:
-        """Where the rows of a query are."""
+        """Return the rows of a query."""
         boundaries, at = self.judgments.groups.boundaries, self.positions[query_id]
         return slice(int(boundaries[at]), int(boundaries[at + 1]))
 
     def missed_of(self, query_id: str) -> list[tuple[str, float]]:
-        """Name and label of the documents of a query that were missed, best label first."""
-        part = self.judgments.take(np.array([self.positions[query_id]])).missed
-        if part is None:
+        """Return name and label of the documents of a query that were missed, best label first."""
+        missed = self.judgments.take(np.array([self.positions[query_id]])).missed
+        if missed is None:
             return []
-        ids = part.document_ids
-        named = ["a document" if ids is None else str(ids[at]) for at in range(part.labels.size)]
-        return sorted(zip(named, part.labels.tolist(), strict=True), key=lambda one: -one[1])
+        names = ["a document"] * missed.labels.size
+        if missed.document_ids is not None:
+            names = [str(document_id) for document_id in missed.document_ids]
+        return sorted(zip(names, missed.labels.tolist(), strict=True), key=lambda pair: -pair[1])
 
     def _bound(self, metrics: tuple[Metric, ...]) -> Binding:
         if metrics not in self._bindings:
@@ -117,7 +134,7 @@ class TestRows:
 
 
 def _reasons(metrics: Sequence[Metric], attempt: Callable[[Metric], object]) -> dict[Metric, str]:
-    """The metrics with which an attempt fails, and why."""
+    """Return the metrics with which an attempt fails, and why."""
     reasons = {}
     for metric in metrics:
         try:
@@ -130,45 +147,59 @@ def _reasons(metrics: Sequence[Metric], attempt: Callable[[Metric], object]) -> 
 def read_test_rows(
     systems: Sequence[SystemResult], runs_of: Callable[[str], Sequence[Run]]
 ) -> TestRows | None:
-    """The rows of every model's runs; None where a run lacks scores or sizes, or a query is in several folds."""
+    """Return the rows of every model's runs; None where a run lacks scores or sizes, or a query is in several folds."""
     runs: dict[str, list[list[Run]]] = {}  # of each replicate in the order of their folds
     for system in systems:
-        own = runs_of(system.name)
-        if any(TEST_SCORES not in run.record.files for run in own):
+        replicates = _replicates(system, runs_of(system.name))
+        if replicates is None:
             return None
-        seeds = [
-            {run.record.fold: run for run in own if str(run.record.seed) == one} for one in system.replicates
-        ]
-        if len(set(map(frozenset, seeds))) != 1 or not seeds[0]:
-            return None
-        runs[system.name] = [[folds[fold] for fold in sorted(folds)] for folds in seeds]
+        runs[system.name] = replicates
     reference = next(iter(runs.values()))[0]
     if any("rows" not in run.per_query for run in reference):
         return None
-    if any(one.judgments_fingerprint != systems[0].judgments_fingerprint for one in systems):
+    if any(system.judgments_fingerprint != systems[0].judgments_fingerprint for system in systems):
         return None  # two retrievers' candidates
-    names = []
-    ids: list[Any] = systems[0].query_ids.tolist()
-    known = set(ids)
-    for run in reference:
-        for query in run.per_query["query_id"].tolist():
-            pooled = f"{run.record.fold}/{query}"
-            names.append(pooled if pooled in known else str(query))
+    query_ids: list[Any] = systems[0].query_ids.tolist()
+    names = _query_names(reference, query_ids)
     if len(set(names)) < len(names):  # several folds test a query: it has scores of each one's models
         return None
+    positions = {name: position for position, name in enumerate(names)}
     judgments = _joined([run.judgments for run in reference])
-    positions = {name: at for at, name in enumerate(names)}
-    return TestRows(judgments, positions, np.array([positions[query] for query in ids]), runs)
+    order = np.array([positions[query_id] for query_id in query_ids])
+    return TestRows(judgments, positions, order, runs)
+
+
+def _replicates(system: SystemResult, runs: Sequence[Run]) -> list[list[Run]] | None:
+    """Return the runs of each replicate in the order of their folds; None where scores are missing or folds differ."""
+    if any(TEST_SCORES not in run.record.files for run in runs):
+        return None
+    by_seed = [
+        {run.record.fold: run for run in runs if str(run.record.seed) == seed} for seed in system.replicates
+    ]
+    if len(set(map(frozenset, by_seed))) != 1 or not by_seed[0]:
+        return None
+    return [[folds[fold] for fold in sorted(folds)] for folds in by_seed]
+
+
+def _query_names(runs: Sequence[Run], query_ids: Sequence[Any]) -> list[str]:
+    """Return the comparison's names of the queries of all folds; a pooled query is called after its fold too."""
+    compared = set(query_ids)
+    names = []
+    for run in runs:
+        for query_id in run.per_query["query_id"].tolist():
+            pooled = f"{run.record.fold}/{query_id}"
+            names.append(pooled if pooled in compared else str(query_id))
+    return names
 
 
 def _joined(parts: Sequence[Judgments]) -> Judgments:
-    """The judgments of several folds as those of one set of queries."""
-    documents = [ids for part in parts if (ids := part.pool.document_ids) is not None]
+    """Return the judgments of several folds as those of one set of queries."""
+    document_ids = [ids for part in parts if (ids := part.pool.document_ids) is not None]
     candidates = [np.isin(np.arange(part.pool.groups.n_rows), part.pool_rows) for part in parts]
     return Judgments.checked(
         np.concatenate([part.pool.labels for part in parts]),
         QueryGroups.from_sizes(np.concatenate([part.pool.groups.sizes for part in parts])),
-        document_ids=np.concatenate(documents) if len(documents) == len(parts) else None,
+        document_ids=np.concatenate(document_ids) if len(document_ids) == len(parts) else None,
         retrieved=None if all(part.missed is None for part in parts) else np.concatenate(candidates),
         recurring=True,
     )
