@@ -132,37 +132,56 @@ def other_tools(data: ReportData) -> tuple[Recomputed, ...]:
 
 
 def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> tuple[Recomputed, ...]:
-    """The metrics of these names that other tools compute too, under every convention that these rows allow."""
+    """Return the metrics of these names that other tools compute too, by every convention that the rows allow."""
     missed = rows.judgments.missed
-    asked = {}
+    has_missed = missed is not None and missed.queries.size > 0
+    conventions: dict[str, tuple[ToolConvention, ...]] = {}
     for name in names:
         with suppress(MetricError):  # a metric from outside has no conventions that we know
-            asked[name] = _conventions(parse_metric(name), missed is not None and missed.queries.size > 0)
-    refused: dict[ToolConvention, str] = {}
+            conventions[name] = _conventions(parse_metric(name), has_missed)
+    with_others = [one for of_metric in conventions.values() if len(of_metric) > 1 for one in of_metric]
     means: dict[str, dict[ToolConvention, float]] = {model: {} for model in models}
-    every = [one for ways in asked.values() if ways[1:] for one in ways]
-    # the same rows for a tool that does not know what was missed
-    alone = replace(rows, judgments=replace(rows.judgments, missed=None), _bindings={})
-    for of_candidates, seen in ((False, rows), (True, alone)):
-        ways = [one for one in every if one.of_candidates == of_candidates]
-        per_query, reasons = seen.per_query_of(models, list(dict.fromkeys(one.metric for one in ways)))
-        refused |= {one: reasons[one.metric] for one in ways if one.metric in reasons}
-        possible = list(dict.fromkeys(one.metric for one in ways if one.metric not in reasons))
-        for model, values in per_query.items():
-            if of_candidates:  # a query without candidates is none to the tool
-                values[:, ~rows.judgments.groups.has_rows[rows.order]] = np.nan
-            defined, total = (~np.isnan(values)).sum(axis=1), np.nansum(values, axis=1)
-            found = np.divide(total, defined, where=defined > 0, out=np.full(defined.size, np.nan))
-            by_metric = dict(zip(possible, found.tolist(), strict=True))
-            means[model] |= {one: by_metric[one.metric] for one in ways if one not in refused}
+    refused: dict[ToolConvention, str] = {}
+    for of_candidates in (False, True):
+        chosen = [convention for convention in with_others if convention.of_candidates == of_candidates]
+        values, reasons = _means_by(chosen, models, rows, of_candidates=of_candidates)
+        refused |= reasons
+        for model, of_model in values.items():
+            means[model] |= of_model
     results = []
-    for name, conventions in asked.items():
-        kept = tuple(one for one in conventions if one not in refused)
-        if len(kept) > 1 and kept[0] == conventions[0]:
-            by_model = {model: tuple(known[one] for one in kept) for model, known in means.items()}
-            why = tuple(f"{', '.join(one.names)}: {refused[one]}" for one in conventions if one not in kept)
-            results.append(Recomputed(name, kept, by_model, why))
+    for name, of_metric in conventions.items():
+        computed = tuple(convention for convention in of_metric if convention not in refused)
+        if len(computed) > 1 and computed[0] == of_metric[0]:
+            by_model = {model: tuple(values[one] for one in computed) for model, values in means.items()}
+            reasons_in_words = tuple(
+                f"{', '.join(convention.names)}: {refused[convention]}"
+                for convention in of_metric
+                if convention in refused
+            )
+            results.append(Recomputed(name, computed, by_model, reasons_in_words))
     return tuple(results)
+
+
+def _means_by(
+    conventions: Sequence[ToolConvention], models: Sequence[str], rows: TestRows, *, of_candidates: bool
+) -> tuple[dict[str, dict[ToolConvention, float]], dict[ToolConvention, str]]:
+    """Return each model's mean by each convention, and why the other conventions cannot be applied to these rows."""
+    metrics = list(dict.fromkeys(convention.metric for convention in conventions))
+    if of_candidates:  # the same rows for a tool that knows nothing of missed documents
+        rows = replace(rows, judgments=replace(rows.judgments, missed=None), _bindings={})
+    per_query, reasons = rows.per_query_of(models, metrics)
+    computed = [metric for metric in metrics if metric not in reasons]
+    means: dict[str, dict[ToolConvention, float]] = {}
+    for model, values in per_query.items():
+        if of_candidates:  # a query without candidates is none to the tool
+            values[:, ~rows.judgments.groups.has_rows[rows.order]] = np.nan
+        n_defined, totals = (~np.isnan(values)).sum(axis=1), np.nansum(values, axis=1)
+        undefined = np.full(n_defined.size, np.nan)
+        averages = np.divide(totals, n_defined, where=n_defined > 0, out=undefined)
+        by_metric = dict(zip(computed, averages.tolist(), strict=True))
+        means[model] = {one: by_metric[one.metric] for one in conventions if one.metric in by_metric}
+    refused = {one: reasons[one.metric] for one in conventions if one.metric in reasons}
+    return means, refused
 
 
 def _conventions(own: Metric, missed: bool = False) -> tuple[ToolConvention, ...]:

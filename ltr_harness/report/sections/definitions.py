@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ltr_harness.errors import HarnessError
-from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Span, Text, code, strong
 from ltr_harness.report.data import ReportData
@@ -23,41 +23,59 @@ def section(data: ReportData) -> list[Block]:
 
 
 def metric_items(metrics: Sequence[str]) -> list[tuple[str, tuple[Text, ...]]]:
-    """Each family of these metrics with its definition and its cutoffs."""
+    """Return each family of these metrics with its definition and its cutoffs."""
     cutoffs: dict[str, list[int | None]] = {}
     for name in metrics:
         base, _, _, k = MetricName.of(name)
         cutoffs.setdefault(base, []).append(k)
-    items: list[tuple[str, tuple[Text, ...]]] = []
-    for base, ks in cutoffs.items():
-        numbers = [str(k) for k in ks if k is not None]
-        parts = [f"K = {', '.join(numbers)}"] if numbers else []
-        where = " and ".join([*parts, *(["the whole list"] if None in ks else [])])
-        try:
-            metric = parse_metric(base if ks[0] is None else f"{base}@{ks[0]}")
-        except HarnessError:
-            items.append((base, (f"Computed elsewhere, by an unknown definition. At {where}.",)))
+    return [(base, _definition(base, ks)) for base, ks in cutoffs.items()]
+
+
+def _definition(base: str, cutoffs: Sequence[int | None]) -> tuple[Text, ...]:
+    """Return the paragraphs about a family: its docstring, conventions, direction and source."""
+    depths = _depths(cutoffs)
+    try:
+        metric = parse_metric(base if cutoffs[0] is None else f"{base}@{cutoffs[0]}")
+    except HarnessError:
+        return (f"Computed elsewhere, by an unknown definition. At {depths}.",)
+    direction = "Higher is better." if metric.higher_is_better else "Lower is better."
+    return (
+        *map(_with_code, prose(inspect.getdoc(type(metric)) or "")),
+        (f"At {depths}, with ", *_conventions(metric), "."),
+        f"{direction} Source: {metric.source}.",
+    )
+
+
+def _depths(cutoffs: Sequence[int | None]) -> str:
+    parts = []
+    if numbers := [str(k) for k in cutoffs if k is not None]:
+        parts.append(f"K = {', '.join(numbers)}")
+    if None in cutoffs:
+        parts.append("the whole list")
+    return " and ".join(parts)
+
+
+def _with_code(text: str) -> tuple[Span | str, ...]:
+    """Return a paragraph of a docstring with its backquoted parts as code."""
+    pieces = re.split(r"``([^`]+)``|`([^`]+)`", text)  # with two groups, one of three pieces is prose
+    return tuple(code(piece) if number % 3 else piece for number, piece in enumerate(pieces) if piece)
+
+
+def _conventions(metric: Metric) -> list[Span | str]:
+    """Return every convention with its value, those that differ from the default in bold."""
+    choices: list[Span | str] = []
+    for field in dataclasses.fields(metric):
+        if field.name == "k":
             continue
-        paragraphs: list[Text] = []
-        for text in prose(inspect.getdoc(type(metric)) or ""):
-            # with two groups, one of three pieces is prose
-            pieces = enumerate(re.split(r"``([^`]+)``|`([^`]+)`", text))
-            paragraphs.append(tuple(code(piece) if at % 3 else piece for at, piece in pieces if piece))
-        # every convention with its value, those that differ from the default in bold
-        choices: list[Span | str] = []
-        for field in dataclasses.fields(metric):
-            if field.name != "k":
-                value = getattr(metric, field.name)
-                shown = f"{field.name} = {'not set' if value is None else value}"
-                choices += [", ", code(shown) if value == field.default else strong(shown)]
-        direction = "Higher is better." if metric.higher_is_better else "Lower is better."
-        paragraphs += [(f"At {where}, with ", *choices[1:], "."), f"{direction} Source: {metric.source}."]
-        items.append((base, tuple(paragraphs)))
-    return items
+        value = getattr(metric, field.name)
+        value_text = "not set" if value is None else value
+        style = code if value == field.default else strong
+        choices += [", ", style(f"{field.name} = {value_text}")]
+    return choices[1:]
 
 
 def prose(doc: str) -> list[str]:
-    """The paragraphs of a docstring before its first section, each on one line."""
+    """Return the paragraphs of a docstring before its first section, each on one line."""
     paragraphs = []
     for block in re.split(r"\n\s*\n", doc.strip()):
         if re.match(r"(Args|Attributes|Returns|Raises|Source|Example|Examples|Note|See)\b.*:", block):

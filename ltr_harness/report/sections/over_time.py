@@ -1,5 +1,6 @@
 """Does it hold at all times, and in every fold?"""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table, axis_of
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import near_models
+
+Ends = tuple[float, float, float]  # an estimate with both ends of its interval
 
 _CHARACTERS = 46  # of names beside each other in a legend on a narrow page
 
@@ -33,99 +36,137 @@ def section(data: ReportData) -> list[Block]:
         about += (
             " Bands and intervals of folds are of these trained models; the verdict allows for other seeds."
         )
-    heading, signs = Heading("Over time"), data.comparison.fold_signs
-    if signs:
-        least = min(signs, key=lambda one: one.agreeing / one.folds)
-        whom = " for all" if least.agreeing == least.folds else f" for {least.model}"
-        cautions = signs_cautions(signs, [data.comparison.paired(name) for name in data.rivals])
-        finding = f"the sign agrees in {least} folds{whom if signs[1:] else ''}"
-        heading = Heading("Over time", finding=finding, matters=bool(cautions))
-    blocks: list[Block] = [_chart(data, periods, folds, list(data.models), differences=False)]
-    if names := near_models(data):
-        blocks.append(_chart(data, periods, folds, names, differences=True))
+    blocks: list[Block] = [_heading(data), Paragraph(about), _mean_chart(data, periods, folds)]
+    if near_models(data):
+        blocks.append(_difference_chart(data, periods, folds))
     if folds and data.rivals:
         blocks.append(_table(data, folds))
-    return [heading, Paragraph(about), *blocks]
+    return blocks
+
+
+def _heading(data: ReportData) -> Heading:
+    """Return the heading with the fewest folds in which a model's difference has the sign of the whole."""
+    signs = data.comparison.fold_signs
+    if not signs:
+        return Heading("Over time")
+    least = min(signs, key=lambda model: model.agreeing / model.folds)
+    cautions = signs_cautions(signs, [data.comparison.paired(name) for name in data.rivals])
+    finding = f"the sign agrees in {least} folds"
+    if len(signs) > 1:
+        finding += " for all" if least.agreeing == least.folds else f" for {least.model}"
+    return Heading("Over time", finding=finding, matters=bool(cautions))
+
+
+def _mean(row: PeriodResult) -> Ends:
+    return row.mean, row.ci_low, row.ci_high
+
+
+def _difference(row: PeriodResult) -> Ends:
+    return row.difference, row.difference_ci_low, row.difference_ci_high
 
 
 def _points(
-    periods: list[PeriodResult], folds: list[PeriodResult], name: str, *, differences: bool
-) -> list[dict[str, Any]]:
-    """A row for each period of a model in the middle of its days, and in each the begin of a fold while there are."""
-    own = [row for row in periods if row.model == name]
-    begins = sorted({_milliseconds(row.period) for row in folds})
-    begins = begins[:: max(1, -(-len(begins) // max(1, len(own))))]
-    points = []
-    for at, row in enumerate(own):
-        mean = (row.mean, row.ci_low, row.ci_high)
-        found = (row.difference, row.difference_ci_low, row.difference_ci_high) if differences else mean
-        value, low, high = (none_if_undefined(round(one, 6)) for one in found)
-        middle = (_milliseconds(row.first_day) + _milliseconds(row.last_day)) // 2
-        about = {"model": name, "period": row.period, "at": middle, "queries": row.n}
-        fold = {"fold": begins[at]} if at < len(begins) else {}
-        points.append({**about, "value": value, "low": low, "high": high, **fold})
+    data: ReportData,
+    periods: list[PeriodResult],
+    folds: list[PeriodResult],
+    estimate: Callable[[PeriodResult], Ends],
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the points of each model that has any, in the middle of their periods, with the begins of folds."""
+    points = {}
+    fold_begins = sorted({_milliseconds(row.period) for row in folds})
+    for name in data.models if estimate is _mean else near_models(data):
+        of_model = [row for row in periods if row.model == name]
+        # a point has one begin of a fold at most
+        step = max(1, -(-len(fold_begins) // max(1, len(of_model))))
+        begins = fold_begins[::step]
+        if of_model:
+            points[name] = [
+                _point(row, estimate(row), begins[at : at + 1]) for at, row in enumerate(of_model)
+            ]
     return points
+
+
+def _point(row: PeriodResult, estimate: Ends, fold_begin: list[int]) -> dict[str, Any]:
+    value, low, high = (none_if_undefined(round(number, 6)) for number in estimate)
+    middle = (_milliseconds(row.first_day) + _milliseconds(row.last_day)) // 2
+    point: dict[str, Any] = {"model": row.model, "period": row.period, "at": middle, "queries": row.n}
+    point |= {"value": value, "low": low, "high": high}
+    for begin in fold_begin:
+        point["fold"] = begin
+    return point
 
 
 def _milliseconds(day: str) -> int:
     return int(np.datetime64(day, "ms").astype(np.int64))
 
 
-def _chart(
-    data: ReportData,
-    periods: list[PeriodResult],
-    folds: list[PeriodResult],
-    names: list[str],
-    *,
-    differences: bool,
-) -> Chart:
-    """Means of all models in one picture, or below it differences on the same axis, each of several in a panel."""
-    points = {name: _points(periods, folds, name, differences=differences) for name in names}
-    points = {name: own for name, own in points.items() if own}
-    rows = charts.placed([row for own in points.values() for row in own], list(points))
-    unit, form = periods[0].unit, "+.4f" if differences else ".4f"
-    title = f"{data.weighted}{data.primary} by {unit}"
-    axis: dict[str, Any] = {"minExtent": 44, "tickCount": 5, **({"format": "+.3~f"} if differences else {})}
-    y = charts.quantitative("value", title=None, scale={"zero": False}, axis=axis)
+def _mean_chart(data: ReportData, periods: list[PeriodResult], folds: list[PeriodResult]) -> Chart:
+    """Return the means of all models in one picture."""
+    points = _points(data, periods, folds, _mean)
+    rows = _rows(points)
+    axis = {"minExtent": 44, "tickCount": 5}
+    columns = max(1, _CHARACTERS // (5 + min(36, max(map(len, points)))))
     colour = charts.model_colour(data, list(points))
-    if not differences:  # panels have the names above them
-        columns = max(1, _CHARACTERS // (5 + min(36, max(map(len, points)))))
-        colour |= {"field": "model", "title": None, "sort": charts.BY_PLACE}
-        colour["scale"] = {"range": colour["scale"]["range"]}
-        colour["legend"] = {"orient": "top", "columns": columns, "symbolOpacity": 1}
+    colour |= {"field": "model", "title": None, "sort": charts.BY_PLACE}
+    colour["scale"] = {"range": colour["scale"]["range"]}
+    colour["legend"] = {"orient": "top", "columns": columns, "symbolOpacity": 1}
+    spec = charts.wide(rows, 190, autosize=charts.FIT, layer=_layers(axis, colour, ".4f"))
+    title = f"{data.weighted}{data.primary} by {periods[0].unit}"
+    descriptions = [f"{name}: {_range(of_model, formats.metric)}" for name, of_model in points.items()]
+    return Chart("over_time", title + _fold_note(folds), spec, " ".join(descriptions))
+
+
+def _difference_chart(data: ReportData, periods: list[PeriodResult], folds: list[PeriodResult]) -> Chart:
+    """Return the differences on the same axis of time, each of several models in a panel of its own."""
+    points = _points(data, periods, folds, _difference)
+    rows = _rows(points)
+    axis = {"minExtent": 44, "tickCount": 5, "format": "+.3~f"}
+    zero = charts.layer(charts.DASHED, y={"datum": 0})
+    layers = [zero, *_layers(axis, charts.model_colour(data, list(points)), "+.4f")]
+    title = f"Difference in {data.weighted}{data.primary} to {data.baseline} by {periods[0].unit}"
+    spec = charts.wide(rows, 150, autosize=charts.FIT, layer=layers)
+    if len(points) > 1:  # panels have the names above them
+        spec = charts.small_multiples(list(points), rows, {"layer": layers}, own_y=44)
+        title += ", each model on a scale of its own"
+    descriptions = []
+    for name, of_model in points.items():
+        n_above = sum(point["value"] > 0 for point in of_model)
+        above = f"above 0 in {n_above:,} of {len(of_model):,}"
+        descriptions.append(f"{name}: {above}, {_range(of_model, formats.difference)}")
+    return Chart("difference_over_time", title + _fold_note(folds), spec, " ".join(descriptions))
+
+
+def _rows(points: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return charts.placed([point for of_model in points.values() for point in of_model], list(points))
+
+
+def _layers(axis: dict[str, Any], colour: dict[str, Any], number_format: str) -> list[dict[str, Any]]:
+    """Return the begins of folds, bands, lines and points."""
+    y = charts.quantitative("value", title=None, scale={"zero": False}, axis=axis)
     shared = {"x": charts.TIME_AXIS, "y": y, "color": colour}
-    about = [*charts.tooltip("model", "period", "queries"), *charts.tooltip(value=form, low=form, high=form)]
+    tooltip = charts.tooltip("model", "period", "queries")
+    tooltip += charts.tooltip(value=number_format, low=number_format, high=number_format)
     line, rule = {"type": "line", "strokeWidth": 1.6}, {"type": "rule", "strokeDash": [2, 3]}
-    write = formats.difference if differences else formats.metric
     band = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "opacity": charts.fade(0.16, 0.03)}
     begins = charts.layer(rule, x={**charts.TIME_AXIS, "field": "fold"})
-    layers = [
+    return [
         {"transform": [{"filter": "isValid(datum.fold)"}], **begins},
         charts.layer({"type": "area"}, **band),
         charts.layer(line, **shared, opacity=charts.fade()),
-        charts.layer(charts.dots(16), **shared, opacity=charts.fade(), tooltip=about),
+        charts.layer(charts.dots(16), **shared, opacity=charts.fade(), tooltip=tooltip),
     ]
-    if differences:
-        title = f"Difference in {data.weighted}{data.primary} to {data.baseline} by {unit}"
-        layers.insert(0, charts.layer(charts.DASHED, y={"datum": 0}))
-    spec = charts.wide(rows, 150 if differences else 190, autosize=charts.FIT, layer=layers)
-    if differences and len(points) > 1:
-        spec = charts.small_multiples(list(points), rows, {"layer": layers}, own_y=44)
-        title += ", each model on a scale of its own"
-    words = []
-    for name, own in points.items():
-        both = [pick(own, key=lambda row: row["value"]) for pick in (min, max)]
-        ends = (f"{write(row['value'])} in {row['period']}" for row in both)
-        above = f"above 0 in {sum(row['value'] > 0 for row in own):,} of {len(own):,}, " * differences
-        words.append(f"{name}: {above}from {' to '.join(ends)}.")
-    title += "; folds begin at the dotted lines" if folds else ""
-    return Chart("difference_over_time" if differences else "over_time", title, spec, " ".join(words))
+
+
+def _range(points: list[dict[str, Any]], write: Callable[[float], str]) -> str:
+    low, high = (pick(points, key=lambda point: point["value"]) for pick in (min, max))
+    return f"from {write(low['value'])} in {low['period']} to {write(high['value'])} in {high['period']}."
+
+
+def _fold_note(folds: list[PeriodResult]) -> str:
+    return "; folds begin at the dotted lines" if folds else ""
 
 
 def _table(data: ReportData, folds: list[PeriodResult]) -> Table:
-    def difference(row: PeriodResult) -> Estimate:
-        return Estimate(row.difference, row.difference_ci_low, row.difference_ci_high)
-
     whole = {name: sign(data.comparison.paired(name).difference) for name in data.rivals}
     close = near_models(data)
     shown = [row for row in folds if row.model in close]
@@ -141,7 +182,9 @@ def _table(data: ReportData, folds: list[PeriodResult]) -> Table:
             Column("Tested from", hint="First day with a query."): lambda row: row.first_day,
             Column("to", hint="Last day with a query."): lambda row: row.last_day,
             Column("Queries", "count", hint="With a value for both."): lambda row: row.n,
-            Column(f"Difference [{data.confidence_label} CI]", "difference", axis=axis): difference,
+            Column(f"Difference [{data.confidence_label} CI]", "difference", axis=axis): lambda row: Estimate(
+                *_difference(row)
+            ),
             Column("Sign", hint="Beside that over all folds."): lambda row: (
                 "agrees" if sign(row.difference) == whole[row.model] else "other"
             ),
