@@ -31,9 +31,8 @@ class MainColumn:
     interval: str = ""  # heading of the interval, such as "95 % CI"
     hint: str = ""  # a sentence for those who wonder what the heading means
     best: Literal["max", "min"] | None = None  # the good end of the column
-    terminal: tuple[
-        str, ...
-    ] = ()  # headings of value and interval in 80 columns, where they are not those above
+    # the headings of value and interval in 80 columns, where they are not those above
+    terminal: tuple[str, ...] = ()
     forms: frozenset[Form] = ALL_FORMS
 
     @property
@@ -121,7 +120,9 @@ def text_cells(comparison: TableSource, model: str) -> list[str]:
     for column in columns_of(comparison, "notebook"):
         values = values_of(comparison, column, model)
         if values is None:
-            cells += [MISSING] * (1 + column.has_interval)
+            cells.append(MISSING)
+            if column.has_interval:
+                cells.append(MISSING)
         elif column.format == "verdict":
             cells += values
         elif column.format == "tally":

@@ -1,6 +1,7 @@
 """Does it hold at all times, and in every fold?"""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def _difference(row: PeriodResult) -> Ends:
 
 
 def _points(
-    data: ReportData,
+    models: Sequence[str],
     periods: list[PeriodResult],
     folds: list[PeriodResult],
     estimate: Callable[[PeriodResult], Ends],
@@ -74,26 +75,22 @@ def _points(
     """Return the points of each model that has any, in the middle of their periods, with the begins of folds."""
     points = {}
     fold_begins = sorted({_milliseconds(row.period) for row in folds})
-    for name in data.models if estimate is _mean else near_models(data):
+    for name in models:
         of_model = [row for row in periods if row.model == name]
-        # a point has one begin of a fold at most
-        step = max(1, -(-len(fold_begins) // max(1, len(of_model))))
-        begins = fold_begins[::step]
-        if of_model:
-            points[name] = [
-                _point(row, estimate(row), begins[at : at + 1]) for at, row in enumerate(of_model)
-            ]
+        if not of_model:
+            continue
+        points[name] = [_point(row, estimate(row)) for row in of_model]
+        step = max(1, math.ceil(len(fold_begins) / len(of_model)))  # a point has one begin of a fold at most
+        for point, begin in zip(points[name], fold_begins[::step], strict=False):
+            point["fold"] = begin
     return points
 
 
-def _point(row: PeriodResult, estimate: Ends, fold_begin: list[int]) -> dict[str, Any]:
+def _point(row: PeriodResult, estimate: Ends) -> dict[str, Any]:
     value, low, high = (none_if_undefined(round(number, 6)) for number in estimate)
     middle = (_milliseconds(row.first_day) + _milliseconds(row.last_day)) // 2
-    point: dict[str, Any] = {"model": row.model, "period": row.period, "at": middle, "queries": row.n}
-    point |= {"value": value, "low": low, "high": high}
-    for begin in fold_begin:
-        point["fold"] = begin
-    return point
+    about = {"model": row.model, "period": row.period, "at": middle, "queries": row.n}
+    return {**about, "value": value, "low": low, "high": high}
 
 
 def _milliseconds(day: str) -> int:
@@ -102,7 +99,7 @@ def _milliseconds(day: str) -> int:
 
 def _mean_chart(data: ReportData, periods: list[PeriodResult], folds: list[PeriodResult]) -> Chart:
     """Return the means of all models in one picture."""
-    points = _points(data, periods, folds, _mean)
+    points = _points(data.models, periods, folds, _mean)
     rows = _rows(points)
     axis = {"minExtent": 44, "tickCount": 5}
     columns = max(1, _CHARACTERS // (5 + min(36, max(map(len, points)))))
@@ -118,7 +115,7 @@ def _mean_chart(data: ReportData, periods: list[PeriodResult], folds: list[Perio
 
 def _difference_chart(data: ReportData, periods: list[PeriodResult], folds: list[PeriodResult]) -> Chart:
     """Return the differences on the same axis of time, each of several models in a panel of its own."""
-    points = _points(data, periods, folds, _difference)
+    points = _points(near_models(data), periods, folds, _difference)
     rows = _rows(points)
     axis = {"minExtent": 44, "tickCount": 5, "format": "+.3~f"}
     zero = charts.layer(charts.DASHED, y={"datum": 0})
