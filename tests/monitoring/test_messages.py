@@ -211,7 +211,7 @@ RANK = {"rank": "rank"}
             "arms: shares of B; expected one of 'A', the control, and of every other arm",
         ),
         ({"columns": RANK, "windows": {"timezone": "berlin"}}, "time zone such as UTC or Europe/Berlin; did you mean"),
-        ({"columns": RANK, "propensity": {"table": [2]}}, "propensity: a propensity outside 0 … 1; expected prob"),
+        ({"columns": RANK, "propensity": {"table": [2]}}, "propensity: table has 2 at rank 1; expected prob"),
         ({"columns": RANK, "relevance": {"mode": "max"}}, "relevance: mode max without events; expected such as ev"),
         ({"columns": RANK, "relevance": {"events": {"click": -1}}}, "a negative weight; expected weights >= 0, and"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,127 @@ def test_both_logs_problems_at_once(tmp_path: Path) -> None:
 def test_the_configuration_names_one_source(rule: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told.replace("?", r"\?")):
         load_monitor_config({"columns": {"rank": "rank"}, "propensity": rule})
+
+
+UNFIT_TABLES = [
+    (
+        {"table": [1.0, 0.5, 0.0]},
+        "propensity: table has 0 at rank 3; expected probabilities above 0; leave out ranks at the end that nobody "
+        "measured",
+    ),
+    (
+        {"table": [1.0, -0.1]},
+        "propensity: table has -0.1 at rank 2; expected probabilities above 0; leave out",
+    ),
+    (
+        {"table": [100.0, 50.0]},
+        "propensity: table has 100 at rank 1; expected probabilities, at most 1; divide all by the largest",
+    ),
+    (
+        {"table": [1.0], "baseline_table": [1.0, 1.5]},
+        "propensity: baseline_table has 1.5 at rank 2; expected prob",
+    ),
+    ({"table": [1.0, float("nan")]}, "propensity.table.1 is NaN; expected a number"),
+    ({"table": [float("inf")]}, "propensity.table.0 is Infinity; expected a number"),
+    ({"table": []}, "propensity: nothing given; expected one of column, table, estimate"),
+]
+
+
+@pytest.mark.parametrize(("propensity", "message"), UNFIT_TABLES)
+def test_tables_that_hold_no_probabilities_are_refused_by_every_door(
+    propensity: dict[str, Any], message: str, ltr: Cli, tmp_path: Path
+) -> None:
+    config = {"columns": {"rank": "rank"}, "propensity": propensity}
+    with pytest.raises(ConfigError) as caught:
+        monitor(config, log=shown_lists(3), baseline=shown_lists(3))
+    assert message in str(caught.value)
+    of_labels = {**RULE, "propensity": propensity}
+    with pytest.raises(ConfigError) as caught:
+        monitor({**config, "propensity": None, "relevance": of_labels}, log=shown_lists(3))
+    assert f"relevance.{message}" in str(caught.value)
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    code, out, err = ltr("monitor", tmp_path / "m.yaml", "--log", "x")
+    assert (code, out) == (2, "")
+    assert message in err
+    assert re.match(r"error: .*m\.yaml:\d+:\d+: ", err)
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump({"columns": {"rank": "rank"}}))
+    sets = [part for key, value in propensity.items() for part in ("--set", f"propensity.{key}={value}")]
+    code, _, err = ltr("monitor", tmp_path / "m.yaml", "--log", "x", *sets)
+    assert code == 2
+    assert message in err or "nan" in err or "inf" in err
+
+
+RULE = {"mode": "ips", "events": {"click": 1}}
+
+
+def shown_lists(n_ranks: int, **columns: Any) -> pd.DataFrame:
+    """Fifty queries of so many ranks, each with a click at a rank of its own."""
+    rank = np.arange(1, n_ranks + 1)
+    clicked = np.arange(50)[:, None] % n_ranks + 1 == rank
+    rows = {"query_id": np.repeat([f"q{at:02d}" for at in range(50)], n_ranks), "rank": np.tile(rank, 50)}
+    return pd.DataFrame({**rows, "click": clicked.astype(int).reshape(-1), **columns})
+
+
+@pytest.mark.parametrize("value", [0.0, -0.5, 1.5, 100.0, np.nan, np.inf])
+@pytest.mark.parametrize("which", ["production", "baseline"])
+def test_columns_that_hold_no_probabilities_are_refused(value: float, which: str) -> None:
+    probabilities = np.full(150, 0.5)
+    right = shown_lists(3, p=probabilities)
+    probabilities[4] = value
+    logs = {"production": right, "baseline": right, which: shown_lists(3, p=probabilities)}
+    for config in (
+        {"relevance": {"events": {"click": 1}}, "propensity": {"column": "p"}},
+        {
+            "relevance": {**RULE, "propensity": {"column": "p"}},
+            "metrics": ["dcg(gain=linear)@10"],
+            "empty": "zero",
+        },
+    ):
+        with pytest.raises(DataError) as caught:
+            monitor(
+                {"columns": {"rank": "rank"}, **config}, log=logs["production"], baseline=logs["baseline"]
+            )
+        assert str(caught.value) == (
+            f"{which} log: 1 of 150 propensities are missing or outside 0 … 1, such as query 'q01' (p); a probability "
+            "above 0 and at most 1 in each row"
+        )
+
+
+def with_table(*propensities: float, divides_labels: bool) -> dict[str, Any]:
+    """Return a configuration with the table, for IPS-DCG or for the labels themselves."""
+    config = {"columns": {"rank": "rank"}, "windows": {"min_queries": 50}, "metrics": ["dcg(gain=linear)@10"]}
+    if divides_labels:
+        return {**config, "relevance": {**RULE, "propensity": {"table": propensities}}, "empty": "zero"}
+    return {**config, "relevance": {"events": {"click": 1}}, "propensity": {"table": propensities}}
+
+
+@pytest.mark.parametrize("divides_labels", [False, True])
+def test_ranks_below_the_last_propensity_count_as_it_and_are_noted(divides_labels: bool) -> None:
+    """Five propensities for lists of ten: as if five more like the last had been given."""
+    rows = shown_lists(RANKS)
+    found, of_all_ranks = (
+        monitor(with_table(*table, divides_labels=divides_labels), log=rows, baseline=rows)
+        for table in ((1.0, 0.5, 0.4, 0.3, 0.2), (1.0, 0.5, 0.4, 0.3, *[0.2] * 6))
+    )
+    for key in ("changes", "presentation", "healthy"):
+        assert found.document[key] == of_all_ranks.document[key]
+    now, before = (check for check in found.log_checks if check.check == "propensity-unknown")
+    assert (now.log, before.log, now.severity) == ("production", "baseline", "note")
+    assert str(now) == (
+        "250 of 500 rows lie below the last rank of the table of propensities; they count as if examined as often as "
+        "that rank, such as query 'q00', query 'q01', query 'q02'"
+    )
+    assert "propensity-unknown" not in {check.check for check in of_all_ranks.log_checks}
+
+
+def test_the_page_tells_of_ranks_below_the_last_propensity(ltr: Cli, tmp_path: Path) -> None:
+    shown_lists(RANKS).to_csv(tmp_path / "log.csv", index=False)
+    config = {**with_table(divides_labels=False), "propensity": {"table": [1.0, 0.5, 0.4, 0.3, 0.2]}}
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(config))
+    logs = ["--log", tmp_path / "log.csv", "--baseline", tmp_path / "log.csv"]
+    code, out, err = ltr("monitor", tmp_path / "m.yaml", *logs, "-o", tmp_path / "out")
+    assert code == 0, out + err
+    assert "they count as if examined as often as that rank" in (tmp_path / "out" / "report.md").read_text()
 
 
 def test_from_the_command_line_a_changed_page_is_no_worse_ranking(ltr: Cli, tmp_path: Path) -> None:

@@ -98,9 +98,11 @@ def examination(rows: LogRows, ranks: Codes, rule: Propensity, contract: Contrac
     if rule.column:
         values = rows.numbers(rule.column)
         bad = ~((values > 0) & (values <= 1))
-        return values if contract.check("propensity-invalid", bad, rows.name) else None
+        named = lambda row: f"{rows.name(row)} ({rule.column})"  # noqa: E731
+        return values if contract.check("propensity-invalid", bad, named) else None
     of_baseline = contract.log == "baseline" and rule.baseline_table
     table = np.array(rule.baseline_table if of_baseline else rule.table)
+    contract.check("propensity-unknown", ranks > table.size, rows.name)
     return np.asarray(table[np.minimum(ranks, table.size) - 1])
 
 

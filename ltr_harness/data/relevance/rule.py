@@ -128,8 +128,8 @@ class Propensity(Part):
             )
         _refuse_errors("errors", self.errors, self.table)
         _refuse_errors("baseline_errors", self.baseline_errors, self.baseline_table)
-        if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
-            raise MismatchError("a propensity outside 0 … 1; expected probabilities above 0")
+        _refuse_table("table", self.table)
+        _refuse_table("baseline_table", self.baseline_table)
         return self
 
 
@@ -139,6 +139,17 @@ def _refuse_errors(name: str, errors: Sequence[float], table: Sequence[float]) -
         return
     if len(errors) != len(table) or not all(0 <= error < math.inf for error in errors):
         raise MismatchError(f"{name} {list(errors)}; expected a number from 0 for each rank of its table")
+
+
+def _refuse_table(name: str, table: Sequence[float]) -> None:
+    """Raise where a value is 0 or less, or above 1."""
+    for rank, value in enumerate(table, start=1):
+        found = f"{name} has {value:g} at rank {rank}"
+        if value > 1:
+            raise MismatchError(found, "probabilities, at most 1; divide all by the largest")
+        if value <= 0:
+            cure = "leave out ranks at the end that nobody measured"
+            raise MismatchError(found, f"probabilities above 0; {cure}")
 
 
 class Relevance(Part):
