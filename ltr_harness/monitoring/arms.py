@@ -40,24 +40,35 @@ _SEVERAL = 0.01  # of the units in several arms, from which on an arm is nobody'
 
 def sentence(differences: Sequence[ArmDifference], control: str, family: str) -> str:
     """The verdict, arm by arm: the first measure with its numbers, then the others that stand out."""
-    said = []
+    sentences = []
     for arm in dict.fromkeys(d.arm for d in differences):
         first, *others = (d for d in differences if d.arm == arm)
-        how = {
-            "better": "is better than",
-            "worse": "is worse than",
-            "too little to tell": "has too little data to tell it from",
-        }.get(first.verdict, "is not distinguishable from")
-        numbers = "" if first.p_corrected != first.p_corrected else f": {first.difference}"
-        numbers += "" if not numbers else f", {p_equals(first.p_corrected)} after {family}"
-        words = []
-        for word in ("better", "worse", "higher", "lower"):
-            names = [f"{d.measure} ({d.difference.value:+.4f})" for d in others if d.verdict == word]
-            words += [f"{word} at {', '.join(names)}"] if names else []
-        rest = "; ".join(words) or ("no other measure stands out" if others else "")
-        numbers += f". {rest[:1].upper()}{rest[1:]}" if rest else ""
-        said.append(f"{arm} {how} {control} at {first.measure}{numbers}.")
-    return " ".join(said)
+        relation = _RELATIONS.get(first.verdict, "is not distinguishable from")
+        text = f"{arm} {relation} {control} at {first.measure}"
+        if first.p_corrected == first.p_corrected:
+            text += f": {first.difference}, {p_equals(first.p_corrected)} after {family}"
+        if others:
+            rest = _other_measures(others)
+            text += f". {rest[:1].upper()}{rest[1:]}"
+        sentences.append(f"{text}.")
+    return " ".join(sentences)
+
+
+_RELATIONS = {
+    "better": "is better than",
+    "worse": "is worse than",
+    "too little to tell": "has too little data to tell it from",
+}
+
+
+def _other_measures(differences: Sequence[ArmDifference]) -> str:
+    """Return the measures that stand out, by their verdict."""
+    phrases = []
+    for verdict in ("better", "worse", "higher", "lower"):
+        names = [f"{d.measure} ({d.difference.value:+.4f})" for d in differences if d.verdict == verdict]
+        if names:
+            phrases.append(f"{verdict} at {', '.join(names)}")
+    return "; ".join(phrases) or "no other measure stands out"
 
 
 def units_in_words(unit: str) -> str:
@@ -83,6 +94,16 @@ class _Assigned:
     cautions: list[Caution]  # of what was left out
 
 
+@dataclass(frozen=True, eq=False)
+class _Measure:
+    """One column of numbers per query."""
+
+    name: str
+    values: Floats
+    words: tuple[str, str]  # for a lower and a higher mean
+    width: float  # how far apart two of its values can be; infinite where it has no bounds
+
+
 def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: MonitorConfig) -> ArmComparison:
     """Every arm against the control."""
     assigned = _assigned(production, cut, rule)
@@ -90,11 +111,10 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
     names = assigned.names
     shares = np.array([rule.shares.get(name, 1.0) for name in names])
     shares /= shares.sum()
-    arms = [
-        Arm(name, mine.size, np.unique(mine).size, float(share))
-        for at, (name, share) in enumerate(zip(names, shares, strict=True))
-        for mine in [assigned.unit[assigned.arm == at]]
-    ]
+    arms = []
+    for at, (name, share) in enumerate(zip(names, shares.tolist(), strict=True)):
+        units = assigned.unit[assigned.arm == at]
+        arms.append(Arm(name, units.size, np.unique(units).size, share))
     in_time = np.argsort(assigned.window, kind="stable")
     first = in_time[np.unique(assigned.unit[in_time], return_index=True)[1]]  # query of each unit
     ratio_p = sample_ratio_p(np.bincount(assigned.arm[first], minlength=len(names)), shares)
@@ -104,31 +124,11 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
     measures = _measures(production, config)
     differences, family = _tested(measures, assigned, config)
     if why:
-        differences = [replace(one, verdict="withheld") for one in differences]
-    # one line for the verdicts that a kind of unit, absent from an arm, could change
-    width = {measure.name: measure.width for measure in measures}
-    values = {measure.name: measure.values for measure in measures}
-    units = {arm.name: arm.n_units for arm in arms}
-    method = Method("skew-adjusted", confidence=config.compare.confidence, unit=config.columns.cluster_id)
-    lines: dict[str, list[str]] = {}
-    for d in differences:
-        if d.verdict in ("better", "worse", "higher", "lower"):
-            n = min(units[d.arm], arms[0].n_units)
-            gap = abs(d.difference.value)
-            furthest = _furthest_against(d, values[d.measure], assigned)
-            line = rare_kind(n, gap, width[d.measure], method, family=len(differences), furthest=furthest)
-            lines.setdefault(line, []).append(f"{d.measure} of {d.arm}")
-    cautions = [
-        *assigned.cautions,
-        *(
-            Caution("rare-kind", "note", line.removesuffix("."), place=", ".join(of))
-            for line, of in lines.items()
-            if line
-        ),
-    ]
-    few = dict.fromkeys(one.measure for one in differences if np.isnan(one.difference.p))
-    if few:
-        text = f"too few {whose} decide {', '.join(few)} to tell the arms apart"
+        differences = [replace(difference, verdict="withheld") for difference in differences]
+    cautions = [*assigned.cautions, *_rare_kinds(differences, measures, arms, assigned, config)]
+    undecided = dict.fromkeys(d.measure for d in differences if np.isnan(d.difference.p))
+    if undecided:
+        text = f"too few {whose} decide {', '.join(undecided)} to tell the arms apart"
         cautions.append(Caution("few-units", "warning", text))
     return ArmComparison(
         column=rule.column,
@@ -143,6 +143,30 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
         verdict=f"No verdict on the arms: {why}." if why else sentence(differences, names[0], family),
         cautions=tuple(cautions),
     )
+
+
+def _rare_kinds(
+    differences: Sequence[ArmDifference],
+    measures: Sequence[_Measure],
+    arms: Sequence[Arm],
+    assigned: _Assigned,
+    config: MonitorConfig,
+) -> list[Caution]:
+    """Return a caution for the verdicts that a kind of unit, absent from an arm, could change."""
+    by_name = {measure.name: measure for measure in measures}
+    units = {arm.name: arm.n_units for arm in arms}
+    method = Method("skew-adjusted", confidence=config.compare.confidence, unit=config.columns.cluster_id)
+    places: dict[str, list[str]] = {}
+    for d in differences:
+        if d.verdict not in ("better", "worse", "higher", "lower"):
+            continue
+        n, measure = min(units[d.arm], arms[0].n_units), by_name[d.measure]
+        furthest = _furthest_against(d, measure.values, assigned)
+        gap, m = abs(d.difference.value), len(differences)
+        text = rare_kind(n, gap, measure.width, method, family=m, furthest=furthest)
+        if text:
+            places.setdefault(text.removesuffix("."), []).append(f"{d.measure} of {d.arm}")
+    return [Caution("rare-kind", "note", text, place=", ".join(names)) for text, names in places.items()]
 
 
 def _withheld(
@@ -211,29 +235,29 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
 def _names(category: pd.Categorical, arms: Arms) -> list[str]:
     """The arms, the control first."""
     names = [str(name) for name in category.categories]
-    place, wanted = f"arms.column {arms.column!r}", list(arms.shares) or [arms.control]
-    listed = ", ".join(map(repr, names[:_AT_MOST])) + (", …" if len(names) > _AT_MOST else "")
-    lacking, expected = [name for name in wanted if name not in names], "" if names else "a name in it"
-    problems = [Problem(place, f"has no arm {n!r}", expected, did_you_mean(n, names)) for n in lacking]
-    if len(names) > _AT_MOST:
-        problems = [Problem(place, f"has {count_of(len(names), 'value')}", f"at most {_AT_MOST} arms")]
-    elif not problems and len(names) < 2:
-        problems.append(Problem(place, f"has one arm, {listed}", "the control and at least one other"))
-    elif arms.shares:
-        found = [f"has an arm {name!r} without a share" for name in names if name not in arms.shares]
-        problems += [Problem(place, text, f"a share for each of {listed}") for text in found]
-    DataError.refuse(problems)
+    DataError.refuse(_arm_problems(names, arms))
     return [arms.control, *(name for name in names if name != arms.control)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Measure:
-    """One column of numbers per query."""
-
-    name: str
-    values: Floats
-    words: tuple[str, str]  # for a lower and a higher mean
-    width: float  # how far apart two of its values can be; infinite where it has no bounds
+def _arm_problems(names: Sequence[str], arms: Arms) -> list[Problem]:
+    """Check that the column has the control, other arms, not too many, and each with a share."""
+    place = f"arms.column {arms.column!r}"
+    if len(names) > _AT_MOST:
+        return [Problem(place, f"has {count_of(len(names), 'value')}", f"at most {_AT_MOST} arms")]
+    expected = "" if names else "a name in it"
+    problems = [
+        Problem(place, f"has no arm {name!r}", expected, did_you_mean(name, names))
+        for name in list(arms.shares) or [arms.control]
+        if name not in names
+    ]
+    listed = ", ".join(map(repr, names))
+    if not problems and len(names) < 2:
+        return [Problem(place, f"has one arm, {listed}", "the control and at least one other")]
+    for name in names:
+        if arms.shares and name not in arms.shares:
+            found = f"has an arm {name!r} without a share"
+            problems.append(Problem(place, found, f"a share for each of {listed}"))
+    return problems
 
 
 _MORE_IS_BETTER, _LESS_IS_BETTER, _NOBODY_SAYS = ("worse", "better"), ("better", "worse"), ("lower", "higher")
@@ -277,30 +301,43 @@ def _tested(
         widths = np.array([measure.width for _, measure in columns])[known]
         tested.append((known, outcomes(apart.columns(known), method, seeds=(), widths=widths)))
         family = f"joint correction over {tests}"
-    found = FamilyResults.assembled(len(columns), tested)
+    results = FamilyResults.assembled(len(columns), tested)
+    numbers = (
+        apart.mean,
+        results.low,
+        results.high,
+        results.p,
+        apart.error,
+        apart.df,
+        results.p_corrected,
+    )
     differences = []
-    numbers = (apart.mean, found.low, found.high, found.p, apart.error, apart.df, found.p_corrected)
     for j, (arm, measure) in enumerate(columns):
-        value, low, high, p, error, freedom, p_corrected = (float(column[j]) for column in numbers)
-        mean, before = (float(part.mean[j]) for part in apart.parts)
-        n, n_before = (int(part.n[j]) for part in apart.parts)
-        word = "too little to tell"
-        if not np.isnan(p):
-            significant = p_corrected < config.compare.alpha
-            word = measure.words[int(value > 0)] if significant else "not distinguishable"
-        one = ArmDifference(
+        value, low, high, p, error, df, p_corrected = (float(column[j]) for column in numbers)
+        mean, control_mean = (float(part.mean[j]) for part in apart.parts)
+        n, n_control = (int(part.n[j]) for part in apart.parts)
+        difference = ArmDifference(
             arm=arm,
             measure=measure.name,
             mean=mean,
-            control=before,
-            difference=Estimate(value, low, high, p, error, n + n_before, freedom),
-            relative=value / before if before else float("nan"),
+            control=control_mean,
+            difference=Estimate(value, low, high, p, error, n + n_control, df),
+            relative=value / control_mean if control_mean else float("nan"),
             p_corrected=p_corrected,
             n_queries=n,
-            verdict=word,
+            verdict=_verdict(measure, value, p_corrected, config),
         )
-        differences.append(one)
+        differences.append(difference)
     return differences, family
+
+
+def _verdict(measure: _Measure, difference: float, p_corrected: float, config: MonitorConfig) -> str:
+    if np.isnan(p_corrected):
+        return "too little to tell"
+    if p_corrected >= config.compare.alpha:
+        return "not distinguishable"
+    lower, higher = measure.words
+    return higher if difference > 0 else lower
 
 
 def _furthest_against(found: ArmDifference, values: Floats, assigned: _Assigned) -> float:

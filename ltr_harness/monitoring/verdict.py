@@ -4,6 +4,7 @@ A cause is named only where it explains a fifth of the change, for certain, and 
 first comes what explains half. A broken input is not another kind of query, and no mix.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -31,25 +32,41 @@ _ALSO_RANKING = "a worse ranking below rank 1 does this too"
 
 
 def cause_of(evidence: Evidence) -> tuple[str, str, dict[str, float]]:
-    """The cause in a word and a sentence, and where there are two, the part of the change that each explains."""
+    """Return the cause in a word and a sentence, and of two causes the part of the change that each explains."""
     total = evidence.difference.value
     first = _composition(evidence, total, _EXPLAINS)
     second = first or _composition(evidence, total, _BESIDE)
     ranking, sentence = _ranking(evidence, alone=second is None)
-    said, parts = [first.sentence if first else sentence], {}
-    sure = first and abs(first.within.value) >= _ERRORS * first.within.error
-    if second and (not first or (sure and _significant(first.within, total, _BESIDE))):
-        mix, rest = (second.word, second.part), (ranking, total - second.part)
-        parts = dict((mix, rest) if first else (rest, mix))
-        named = ", ".join(f"{word} {part:+.4f} ({part / total:.0%})" for word, part in parts.items())
-        said = [f"Two causes: {named}.", *said, sentence if first else second.sentence]
-    blamed = second.column if second else ""
+    if first is None and second is None:
+        return ranking, " ".join([sentence, *_broken_besides(evidence, "")]), {}
+    if first is None:
+        assert second is not None
+        parts = {ranking: total - second.part, second.word: second.part}
+        sentences = [_two_causes(parts, total), sentence, second.sentence]
+        return ranking, " ".join([*sentences, *_broken_besides(evidence, second.column)]), parts
+    parts, sentences = {}, [first.sentence]
+    sure = abs(first.within.value) >= _ERRORS * first.within.error
+    if sure and _significant(first.within, total, _BESIDE):
+        parts = {first.word: first.part, ranking: total - first.part}
+        sentences = [_two_causes(parts, total), first.sentence, sentence]
+    return first.word, " ".join([*sentences, *_broken_besides(evidence, first.column)]), parts
+
+
+def _two_causes(parts: Mapping[str, float], total: float) -> str:
+    named = ", ".join(f"{word} {part:+.4f} ({part / total:.0%})" for word, part in parts.items())
+    return f"Two causes: {named}."
+
+
+def _broken_besides(evidence: Evidence, blamed: str) -> list[str]:
+    """Return sentences on inputs that broke and are not the cause, or not shown to be."""
+    sentences = []
     for column, worst in evidence.broken.items():
-        if column != blamed:  # an input that broke and is not the cause, or not shown to be
-            known = _CONTRAST[0] <= worst.unmatched_share <= _CONTRAST[1]
-            why = "that does not explain the change" if known else _UNTESTED
-            said.append(f"{column} {worst.broken}; {why}.")
-    return first.word if first else ranking, " ".join(said), parts
+        if column == blamed:
+            continue
+        testable = _CONTRAST[0] <= worst.unmatched_share <= _CONTRAST[1]
+        why = "that does not explain the change" if testable else _UNTESTED
+        sentences.append(f"{column} {worst.broken}; {why}.")
+    return sentences
 
 
 class _Composition(NamedTuple):
@@ -63,39 +80,47 @@ class _Composition(NamedTuple):
 
 
 def _composition(evidence: Evidence, total: float, share: float) -> _Composition | None:
-    """An input that broke, a segment's mix or a feature's, that explains at least a share of the change."""
-    broken = [f for f in evidence.drift if f.broken]
-    inputs = [f for f in broken if _explains(f.unmatched, f.unmatched_p, total, share)]
-    if inputs:
-        worst = max(inputs, key=lambda f: abs(f.unmatched.value))
-        text = (
-            f"An input broke: {worst.column} {worst.broken}; where the baseline has nothing like it, queries are "
-            f"worse than the others, which explains {worst.unmatched.value:+.4f} of {total:+.4f}."
-        )
-        return _Composition("input", text, worst.column, worst.unmatched.value, worst.within)
+    """Return an input that broke, a segment's mix or a feature's, that explains at least a share of the change."""
+    broken = [f for f in evidence.drift if f.broken and _explains(f.unmatched, f.unmatched_p, total, share)]
+    if broken:
+        return _broken_input(max(broken, key=lambda f: abs(f.unmatched.value)), total)
 
     def by_mix(parts: SegmentDecomposition | FeatureDrift) -> bool:
-        known = parts.column not in evidence.adjusted_for
-        return known and _explains(parts.mix, parts.mix_p, total, share)
+        is_free = parts.column not in evidence.adjusted_for
+        return is_free and _explains(parts.mix, parts.mix_p, total, share)
 
     segments = [s for s in evidence.decompositions if by_mix(s) and s.column not in evidence.broken]
     features = [f for f in evidence.drift if f.kind == "number" and not f.broken and by_mix(f)]
     best = max(segments, key=lambda s: abs(s.mix.value), default=None)
-    if best is not None and (not features or abs(features[0].mix.value) <= abs(best.mix.value)):
-        text = (
-            f"Mix: the shares of {best.column} changed, which explains {best.mix.value:+.4f} of {total:+.4f} "
-            f"(within segments {best.within.value:+.4f})"
-        )
-        inside = "; segments improved, and the whole fell all the same" if best.simpsons_paradox else ""
-        return _Composition("mix", f"{text}{inside}.", best.column, best.mix.value, best.within)
-    if not features:
-        return None
-    first = features[0]
+    if features and (best is None or abs(features[0].mix.value) > abs(best.mix.value)):
+        return _other_queries(features[0], total)
+    return None if best is None else _other_mix(best, total)
+
+
+def _broken_input(worst: FeatureDrift, total: float) -> _Composition:
     text = (
-        f"Queries changed: {first.name} moved (PSI {first.psi:.2f}), and its mix explains "
-        f"{first.mix.value:+.4f} of {total:+.4f}."
+        f"An input broke: {worst.column} {worst.broken}; where the baseline has nothing like it, queries are "
+        f"worse than the others, which explains {worst.unmatched.value:+.4f} of {total:+.4f}."
     )
-    return _Composition("covariate", text, first.column, first.mix.value, first.within)
+    return _Composition("input", text, worst.column, worst.unmatched.value, worst.within)
+
+
+def _other_mix(segment: SegmentDecomposition, total: float) -> _Composition:
+    text = (
+        f"Mix: the shares of {segment.column} changed, which explains {segment.mix.value:+.4f} of {total:+.4f} "
+        f"(within segments {segment.within.value:+.4f})"
+    )
+    if segment.simpsons_paradox:
+        text += "; segments improved, and the whole fell all the same"
+    return _Composition("mix", f"{text}.", segment.column, segment.mix.value, segment.within)
+
+
+def _other_queries(feature: FeatureDrift, total: float) -> _Composition:
+    text = (
+        f"Queries changed: {feature.name} moved (PSI {feature.psi:.2f}), and its mix explains "
+        f"{feature.mix.value:+.4f} of {total:+.4f}."
+    )
+    return _Composition("covariate", text, feature.column, feature.mix.value, feature.within)
 
 
 def _ranking(evidence: Evidence, *, alone: bool) -> tuple[str, str]:
@@ -170,13 +195,7 @@ def _with_limits(evidence: Evidence, verdict: Verdict) -> Verdict:
 def _without_parity(evidence: Evidence) -> Verdict:
     change, caution = evidence.change, _general_caution(evidence)
     if change is None:
-        what = "Nothing to compare with: no baseline was given."
-        if evidence.limits:
-            held = [limits.sentence(limit) for limit in evidence.limits if not limit.whole.alert]
-            what = " ".join(["No baseline was given.", *held])
-        elif evidence.arms is not None:
-            what = "No baseline was given; the arms are compared with each other."
-        return Verdict("none", what, slices_sentence(evidence), caution)
+        return Verdict("none", _no_baseline(evidence), slices_sentence(evidence), caution)
     moved = _moved_sentence(evidence, change)
     if evidence.lost_labels:
         return _about_labels(evidence, moved)
@@ -189,6 +208,15 @@ def _without_parity(evidence: Evidence) -> Verdict:
         cause, where, parts = cause_of(evidence)
         return Verdict(cause, moved, where, caution, parts)
     return _about_the_rest(evidence, change, moved, caution)
+
+
+def _no_baseline(evidence: Evidence) -> str:
+    if evidence.limits:
+        held = [limits.sentence(limit) for limit in evidence.limits if not limit.whole.alert]
+        return " ".join(["No baseline was given.", *held])
+    if evidence.arms is not None:
+        return "No baseline was given; the arms are compared with each other."
+    return "Nothing to compare with: no baseline was given."
 
 
 def _page_or_ranking(evidence: Evidence) -> str:
@@ -214,30 +242,33 @@ def _about_the_rest(evidence: Evidence, change: Change, moved: str, caution: Cau
 
 
 def _moved_sentence(evidence: Evidence, change: Change) -> str:
-    primary, config = evidence.config.primary, evidence.config
+    primary, min_drop = evidence.config.primary, evidence.config.compare.min_drop
     numbers = f"{change.baseline.value:.4f} -> {change.production.value:.4f}, {change.difference}"
     if evidence.adjusted_for:
         numbers += f" adjusted for {', '.join(evidence.adjusted_for)}"
-    word = "fell" if change.difference.value < 0 else "rose"
-    part = evidence.examined
+    n_windows, part = count_of(len(evidence.windows), "window"), evidence.examined
     if part is not None:
         of_part = f"{part.baseline:.4f} -> {part.production:.4f}, {part.difference}"
-        verb = "fell" if part.difference.value < 0 else "rose"
-        where = f"{len(part.windows)} of {count_of(len(evidence.windows), 'window')}, first {part.windows[0]}"
-        return f"{primary} {verb} in {where}: {of_part}; over all of production: {numbers}."
+        where = f"{len(part.windows)} of {n_windows}, first {part.windows[0]}"
+        return f"{primary} {_direction(part.difference)} in {where}: {of_part}; over all of production: {numbers}."
     if change.alert:
-        return f"{primary} {word}: {numbers}."
-    if hit := [w.label for w in evidence.windows if w.moved]:
-        where = f"{len(hit)} of {count_of(len(evidence.windows), 'window')}, first {hit[0]}"
+        return f"{primary} {_direction(change.difference)}: {numbers}."
+    if moved := [w.label for w in evidence.windows if w.moved]:
+        where = f"{len(moved)} of {n_windows}, first {moved[0]}"
         return f"{primary} moved in {where}; over all of production: {numbers}."
     if change.below_min_drop:
-        least = f"min_drop {config.compare.min_drop:g}"
-        return f"{primary} changed significantly, and by less than {least}: {numbers}."
-    if change.difference.direction:
-        after = f"; over all of production not significant after correction ({p_equals(change.p_corrected)})"
-        worse = evidence.worse(change.difference.value) > 0
-        return f"{primary} {word}: {numbers}{after if worse else ''}."
-    return f"{primary} did not measurably change: {numbers}."
+        return f"{primary} changed significantly, and by less than min_drop {min_drop:g}: {numbers}."
+    if not change.difference.direction:
+        return f"{primary} did not measurably change: {numbers}."
+    if evidence.worse(change.difference.value) > 0:
+        numbers += (
+            f"; over all of production not significant after correction ({p_equals(change.p_corrected)})"
+        )
+    return f"{primary} {_direction(change.difference)}: {numbers}."
+
+
+def _direction(difference: Estimate) -> str:
+    return "fell" if difference.value < 0 else "rose"
 
 
 def _about_labels(evidence: Evidence, moved: str) -> Verdict:
