@@ -45,7 +45,7 @@ def sentence(differences: Sequence[ArmDifference], control: str, family: str) ->
         first, *others = (d for d in differences if d.arm == arm)
         relation = _RELATIONS.get(first.verdict, "is not distinguishable from")
         text = f"{arm} {relation} {control} at {first.measure}"
-        if first.p_corrected == first.p_corrected:
+        if not np.isnan(first.p_corrected):
             text += f": {first.difference}, {p_equals(first.p_corrected)} after {family}"
         if others:
             rest = _other_measures(others)
@@ -269,7 +269,8 @@ def _measures(production: pd.DataFrame, config: MonitorConfig) -> list[_Measure]
     for metric, (name, values) in zip(config.resolved_metrics, metrics, strict=True):
         words = _MORE_IS_BETTER if metric.higher_is_better else _LESS_IS_BETTER
         measures.append(_Measure(name, values, words, metric.bounds[1] - metric.bounds[0]))
-    for name, n in columns_of(production, "event").items() if rule.from_events else ():
+    events = columns_of(production, "event") if rule.from_events else {}
+    for name, n in events.items():
         words = _LESS_IS_BETTER if name in rule.negative else _MORE_IS_BETTER
         measures.append(_Measure(f"queries with {name}", (n > 0).astype(np.float64), words, 1.0))
     online = columns_of(production, "online").items()

@@ -130,7 +130,9 @@ def hours_of_week(time: Ints, timezone: str) -> Ints:
 
 def part_of_season(hours: Ints, season: str) -> Ints:
     """(n,) weekday, hour or hour of the week."""
-    return hours // 24 if season == "weekday" else hours % 24 if season == "hour" else hours
+    if season == "weekday":
+        return hours // 24
+    return hours % 24 if season == "hour" else hours
 
 
 def _edge(number: int, windows: Windows) -> tuple[int, str]:
@@ -141,8 +143,8 @@ def _edge(number: int, windows: Windows) -> tuple[int, str]:
     start = clock.tz_localize(windows.timezone, ambiguous=True, nonexistent="shift_forward").tz_convert("UTC")
     if size >= _DAY:
         return int(start.value), clock.strftime("%Y-%m-%d")
-    local = start.tz_convert(windows.timezone)
-    return int(start.value), local.strftime(f"%Y-%m-%dT%H:%M{'Z' if windows.timezone == 'UTC' else '%z'}")
+    zone = "Z" if windows.timezone == "UTC" else "%z"
+    return int(start.value), start.tz_convert(windows.timezone).strftime(f"%Y-%m-%dT%H:%M{zone}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -304,7 +304,9 @@ def section(result: MonitorResult) -> list[Block]:
         return []
     broken = {f.column: f for f in result.drift if f.broken}
     drifted = sum(f.drifted for f in result.drift)
-    finding = f"{len(broken)} broken, " * bool(broken) + f"{drifted} of {len(result.drift)} drifted"
+    finding = f"{drifted} of {len(result.drift)} drifted"
+    if broken:
+        finding = f"{len(broken)} broken, {finding}"
     blocks: list[Block] = [
         Heading("Features", finding=finding, matters=bool(broken) or result.verdict.cause == "covariate"),
         *([Paragraph(result.examined_text, "note")] if result.examined_text else []),
@@ -327,8 +329,9 @@ def _table(result: MonitorResult, drift: Sequence[FeatureDrift], name: str) -> T
     unmatched = "The part where only one period has values, or where the input broke: not a mix."
 
     def state(f: FeatureDrift) -> Badge:
-        broken_or_drifted = "broken" if f.broken else "drifted" if f.drifted else ""
-        return Badge(broken_or_drifted, "bad") if broken_or_drifted else Badge("stable", "good")
+        if f.broken:
+            return Badge("broken", "bad")
+        return Badge("drifted", "bad") if f.drifted else Badge("stable", "good")
 
     limit = "The floor, or the value that chance reaches at this many queries."
     in_sd = "Of the baseline; of items, where items of a query differ."

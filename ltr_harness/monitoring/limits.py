@@ -102,7 +102,8 @@ class _Held:
     limit: float
 
     def test(self, part: str, rows: Ints, alpha: float, least: int = 1) -> LimitTest:
-        values, clusters = self.values[rows], None if self.clusters is None else self.clusters[rows]
+        values = self.values[rows]
+        clusters = None if self.clusters is None else self.clusters[rows]
         if rows.size < max(2, least):
             mean = Estimate(float(values.mean()) if rows.size else float("nan"), n=int(rows.size))
         else:
@@ -192,7 +193,9 @@ def sentence(limit: Limit) -> str:
 def relation(limit: Limit) -> str:
     """The same in few words, for the headline."""
     way = "below" if limit.whole.below else "above"
-    return f"{way if limit.is_tested else 'not held against'} its limit {limit.limit:g}"
+    if not limit.is_tested:
+        way = "not held against"
+    return f"{way} its limit {limit.limit:g}"
 
 
 def alert_sentence(found: Sequence[Limit]) -> str:
@@ -250,10 +253,7 @@ def section(result: MonitorResult) -> list[Block]:
     ]
     for limit in result.limits:
         tested = f"{count_of(len(limit.windows), 'window')} and {count_of(len(limit.segments), 'segment')} were tested"
-        small = (
-            f"; {count_of(limit.n_small_segments, 'segment')} with fewer queries not"
-            if limit.n_small_segments
-            else ""
-        )
-        blocks.append(Paragraph(f"{limit.metric}: {tested}{small}.", "note"))
+        if limit.n_small_segments:
+            tested += f"; {count_of(limit.n_small_segments, 'segment')} with fewer queries not"
+        blocks.append(Paragraph(f"{limit.metric}: {tested}.", "note"))
     return blocks

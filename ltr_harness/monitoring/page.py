@@ -209,8 +209,8 @@ def _change_headline(result: MonitorResult, change: Change) -> str:
     text = f"{result.primary} {_difference(change.difference, result)}"
     if change.below_min_drop:
         return f"{text}, less than min_drop {result.min_drop:g}"
-    is_worse = change.difference.direction == ("fell" if result.higher_is_better else "rose")
-    if not is_worse or change.alert:
+    worse = "fell" if result.higher_is_better else "rose"
+    if change.difference.direction != worse or change.alert:
         return text
     most = max(abs(change.difference.low), abs(change.difference.high))
     if result.healthy and most < result.min_drop:

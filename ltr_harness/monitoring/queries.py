@@ -192,7 +192,8 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
                 raise ValueError(f"its column {name} holds {values.type}, not numbers")
             if name in ("query_id", "n_items", "has_relevant", "time") and values.null_count:
                 raise ValueError(f"its column {name} has an empty place")
-            columns[f"metric:{name}" if name in metrics else name] = values.to_numpy(zero_copy_only=False)
+            column_name = f"metric:{name}" if name in metrics else name
+            columns[column_name] = values.to_numpy(zero_copy_only=False)
     return _frame(columns)
 
 
@@ -201,7 +202,9 @@ def _letters(texts: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     array = _arrow(texts)
     _, offsets, letters = array.buffers()
     ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return np.diff(ends), None if letters is None else np.frombuffer(letters, np.uint8)[ends[0] : ends[-1]]
+    if letters is None:
+        return np.diff(ends), None
+    return np.diff(ends), np.frombuffer(letters, np.uint8)[ends[0] : ends[-1]]
 
 
 def _arrow(texts: Any) -> Any:

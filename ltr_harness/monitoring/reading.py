@@ -226,17 +226,15 @@ def wanted_columns(config: MonitorConfig) -> list[str]:
     """Every column of the log that the configuration names."""
     columns = config.columns
     one_each = ("query_id", "item_id", "rank", "score", "retrieved", "timestamp", "cluster_id", "pair_key")
-    names: list[str | None] = [
-        *(getattr(columns, role) for role in one_each),
-        config.arms.column if config.arms else None,
-        *columns.segments,
-        *columns.features,
-        *columns.online,
-        *columns.subtopics,
-        *config.relevance.columns,
-        config.propensity.column if config.propensity else None,
-        *((config.parity.score, *feature_columns(config.parity).values()) if config.parity else ()),
-    ]
+    names: list[str | None] = [getattr(columns, role) for role in one_each]
+    if config.arms:
+        names.append(config.arms.column)
+    names += [*columns.segments, *columns.features, *columns.online, *columns.subtopics]
+    names += config.relevance.columns
+    if config.propensity:
+        names.append(config.propensity.column)
+    if config.parity:
+        names += [config.parity.score, *feature_columns(config.parity).values()]
     return list(dict.fromkeys(name for name in names if name))
 
 

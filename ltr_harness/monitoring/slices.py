@@ -168,7 +168,8 @@ class _Candidates:
     def slice(self, at: int, p_corrected: float, total: int) -> Slice:
         reach = float(stdtrit(self.freedom[at], self._confidence) * self.error[at])  # of the one-sided test
         sign, n = self._sign, int(self.inside[0, 0, at])
-        value, known = float(sign * self.excess[at]), 1.0 if self._with_before else float("nan")
+        value = float(sign * self.excess[at])
+        known = 1.0 if self._with_before else float("nan")
         now, before = (sign * (self._mean_in[side, at] + self._centres[side]) for side in (0, 1))
         rest, rest_before = (self._mean_rest[side, at] + self._centres[side] for side in (0, 1))
         return Slice(
@@ -219,8 +220,10 @@ def _half(table: pd.DataFrame) -> Bools:
 
 def _design_effect(periods: Periods) -> float:
     """How much wider the clusters make the variance of a mean: at least 1."""
-    ratios, paired = [1.0], periods.common is not None
-    for sample in [periods.differences()] if paired else [periods.sample_now(), periods.reference]:
+    ratios, samples = [1.0], [periods.sample_now(), periods.reference]
+    if periods.common is not None:
+        samples = [periods.differences()]
+    for sample in samples:
         if sample.clusters is not None and sample.values.size > 1:
             plain = Influence.of(sample.values - sample.values.mean()).variance
             if plain > 0:

@@ -35,6 +35,7 @@ from ltr_harness.monitoring.stages import watch
 _LOOKED_AT = 200_000  # rows whose values say what a column is
 _MOST_VALUES = 50  # of a segment
 _MOST_FEATURES = 20
+_LISTED = 20  # columns in a message
 _CURE = "--column ROLE=COLUMN names one, such as --column timestamp=ts; ROLE=null leaves it out"
 _COMMENTS = {
     "query_id": "one search: one list shown to one user",
@@ -119,19 +120,7 @@ def guessed(log: Log, given: Mapping[str, Any]) -> Guess:
     columns = _roles(names, given)
     free = [name for name in names if name not in _names(columns.values())]
     relevance = _relevance(free, numeric, given)
-    lacking = [
-        ("query_id", "query_id" in columns),
-        ("rank", "rank" in columns or "score" in columns),
-        ("label", bool(relevance)),
-    ]
-    shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
-    DataError.refuse(
-        Problem(
-            log.name, f"no column looks like the {role} ({shown})", cure=f"name it: --column {role}=COLUMN"
-        )
-        for role, is_known in lacking
-        if not is_known
-    )
+    _refuse_lacking(log.name, names, columns, has_rule=bool(relevance))
     of_rule = {*relevance.get("events", ()), relevance.get("label")}
     free = [name for name in free if name not in of_rule]
     features = [name for name in free if name in numeric and _may_be_feature(name)]
@@ -143,6 +132,24 @@ def guessed(log: Log, given: Mapping[str, Any]) -> Guess:
     columns |= {role: value for role, value in lists.items() if value and role not in given}
     n_left = 0 if "features" in given else len(features[_MOST_FEATURES:])
     return Guess(columns, relevance, _metrics(log, relevance, numeric), n_left)
+
+
+def _refuse_lacking(log: str, names: Sequence[str], columns: Mapping[str, Any], *, has_rule: bool) -> None:
+    """Refuse a log without queries, an order or a rule of relevance."""
+    lacking = []
+    if "query_id" not in columns:
+        lacking.append("query_id")
+    if "rank" not in columns and "score" not in columns:
+        lacking.append("rank")
+    if not has_rule:
+        lacking.append("label")
+    listed = ", ".join(names[:_LISTED])
+    if len(names) > _LISTED:
+        listed += " …"
+    DataError.refuse(
+        Problem(log, f"no column looks like the {role} ({listed})", cure=f"name it: --column {role}=COLUMN")
+        for role in lacking
+    )
 
 
 def _roles(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,7 +186,8 @@ def _metrics(log: Log, relevance: Mapping[str, Any], numeric: Sequence[str]) -> 
             values = np.asarray(decoded(batch[label]).to_numpy(zero_copy_only=False), np.float64)
             known = values[np.isfinite(values)]
             exponential &= bool(np.all(known == np.floor(known)) and np.all(known <= HIGHEST_GRADE))
-    return ["ndcg@10" if exponential else "ndcg(gain=linear)@10", "mrr@10"]
+    ndcg = "ndcg@10" if exponential else "ndcg(gain=linear)@10"
+    return [ndcg, "mrr@10"]
 
 
 def _is_number(column: Any) -> bool:

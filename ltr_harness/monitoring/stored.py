@@ -8,7 +8,7 @@ rewritten, so runs at the same time cannot hurt each other.
 import hashlib
 import json
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -200,17 +200,11 @@ def write_provenance(
         "model": settings.drift.model,
         "served model": settings.parity and settings.parity.model,
     }
-    files = {}
-    for role, source in sources.items():
-        if isinstance(source, str | Path):
-            path = here(source)
-            if is_result(path):
-                found = [path / PER_QUERY]
-            elif is_run(path):  # its record holds the digests of all its files
-                found = sorted(filter(Path.is_file, path.rglob("record.json")))
-            else:
-                found = files_of(path)
-            files[role] = {addressed(str(file)): file_digest(file) for file in found}
+    files = {
+        role: {addressed(str(file)): file_digest(file) for file in _input_files(here(source))}
+        for role, source in sources.items()
+        if isinstance(source, str | Path)
+    }
     document = {
         **_attributes(watched.result, "config_sha256", "production_sha256", "baseline_sha256"),
         "files": files,
@@ -220,12 +214,23 @@ def write_provenance(
     write_whole(folder / "provenance.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
+def _input_files(path: Path) -> Sequence[Path]:
+    """Return the files that were read; of a run its record, which holds the digests of all its files."""
+    if is_result(path):
+        return [path / PER_QUERY]
+    if is_run(path):
+        return sorted(filter(Path.is_file, path.rglob("record.json")))
+    return files_of(path)
+
+
 def _attributes(record: Window | Slice | MonitorResult, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
 def _interval(name: str, interval: Estimate | None, with_p: bool = True) -> dict[str, Any]:
-    columns = {"": "value", "_low": "low", "_high": "high"} | ({"_p": "p"} if with_p else {})
+    columns = {"": "value", "_low": "low", "_high": "high"}
+    if with_p:
+        columns["_p"] = "p"
     return {f"{name}{end}": interval and getattr(interval, of) for end, of in columns.items()}
 
 
@@ -256,7 +261,7 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
     """The windows that earlier runs left under the same definition, each once, in order of time."""
     best: dict[int, PastWindow] = {}
     problems = []
-    for path in sorted(folder.glob("windows-*.json")) if folder.is_dir() else []:
+    for path in sorted(folder.glob("windows-*.json")):  # none where there is no folder
         try:
             kept = read_stored(_Kept, folder, path.name)
             if kept.key is None:

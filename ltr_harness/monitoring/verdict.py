@@ -127,8 +127,10 @@ def _ranking(evidence: Evidence, *, alone: bool) -> tuple[str, str]:
     """The worst segments, or everywhere, and what was looked at before the ranking is suspected."""
     columns = evidence.config.columns
     if not alone:
-        where = slices_sentence(evidence) or _nowhere(evidence)
-        return "slice" if evidence.slices else "everywhere", f"{where} The ranking is the suspect."
+        where, word = _nowhere(evidence), "everywhere"
+        if evidence.slices:
+            where, word = slices_sentence(evidence), "slice"
+        return word, f"{where} The ranking is the suspect."
     if evidence.slices:
         looked = "No drifted feature explains it"
         if columns.segments:

@@ -40,7 +40,8 @@ def with_running(
     windows: list[Window], members: Sequence[Ints], periods: Periods, past: Sequence[PastWindow]
 ) -> list[Window]:
     """Windows with the mean of all windows up to each, against the baseline; `members` (n_queries,)."""
-    earlier, compare = past if periods.common is None else (), periods.config.compare
+    compare = periods.config.compare
+    earlier = past if periods.common is None else ()
     looks, n_earlier = len(earlier), sum(w.n for w in earlier)
     rows, so_far = [], np.zeros(0, dtype=np.int64)
     for row, queries in zip(windows, members, strict=True):
