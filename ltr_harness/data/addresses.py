@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache, partial
@@ -53,7 +53,11 @@ def is_address(place: object) -> bool:
 
 
 def here(place: str | Path) -> Path:
-    """A path as it is; of an address a copy of what stands there, up to date. Raises DataError: it may not be read."""
+    """Return a path as it is; of an address a copy of what stands there, up to date.
+
+    Raises:
+        DataError: the address cannot be read.
+    """
     if not isinstance(place, str) or not is_address(place):
         return Path(place).expanduser()
     from pyarrow import ArrowException, fs
@@ -64,18 +68,32 @@ def here(place: str | Path) -> Path:
     except DataError:
         raise
     except ImportError as problem:  # of the kinds that pyarrow opens through another package, such as hf://
-        said = next(iter(str(problem).splitlines()), type(problem).__name__)
-        lacking = problem.name or _PACKAGES.get(urlsplit(place).scheme.lower(), "it")
-        found = f"needs another package: {said[:200]}"
-        raise MissingExtraError.at(_shown(place), found, cure=f"pip install {lacking}") from None
+        raise _missing_package(place, problem) from None
     except (ArrowException, OSError, ValueError) as problem:
-        said = next(iter(str(problem).splitlines()), type(problem).__name__)
-        for pattern, found, cure in _REASONS:
-            if re.search(pattern, said, re.IGNORECASE):
-                signed = next((how for kind, how in _SIGN_IN.items() if place.lower().startswith(kind)), "")
-                cure = signed if cure is None else cure
-                raise DataError.at(_shown(place), f"{found} ({said[:200]})", cure=cure) from None
-        raise DataError.at(_shown(place), f"cannot be read: {said[:200]}") from None
+        raise _unreadable(place, problem) from None
+
+
+def _missing_package(address: str, problem: ImportError) -> MissingExtraError:
+    lacking = problem.name or _PACKAGES.get(urlsplit(address).scheme.lower(), "it")
+    found = f"needs another package: {_first_line(problem)}"
+    return MissingExtraError.at(_shown(address), found, cure=f"pip install {lacking}")
+
+
+def _unreadable(address: str, problem: Exception) -> DataError:
+    """Return the error of an address, in our words where the reason is a known one."""
+    message = _first_line(problem)
+    for pattern, found, cure in _REASONS:
+        if re.search(pattern, message, re.IGNORECASE):
+            if cure is None:
+                cures = (how for kind, how in _SIGN_IN.items() if address.lower().startswith(kind))
+                cure = next(cures, "")
+            return DataError.at(_shown(address), f"{found} ({message})", cure=cure)
+    return DataError.at(_shown(address), f"cannot be read: {message}")
+
+
+def _first_line(problem: Exception) -> str:
+    """Return the start of an error's message; its type where it has none."""
+    return next(iter(str(problem).splitlines()), type(problem).__name__)[:200]
 
 
 def refuse_secrets(address: str, place: str = "", cure: str = "") -> None:
@@ -93,8 +111,10 @@ def _opened(address: str) -> tuple[Any, str]:
     asked = dict(parse_qsl(parts.query, keep_blank_values=True))
     refuse_secrets(address, cure=_SIGN_IN.get(parts.scheme, ""))
     if parts.scheme != "s3":
-        patience = f"{'&' if parts.query else '?'}retry_limit_seconds=10" * (parts.scheme == "gs")
-        opened: tuple[Any, str] = fs.FileSystem.from_uri(address + patience)
+        if parts.scheme == "gs":
+            separator = "&" if parts.query else "?"
+            address = f"{address}{separator}retry_limit_seconds=10"
+        opened: tuple[Any, str] = fs.FileSystem.from_uri(address)
         return opened
     if odd := sorted(asked.keys() - {*_S3}):
         raise DataError.at(_shown(address), f"has the option {odd[0]!r}", f"one of {', '.join(_S3)}")
@@ -109,43 +129,61 @@ def _opened(address: str) -> tuple[Any, str]:
 
 
 def _copied(address: str, system: Any, path: str) -> Path:
-    """The copy's path, in a folder of the cache that is this address's own."""
-    from pyarrow import fs
-
+    """Return the path of a copy that is up to date, in a folder of the cache that is this address's own."""
     if ".." in PurePosixPath(path).parts:  # the copy would lie outside of its folder
         raise DataError.at(_shown(address), "has '..' in it", "an address from the bucket down")
-    there = system.get_file_info(path)
-    if there.type == fs.FileType.NotFound:
-        bucket = system.get_file_info(path.partition("/")[0]).type
-        lacking = "bucket" if bucket == fs.FileType.NotFound else "file or folder"
-        raise DataError.at(_shown(address), f"no such {lacking}")
-    inside = [there] if there.is_file else system.get_file_info(fs.FileSelector(path, recursive=True))
-    scheme = urlsplit(address).scheme
-    kept = cache_folder()
-    copies = _temporary() if kept is None else kept.absolute() / COPIES
-    top = copies / hashlib.sha256(address.encode()).hexdigest()[:16] / scheme
-    ADDRESSES[f"{top}{os.sep}"] = f"{scheme}://"
-    files = {}
-    for file in inside:  # but for what Spark and others write beside their files, such as _SUCCESS
-        parts_below = PurePosixPath(file.path).relative_to(path).parts
-        if file.is_file and not any(part.startswith((".", "_")) for part in parts_below):
-            files[top / file.path] = file
-    if not files:
-        raise DataError.at(_shown(address), "holds no file")
+    remote_files = _remote_files(address, system, path)
+    top = _folder_of_copies(address)
+    files = {top / file.path: file for file in remote_files}
     stale = {target: file for target, file in files.items() if _stamp(target) != (file.size, file.mtime_ns)}
     if stale:
-        newest = max(file.mtime_ns for file in stale.values()) / 1e9
-        time.sleep(min(_TICK_S, max(0.0, newest + _TICK_S - time.time())))
-        with unfinished(top.parent) as making, ThreadPoolExecutor(_AT_ONCE) as threads:
-            parts = [making / str(number) for number in range(len(stale))]
-            list(threads.map(partial(_copy, system), stale.values(), parts))
-            for part, target in zip(parts, stale, strict=True):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                part.replace(target)
+        _fetch(system, stale, top.parent)
     for old in (top / path).rglob("*"):
         if old not in files and old.is_file():
             old.unlink(missing_ok=True)
     return top / path
+
+
+def _remote_files(address: str, system: Any, path: str) -> list[Any]:
+    """Return the files at an address, but for those that Spark and others write beside theirs, such as _SUCCESS."""
+    from pyarrow import fs
+
+    entry = system.get_file_info(path)
+    if entry.type == fs.FileType.NotFound:
+        bucket = system.get_file_info(path.partition("/")[0]).type
+        lacking = "bucket" if bucket == fs.FileType.NotFound else "file or folder"
+        raise DataError.at(_shown(address), f"no such {lacking}")
+    entries = [entry] if entry.is_file else system.get_file_info(fs.FileSelector(path, recursive=True))
+    files = []
+    for file in entries:
+        parts = PurePosixPath(file.path).relative_to(path).parts
+        if file.is_file and not any(part.startswith((".", "_")) for part in parts):
+            files.append(file)
+    if not files:
+        raise DataError.at(_shown(address), "holds no file")
+    return files
+
+
+def _folder_of_copies(address: str) -> Path:
+    """Return the folder of an address, whose name stands for the address in messages from now on."""
+    scheme = urlsplit(address).scheme
+    cache = cache_folder()
+    copies = _temporary() if cache is None else cache.absolute() / COPIES
+    folder = copies / hashlib.sha256(address.encode()).hexdigest()[:16] / scheme
+    ADDRESSES[f"{folder}{os.sep}"] = f"{scheme}://"
+    return folder
+
+
+def _fetch(system: Any, files: Mapping[Path, Any], folder: Path) -> None:
+    """Copy files to their targets by way of `folder`, each one whole or not at all."""
+    newest = max(file.mtime_ns for file in files.values()) / 1e9
+    time.sleep(min(_TICK_S, max(0.0, newest + _TICK_S - time.time())))
+    with unfinished(folder) as making, ThreadPoolExecutor(_AT_ONCE) as threads:
+        parts = [making / str(number) for number in range(len(files))]
+        list(threads.map(partial(_copy, system), files.values(), parts))
+        for part, target in zip(parts, files, strict=True):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.replace(target)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

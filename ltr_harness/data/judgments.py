@@ -14,6 +14,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
 from ltr_harness.data.queries import (
     WORDS_AS_LABELS,
+    Bools,
     Floats,
     Ints,
     KeepsArrays,
@@ -156,6 +157,50 @@ class RawJudgments(KeepsArrays):
         return RawJudgments(numbers, self.documents[rows], self.grades[rows])
 
 
+def _checked_labels(labels: ArrayLike, groups: QueryGroups) -> Floats:
+    column = as_column(labels, "labels")
+    if column.size != groups.n_rows:
+        raise DataError(
+            f"{count_of(column.size, 'label')} for {count_of(groups.n_rows, 'row')} in "
+            f"{count_of(groups.n_queries, 'query')}; expected one label per row"
+        )
+    grades = as_floats(column, copy=True)  # a copy: callers use their buffers again
+    if grades is None:
+        found = f"labels are not numbers (dtype {column.dtype})"
+        raise DataError(Problem("", found, "finite numbers", WORDS_AS_LABELS))
+    bad = np.flatnonzero(~np.isfinite(grades))
+    if bad.size:
+        raise DataError(f"label {grades[bad[0]]:g} {place_of(bad, groups)}; expected finite labels")
+    return sealed(grades)
+
+
+def _checked_weights(query_weights: ArrayLike, groups: QueryGroups) -> Floats:
+    column = as_column(query_weights, "query_weights")
+    weights = as_floats(column, copy=True)
+    if weights is None:
+        raise DataError(f"query_weights are not numbers (dtype {column.dtype})")
+    if weights.size != groups.n_queries:
+        raise DataError(
+            f"{weights.size} query_weights for {count_of(groups.n_queries, 'query')}; expected one per query"
+        )
+    if not np.all(np.isfinite(weights) & (weights >= 0)) or not weights.any():
+        raise DataError("query_weights must be finite, >= 0 and not all zero")
+    return weights
+
+
+def _checked_flags(judged: ArrayLike, grades: Floats, groups: QueryGroups) -> Bools:
+    """Return which rows (n_rows,) are judged; raise for one that is not, and has a grade."""
+    flags = as_row_flags(judged, "judged", groups)
+    unjudged = np.flatnonzero(~flags & (grades != 0))
+    if unjudged.size:
+        place = groups.name(groups.query_of(int(unjudged[0])))
+        raise DataError(
+            f"label {grades[unjudged[0]]:g} in query {place!r} belongs to a row that is not judged "
+            f"({count_of(unjudged.size, 'such row')}); expected label 0 for unjudged rows"
+        )
+    return flags
+
+
 @dataclass(frozen=True, eq=False)
 class Judgments(KeepsArrays):
     """Judgments of rows: labels in query groups, checked and copied once, read-only and trusted afterwards.
@@ -219,32 +264,8 @@ class Judgments(KeepsArrays):
         refuse_unaligned(columns)
         if not np.array_equal(groups.ids, np.arange(groups.n_queries)):  # which numbers stand for no names
             refuse_other_queries(query_weights, groups.ids)
-        grades = as_column(labels, "labels")
-        if grades.size != groups.n_rows:
-            raise DataError(
-                f"{count_of(grades.size, 'label')} for {count_of(groups.n_rows, 'row')} in "
-                f"{count_of(groups.n_queries, 'query')}; expected one label per row"
-            )
-        numbers = as_floats(grades, copy=True)  # a copy: callers use their buffers again
-        if numbers is None:
-            found = f"labels are not numbers (dtype {grades.dtype})"
-            raise DataError(Problem("", found, "finite numbers", WORDS_AS_LABELS))
-        grades = sealed(numbers)
-        bad = np.flatnonzero(~np.isfinite(grades))
-        if bad.size:
-            raise DataError(f"label {grades[bad[0]]:g} {place_of(bad, groups)}; expected finite labels")
-        weights = None
-        if query_weights is not None:
-            column = as_column(query_weights, "query_weights")
-            weights = as_floats(column, copy=True)
-            if weights is None:
-                raise DataError(f"query_weights are not numbers (dtype {column.dtype})")
-            if weights.size != groups.n_queries:
-                raise DataError(
-                    f"{weights.size} query_weights for {count_of(groups.n_queries, 'query')}; expected one per query"
-                )
-            if not np.all(np.isfinite(weights) & (weights >= 0)) or not weights.any():
-                raise DataError("query_weights must be finite, >= 0 and not all zero")
+        grades = _checked_labels(labels, groups)
+        weights = None if query_weights is None else _checked_weights(query_weights, groups)
         documents = None
         if document_ids is not None:
             documents = as_column(document_ids, "document_ids")
@@ -254,16 +275,7 @@ class Judgments(KeepsArrays):
                 )
             if not recurring:
                 refuse_repeated(documents, groups)
-        flags = None
-        if judged is not None:
-            flags = as_row_flags(judged, "judged", groups)
-            unjudged = np.flatnonzero(~flags & (grades != 0))
-            if unjudged.size:
-                place = groups.name(groups.query_of(int(unjudged[0])))
-                raise DataError(
-                    f"label {grades[unjudged[0]]:g} in query {place!r} belongs to a row that is not judged "
-                    f"({count_of(unjudged.size, 'such row')}); expected label 0 for unjudged rows"
-                )
+        flags = None if judged is None else _checked_flags(judged, grades, groups)
         pool = cls(grades, groups, weights, documents, flags, subtopics)
         return pool if retrieved is None else pool.with_missed(as_row_flags(retrieved, "retrieved", groups))
 

@@ -11,7 +11,7 @@ from ltr_harness._util.files import Temporary, bare_name, opened_for_writing, wh
 from ltr_harness._util.text import count_of, csv_cell, plural, printable
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Array, Floats
+from ltr_harness.data.queries import Array, Bools, Floats
 from ltr_harness.errors import Caution, DataError
 
 FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow", "qrels")
@@ -80,46 +80,70 @@ def _write_svmlight(
     dataset: RankingDataset, labels: Floats, path: Path, temporary: Temporary, form: str
 ) -> list[Caution]:
     """LETOR rows, or LightGBM's layout: the same rows without query ids, with sizes beside them."""
-    cautions, with_qid = [], form == "letor"
-    numbered = [str(j) for j in range(dataset.n_features + 1)]
-    first = 0 if list(dataset.feature_names) == numbered[:-1] else 1
-    if first and list(dataset.feature_names) != numbered[1:]:
-        names = path.with_name(path.name + ".features")
-        temporary(names).write_text("".join(f"{name}\n" for name in dataset.feature_names), encoding="utf-8")
-        text = f"features are numbered from 1; their names are in {names.name}"
-        cautions.append(Caution("numbered-features", "note", text))
+    with_qid = form == "letor"
+    first, cautions = _write_feature_names(dataset, path, temporary)
     if dataset.categories:
         coded = ", ".join(dataset.categories)
         text = f"texts are written as codes, from 0 in the order of the texts: {coded}"
         cautions.append(Caution("coded-texts", "note", text))
-    documents = dataset.judgments.document_ids
-    missed = dataset.judgments.missed
-    left_out = {
-        "attributes": bool(dataset.query_attributes),
-        "missed documents": missed is not None and missed.labels.size > 0,
-        "subtopics": dataset.judgments.subtopics is not None,
-    }
     if with_qid:
+        documents = dataset.judgments.document_ids
         _refuse(path, "query id", map(str, dataset.groups.ids[dataset.groups.has_rows].tolist()))
         if documents is not None:
             _refuse(path, "document id", map(str, documents.tolist()), comment=True)
-        left_out |= {"positions": dataset.positions is not None}
-        left_out |= {"weights": dataset.judgments.query_weights is not None}
     else:
-        left_out |= {"query ids": True, "document ids": documents is not None}
-        sizes, weights = dataset.groups.sizes, dataset.weights_of_rows()
-        companions = {".query": sizes[sizes > 0], ".weight": weights, ".position": dataset.positions}
-        for suffix, values in companions.items():
-            if values is not None:
-                lines = "".join(f"{value}\n" for value in values.tolist())
-                temporary(path.with_name(path.name + suffix)).write_text(lines, encoding="ascii")
+        _write_companions(dataset, path, temporary)
     with opened_for_writing(temporary(path), path.name) as stream:
         for text in _blocks(dataset, labels, first, with_qid):
             stream.write(text.encode("utf-8"))
-    missing = [what for what, there in left_out.items() if there]
-    if missing:
-        cautions.append(_left_out(f"{', '.join(missing)} have no place in this format and are left out"))
+    left_out = _without_place(dataset, with_qid)
+    if left_out:
+        cautions.append(_left_out(f"{', '.join(left_out)} have no place in this format and are left out"))
     return cautions
+
+
+def _write_feature_names(
+    dataset: RankingDataset, path: Path, temporary: Temporary
+) -> tuple[int, list[Caution]]:
+    """Return the number of the first feature; names that are not numbers get a file of their own, and a caution."""
+    numbered = [str(j) for j in range(dataset.n_features + 1)]
+    names = list(dataset.feature_names)
+    if names == numbered[:-1]:
+        return 0, []
+    if names == numbered[1:]:
+        return 1, []
+    beside = path.with_name(path.name + ".features")
+    temporary(beside).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    text = f"features are numbered from 1; their names are in {beside.name}"
+    return 1, [Caution("numbered-features", "note", text)]
+
+
+def _write_companions(dataset: RankingDataset, path: Path, temporary: Temporary) -> None:
+    """Write the files that LightGBM reads beside the rows: sizes of queries, weights and positions."""
+    sizes, weights = dataset.groups.sizes, dataset.weights_of_rows()
+    companions = {".query": sizes[sizes > 0], ".weight": weights, ".position": dataset.positions}
+    for suffix, values in companions.items():
+        if values is not None:
+            lines = "".join(f"{value}\n" for value in values.tolist())
+            temporary(path.with_name(path.name + suffix)).write_text(lines, encoding="ascii")
+
+
+def _without_place(dataset: RankingDataset, with_qid: bool) -> list[str]:
+    """Return the parts of a dataset that LETOR's rows, or LightGBM's files, cannot hold."""
+    judgments = dataset.judgments
+    is_present = {
+        "attributes": bool(dataset.query_attributes),
+        "missed documents": judgments.missed is not None and judgments.missed.labels.size > 0,
+        "subtopics": judgments.subtopics is not None,
+    }
+    if with_qid:
+        is_present |= {
+            "positions": dataset.positions is not None,
+            "weights": judgments.query_weights is not None,
+        }
+    else:
+        is_present |= {"query ids": True, "document ids": judgments.document_ids is not None}
+    return [part for part, present in is_present.items() if present]
 
 
 def _left_out(text: str) -> Caution:
@@ -200,54 +224,61 @@ def subtopic_columns(dataset: RankingDataset) -> tuple[str, ...]:
 
 
 def _arrow_table(dataset: RankingDataset, labels: Floats, path: Path) -> Any:
-    judgments, rows = dataset.judgments.pool, dataset.judgments.pool_rows
-    sizes = judgments.groups.sizes
-    missed = np.ones(judgments.groups.n_rows, dtype=bool)
-    missed[rows] = False
-
-    def of_candidates(values: Array) -> Any:
-        """One value for each row, null for missed documents and for NaN."""
-        column = np.zeros(missed.size, dtype=values.dtype)
-        column[rows] = values
-        return pa.array(column, mask=missed, from_pandas=True)
-
-    whole = bool(np.array_equal(labels, np.floor(labels)) and labels.max() < 2**53)
-    columns: list[tuple[str, Any]] = [
-        ("query_id", np.repeat(dataset.groups.ids, sizes)),
-        ("label", labels.astype(np.int64) if whole else labels),
-    ]
-    if judgments.query_weights is not None:
-        weights = np.repeat(judgments.query_weights, sizes)
-        if dataset.row_weights is not None:
-            weights[rows] = dataset.row_weights
-        columns.append(("weight", weights))
-    if dataset.positions is not None:
-        columns.append(("position", of_candidates(dataset.positions)))
-    if judgments.document_ids is not None:
-        columns.append(("document_id", judgments.document_ids))
-    if dataset.judgments.missed is not None:
-        columns.append(("retrieved", (~missed).astype(np.int64)))
-    if judgments.subtopics is not None:
-        grades = judgments.subtopics.labels(missed.size)
-        columns += zip(subtopic_columns(dataset), grades, strict=True)
-    columns += [(name, np.repeat(values, sizes)) for name, values in dataset.query_attributes.items()]
-    for j, name in enumerate(dataset.feature_names):
-        values = of_candidates(dataset.features[:, j])
-        if texts := dataset.categories.get(name):
-            known = pa.array(texts, pa.string())
-            values = pa.DictionaryArray.from_arrays(values.cast(pa.int32()), known)
-        columns.append((name, values))
+    is_missed = np.ones(dataset.judgments.pool.groups.n_rows, dtype=bool)
+    is_missed[dataset.judgments.pool_rows] = False
+    columns = [*_row_columns(dataset, labels, is_missed), *_feature_columns(dataset, is_missed)]
     names = [name for name, _ in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError.at(path, f"two columns would be called {twice[0]!r}", "different names")
+    return pa.table([_as_arrow(values) for _, values in columns], names=names)
 
-    def as_arrow(values: Any) -> Any:
-        """NaN is null."""
-        is_array = isinstance(values, np.ndarray)
-        return pa.array(np.ascontiguousarray(values), from_pandas=True) if is_array else values
 
-    return pa.table([as_arrow(values) for _, values in columns], names=names)
+def _row_columns(dataset: RankingDataset, labels: Floats, is_missed: Bools) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the values (n_rows,) of each column but features."""
+    judgments = dataset.judgments.pool
+    sizes = judgments.groups.sizes
+    yield "query_id", np.repeat(dataset.groups.ids, sizes)
+    is_whole = bool(np.array_equal(labels, np.floor(labels)) and labels.max() < 2**53)
+    yield "label", labels.astype(np.int64) if is_whole else labels
+    if judgments.query_weights is not None:
+        weights = np.repeat(judgments.query_weights, sizes)
+        if dataset.row_weights is not None:
+            weights[dataset.judgments.pool_rows] = dataset.row_weights
+        yield "weight", weights
+    if dataset.positions is not None:
+        yield "position", _of_candidates(dataset.positions, is_missed)
+    if judgments.document_ids is not None:
+        yield "document_id", judgments.document_ids
+    if dataset.judgments.missed is not None:
+        yield "retrieved", (~is_missed).astype(np.int64)
+    if judgments.subtopics is not None:
+        yield from zip(subtopic_columns(dataset), judgments.subtopics.labels(is_missed.size), strict=True)
+    for name, values in dataset.query_attributes.items():
+        yield name, np.repeat(values, sizes)
+
+
+def _feature_columns(dataset: RankingDataset, is_missed: Bools) -> Iterator[tuple[str, Any]]:
+    for j, name in enumerate(dataset.feature_names):
+        values = _of_candidates(dataset.features[:, j], is_missed)
+        texts = dataset.categories.get(name)
+        if texts:
+            values = pa.DictionaryArray.from_arrays(values.cast(pa.int32()), pa.array(texts, pa.string()))
+        yield name, values
+
+
+def _of_candidates(values: Array, is_missed: Bools) -> Any:
+    """Return the values of candidates as a column (n_rows,), null for missed documents and for NaN."""
+    column = np.zeros(is_missed.size, dtype=values.dtype)
+    column[~is_missed] = values
+    return pa.array(column, mask=is_missed, from_pandas=True)
+
+
+def _as_arrow(values: Any) -> Any:
+    """Return an array as Arrow has it, NaN as null."""
+    if isinstance(values, np.ndarray):
+        return pa.array(np.ascontiguousarray(values), from_pandas=True)
+    return values
 
 
 def _write_csv(table: Any, target: Path, path: Path) -> list[Caution]:

@@ -236,19 +236,14 @@ ACCEPTED = (
 def listing_of(value: Any, source: str, role: Role) -> Listing:
     """The rows of an object."""
     if _library(value) == "ranx":
-        kind = type(value).__name__
-        if kind != role.capitalize():
-            raise DataError.at(source, f"is a ranx {kind}", "ranx Qrels" if role == "qrels" else "a ranx Run")
-        return _of_mapping(value.to_dict(), source, role, f"ranx {kind}", value.name or "")
+        return _of_ranx(value, source, role)
     if isinstance(value, Mapping):
-        if role == "qrels" and (ratings := _ratings(value)) is not None:
-            return _of_ratings(ratings, source)
-        if _MTEB in value:
-            return _of_mteb(value, source, role)
-        return _of_mapping(value, source, role, f"dict {{query: {{document: {WORD[role]}}}}}")
+        return _of_any_mapping(value, source, role)
     if hasattr(value, "qrels_iter"):  # a data set of ir_datasets
-        return _of_rows(value.qrels_iter() if role == "qrels" else value.scoreddocs_iter(), source, role)
-    if (table := table_in_memory(value, source)) is not None:
+        rows = value.qrels_iter() if role == "qrels" else value.scoreddocs_iter()
+        return _of_rows(rows, source, role)
+    table = table_in_memory(value, source)
+    if table is not None:
         is_lazy = hasattr(value, "collect") and not hasattr(value, "__arrow_c_stream__")
         kind = "lazy table" if is_lazy else "table"
         return of_table(table, role, f"{_library(value)} {kind}")
@@ -258,6 +253,23 @@ def listing_of(value: Any, source: str, role: Role) -> Listing:
         return _of_rows(value, source, role)
     kind = f"{type(value).__module__}.{type(value).__name__}"
     raise UsageError.at(source, f"cannot tell what a {kind} is", ACCEPTED)
+
+
+def _of_ranx(value: Any, source: str, role: Role) -> Listing:
+    kind = type(value).__name__
+    if kind != role.capitalize():
+        raise DataError.at(source, f"is a ranx {kind}", "ranx Qrels" if role == "qrels" else "a ranx Run")
+    return _of_mapping(value.to_dict(), source, role, f"ranx {kind}", value.name or "")
+
+
+def _of_any_mapping(mapping: Mapping[Any, Any], source: str, role: Role) -> Listing:
+    """Return the rows of ratings as OpenSearch has them, of MTEB's predictions, or of documents by query."""
+    ratings = _ratings(mapping) if role == "qrels" else None
+    if ratings is not None:
+        return _of_ratings(ratings, source)
+    if _MTEB in mapping:
+        return _of_mteb(mapping, source, role)
+    return _of_mapping(mapping, source, role, f"dict {{query: {{document: {WORD[role]}}}}}")
 
 
 def is_one(value: Any) -> bool:

@@ -87,20 +87,17 @@ def from_arrays(
     n_rows = len(matrix) if flags is None else flags.size
     starts, ids = _starts_and_ids(n_rows, query_ids, group_sizes)
     names = tuple(map(str, range(matrix.shape[1]) if feature_names is None else feature_names))
+    attributes = attributes or {}
     columns = {
         "labels": np.zeros(n_rows) if labels is None else labels,
         "weights": weights,
         "positions": positions,
         "document_ids": document_ids,
-        **{f"attribute {name!r}": values for name, values in (attributes or {}).items()},
+        **{f"attribute {name!r}": values for name, values in attributes.items()},
     }
     beside = {"query_ids": query_ids, "subtopics": subtopics, "retrieved": retrieved}
     refuse_unaligned({"features": features, **beside, **columns, "labels": labels})
-    checked = {name: as_column(values, name) for name, values in columns.items() if values is not None}
-    _refuse_shapes(source, checked, n_rows, names, matrix.shape[1])
-    DataError.refuse(_value_problems(source, checked, flags))
-    if flags is not None and "positions" in checked:
-        checked["positions"] = np.where(flags, checked["positions"], 0)
+    checked = _checked_columns(source, columns, n_rows, names, matrix.shape[1], flags)
     rows = Rows(
         features=matrix,
         feature_names=names,
@@ -112,7 +109,7 @@ def from_arrays(
         block_starts=np.asarray(starts, dtype=np.int64),
         block_ids=ids,
         place=lambda row: f"{source}: row {row}",
-        attributes={name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
+        attributes={name: _plain(checked[f"attribute {name!r}"]) for name in attributes},
         subtopics=subtopics,
     )
     dataset = assembled(rows, source, regroup=regroup)
@@ -121,6 +118,23 @@ def from_arrays(
     from ltr_harness.data.readers.truth import judgments_of, with_judgments
 
     return with_judgments(dataset, judgments_of(judgments, None, several), labelled=labels is not None)
+
+
+def _checked_columns(
+    source: str,
+    columns: Mapping[str, ArrayLike | None],
+    n_rows: int,
+    names: Sequence[str],
+    n_features: int,
+    retrieved: NDArray[np.bool_] | None,
+) -> dict[str, NDArray[Any]]:
+    """Return the columns that were given as arrays (n_rows,), every value checked."""
+    checked = {name: as_column(values, name) for name, values in columns.items() if values is not None}
+    _refuse_shapes(source, checked, n_rows, names, n_features)
+    DataError.refuse(_value_problems(source, checked, retrieved))
+    if retrieved is not None and "positions" in checked:
+        checked["positions"] = np.where(retrieved, checked["positions"], 0)
+    return checked
 
 
 def _refuse_shapes(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import bare_name
-from ltr_harness._util.text import count_of
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.data.columns import A_RANK, Columns, are_ranks
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.readers.column_names import column_for, rank_column
@@ -40,39 +40,47 @@ class ScoreTable:
     _has_row: bool  # there is a column ``row``, counted from 0 within the query
     _label: str | None
 
-    def __init__(self, table: OpenedTable, by: str, judgments: Judgments, said: Mapping[str, str]) -> None:
+    def __init__(self, table: OpenedTable, by: str, judgments: Judgments, named: Mapping[str, str]) -> None:
         """Read what the columns' names say. Raises DataError: they could name rows, and it is not clear which."""
         self._table = table
         self._judgments, self._groups = judgments, judgments.groups
         columns = [name for name in table.columns if name not in ("score", "row")]
-        label = next((name for name in (said.get("label"), "label") if name in columns), None)
-        document_said = said.get("document_id")
-        free = [name for name in columns if name not in (label, document_said)]
-        query = column_for("query", free, said.get("query"))
-        rest = [name for name in columns if name not in (label, query)]
-        document = column_for("document_id", rest, document_said)
-        self._query, self._label = query, label
-        self._has_row = query is not None and "row" in table.columns
-        if query is not None and document is not None and judgments.document_ids is not None:
+        self._label = next((name for name in (named.get("label"), "label") if name in columns), None)
+        named_document = named.get("document_id")
+        free = [name for name in columns if name not in (self._label, named_document)]
+        self._query = column_for("query", free, named.get("query"))
+        self._has_row = self._query is not None and "row" in table.columns
+        rest = [name for name in columns if name not in (self._label, self._query)]
+        self._choose_document(column_for("document_id", rest, named_document), rest)
+        numbers = [by]
+        if self._has_row:
+            numbers.append("row")
+        if self._label is not None:
+            numbers.append(self._label)
+        self._columns = table.read(numbers, [name for name in (self._query, self._document) if name])
+
+    def _choose_document(self, document: str | None, columns: Sequence[str]) -> None:
+        """Take the column that names documents if it is needed; raise where it, or another, cannot be used."""
+        is_named = self._query is not None and document is not None
+        if is_named and self._judgments.document_ids is not None:
             self._document = document
-        elif self._has_row or (query is not None and label is not None):
-            pass  # the labels themselves say whose scores these are
-        elif query is not None and document is not None:
-            found = f"names its rows by {query} and {document}, and the data has no document ids"
+            return
+        if self._has_row or (self._query is not None and self._label is not None):
+            return  # the labels themselves say whose scores these are
+        if is_named:
+            found = f"names its rows by {self._query} and {document}, and the data has no document ids"
             expected = "document ids in the data too, or a column row, counted from 0 within the query"
             cure = "say which column of the data is the document (document_id)"
-            raise DataError.at(table.path, found, expected, f"{cure}, or leave {document} out {_BY_ORDER}")
-        else:
-            self._refuse_unused([name for name in rest if column_for("position", [name]) is None])
-        numbers = [by, *(["row"] if self._has_row else []), *([label] if label else [])]
-        self._columns = table.read(numbers, [name for name in (query, self._document) if name])
+            cure = f"{cure}, or leave {document} out {_BY_ORDER}"
+            raise DataError.at(self._table.path, found, expected, cure)
+        self._refuse_unused([name for name in columns if column_for("position", [name]) is None])
 
     def _refuse_unused(self, columns: Sequence[str]) -> None:
         """Refuse to match rows by their order where a column could name them."""
         if not columns:
             return
         query = self._query
-        texts = self._table.read([], [*columns, *([query] if query else [])])
+        texts = self._table.read([], [*columns, query] if query else list(columns))
         queries = None
         if query is not None:
             ids = self._as_text(texts, query).fill_null("").to_numpy().astype(np.str_)
@@ -80,9 +88,11 @@ class ScoreTable:
         names = [name for name in columns if _could_name(texts.texts(name), queries)]
         if not names:
             return
-        listed = f"has the column{'s' if len(names) > 1 else ''} {', '.join(names)}"
         what, name = ("query", "query_id") if query is None else ("document", "document_id")
-        found = f"{listed}{f' with {query}' if query else ''}: say which is the {what}"
+        found = f"has the {plural('column', len(names))} {', '.join(names)}"
+        if query:
+            found += f" with {query}"
+        found += f": say which is the {what}"
         expected = "query_id, and document_id or row, which counts from 0 within the query"
         cure = f"call the {what}'s column {name}, or leave out what is neither {_BY_ORDER}"
         raise DataError.at(self._table.path, found, expected, cure)

@@ -1,7 +1,7 @@
 """Table reader: which named column is the query, the label, a feature."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -187,15 +187,37 @@ class TableReader(FileReader, ValueOptions):
         return self._with_documents(tables)._assembled(tables, source)
 
     def _assembled(self, tables: Sequence[OpenedTable], source: str) -> RankingDataset:
-        problems: list[Problem] = []
         features, cautions = self._feature_columns(tables)
+        roles = self._roles_of(tables, features)
+        parts, problems = [], list[Problem]()
+        for table in tables:
+            try:
+                parts.append(TableColumns(table, roles, self))
+            except DataError as problem:
+                problems += problem.problems
+        if roles.categorical:
+            text = f"categories in {tables[0].path.name}: {', '.join(roles.categorical)}"
+            cautions.append(Caution("categories", "note", text))
+        rows = joined(parts, problems).with_cautions(*cautions)
+        if isinstance(self.weight, Ageing):
+            rows = self._with_half_lives(rows, parts, Span.of(self.weight.half_life))
+        if self.relevance is not None and self._labelled:
+            by_rule = self._labels_by_rule(self.relevance, tables, rows, source)
+            rows = replace(
+                rows.with_cautions(*by_rule.cautions), labels=by_rule.grades, judged=by_rule.judged
+            )
+        rows = rows.labelled(self, sum(part.n_beyond for part in parts))
+        columns = self._known_columns(tables[0], features)
+        recurring = self.relevance is not None  # a log of what was shown
+        dataset = assembled(rows, source, regroup=self.regroup, columns=columns, recurring=recurring)
+        return replace(dataset, features_named=self.features is not None)
+
+    def _roles_of(self, tables: Sequence[OpenedTable], features: Sequence[str]) -> Roles:
         typed = set.intersection(*(table.category_columns() for table in tables))
-        categorical = [name for name in features if name in typed or name in self.categorical]
-        label = self.label if self.relevance is None else None
-        roles = Roles(
+        return Roles(
             features=features,
-            categorical=categorical,
-            label=label if self._labelled else None,
+            categorical=[name for name in features if name in typed or name in self.categorical],
+            label=self._label if self._labelled else None,
             weight=self.weight_column,
             position=self.position,
             document_id=self.document_id,
@@ -205,35 +227,22 @@ class TableReader(FileReader, ValueOptions):
             subtopics=self.subtopics if self._labelled else (),
             query=self.query_columns,
         )
-        parts = []
-        for table in tables:
-            try:
-                parts.append(TableColumns(table, roles, self))
-            except DataError as problem:
-                problems += problem.problems
-        if categorical:
-            text = f"categories in {tables[0].path.name}: {', '.join(categorical)}"
-            cautions.append(Caution("categories", "note", text))
-        rows = joined(parts, problems)
-        if isinstance(self.weight, Ageing):
-            half_life = Span.of(self.weight.half_life)
-            text = f"in training, weights halve every {half_life} back from the newest row ({self._day})"
-            cautions.append(Caution("half-life", "note", text))
-            days = np.concatenate([part.days for part in parts if part.days is not None])
-            rows = replace(rows, half_lives=days / half_life.days)
-        rows = rows.with_cautions(*cautions)
-        if self.relevance is not None and self._labelled:
-            by_rule = self._labels_by_rule(self.relevance, tables, rows, source)
-            rows = replace(
-                rows.with_cautions(*by_rule.cautions), labels=by_rule.grades, judged=by_rule.judged
-            )
-        rows = rows.labelled(self, sum(part.n_beyond for part in parts))
-        named = {"query": ", ".join(self.query_columns), "label": label, "document_id": self.document_id}
-        columns = {role: name for role, name in named.items() if name is not None}
-        columns |= self._time_and_user(tables[0], features)
-        recurring = self.relevance is not None  # a log of what was shown
-        dataset = assembled(rows, source, regroup=self.regroup, columns=columns, recurring=recurring)
-        return replace(dataset, features_named=self.features is not None)
+
+    def _with_half_lives(self, rows: Rows, parts: Sequence[TableColumns], half_life: Span) -> Rows:
+        """Return the rows with their age in half-lives, and the caution that says so."""
+        text = f"in training, weights halve every {half_life} back from the newest row ({self._day})"
+        days = np.concatenate([part.days for part in parts if part.days is not None])
+        rows = rows.with_cautions(Caution("half-life", "note", text))
+        return replace(rows, half_lives=days / half_life.days)
+
+    def _known_columns(self, table: OpenedTable, features: Sequence[str]) -> dict[str, str]:
+        """Return the columns of the query, label and document, and of times and users, by their roles."""
+        columns = {"query": ", ".join(self.query_columns)}
+        if self._label is not None:
+            columns["label"] = self._label
+        if self.document_id is not None:
+            columns["document_id"] = self.document_id
+        return columns | self._time_and_user(table, features)
 
     def _time_and_user(self, table: OpenedTable, features: Sequence[str]) -> dict[str, str]:
         """The columns with the queries' times and users, by their names; numbers are no times that have an order."""
@@ -296,13 +305,18 @@ class TableReader(FileReader, ValueOptions):
         return self.weight.column if isinstance(self.weight, Ageing) else self.weight
 
     @property
+    def _label(self) -> str | None:
+        """The column with ready labels; None where a rule makes them."""
+        return self.label if self.relevance is None else None
+
+    @property
     def _day(self) -> str | None:
         """The column with the times by which weights halve."""
         return self.weight.by or self.timestamp if isinstance(self.weight, Ageing) else None
 
     def roles(self) -> list[str]:
         """Columns that are something else than features."""
-        label = self.label if self._labelled and self.relevance is None else None
+        label = self._label if self._labelled else None
         optional = (label, self.weight_column, self.position, self.document_id, self.retrieved)
         named = [name for name in optional if name is not None]
         return [*self.query_columns, *named, *self.attributes, *self.subtopics]
@@ -382,17 +396,12 @@ class TableReader(FileReader, ValueOptions):
         taken = {*self.roles(), *self.no_features()}
         rest = [name for name in table.columns if name not in taken]
         free = [name for name in rest if name in numeric and name not in self.categorical]
-        indexes = table.index_columns()
-        ignored = {
-            "the index": [name for name in free if name in indexes],
-            "ids and times": [name for name in free if is_id(name) and name not in indexes],
-            "outcomes": [name for name in free if is_outcome(name) and name not in indexes],
-        }
         left_out = [name for name in rest if name not in numeric and name not in self.categorical]
         if left_out:
             listed = ", ".join(columns_named(left_out, table.columns))
             text = f"ignored non-numeric columns of {table.path.name}: {listed}"
             cautions += [*nearly_numeric(table, left_out), Caution("ignored-columns", "note", text)]
+        ignored = _no_signals(free, table.index_columns())
         for kind, names in ignored.items():
             if names:
                 listed = ", ".join(columns_named(names, table.columns))
@@ -402,3 +411,13 @@ class TableReader(FileReader, ValueOptions):
         kept = {*free, *self.categorical}.difference(*ignored.values())
         absent = [name for name in self.categorical if name not in table.columns]
         return (*(name for name in rest if name in kept), *absent), left_out
+
+
+def _no_signals(names: Sequence[str], indexes: Collection[str]) -> dict[str, list[str]]:
+    """Return columns of numbers from which nothing should be learned unasked, by the reason."""
+    others = [name for name in names if name not in indexes]
+    return {
+        "the index": [name for name in names if name in indexes],
+        "ids and times": [name for name in others if is_id(name)],
+        "outcomes": [name for name in others if is_outcome(name)],
+    }

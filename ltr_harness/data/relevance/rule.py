@@ -322,7 +322,9 @@ class Relevance(Part):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        contradictions = chain(self._missing_parts(), self._idle_parts(), self._odd_events())
+        contradictions = chain(
+            self._missing_parts(), self._idle_parts(), self._unread_events(), self._odd_events()
+        )
         first = next(contradictions, None)
         if first is not None:
             raise MismatchError(first)
@@ -348,11 +350,17 @@ class Relevance(Part):
             yield "max_grade with mode quantiles; expected none: the highest grade is bins - 1"
         if mode != "quantiles" and (self.bins or self.within):
             yield f"bins or within with mode {mode}; expected mode quantiles"
-        if self.unseen != "zero" and not self.from_events:
-            yield f"unseen {self.unseen} with mode {mode}, which does not use clicks; expected zero"
         if self.unlabelled != "refuse" and mode not in ("label", "quantiles"):
             yield f"unlabelled with mode {mode}; expected none: a row without an event is worth 0"
-        if not self.from_events and (self.list_column or self.event_log or self.dwell or self.ladder):
+
+    def _unread_events(self) -> Iterator[str]:
+        """Yield parts about events where the mode does not look at any."""
+        mode = self.chosen
+        if self.from_events:
+            return
+        if self.unseen != "zero":
+            yield f"unseen {self.unseen} with mode {mode}, which does not use clicks; expected zero"
+        if self.list_column or self.event_log or self.dwell or self.ladder:
             found = f"mode {mode} does not look at events; expected no list_column, event_log, dwell, ladder"
             if mode == "label":
                 found += "; or say what events are worth, as in events: {click: 1, buy: 4}, or mode: sum"
