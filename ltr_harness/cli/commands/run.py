@@ -91,8 +91,7 @@ def command(
     """
     from ltr_harness.experiments.training.pool import worker_context
 
-    if final is not None:
-        _refuse_with_final(as_json, dry_run)
+    _refuse_with_final(final, as_json, dry_run)
     is_local = dask is None and not isinstance(workers, str)
     if is_local and workers != 1 and not dry_run:
         worker_context()
@@ -132,7 +131,9 @@ def command(
     return code if final is None else max(code, _train_final(job, result, final, accept))
 
 
-def _refuse_with_final(as_json: bool, dry_run: bool) -> None:
+def _refuse_with_final(final: str | None, as_json: bool, dry_run: bool) -> None:
+    if final is None:
+        return
     for option, is_given in (("--json", as_json), ("--dry-run", dry_run)):
         if is_given:
             raise UsageError(f"--final: has no meaning with {option}")

@@ -143,27 +143,35 @@ def _key_of(key: Any, path: str) -> str:
 def from_plain(value: Any, place: Place, problems: list[Problem] | None = None, path: str = "") -> Node:
     """The tree of Python's own values, NumPy numbers and paths, all at one place; others are added to `problems`."""
     if isinstance(value, Mapping):
-        named = [(_key_of(key, path), item) for key, item in value.items()]
-        below = ((key, item, f"{path}.{key}".lstrip(".")) for key, item in named)
-        entries = {key: from_plain(item, place, problems, inner) for key, item, inner in below}
-        if problems is not None:
-            for key in entries:
-                problems += secrets_in(key, place, f"a key of {path or 'the experiment'}")
-        return Node(entries, place, dict.fromkeys(entries, place))
+        return _from_mapping(value, place, problems, path)
     if isinstance(value, list | tuple):
-        items = (from_plain(item, place, problems, f"{path}.{at}") for at, item in enumerate(value))
-        return Node([*items], place)
+        items = [from_plain(item, place, problems, f"{path}.{at}") for at, item in enumerate(value)]
+        return Node(items, place)
     if hasattr(value, "tolist"):  # a NumPy number or array
         return from_plain(value.tolist(), place, problems, path)
     if isinstance(value, PurePath):
         value = str(value)
-    if problems is not None and isinstance(value, str):
+    if problems is None or value is None or isinstance(value, bool | int | float):
+        return Node(value, place)
+    if isinstance(value, str):
         problems += secrets_in(value, place, path)
-    if problems is not None and value is not None and not isinstance(value, str | bool | int | float):
-        found = f"{path} is a {type(value).__name__}"
-        problems.append(Problem(place, found, "text, a number, a list or a mapping"))
-        return Node(None, place)
-    return Node(value, place)
+        return Node(value, place)
+    found = f"{path} is a {type(value).__name__}"
+    problems.append(Problem(place, found, "text, a number, a list or a mapping"))
+    return Node(None, place)
+
+
+def _from_mapping(
+    mapping: Mapping[Any, Any], place: Place, problems: list[Problem] | None, path: str
+) -> Node:
+    entries = {}
+    for key, item in mapping.items():
+        name = _key_of(key, path)
+        entries[name] = from_plain(item, place, problems, f"{path}.{name}".lstrip("."))
+    if problems is not None:
+        for name in entries:
+            problems += secrets_in(name, place, f"a key of {path or 'the experiment'}")
+    return Node(entries, place, dict.fromkeys(entries, place))
 
 
 _MISPLACED = ("mapping values are not allowed here", "expected <block end>, but found")

@@ -172,40 +172,62 @@ def _overlaps(card: DataCard) -> Iterator[Caution]:
 
 def _columns(card: DataCard, sound: str) -> Iterator[Caution]:
     first = card.splits[0]
-    # what training rows say of the meaning of their columns
-    rest = [one for one in first.features if first.n_queries >= FEW_QUERIES and not _leaks(first, one)]
-    told = [one.name for one in rest if one.n_only_relevant or one.auc > OUTCOME]
-    there = [one.name for one in rest if one.tells_relevant and one.name not in told]
-    said = "other than 0 in nearly all relevant documents and in few others"
-    yield from _about(there, "outcome-feature", "warning", first.name, "is", said, _later(there, sound))
+    yield from _outcomes(first, sound)
     if not first.dataset.features_named:
-        acts = [name for name in first.feature_names if is_outcome(name)]
-        cure = f"leave out columns unknown before the query: {sound}"
-        said = "like an outcome" if len(acts) == 1 else "like outcomes"
-        yield from _about(acts, "outcome-feature", "warning", first.name, "looks", said, cure)
+        yield from _named_outcomes(first, sound)
         yield from _places(first, sound)
         yield from _ids(first, sound)
-    label = first.dataset.columns.get("label", "")
-    lowest = first.dataset.groups.min(first.dataset.labels)
-    if is_place(label) and max(first.grades) > 1 and np.mean(lowest == 1) > 0.5:
-        zero = '"0": 0, ' if 0 in first.grades else ""
+    yield from _inverted_labels(first)
+    for split in card.splits[1:]:
+        yield from _unlike_columns(first, split)
+
+
+def _outcomes(split: SplitCard, sound: str) -> Iterator[Caution]:
+    """Features that hold, by their values in training rows, what users did after they saw the list."""
+    if split.n_queries < FEW_QUERIES:
+        return
+    rest = [feature for feature in split.features if not _leaks(split, feature)]
+    sure = [feature.name for feature in rest if feature.n_only_relevant or feature.auc > OUTCOME]
+    likely = [feature.name for feature in rest if feature.tells_relevant and feature.name not in sure]
+    fact = "other than 0 in nearly all relevant documents and in few others"
+    yield from _about(likely, "outcome-feature", "warning", split.name, "is", fact, _later(likely, sound))
+
+
+def _named_outcomes(split: SplitCard, sound: str) -> Iterator[Caution]:
+    names = [name for name in split.feature_names if is_outcome(name)]
+    cure = f"leave out columns unknown before the query: {sound}"
+    fact = "like an outcome" if len(names) == 1 else "like outcomes"
+    yield from _about(names, "outcome-feature", "warning", split.name, "looks", fact, cure)
+
+
+def _inverted_labels(split: SplitCard) -> Iterator[Caution]:
+    """A label that is named as a place in a list, of which most lists have a first."""
+    label = split.dataset.columns.get("label", "")
+    lowest = split.dataset.groups.min(split.dataset.labels)
+    if is_place(label) and max(split.grades) > 1 and np.mean(lowest == 1) > 0.5:
+        zero = '"0": 0, ' if 0 in split.grades else ""
         best = "1 is the best there, and the worst label here"
         text = f"the label {label} is named as a place in a list: {best}"
         cure = f'reverse it with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`'
-        yield Caution("inverted-label", "warning", text, cure, first.name)
-    for split in card.splits[1:]:
-        place = f"{first.name} and {split.name}"
-        if split.feature_names != first.feature_names:
-            text = f"{count_of(first.n_features, 'feature')} against {split.n_features}"
-            cure = "name the features, or set `n_features`, so that a column means the same everywhere"
-            yield Caution("different-features", "error", text, cure, place)
-            continue
-        beyond = is_of_another_range(*_ranges(split), *_ranges(first))
-        outside = [first.feature_names[at] for at in np.flatnonzero(beyond)]
-        if outside:
-            text = f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
-            cure = "check whether both were made by the same code, with the same units"
-            yield Caution("other-range", "warning", text, cure, place)
+        yield Caution("inverted-label", "warning", text, cure, split.name)
+
+
+def _unlike_columns(first: SplitCard, split: SplitCard) -> Iterator[Caution]:
+    """Columns of another split that cannot be those of the first."""
+    place = f"{first.name} and {split.name}"
+    if split.feature_names != first.feature_names:
+        text = f"{count_of(first.n_features, 'feature')} against {split.n_features}"
+        cure = "name the features, or set `n_features`, so that a column means the same everywhere"
+        yield Caution("different-features", "error", text, cure, place)
+        return
+    beyond = is_of_another_range(*_ranges(split), *_ranges(first))
+    outside = [first.feature_names[at] for at in np.flatnonzero(beyond)]
+    if outside:
+        text = (
+            f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
+        )
+        cure = "check whether both were made by the same code, with the same units"
+        yield Caution("other-range", "warning", text, cure, place)
 
 
 def _ranges(split: SplitCard) -> NDArray[np.float64]:
