@@ -255,8 +255,9 @@ def kept_entries(folder: Path) -> list[KeptEntry]:
             with suppress(OSError):
                 files = [file.stat() for file in entry.iterdir() if file.is_file()]
                 page = entry / FACTS  # which reading an entry touches
-                used = (page if page.is_file() else entry).stat().st_mtime
-                entries.append(KeptEntry(entry, _title(page), sum(file.st_size for file in files), used))
+                touched = page if page.is_file() else entry
+                size = sum(file.st_size for file in files)
+                entries.append(KeptEntry(entry, _title(page), size, touched.stat().st_mtime))
     return sorted(entries, key=lambda entry: -entry.used)
 
 
@@ -298,7 +299,10 @@ class DataCache:
     """Cache of datasets by content; where it cannot be written, data is read all the same and one warning says so."""
 
     def __init__(self, folder: Path | str | None = "default", *, verify: bool = False) -> None:
-        self._folder = cache_folder() if folder == "default" else None if folder is None else Path(folder)
+        if folder == "default":
+            self._folder = cache_folder()
+        else:
+            self._folder = None if folder is None else Path(folder)
         self._verify = verify
         self._seen: dict[Path, tuple[Stamp, str]] = {}
         self._warned = False
@@ -324,10 +328,11 @@ class DataCache:
                 digest = file_digest(path)
                 if stamp(path) != before:
                     raise _changed(path)
-                coarse = before["mtime_ns"] % 1_000_000_000 == 0
                 age = started - max(before["mtime_ns"], before["ctime_ns"])
                 # else a further write might not show: clocks of file systems tick in milliseconds to seconds
-                if note is not None and age > (2_000_000_000 if coarse else 50_000_000):
+                is_coarse = before["mtime_ns"] % 1_000_000_000 == 0
+                tick = 2_000_000_000 if is_coarse else 50_000_000
+                if note is not None and age > tick:
                     text = json.dumps({"path": str(path), "stamp": dict(before), "digest": digest})
                     # Nothing is lost but time; the entry itself, written next, says what is wrong with the disk.
                     with suppress(OSError):
@@ -439,9 +444,11 @@ def _code_of(kind: type[Reader]) -> str | None:
         try:
             file = Path(inspect.getsourcefile(base) or "")
             if _PACKAGE / "readers" not in file.parents:
-                # what others import goes by the package's version
-                by_version = f"{file_digest(file)} {installed_version(base.__module__)}"
-                digest.update((code_digest(file) if is_own_module(base.__module__) else by_version).encode())
+                if is_own_module(base.__module__):
+                    digest.update(code_digest(file).encode())
+                else:  # what it imports goes by the package's version
+                    version = installed_version(base.__module__)
+                    digest.update(f"{file_digest(file)} {version}".encode())
         except (TypeError, OSError):
             return None
     return digest.hexdigest()

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, named
-from ltr_harness.data.judgments import Judgments, RawJudgments
-from ltr_harness.data.queries import KeepsArrays, QueryGroups, as_slice, of_rows
+from ltr_harness.data.judgments import Judgments, RawJudgments, Subtopics
+from ltr_harness.data.queries import Floats, Ints, KeepsArrays, QueryGroups, as_slice, of_rows
 from ltr_harness.errors import Caution, DataError
 
 
@@ -101,7 +101,9 @@ class RankingDataset(KeepsArrays):
             weights = np.repeat(of_queries, self.groups.sizes)
         if self.half_lives is None:
             return weights
-        halved = 0.5 ** ((self.half_lives.max() if newest is None else newest) - self.half_lives)
+        if newest is None:
+            newest = float(self.half_lives.max())
+        halved = 0.5 ** (newest - self.half_lives)
         return np.asarray(halved if weights is None else weights * halved)
 
     def weights_of_queries(self) -> NDArray[np.float64] | None:
@@ -214,20 +216,27 @@ def fingerprint_judgments(judgments: Judgments) -> str:
 
     Equal for every model that is measured on the same judged queries, whatever features it sees.
     """
-    pairs, missed = judgments.subtopics, judgments.missed
-    ids = None if missed is None or missed.document_ids is None else _as_text(missed.document_ids)
-    others = None if missed is None else missed.subtopics
-    return fingerprint_arrays(
+    arrays: list[NDArray[Any] | None] = [
         judgments.labels,
         judgments.groups.boundaries,
         _as_text(judgments.groups.ids),
         judgments.query_weights,
         judgments.judged,
-        # nothing without them: older data keep their digests
-        *(() if pairs is None else (pairs.rows, pairs.numbers, pairs.grades)),
-        *(() if missed is None else (np.array("missed"), missed.queries, missed.labels, ids)),
-        *(() if others is None else (others.rows, others.numbers, others.grades)),
-    )
+    ]
+    # nothing where there are none: older data keep their digests
+    if judgments.subtopics is not None:
+        arrays += _subtopic_arrays(judgments.subtopics)
+    missed = judgments.missed
+    if missed is not None:
+        ids = None if missed.document_ids is None else _as_text(missed.document_ids)
+        arrays += [np.array("missed"), missed.queries, missed.labels, ids]
+        if missed.subtopics is not None:
+            arrays += _subtopic_arrays(missed.subtopics)
+    return fingerprint_arrays(*arrays)
+
+
+def _subtopic_arrays(subtopics: Subtopics) -> tuple[Ints, Ints, Floats]:
+    return subtopics.rows, subtopics.numbers, subtopics.grades
 
 
 def fingerprint_truth(judgments: Judgments) -> str:

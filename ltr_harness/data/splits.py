@@ -22,7 +22,8 @@ def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[Ints, Ints
     n = groups.n_queries
     n_held = int(np.floor(fraction * n + 0.5))
     if n_held in (0, n):
-        found = f"a holdout of {fraction:g} of {n} queries leaves none {'kept' if n_held else 'held out'}"
+        lacking = "kept" if n_held else "held out"
+        found = f"a holdout of {fraction:g} of {n} queries leaves none {lacking}"
         raise DataError(f"{found}; expected at least one on each side")
     order = shuffled(n, seed)
     return np.sort(order[n_held:]), np.sort(order[:n_held])

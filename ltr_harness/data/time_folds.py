@@ -148,8 +148,10 @@ class TimeFolds:
             begin = self.valid.before(border)
             parts["valid"] = Part(begin, border)
         end = self._before_gap(begin)
-        begin = first if self.train is None else self.train.before(end)
-        if begin < first or end - begin < (tested if self.train is None else timedelta(days=1)):
+        begin, least = first, tested
+        if self.train is not None:
+            begin, least = self.train.before(end), timedelta(days=1)
+        if begin < first or end - begin < least:
             return None
         return TimeFold({"train": Part(begin, end), **dict(reversed(parts.items()))})
 
@@ -211,7 +213,9 @@ def periods_of(days: Days, period: Period) -> Texts:
 def period_for(days: Days) -> Period:
     """The shortest unit that is at least 1/40 of the time between the first and the last day."""
     span = int(days.max() - days.min()) + 1
-    return "day" if span <= 40 else "week" if span <= 280 else "month"
+    if span <= 40:
+        return "day"
+    return "week" if span <= 280 else "month"
 
 
 def _date(day: int) -> date:

@@ -42,7 +42,8 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
         with whole_files(path) as temporary:
             return _write_qrels(dataset.judgments.pool, path, temporary)
     is_text = form in ("letor", "lightgbm")
-    judgments, cautions = dataset.judgments if is_text else dataset.judgments.pool, list[Caution]()
+    judgments = dataset.judgments if is_text else dataset.judgments.pool
+    cautions: list[Caution] = []
     labels = judgments.labels
     if judgments.judged is not None:
         labels = np.where(judgments.judged, labels, _UNJUDGED)
@@ -151,11 +152,11 @@ def _left_out(text: str) -> Caution:
 
 
 def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False) -> None:
-    signs = "\0" if comment else "\0#"
+    signs, named_signs = ("\0", " and NUL bytes") if comment else ("\0#", ", # and NUL bytes")
     bad = [text for text in dict.fromkeys(ids) if text.split() != [text] or not set(signs).isdisjoint(text)]
     if bad:
         found = f"{what} {bad[0]!r} ({len(bad):,} such)"
-        expected = f"ids without spaces{'' if comment else ', #'} and NUL bytes"
+        expected = f"ids without spaces{named_signs}"
         raise DataError.at(path, found, expected, "write csv or parquet instead")
 
 

@@ -54,7 +54,7 @@ def json_lines(files: Sequence[Path]) -> Any:
 def _documents(file: Path) -> Iterator[dict[str, Any]]:
     problems = []
     try:
-        with gzip.open(file) if file.suffix.lower() == ".gz" else open(file, "rb") as lines:
+        with _opened_bytes(file) as lines:
             for number, line in enumerate(lines, start=1):
                 if line.isspace():
                     continue
@@ -73,6 +73,10 @@ def _documents(file: Path) -> Iterator[dict[str, Any]]:
     except (OSError, EOFError, zlib.error) as problem:
         raise DataError.at(file, f"cannot be read: {problem}") from None
     DataError.refuse(problems)
+
+
+def _opened_bytes(file: Path) -> Any:
+    return gzip.open(file) if file.suffix.lower() == ".gz" else open(file, "rb")
 
 
 def _is_action(document: dict[str, Any]) -> bool:
@@ -380,7 +384,7 @@ def _joined_files(files: Sequence[Path], form: Any, base: Path | None = None) ->
 
 def _refuse_other_separator(file: Path, separator: str) -> None:
     """Raise DataError if the header of a text table has another separator than its name promises."""
-    with gzip.open(file) if file.suffix.lower() == ".gz" else open(file, "rb") as lines:
+    with _opened_bytes(file) as lines:
         header = lines.readline(_LONGEST_HEADER).decode("utf-8", "replace").strip()
     cure = "call the file .csv" if separator == "\t" else "write it with commas"
     if separator == "," and separator_in(header) == "\t":

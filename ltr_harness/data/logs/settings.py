@@ -31,9 +31,10 @@ def _time_zone(name: str) -> str:
     zones = available_timezones()
     if name not in zones:
         cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, key=len, reverse=True)}
-        meant = cities.get(name.lower())
-        hint = f"did you mean {meant!r}?" if meant else did_you_mean(name, zones).partition(" (known")[0]
-        raise ValueError("a time zone such as UTC or Europe/Berlin" + (f"; {hint}" if "?" in hint else ""))
+        city = cities.get(name.lower())
+        hint = f"did you mean {city!r}?" if city else did_you_mean(name, zones).partition(" (known")[0]
+        expected = "a time zone such as UTC or Europe/Berlin"
+        raise ValueError(f"{expected}; {hint}" if "?" in hint else expected)
     return name
 
 

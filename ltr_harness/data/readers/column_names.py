@@ -182,7 +182,8 @@ def features_line(names: Sequence[str]) -> str:
         return "no other feature is left to learn from"
     if len(names) > 20:
         return "the others under `features:`"
-    return f"`features: [{', '.join(name if name.isidentifier() else json.dumps(name) for name in names)}]`"
+    listed = ", ".join(name if name.isidentifier() else json.dumps(name) for name in names)
+    return f"`features: [{listed}]`"
 
 
 def column_for(role: str, columns: Sequence[str], said: str | None = None) -> str | None:

@@ -5,7 +5,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -83,7 +83,8 @@ class Listing:
 
         def no_value(row: int) -> str:
             value = self.values[row]
-            return f"the {word} is " + ("missing or no number" if np.isnan(value) else f"{value:g}")
+            finding = "missing or no number" if np.isnan(value) else f"{value:g}"
+            return f"the {word} is {finding}"
 
         problems.report(bad, self.place, no_value, _EXPECTED[role])
         problems.finish()
@@ -153,8 +154,8 @@ def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
     """The rows of a table, its columns told by their names."""
     query, document, value = columns_of(table, role).values()
     by_rank = role == "run" and column_among(LISTINGS["score"], table.columns) is None
-    about = column_among(LISTINGS["subtopic"], table.columns) if role == "qrels" else None
-    named_ids = [query, document, *([about] if about else [])]
+    subtopic = column_among(LISTINGS["subtopic"], table.columns) if role == "qrels" else None
+    named_ids = [name for name in (query, document, subtopic) if name is not None]
     try:
         cells = table.read([value], named_ids)
     except DataError as error:
@@ -165,8 +166,9 @@ def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
             found = f"column {column!r} has the type {cells[column].type}"
             raise DataError.at(table.path, found, "ids: text or integers")
     values = cells.numbers(value)
-    form = f"{form} ({query}, {document}, {value}{': the first is the best' if by_rank else ''})"
-    subtopics: Any = ids[2] if about and len(ids[2].unique()) > 1 else None
+    meaning = f"{value}: the first is the best" if by_rank else value
+    form = f"{form} ({query}, {document}, {meaning})"
+    subtopics: Any = ids[2] if subtopic and len(ids[2].unique()) > 1 else None
     values = -values if by_rank else values
     return Listing(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
 
@@ -316,24 +318,36 @@ def _of_mteb(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
         raise DataError.at(source, "holds predictions of MTEB, which are a ranking", "judgments")
     part_of: dict[str, str] = {}
     rows: dict[str, Mapping[str, Any]] = {}
-    for subset in (one for one in value if one != _MTEB):
-        splits = value[subset]
-        for split, queries in splits.items() if isinstance(splits, Mapping) else [(None, splits)]:
-            part = f"[{subset!r}]" + (f"[{split!r}]" if split is not None else "")
-            lists = queries.values() if isinstance(queries, Mapping) else [None]
-            if not all(isinstance(one, Mapping) for one in lists):
-                expected = f"{{{_MTEB!r}: …, subset: {{split: {{query: {{document: score}}}}}}}}, of a retrieval task"
-                raise DataError.at(source + part, "is not a ranking of MTEB", expected)
-            if twice := next((query for query in queries if query in rows), None):
-                found = f"query {twice!r} stands in {part_of[twice]} and in {part}"
-                cure = f"""take one of them, as jq '.["{subset}"]["{split}"]' does"""
-                raise DataError.at(source, found, "each query in one subset and split", cure)
-            rows |= queries
-            part_of |= dict.fromkeys(queries, part)
+    for subset, split, queries in _mteb_parts(value):
+        part = f"[{subset!r}]" if split is None else f"[{subset!r}][{split!r}]"
+        is_by_query = isinstance(queries, Mapping)
+        if not is_by_query or not all(isinstance(documents, Mapping) for documents in queries.values()):
+            expected = (
+                f"{{{_MTEB!r}: …, subset: {{split: {{query: {{document: score}}}}}}}}, of a retrieval task"
+            )
+            raise DataError.at(source + part, "is not a ranking of MTEB", expected)
+        if twice := next((query for query in queries if query in rows), None):
+            found = f"query {twice!r} stands in {part_of[twice]} and in {part}"
+            cure = f"""take one of them, as jq '.["{subset}"]["{split}"]' does"""
+            raise DataError.at(source, found, "each query in one subset and split", cure)
+        rows |= queries
+        part_of |= dict.fromkeys(queries, part)
     model = value[_MTEB].get("model_name") if isinstance(value[_MTEB], Mapping) else None
     parts = shortened(list(dict.fromkeys(part_of.values())), 3)
     form = f"predictions of MTEB {parts}".rstrip()
     return _of_mapping(rows, source, role, form, str(model or ""))
+
+
+def _mteb_parts(value: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the subset, the split, and the lists by query; None for the split where a subset has no splits."""
+    for subset, splits in value.items():
+        if subset == _MTEB:
+            continue
+        if not isinstance(splits, Mapping):
+            yield subset, None, splits
+            continue
+        for split, queries in splits.items():
+            yield subset, split, queries
 
 
 def table_in_memory(value: Any, source: str) -> ArrowTable | None:

@@ -410,10 +410,14 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     for row, column, start, end, line in hard.tolist():  # few numbers, whose rounding Python decides
         value = float(chunk.data[start:end].tobytes())
         code = -1
-        if column in (kernels.LABEL, kernels.WEIGHT):
-            (into.labels if column == kernels.LABEL else into.weights)[row] = value
+        if column == kernels.LABEL:
+            into.labels[row] = value
             if np.isinf(value):
-                code = kernels.LABEL_INFINITE if column == kernels.LABEL else kernels.WEIGHT_WRONG
+                code = kernels.LABEL_INFINITE
+        elif column == kernels.WEIGHT:
+            into.weights[row] = value
+            if np.isinf(value):
+                code = kernels.WEIGHT_WRONG
         else:
             with np.errstate(over="ignore", under="ignore"):
                 single = np.array([value], dtype=np.float32)

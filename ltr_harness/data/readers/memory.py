@@ -281,7 +281,9 @@ def from_frame(
     from ltr_harness.data.readers.truth import has_labels, judgments_of, with_judgments
 
     truth, labelled = judgments_of(judgments, reader, several), has_labels(reader, [opened])
-    rows = (reader if labelled else reader.without_labels()).assembled([opened], source)
+    if not labelled:
+        reader = reader.without_labels()
+    rows = reader.assembled([opened], source)
     return with_judgments(rows, truth, labelled=labelled)
 
 
@@ -312,7 +314,8 @@ def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray
     with np.errstate(over="ignore", under="ignore"):
         matrix = np.ascontiguousarray(given, dtype=np.float32)
     matrix = kept(matrix) if np.may_share_memory(matrix, given) else sealed(matrix)
-    if matrix.ndim != 2 or 0 in (matrix.shape if retrieved is None else matrix.shape[1:]):
+    sizes = matrix.shape if retrieved is None else matrix.shape[1:]
+    if matrix.ndim != 2 or 0 in sizes:
         raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
     infinite = np.argwhere(np.isinf(matrix))
     if len(infinite):

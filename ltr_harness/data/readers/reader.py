@@ -91,19 +91,17 @@ class _Range(NamedTuple):
         found = _RANGE.fullmatch(label.replace(" ", ""))
         if found is None:
             return None
-        ends = (found["low"] or found["least"], found["high"] or found["below"])
         try:
-            low, high = (float(end) if end else inf for end, inf in zip(ends, (-np.inf, np.inf), strict=True))
+            low = float(found["low"] or found["least"] or -np.inf)
+            high = float(found["high"] or found["below"] or np.inf)
         except ValueError:  # a version, such as 1.2.3-4
             return None
         return cls(low, high, bool(found["open"] or found["below"])) if low <= high else None
 
     def __contains__(self, label: object) -> bool:
-        return (
-            isinstance(label, float)
-            and self.low <= label
-            and (label < self.high if self.is_open else label <= self.high)
-        )
+        if not isinstance(label, float) or not self.low <= label <= self.high:
+            return False
+        return label < self.high or not self.is_open
 
 
 def _by_text(value: Any) -> Any:

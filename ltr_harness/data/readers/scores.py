@@ -271,7 +271,8 @@ def read_scores(
     order = np.arange(judgments.groups.n_rows) if file_order is None else file_order
     name = bare_name(file.name)
     if name.endswith(_TABLES):
-        table = (Csv() if name.endswith(_TEXT) else Parquet()).opened(file)
+        reader = Csv() if name.endswith(_TEXT) else Parquet()
+        table = reader.opened(file)
         by = "score"
         if by not in table.columns:  # ranks do where nothing is called as scores are
             ranks = rank_column(table.columns)

@@ -259,7 +259,9 @@ class Synthetic(Reader, use_attribute_docstrings=True):
         for i in range(1, self.markets):  # each is half as large as the one before
             market += share < 1 / (1 << i)
         noise = self.noise * draws.normal(n_rows)
-        worth = seen + (noise * (1 + market[query_of]) if self.markets else noise)
+        if self.markets:
+            noise = noise * (1 + market[query_of])
+        worth = seen + noise
         labels = np.zeros(n_rows, dtype=np.float64)
         for threshold in _THRESHOLDS:
             labels += worth > threshold

@@ -242,5 +242,5 @@ def _listing(folder: Path) -> str:
         return "contents that cannot be listed"
     if not names:
         return "nothing in it"
-    more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+    listed, more = ", ".join(names[:_LISTED]), len(names) - _LISTED
+    return f"{listed} and {more} more" if more > 0 else listed

@@ -281,7 +281,8 @@ def _refuse_twice(
             boundaries = np.concatenate([[0], np.cumsum(sizes)])
         if not kernels.has_twice(order, boundaries, documents.packed, documents.offsets):
             return
-    before = line_before(lists_of(queries, *([] if subtopics is None else [subtopics])), documents)
+    lists = lists_of(queries) if subtopics is None else lists_of(queries, subtopics)
+    before = line_before(lists, documents)
 
     def found(row: int) -> str:
         subtopic = "" if subtopics is None else f" and subtopic {lines.text(row, 'iteration')}"
@@ -290,8 +291,10 @@ def _refuse_twice(
             f"{str(queries.values[queries.codes[row]])!r}{subtopic} on line {lines.line(int(before[row]))} already"
         )
 
-    each = "each document once per query" + ("" if subtopics is None else " and subtopic (the second column)")
-    lines.report_repeats(before, found, each, values)
+    expected = "each document once per query"
+    if subtopics is not None:
+        expected += " and subtopic (the second column)"
+    lines.report_repeats(before, found, expected, values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -221,9 +221,10 @@ class Lines:
         n_wrong = self._read()
         if not self.n_rows:
             raise DataError.at(path, "has only blank lines and comments", f"lines `{form}`")
-        # a file of another kind, not a file with mistakes: one line says it
-        every = f", like all {self.n_rows:,}" if n_wrong == self.n_rows > 1 else ""
-        for row, line, fields in self._wrong[: 1 if every else SHOWN]:
+        every, n_shown = "", SHOWN
+        if n_wrong == self.n_rows > 1:  # a file of another kind, not a file with mistakes: one line says it
+            every, n_shown = f", like all {self.n_rows:,}", 1
+        for row, line, fields in self._wrong[:n_shown]:
             found = f"the line has {count_of(fields, 'field')}{every}"
             cure = WITHOUT_BLANKS if fields > len(self._form) else ""
             self._problems.listed.append((row, Problem(f"{self.path}:{line}", found, f"`{form}`", cure)))

@@ -96,7 +96,7 @@ def reader_of_rows(reader: Reader, files: Sequence[str], root: Path) -> tuple[Re
     if not isinstance(reader, TableReader) or isinstance(reader, CatBoostPool):
         return reader, True
     labelled = has_labels(reader, [reader.opened(path) for path in reader.paths(files, root)])
-    return (reader if labelled else reader.without_labels()), labelled
+    return reader if labelled else reader.without_labels(), labelled
 
 
 def has_labels(reader: TableReader, tables: Sequence[OpenedTable]) -> bool:
@@ -190,7 +190,9 @@ class _Match:
         (own, theirs), names = _coded(groups.ids, truth.queries)
         (named, asked), distinct = _coded(documents, truth.documents)
         strays = np.setdiff1d(theirs[truth.judged], own)
-        ids, new = groups.ids, strays if added else strays[:0]
+        ids, new = groups.ids, strays
+        if not added:
+            new = strays[:0]
         if new.size:
             others = query_ids(names[new])
             if ids.dtype.kind not in "iu" or others.dtype.kind == "U":  # integers where both are

@@ -219,7 +219,11 @@ class Relevance(Part):
 
     @property
     def chosen(self) -> str:
-        return self.mode or ("ladder" if self.ladder else "max" if self.events else "label")
+        if self.mode:
+            return self.mode
+        if self.ladder:
+            return "ladder"
+        return "max" if self.events else "label"
 
     @property
     def from_events(self) -> bool:
