@@ -109,7 +109,9 @@ class BoostedRanker(StoredRanker):
     def described(self, model: Model, training: Training, handed: dict[str, Any], trained: Trained) -> Model:
         """The model with all that its record keeps."""
         kept = model.best_round or 0
-        rounds = trained.n_rounds or (trained.history[-1].round if trained.history else kept)
+        rounds = trained.n_rounds
+        if not rounds:
+            rounds = trained.history[-1].round if trained.history else kept
         of_data = self.selection_cautions(training.train)
         of_trees = training_cautions(model.n_splits, kept, rounds, training.max_rounds, training.stopping)
         return replace(
@@ -210,7 +212,8 @@ class BoostedRanker(StoredRanker):
 
     def left_out(self, names: Sequence[str]) -> list[str]:
         """Features that the model must not learn from."""
-        chosen = {*(names if self.features is None else map(str, self.features))} - {*map(str, self.exclude)}
+        chosen = set(names if self.features is None else map(str, self.features))
+        chosen -= set(map(str, self.exclude))
         return [name for name in names if name not in chosen]
 
     def categorical_names(self, texts: Iterable[str]) -> list[str]:

@@ -143,7 +143,9 @@ def typed(features: NDArray[np.float32], coded: Sequence[int], names: Sequence[s
 def plain_message(message: str) -> str:
     """CatBoost's message without its source file and line."""
     place, _, text = message.partition(": ")
-    return " ".join((text if place.rpartition(":")[2].isdigit() else message).split())
+    if place.rpartition(":")[2].isdigit():
+        message = text
+    return " ".join(message.split())
 
 
 def library() -> Any:

@@ -171,9 +171,11 @@ class LightGBMRanker(DataParallelRanker):
             else:
                 train, valid = bin_both()  # its scores go into the Dataset
             watch = self.watch(Watch, training, valid)
+            params = self._for_training(handed, training)
+            if self.position_bias:
+                params = params | {"verbosity": 2}  # at which LightGBM prints its biases
             booster = lightgbm.train(
-                # where LightGBM says its biases
-                self._for_training(handed, training) | ({"verbosity": 2} if self.position_bias else {}),
+                params,
                 train,
                 rounds,
                 init_model=None if self.init_model is None else self.init_model_file(),
@@ -219,7 +221,8 @@ class LightGBMRanker(DataParallelRanker):
 
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
         split = self.prepared(training.train)
-        columns, positions = self.categorical_columns(split), split.positions if self.position_bias else None
+        columns = self.categorical_columns(split)
+        positions = split.positions if self.position_bias else None
         train = _dataset(split, handed, categorical_feature=columns or "auto", position=positions)
         if training.valid is None:
             return train, None

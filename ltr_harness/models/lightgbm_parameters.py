@@ -237,9 +237,10 @@ def problems(
 
 def _limits(objective: str, given: Mapping[str, Any], facts: TrainingFacts) -> Iterator[Problem]:
     if objective in _RANKING and facts.n_fractional:
+        verb = "truncates" if objective == "rank_xendcg" else "refuses"
         yield Problem(
             "objective",
-            f"{objective} {'truncates' if objective == 'rank_xendcg' else 'refuses'} fractional labels; found "
+            f"{objective} {verb} fractional labels; found "
             f"{count_of(facts.n_fractional, 'such training label')}",
             "integer labels",
             "make grades of them, as data.grades: {bins: [2, 4]} does, or use objective: regression",

@@ -364,7 +364,8 @@ def _ignored_parameters(objective: str, loss: str, given: Mapping[str, str]) -> 
     if loss == "LambdaMart" and target in ("MRR", "MAP", "ERR"):
         ignored, condition = _DCG.split(), f"metric={target}"
     elif loss.startswith("YetiRank"):
-        ignored, condition = ["top"] if mode == "Classic" else ["decay"], f"mode={mode}"
+        ignored = ["top"] if mode == "Classic" else ["decay"]
+        condition = f"mode={mode}"
         if mode not in ("DCG", "NDCG"):
             ignored += ["dcg_type", "dcg_denominator"]
     for name in ignored:

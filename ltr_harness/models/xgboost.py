@@ -40,8 +40,9 @@ class XGBoostModel(adapters.TreeModel):
         return int(learner["learner_model_param"]["num_class"]) > 1
 
     def _predicted(self, matrix: NDArray[np.float32], rounds: int) -> Any:
-        kind, of = "value" if self._is_of_classes else "margin", (0, rounds)
-        return one_per_row(self.booster.inplace_predict(matrix, predict_type=kind, iteration_range=of))
+        kind = "value" if self._is_of_classes else "margin"
+        predicted = self.booster.inplace_predict(matrix, predict_type=kind, iteration_range=(0, rounds))
+        return one_per_row(predicted)
 
     def _shares(self, matrix: NDArray[np.float32]) -> Any:
         import xgboost

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ltr_harness.comparison.comparability import common_queries as keep_common_queries
 from ltr_harness.comparison.comparing import compare_systems
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.stats.method import Method, Test
 from ltr_harness.errors import NotComparableError, UsageError
+
+if TYPE_CHECKING:
+    from ltr_harness.experiments.compare.inputs import Inputs
 
 
 def compare(
@@ -83,10 +86,7 @@ def compare(
     first = requested[0] if requested else None
     inputs = read_inputs(runs_or_scores, convention, method.unit, first, method.weights)
     systems, cautions = inputs.systems, list(inputs.cautions)
-    if not systems:
-        raise UsageError("nothing to compare; expected at least one run or evaluation")
-    if metrics is None:
-        _refuse_several_primaries(inputs.primaries)
+    _refuse_inputs(inputs, is_metric_named=metrics is not None)
     if method.weights is None:
         method = replace(method, weights=inputs.weights)
     if common_queries:
@@ -117,12 +117,14 @@ def _evaluated(qrels: Any, rankings: Sequence[Any], metrics: Sequence[Any] | Non
     return evaluate_runs(qrels, runs, metrics)
 
 
-def _refuse_several_primaries(primaries: Sequence[str]) -> None:
-    """Raise where runs declare several primary metrics, and nobody named the one that decides."""
-    if len(primaries) > 1:
+def _refuse_inputs(inputs: Inputs, *, is_metric_named: bool) -> None:
+    """Raise without systems, and where runs declare several primary metrics and nobody named the one that decides."""
+    if not inputs.systems:
+        raise UsageError("nothing to compare; expected at least one run or evaluation")
+    if len(inputs.primaries) > 1 and not is_metric_named:
         raise NotComparableError.at(
             "",
-            f"the runs declare different primary metrics: {', '.join(primaries)}",
+            f"the runs declare different primary metrics: {', '.join(inputs.primaries)}",
             "one metric, and one K, that decides",
-            f"name it first: metrics={primaries[:1]!r}",
+            f"name it first: metrics={inputs.primaries[:1]!r}",
         )

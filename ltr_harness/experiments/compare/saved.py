@@ -191,13 +191,14 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     """One table; a fact that is a number for one model and a word for another is a word for both."""
     types = {(column.name, _is_number(column.type)) for table in tables for column in table.schema}
     for name in {name for name, is_number in types if is_number and (name, False) in types}:
-        tables = [
-            table.set_column(at, name, table.column(name).cast(pa.string()))
-            if (at := table.schema.get_field_index(name)) >= 0
-            else table
-            for table in tables
-        ]
+        tables = [_with_texts(table, name) for table in tables]
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+
+
+def _with_texts(table: pa.Table, name: str) -> pa.Table:
+    """Return the table with a column as texts, if it has that column."""
+    at = table.schema.get_field_index(name)
+    return table if at < 0 else table.set_column(at, name, table.column(name).cast(pa.string()))
 
 
 def _is_number(kind: pa.DataType) -> bool:

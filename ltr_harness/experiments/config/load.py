@@ -416,14 +416,19 @@ class _Loading:
         ranker = self.validated(kind, own, path, also_known=("ranker", *sections.ModelOptions.model_fields))
         if ranker is None or options is None:
             return None
-        for problem in ranker.check() if self.check_rankers else ():
-            steps = (*path, *problem.place.split("."))
-            called = dotted(steps if self.tree.at(steps) else path)
-            while (key := self.tree.at(steps[:-1])) is None or steps[-1] not in key.key_places:
-                steps = steps[:-1]
-            place = key.key_places[str(steps[-1])]
-            self.add(place, f"{called}: {problem.found}", problem.expected, problem.cure)
+        if self.check_rankers:
+            for problem in ranker.check():
+                self.add_problem_of_model(path, problem)
         return ModelConfig(**dict(options), ranker_name=name, ranker=ranker)
+
+    def add_problem_of_model(self, path: KeyPath, problem: Problem) -> None:
+        """Collect a ranker's problem in the place of the option it is about, or of the nearest key around it."""
+        steps = (*path, *problem.place.split("."))
+        name = dotted(steps if self.tree.at(steps) else path)
+        while (key := self.tree.at(steps[:-1])) is None or steps[-1] not in key.key_places:
+            steps = steps[:-1]
+        place = key.key_places[str(steps[-1])]
+        self.add(place, f"{name}: {problem.found}", problem.expected, problem.cure)
 
     def compare(self) -> CompareConfig | None:
         compare = self.section(CompareConfig, "compare")

@@ -36,8 +36,11 @@ def size_rule(tree: Node) -> Iterator[Violation]:
     """An experiment is a plan of runs, each of which is a folder: models x folds x seeds."""
     folds, splits, seeds = (tree.at(path) for path in (("data", "folds"), ("data", "splits"), ("seeds",)))
     n_models = len(tree.mapping["models"].mapping) if "models" in tree.mapping else 0
-    asked = folds.value if folds is not None and isinstance(folds.value, int) else 0
-    n_folds = min(asked, MOST_FOLDS) or (len(splits.mapping) if splits is not None else 1)
+    n_folds = 1
+    if folds is not None and isinstance(folds.value, int) and folds.value:
+        n_folds = min(folds.value, MOST_FOLDS)
+    elif splits is not None:
+        n_folds = len(splits.mapping)
     n_seeds = len(seeds.value) if seeds is not None and isinstance(seeds.value, list) else 1
     n_runs = n_models * n_folds * n_seeds
     if n_runs > MOST_RUNS:
@@ -233,12 +236,10 @@ _SPACE: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Space])
 
 def with_built_in(tune: TuneConfig, models: Mapping[str, ModelConfig]) -> TuneConfig:
     """The same with what ``built-in`` stands for, where there is something."""
-    spaces = {
-        name: _SPACE.validate_python(models[name].ranker.search_space()) or space
-        if space == BUILT_IN and name in models
-        else space
-        for name, space in tune.models.items()
-    }
+    spaces = dict(tune.models)
+    for name, space in tune.models.items():
+        if space == BUILT_IN and name in models:
+            spaces[name] = _SPACE.validate_python(models[name].ranker.search_space()) or space
     return tune.model_copy(update={"models": spaces})
 
 
@@ -299,8 +300,8 @@ def _refused(where: KeyPath, config: ModelConfig, space: Mapping[str, Any], ask:
             problems = list(error.problems)
         for problem in problems:
             path = (*where, problem.place) if problem.place in space else where
-            said = f"tune.models.{where[-1]}: " + (f"{problem.place}: " if problem.place else "")
-            yield Violation(path, f"{said}{problem.found}", problem.expected, problem.cure)
+            found = f"{problem.place}: {problem.found}" if problem.place else problem.found
+            yield Violation(path, f"tune.models.{where[-1]}: {found}", problem.expected, problem.cure)
 
 
 def probes(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

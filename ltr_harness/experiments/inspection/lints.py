@@ -142,7 +142,9 @@ def _overlaps(card: DataCard) -> Iterator[Caution]:
         place = f"{overlap.first} and {overlap.second}"
         same = overlap.n_same_content
         if overlap.n_queries:
-            names = ", ".join(overlap.queries) + (", …" if overlap.n_queries > len(overlap.queries) else "")
+            names = ", ".join(overlap.queries)
+            if overlap.n_queries > len(overlap.queries):
+                names += ", …"
             text = f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
             text += f"{same:,} of them with identical rows" if same else "their rows differ"
             severity = "error" if same else "warning"
@@ -407,7 +409,8 @@ def _rows(split: SplitCard) -> Iterator[Caution]:
     if split.n_single == split.n_queries:
         column = split.dataset.columns.get("query", "")
         text = "all queries have a single document"
-        cure = f"is {f'`query: {column}`' if column else 'that'} the right column? the rows of a list share its value"
+        named = f"`query: {column}`" if column else "that"
+        cure = f"is {named} the right column? the rows of a list share its value"
         yield Caution("single-document-queries", "error", text, cure, split.name)
     elif split.n_single > 0.1 * split.n_queries:
         text = f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document"
@@ -450,8 +453,9 @@ def _about(
 ) -> Iterator[Caution]:
     """A caution about features, if there are any; the verb is given for one of them."""
     if names:
-        many = _MANY.get(verb) or verb.removesuffix("s")
-        text = f"{_names(names)} {verb if len(names) == 1 else many} {said}"
+        if len(names) > 1:
+            verb = _MANY.get(verb) or verb.removesuffix("s")
+        text = f"{_names(names)} {verb} {said}"
         yield Caution(kind, severity, text, cure, place)
 
 

@@ -118,7 +118,9 @@ def requirements(runs: Sequence[Run]) -> str:
     facts = ("python", "platform", "machine")
     environments = [run.record.environment for run in runs]
     made = {", ".join(f"{fact} {one[fact]}" for fact in facts if fact in one) for one in environments}
-    names = ", ".join(run.path.name for run in runs[:3]) + (f" and {len(runs) - 3} more" if runs[3:] else "")
+    names = ", ".join(run.path.name for run in runs[:3])
+    if len(runs) > 3:
+        names += f" and {len(runs) - 3} more"
     heading = [f"# {names}", *(f"# made with {where}" for where in sorted(made))]
     pins = [f"{name}=={version}" for name, [version] in sorted(wanted.items())]
     return "\n".join([*map(printable, heading), *pins]) + "\n"

@@ -38,7 +38,7 @@ from ltr_harness.experiments.inspection.lints import (
     nearly_all_relevant,
     one_a_cause,
 )
-from ltr_harness.experiments.training.folds import FoldReader
+from ltr_harness.experiments.training.folds import Fold, FoldReader
 from ltr_harness.experiments.training.job import Job
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.models.objectives import stopping_cautions
@@ -280,28 +280,28 @@ def _weight_problems(job: Job) -> Iterator[Problem]:
 
 def _model_problems(job: Job) -> list[Problem]:
     """What a library would reject, ignore or misread, found before the first tree."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     facts = {fold.name: TrainingFacts.of(fold.train, job.stopping is not None) for fold in job.folds}
-    for name, config in job.experiment.models.items():
-        space = job.experiment.tune.space(name) if job.experiment.tune else {}
-        of_folds: list[list[Problem]] = []
-        for fold in job.folds:
-            problems: list[Problem] = []
-            of_folds.append(problems)
-            wrong = config.ranker.check(facts[fold.name]) or config.ranker.check_scoring(fold.test)
-            problems += _placed(f"models.{name}", wrong)
-            if config.ranker.needs_valid and fold.valid is not None:
-                for part in config.ranker.parts():
-                    unscored = job.experiment.models[part].ranker.check_scoring(fold.valid)
-                    said = f"{part!r} on validation data: "
-                    problems += [
-                        replace(one, place=f"models.{name}.of", found=said + one.found) for one in unscored
-                    ]
-            for probe in () if wrong else probes(space):
-                refused = model_at(config, probe).ranker.check(facts[fold.name])
-                problems += _placed(f"tune.models.{name}", refused)
-        found += _each_cause(of_folds)
-    return found
+    for name in job.experiment.models:
+        problems += _each_cause([_problems_on_fold(job, name, fold, facts[fold.name]) for fold in job.folds])
+    return problems
+
+
+def _problems_on_fold(job: Job, name: str, fold: Fold, facts: TrainingFacts) -> list[Problem]:
+    """Return the problems of a model, its parts and its search on the data of a fold."""
+    config = job.experiment.models[name]
+    refused = config.ranker.check(facts) or config.ranker.check_scoring(fold.test)
+    problems = _placed(f"models.{name}", refused)
+    if config.ranker.needs_valid and fold.valid is not None:
+        for part in config.ranker.parts():
+            for problem in job.experiment.models[part].ranker.check_scoring(fold.valid):
+                found = f"{part!r} on validation data: {problem.found}"
+                problems.append(replace(problem, place=f"models.{name}.of", found=found))
+    if not refused and job.experiment.tune:
+        for probe in probes(job.experiment.tune.space(name)):
+            refused_point = model_at(config, probe).ranker.check(facts)
+            problems += _placed(f"tune.models.{name}", refused_point)
+    return problems
 
 
 def _placed(where: str, problems: Sequence[Problem]) -> list[Problem]:

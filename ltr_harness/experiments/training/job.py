@@ -136,7 +136,9 @@ def _identity(
 def study_of(job: "Job", model: str, fold: Fold, *, restart: bool = False) -> StudyRecord:
     """The search for a model's options on a fold: with the trials there are, or with none yet."""
     studies = _new_studies(job, model, fold, _searched_definition(job, model))
-    return (None if restart else _first_stored(job, studies)) or studies[0]
+    if restart:
+        return studies[0]
+    return _first_stored(job, studies) or studies[0]
 
 
 def _new_studies(job: "Job", model: str, fold: Fold, definition: Mapping[str, Any]) -> list[StudyRecord]:
@@ -410,8 +412,10 @@ def _seeds_of(job: Job, choices: Mapping[tuple[str, str], Choice | None]) -> dic
 
 def _searches_not_reused(job: Job) -> Iterable[Caution]:
     """Return cautions about outdated searches in the place of those that are to begin."""
+    if job.force:
+        return []
     found: dict[Caution, None] = {}  # of several folds each once
-    for study in () if job.force else job.studies:
+    for study in job.studies:
         definition = _searched_definition(job, study.model)
         if study.trials or revisions.KEY not in definition:
             continue

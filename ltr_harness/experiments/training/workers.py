@@ -87,7 +87,9 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: "Progress") -> I
                 time.sleep(POLL_SECONDS)
             names = {str(task): task for task, _ in running.values()}
             for name, rounds in pool.messages():
-                for number, values in rounds if name in names else ():  # a run's last message may come late
+                if name not in names:  # a run's last message may come late
+                    continue
+                for number, values in rounds:
                     progress.round(names[name], number, values)
             for worker, (task, future) in list(running.items()):
                 if not future.done() and worker in present:
