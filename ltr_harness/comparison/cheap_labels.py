@@ -149,75 +149,60 @@ class CheapLabels:
         human = f"{count_of(self.n_human, 'query')} with human labels"
         over = f"{human} and {self.n_cheap:,} with cheap ones alone"
         against = {"better": "better than", "worse": "worse than", "equivalent": "equivalent to"}
-        said = []
+        sentences = []
         for pair in self.pairs:
             word = against.get(pair.verdict, "not distinguishable from")
-            said.append(
+            sentences.append(
                 f"{pair.model} is {word} {self.baseline} at {self.metric} by human and cheap labels together: "
                 f"{pair.difference:+.4f} ({pair.ci_low:+.4f} to {pair.ci_high:+.4f}, {p_equals(pair.p_corrected)}), "
                 f"over {over}, worth {pair.queries_saved:,.0f} more with human labels. Human "
                 f"labels alone: {pair.human_verdict}, {pair.human_difference:+.4f} ({pair.human_ci_low:+.4f} to "
                 f"{pair.human_ci_high:+.4f})"
             )
-        return [*said, *map(str, self.cautions), str(self.agreement)]
+        return [*sentences, *map(str, self.cautions), str(self.agreement)]
 
 
 def with_cheap_labels(
     comparison: Comparison, cheap: Sequence[SystemResult], agreement: Agreement
 ) -> CheapLabels:
-    """What cheap labels of more queries add to a comparison by human labels, at its primary metric."""
+    """Add the cheap labels of more queries to a comparison by human labels, at its primary metric."""
     method, metric = comparison.method, comparison.primary
     require_means(method, "with cheap labels", units=False)
-    values = {system.name: system.per_query(metric) for system in cheap}
-    place = {query: at for at, query in enumerate(cheap[0].query_ids.tolist())}
-    own = comparison.systems[0].query_ids.tolist()
-    lacking = [query for query in own if query not in place]
-    if lacking:
-        raise NotComparableError.at(
-            "cheap labels",
-            f"{count_of(len(lacking), 'query')} of {len(own):,} with human labels without any, such as "
-            f"{str(lacking[0])!r}",
-            "cheap labels of all queries",
-        )
-    at = np.array([place[query] for query in own])
-    rest = np.ones(len(place), bool)
-    rest[at] = False
+    queries = comparison.systems[0].query_ids.tolist()
+    cheap_queries = cheap[0].query_ids.tolist()
+    at = _places(queries, cheap_queries)
+    is_rest = np.ones(len(cheap_queries), bool)
+    is_rest[at] = False
+    counts = (metric, comparison.baseline, len(queries), int(is_rest.sum()))
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
-    counts = (metric, comparison.baseline, len(own), int(rest.sum()))
     if not rivals:
         return CheapLabels(*counts, (), agreement)
+    values = {system.name: system.per_query(metric) for system in cheap}
     base = values[comparison.baseline]
     c = np.column_stack([paired_differences(values[model], base) for model in rivals])
     d = np.column_stack([comparison.query_differences(model) for model in rivals])
-    if not chosen_at_random(c[at], c[rest], method):
+    if not chosen_at_random(c[at], c[is_rest], method):
         raise NotComparableError.at(
             "human labels",
             "by the cheap labels, models differ otherwise on these queries than on the rest (p < 0.01)",
             "human labels of queries drawn at random",
             "draw them at random, or compare by the human labels alone",
         )
-    sharpened = powered(d, c[at], c[rest])
+    sharpened = powered(d, c[at], c[is_rest])
     total = sharpened.total
-    higher = [comparison.higher_is_better[metric]] * len(rivals)
+    is_higher_better = [comparison.higher_is_better[metric] for _ in rivals]
     width = comparison.value_range()
-    found = outcomes(total, method, seeds=(), widths=width)  # as one family, of these trained models
-    together = differences_of(total.mean, found, higher, method)
-    pairs, cautions = [], []
-    if set(own) != set(drawn_queries(list(place), len(own))):
-        text = (
-            "it cannot be checked that these queries were drawn by chance. By the cheap labels they look like it; "
-            "queries chosen because a judge seems wrong there look so as well, and make the result wrong"
-        )
-        cure = "--sample N draws the queries to label"
-        cautions.append(Caution("unchecked-draw", "warning", text, cure, place="human labels"))
-    for number, (model, one) in enumerate(zip(rivals, together, strict=True)):
+    results = outcomes(total, method, seeds=(), widths=width)  # as one family, of these trained models
+    differences = differences_of(total.mean, results, is_higher_better, method)
+    pairs, cautions = [], _draw_cautions(queries, cheap_queries)
+    for number, (model, difference) in enumerate(zip(rivals, differences, strict=True)):
         human = comparison.paired(model)
         pairs.append(
             CheapPair(
                 model=model,
-                **vars(one),
+                **vars(difference),
                 weight=float(sharpened.weight[number]),
-                queries_saved=max(float(sharpened.worth[number]) - len(own), 0.0),
+                queries_saved=max(float(sharpened.worth[number]) - len(queries), 0.0),
                 human_difference=human.difference,
                 human_ci_low=human.ci_low,
                 human_ci_high=human.ci_high,
@@ -227,9 +212,37 @@ def with_cheap_labels(
         if sharpened.too_few[number]:
             text = "the human labels alone count, since most of so few human-labelled queries do not differ"
             cautions.append(Caution("few-queries", "warning", text, place=model))
-        line = rare_kind_of(one, d[:, number], int(total.parts[0].units[number]), width, method, len(rivals))
-        cautions += [Caution("rare-kind", "warning", line, place=model)] if line else []
+        n_units = int(total.parts[0].units[number])
+        rare_kind = rare_kind_of(difference, d[:, number], n_units, width, method, len(rivals))
+        if rare_kind:
+            cautions.append(Caution("rare-kind", "warning", rare_kind, place=model))
     return CheapLabels(*counts, tuple(pairs), agreement, tuple(cautions))
+
+
+def _places(queries: Sequence[str], cheap_queries: Sequence[str]) -> Ints:
+    """Return where each human-labelled query stands among those with cheap labels, (n_queries,)."""
+    place = {query: at for at, query in enumerate(cheap_queries)}
+    lacking = [query for query in queries if query not in place]
+    if lacking:
+        raise NotComparableError.at(
+            "cheap labels",
+            f"{count_of(len(lacking), 'query')} of {len(queries):,} with human labels without any, such as "
+            f"{str(lacking[0])!r}",
+            "cheap labels of all queries",
+        )
+    return np.array([place[query] for query in queries])
+
+
+def _draw_cautions(queries: Sequence[str], cheap_queries: Sequence[str]) -> list[Caution]:
+    """Return a caution unless the human-labelled queries are those that `--sample` draws."""
+    if set(queries) == set(drawn_queries(cheap_queries, len(queries))):
+        return []
+    text = (
+        "it cannot be checked that these queries were drawn by chance. By the cheap labels they look like it; "
+        "queries chosen because a judge seems wrong there look so as well, and make the result wrong"
+    )
+    cure = "--sample N draws the queries to label"
+    return [Caution("unchecked-draw", "warning", text, cure, place="human labels")]
 
 
 def agreement_of(human: Judgments, cheap: Judgments, rows: Ints) -> Agreement:

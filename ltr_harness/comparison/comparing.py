@@ -34,18 +34,18 @@ def compare_systems(
     """
     method = method or Method()
     NotComparableError.refuse(comparability.incompatibilities(systems, metrics))
-    metrics = list(systems[0].values) if metrics is None else metrics
+    if metrics is None:
+        metrics = list(systems[0].values)
     primary = primary or metrics[0]
-    baseline = systems[0].name if baseline is None else baseline
+    if baseline is None:
+        baseline = systems[0].name
     _refuse_names(systems, metrics, primary, baseline)
     _refuse_values(systems, metrics, method)
     ordered, method, sampling = _sampled(systems, method, baseline, primary)
     reference = next(system for system in ordered if system.name == baseline)
     rivals = [system for system in ordered if system is not reference]
     families = _families(metrics, primary) if rivals else []
-    contrasts = [
-        [Contrast(rival, reference, metric) for metric in family for rival in rivals] for family in families
-    ]
+    contrasts = [_contrasts(rivals, reference, family) for family in families]
     directions = {metric: reference.higher_is_better[metric] for metric in metrics}
     undefined = {metric: _undefined_queries(ordered, metric) for metric in metrics}
     comparison = Comparison(
@@ -71,6 +71,13 @@ def compare_systems(
         *comparison_cautions(comparison),
     )
     return replace(comparison, cautions=all_cautions)
+
+
+def _contrasts(
+    rivals: Sequence[SystemResult], reference: SystemResult, metrics: Sequence[str]
+) -> list[Contrast]:
+    """Return every rival against the reference, metric by metric."""
+    return [Contrast(rival, reference, metric) for metric in metrics for rival in rivals]
 
 
 def _refuse_names(

@@ -357,19 +357,20 @@ def contrast(
     family_sizes = [len(family) for family in families for _ in family]
     pairs = []
     for j, (cell, difference) in enumerate(zip(cells, differences, strict=True)):
-        level = method.level(family_sizes[j])
-        spread = table.spread(j, components[j], method)
-        shown = detectable_difference(spread, table.n_units(j), level, table.widths[j], higher[j])
-        gain = difference.difference if higher[j] else -difference.difference
-        # not so where a larger gain was not found: another model of few queries, or too few draws, hides it
-        is_refuted = gain > shown and not difference.p_corrected < method.alpha
+        detectable = math.nan
+        if not np.isnan(trained.p[j]):
+            level, spread = method.level(family_sizes[j]), table.spread(j, components[j], method)
+            detectable = detectable_difference(spread, table.n_units(j), level, table.widths[j], higher[j])
+            gain = difference.difference if higher[j] else -difference.difference
+            if gain > detectable and not difference.p_corrected < method.alpha:
+                detectable = math.nan  # refuted: another model of few queries, or too few draws, hides it
         pair = Paired(
             model=cell.model.name,
             other=cell.other.name,
             metric=cell.metric,
             **vars(difference),
             **table.description(j, higher[j]),
-            detectable=math.nan if np.isnan(trained.p[j]) or is_refuted else shown,
+            detectable=detectable,
             seed_agreement=seed_agreement(*cell.values(), sampling.weights),
             p_equivalence=float(results.p_equivalence[j]),
         )

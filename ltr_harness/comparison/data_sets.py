@@ -70,24 +70,29 @@ class AcrossDataSets:
 
     def lines(self) -> list[str]:
         """One sentence for each model, and one for those that may be best."""
-        said = []
-        k = len(self.data_sets)
-        for model in self.models:
-            if model.average is None:
-                continue
-            one = model.average
-            word = f"is {one.verdict} than" if one.verdict in _WORDS else "is not distinguishable from"
-            each = ", ".join(
-                f"{name} {part.difference:+.4f}" + (f" ({part.verdict})" if part.verdict in _WORDS else "")
-                for name, part in zip(self.data_sets, model.by_data_set, strict=True)
-            )
-            said.append(
-                f"{model.model} {word} {self.baseline} at {self.metric} on average over {count_of(k, 'data set')}: "
-                f"{one.difference:+.4f} ({one.ci_low:+.4f} to {one.ci_high:+.4f}, {p_equals(one.p_corrected)}); the "
-                f"sign is the same on {model.same_sign} of {k}: {each}."
-            )
+        sentences = [
+            self._sentence(model, model.average) for model in self.models if model.average is not None
+        ]
         best = [model.model for model in self.models if model.first_rank == 1]
-        return [*said, f"Possibly best on average: {', '.join(best)}."]
+        return [*sentences, f"Possibly best on average: {', '.join(best)}."]
+
+    def _sentence(self, model: AcrossModel, average: Difference) -> str:
+        verdict = "is not distinguishable from"
+        if average.verdict in _WORDS:
+            verdict = f"is {average.verdict} than"
+        parts = []
+        for name, difference in zip(self.data_sets, model.by_data_set, strict=True):
+            part = f"{name} {difference.difference:+.4f}"
+            if difference.verdict in _WORDS:
+                part += f" ({difference.verdict})"
+            parts.append(part)
+        k = len(self.data_sets)
+        interval = f"{average.ci_low:+.4f} to {average.ci_high:+.4f}"
+        return (
+            f"{model.model} {verdict} {self.baseline} at {self.metric} on average over {count_of(k, 'data set')}: "
+            f"{average.difference:+.4f} ({interval}, {p_equals(average.p_corrected)}); the sign is the same on "
+            f"{model.same_sign} of {k}: {', '.join(parts)}."
+        )
 
 
 def across_data_sets(
@@ -136,12 +141,12 @@ def across_data_sets(
     for model in first.models:
         means = tuple(comparison.summary(model).mean for comparison in each)
         average, parts = average_of.get(model), by_set.get(model, ())
-        sign = 0.0 if average is None else np.sign(average.difference)
-        same_sign = sum(bool(np.sign(part.difference) == sign) for part in parts)
+        same_sign = 0
+        if average is not None:
+            same_sign = sum(np.sign(part.difference) == np.sign(average.difference) for part in parts)
         mean = float(np.dot(shares, means))
-        rows.append(AcrossModel(model, means, mean, *ranks[model], average, parts, same_sign))
-    direction = -1 if higher else 1
-    rows.sort(key=lambda row: direction * (row.average.difference if row.average is not None else 0.0))
+        rows.append(AcrossModel(model, means, mean, *ranks[model], average, parts, int(same_sign)))
+    rows.sort(key=lambda row: _lead(row, higher))
     test = f"{first.method.test_text} within data sets{first.method.weights_text}"
     differences = dict(zip(pairs, np.concatenate([part.d for part in cells]).T, strict=True))  # on all sets
     rare_kinds = _rare_kinds(each, average_of, average_of_pair, differences, width)
@@ -231,33 +236,46 @@ def _of_each(comparisons: Mapping[str, Comparison]) -> Iterator[Caution]:
                 yield replace(one, place=f"{name}: {one.place}" if one.place else name)
 
 
+def _lead(row: AcrossModel, higher: bool) -> float:
+    """Return the average difference from the baseline, the best lowest; 0 for the baseline itself."""
+    if row.average is None:
+        return 0.0
+    return -row.average.difference if higher else row.average.difference
+
+
 def _check(comparisons: Mapping[str, Comparison]) -> None:
-    """Raises where these are not the same models, measured alike, on different data sets."""
+    """Raise unless these are the same models, measured alike, on different data sets."""
     if len(comparisons) < 2:
         raise UsageError(f"{count_of(len(comparisons), 'data set')}; several are compared")
     names = list(comparisons)
     first = comparisons[names[0]]
     everyone = list(dict.fromkeys(model for one in comparisons.values() for model in one.models))
     problems = []
-    for name, one in comparisons.items():
-        lacking = [model for model in everyone if model not in one.models]
+    for name, comparison in comparisons.items():
+        lacking = [model for model in everyone if model not in comparison.models]
         if lacking:
             problems.append(Problem(name, f"has no {', '.join(lacking)}", "every model on every data set"))
-        if one.primary != first.primary:
-            found = f"{one.primary} decides, {first.primary} on {names[0]}"
+        if comparison.primary != first.primary:
+            found = f"{comparison.primary} decides, {first.primary} on {names[0]}"
             problems.append(Problem(name, found, "one metric"))
-        if one.baseline != first.baseline:
-            found = f"the baseline is {one.baseline}, {first.baseline} on {names[0]}"
+        if comparison.baseline != first.baseline:
+            found = f"the baseline is {comparison.baseline}, {first.baseline} on {names[0]}"
             problems.append(Problem(name, found, "one baseline"))
-    baselines = {name: one.system(one.baseline) for name, one in comparisons.items()}
-    values = {name: baselines[name].per_query(one.primary) for name, one in comparisons.items()}
     for before, again in combinations(names, 2):
-        same_queries = np.array_equal(baselines[before].query_ids, baselines[again].query_ids)
-        if same_queries and np.array_equal(values[before], values[again], equal_nan=True):
+        if _are_same_data(comparisons[before], comparisons[again]):
             found = f"is {before} again: the same queries and values"
             problems.append(Problem(again, found, "each data set once"))
     NotComparableError.refuse(problems)
     require_means(first.method, "over several data sets")
+
+
+def _are_same_data(one: Comparison, other: Comparison) -> bool:
+    """Return whether the baselines of two comparisons have the same queries and values."""
+    baseline, other_baseline = one.system(one.baseline), other.system(other.baseline)
+    if not np.array_equal(baseline.query_ids, other_baseline.query_ids):
+        return False
+    values, other_values = baseline.per_query(one.primary), other_baseline.per_query(other.primary)
+    return np.array_equal(values, other_values, equal_nan=True)
 
 
 class _Cells(NamedTuple):
@@ -291,7 +309,7 @@ def _average(
     samples, every = [one.sample for one in cells], zip(*(one.seeds[:n_pairs] for one in cells), strict=True)
     seeds = [weighted_difference(of_pair, samples, j, weights) for j, of_pair in enumerate(every)]
     tested = _of_sparse_sets(outcomes(total, method, seeds=seeds, widths=width), total, width, method)
-    return differences_of(total.mean, tested, [higher] * n_pairs, method)
+    return differences_of(total.mean, tested, [higher for _ in range(n_pairs)], method)
 
 
 def _of_sparse_sets(
@@ -324,28 +342,33 @@ def _few_differ(sample: ClusterSums) -> Bools:
 def _on_each(
     each: Sequence[Comparison], rivals: Sequence[str], cells: Sequence[_Cells], higher: bool
 ) -> dict[str, tuple[Difference, ...]]:
-    """Of each model and the baseline on each data set, another family: the queries of all sets one below the other."""
+    """Test each model against the baseline on each data set, as another family."""
     if not rivals:
         return {}
-    m, k = len(rivals), len(each)
-    rows = sum(len(one.d) for one in cells)
-    d, units = np.full((rows, m * k), np.nan), np.zeros(rows, dtype=np.int64)
-    start = 0
-    for at, (one, own) in enumerate(zip(each, cells, strict=True)):
-        stop = start + len(own.d)
-        d[start:stop, at * m : (at + 1) * m] = own.d[:, :m]
-        units[start:stop] = start + (np.arange(stop - start) if one.units is None else one.units)
-        start = stop
+    m, method = len(rivals), each[0].method
+    sample = _side_by_side(each, cells, m)
+    seeds = [seed for cell in cells for seed in cell.seeds[:m]]
+    widths = np.repeat([comparison.value_range() for comparison in each], m)
+    results = outcomes(sample, method, seeds=seeds, widths=widths)
+    is_higher_better = [higher for _ in widths]
+    differences = differences_of(sample.mean, results, is_higher_better, method)
+    return {model: tuple(differences[at::m]) for at, model in enumerate(rivals)}
+
+
+def _side_by_side(each: Sequence[Comparison], cells: Sequence[_Cells], m: int) -> ClusterSums:
+    """Return the first m differences of each data set as columns of their own; the queries of all sets are the rows."""
+    sizes = [len(cell.d) for cell in cells]
+    d, units = np.full((sum(sizes), m * len(each)), np.nan), np.arange(sum(sizes))
     weights = np.concatenate(
-        [one.sampling.of_queries(len(own.d)) for one, own in zip(each, cells, strict=True)]
+        [comparison.sampling.of_queries(size) for comparison, size in zip(each, sizes, strict=True)]
     )
-    sample = ClusterSums.of(
-        d,
-        None if all(one.units is None for one in each) else units,
-        None if all(one.weights is None for one in each) else weights,
-    )
-    seeds = [seed for one in cells for seed in one.seeds[:m]]
-    widths = np.repeat([one.value_range() for one in each], m)
-    found = outcomes(sample, each[0].method, seeds=seeds, widths=widths)
-    said = differences_of(sample.mean, found, [higher] * (m * k), each[0].method)
-    return {model: tuple(said[place::m]) for place, model in enumerate(rivals)}
+    start = 0
+    for at, (comparison, cell) in enumerate(zip(each, cells, strict=True)):
+        stop = start + len(cell.d)
+        d[start:stop, at * m : (at + 1) * m] = cell.d[:, :m]
+        if comparison.units is not None:
+            units[start:stop] = start + comparison.units
+        start = stop
+    has_units = any(comparison.units is not None for comparison in each)
+    has_weights = any(comparison.weights is not None for comparison in each)
+    return ClusterSums.of(d, units if has_units else None, weights if has_weights else None)

@@ -1,7 +1,7 @@
 """Queries in time: periods of the calendar as units, models by period and by fold, the folds that share a sign."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,7 @@ from ltr_harness.comparison.contrasts import SMALLEST, Paired, Sampling, SystemR
 from ltr_harness.comparison.stats.cluster_sums import TIE, ClusterSums, Codes, Floats, paired_differences
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
-from ltr_harness.data.time_folds import DAY, PERIOD, Days, period_for, period_in, periods_of
+from ltr_harness.data.time_folds import DAY, PERIOD, Days, Period, period_for, period_in, periods_of
 from ltr_harness.data.times import local_days, moments_of
 from ltr_harness.errors import Caution, DataError
 
@@ -59,9 +59,9 @@ class FoldSigns:
 
 
 def _folds(systems: Sequence[SystemResult], days: Days) -> NDArray[np.str_] | None:
-    """(n_queries,): the fold in time that tests each query, by its first day; None without several such folds."""
-    for one in systems:
-        names = sorted(one.judgments_fingerprint)
+    """Return the fold in time that tests each query, (n_queries,), by its first day; None without several folds."""
+    for system in systems:
+        names = sorted(system.judgments_fingerprint)
         with suppress(ValueError):  # a name that is no date
             starts = np.array(names, dtype="datetime64[D]")
             at = np.searchsorted(starts.astype(np.int64), days, side="right") - 1
@@ -73,48 +73,84 @@ def _folds(systems: Sequence[SystemResult], days: Days) -> NDArray[np.str_] | No
 def period_results(
     systems: Sequence[SystemResult], baseline: SystemResult, metric: str, method: Method, sampling: Sampling
 ) -> tuple[PeriodResult, ...]:
-    """Every model in every period, if there are a few, then in every fold in time; oldest first."""
-    days, rows = days_of_queries(systems), []
+    """Return every model in every period, if there are a few, then in every fold in time; oldest first."""
+    days = days_of_queries(systems)
     if days is None:
         return ()
-    bottom, top = value_bounds(systems, metric)
-    bounds = [(bottom, top)] * len(systems) + [(bottom - top, top - bottom)] * len(systems)
-    own, base = np.column_stack([one.per_query(metric) for one in systems]), baseline.per_query(metric)
-    differences = paired_differences(own, base[:, None])
-    columns = np.hstack([np.where(np.isnan(differences), np.nan, own), differences])
-    weights = sampling.of_queries(len(columns))
-    columns[weights == 0] = np.nan
-    period = period_for(days)  # of which there are about forty at most
-    course: tuple[str, NDArray[np.str_]] = period, periods_of(days, period)
-    if period == "month":
-        months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-        size = next((size for size in _LONGER if np.ptp(months) < _MOST * size), max(_LONGER))
-        course = _LONGER[size], (months - months % size).astype("datetime64[M]").astype(np.str_)
-    for unit, names in (course, (FOLD, _folds(systems, days))):
-        if names is None or (unit != FOLD and np.unique(names).size < _FEW):
-            continue
-        within = sampling
-        if unit != FOLD and method.unit and period_in(method.unit):
-            within = sampling._replace(units=None)
+    table = _TimeTable.of(systems, baseline, metric, sampling)
+    within_periods = sampling
+    if method.unit and period_in(method.unit):
+        within_periods = sampling._replace(units=None)
+    results: list[PeriodResult] = []
+    unit, names = _course(days)
+    if np.unique(names).size >= _FEW:
+        results += table.results(unit, names, days, within_periods, method)
+    folds = _folds(systems, days)
+    if folds is not None:
+        results += table.results(FOLD, folds, days, sampling, method)
+    return tuple(results)
+
+
+def _course(days: Days) -> tuple[str, NDArray[np.str_]]:
+    """Return a unit of time of which there are about forty at most, and each query's period, (n_queries,)."""
+    period = period_for(days)
+    if period != "month":
+        return period, periods_of(days, period)
+    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    size = next((size for size in _LONGER if np.ptp(months) < _MOST * size), max(_LONGER))
+    return _LONGER[size], (months - months % size).astype("datetime64[M]").astype(np.str_)
+
+
+@dataclass(frozen=True, eq=False)
+class _TimeTable:
+    """Values and differences of all models, which are summarised for any span of time."""
+
+    systems: Sequence[SystemResult]
+    baseline: SystemResult
+    columns: Floats  # (n_queries, 2 n_systems): values where a difference is defined, then differences
+    bounds: Sequence[tuple[float, float]]  # of each column
+
+    @classmethod
+    def of(
+        cls, systems: Sequence[SystemResult], baseline: SystemResult, metric: str, sampling: Sampling
+    ) -> "_TimeTable":
+        values = np.column_stack([system.per_query(metric) for system in systems])
+        differences = paired_differences(values, baseline.per_query(metric)[:, None])
+        columns = np.hstack([np.where(np.isnan(differences), np.nan, values), differences])
+        columns[sampling.of_queries(len(columns)) == 0] = np.nan
+        bottom, top = value_bounds(systems, metric)
+        bounds_of_values = [(bottom, top) for _ in systems]
+        bounds_of_differences = [(bottom - top, top - bottom) for _ in systems]
+        return cls(systems, baseline, columns, bounds_of_values + bounds_of_differences)
+
+    def results(
+        self, unit: str, names: NDArray[np.str_], days: Days, sampling: Sampling, method: Method
+    ) -> Iterator[PeriodResult]:
+        """Yield every model in every span of time; `names` holds that of each query, (n_queries,)."""
         for name in np.unique(names).tolist():
             inside = np.flatnonzero(names == name)
-            sample = within.take(inside).contributions(columns[inside])
-            counts = np.count_nonzero(~np.isnan(columns[inside]), axis=0)
-            ends = np.array(mean_intervals(sample, method, bounds))
+            sample = sampling.take(inside).contributions(self.columns[inside])
+            counts = np.count_nonzero(~np.isnan(self.columns[inside]), axis=0)
+            ends = np.array(mean_intervals(sample, method, self.bounds))
             if unit != FOLD:
                 ends[:, sample.units < SMALLEST] = math.nan
-            found = np.vstack([sample.mean, ends]).T.tolist()
+            estimates = np.vstack([sample.mean, ends]).T.tolist()  # mean, low, high of each column
             dates = days[inside].astype("datetime64[D]")
-            for at, one in enumerate(systems):
-                apart = [math.nan] * 3 if one is baseline else found[at + len(systems)]
-                span = (str(dates.min()), str(dates.max()))
-                rows.append(PeriodResult(unit, name, *span, one.name, int(counts[at]), *found[at], *apart))
-    return tuple(rows)
+            span = (str(dates.min()), str(dates.max()))
+            for at, system in enumerate(self.systems):
+                difference = [math.nan] * 3
+                if system is not self.baseline:
+                    difference = estimates[at + len(self.systems)]
+                yield PeriodResult(
+                    unit, name, *span, system.name, int(counts[at]), *estimates[at], *difference
+                )
 
 
 def sign(difference: float) -> int:
-    """1, -1, or 0 for what counts as a tie."""
-    return 0 if abs(difference) <= TIE else 1 if difference > 0 else -1
+    """Return 1, -1, or 0 for what counts as a tie."""
+    if abs(difference) <= TIE:
+        return 0
+    return 1 if difference > 0 else -1
 
 
 def fold_signs(
@@ -123,29 +159,33 @@ def fold_signs(
     metric: str,
     sampling: Sampling = Sampling(),  # noqa: B008  # immutable
 ) -> tuple[FoldSigns, ...]:
-    """Of every model whose whole difference is not 0; nothing without folds in time."""
-    days, found = days_of_queries(systems), []
+    """Count the signs of every model whose whole difference is not 0; nothing without folds in time."""
+    days = days_of_queries(systems)
     folds = None if days is None else _folds(systems, days)
     if folds is None:
         return ()
-    for one in systems:
-        d = paired_differences(one.per_query(metric), baseline.per_query(metric))
+    counts = []
+    for system in systems:
+        d = paired_differences(system.per_query(metric), baseline.per_query(metric))
         of_folds = [np.where(folds == name, d, np.nan) for name in np.unique(folds)]
         whole, *means = sampling.means(np.column_stack([d, *of_folds])).tolist()
         signs = [sign(mean) for mean in means if not math.isnan(mean)]
         if signs and sign(whole):
-            found.append(FoldSigns(one.name, signs.count(sign(whole)), len(signs)))
-    return tuple(found)
+            counts.append(FoldSigns(system.name, signs.count(sign(whole)), len(signs)))
+    return tuple(counts)
 
 
 def signs_sentence(signs: Sequence[FoldSigns]) -> str:
-    """In how many folds the sign agrees, for each model; nothing without folds in time."""
+    """State in how many folds the sign agrees, for each model; nothing without folds in time."""
     if not signs:
         return ""
     first, *others = signs[:_NAMED]
-    named = f" for {first.model}" + "".join(f", {one} for {one.model}" for one in others)
-    more = f" (and {count_of(len(signs) - _NAMED, 'more model')})" if len(signs) > _NAMED else ""
-    return f"The sign of the difference agrees in {first} folds{named if others else ''}{more}."
+    text = f"The sign of the difference agrees in {first} folds"
+    if others:
+        text += f" for {first.model}" + "".join(f", {counts} for {counts.model}" for counts in others)
+    if len(signs) > _NAMED:
+        text += f" (and {count_of(len(signs) - _NAMED, 'more model')})"
+    return f"{text}."
 
 
 def signs_cautions(signs: Sequence[FoldSigns], pairs: Sequence[Paired]) -> list[Caution]:
@@ -170,28 +210,38 @@ def in_periods(
     metric: str,
     weights: Floats | None = None,  # (n_queries,)
 ) -> tuple[list[SystemResult], str | None]:
-    """With the unit made of each query's day where it is a period; and its name, such as ``week`` or ``2 weeks``."""
+    """Return the systems with the unit made of each query's day where it is a period, and its name.
+
+    A name is such as ``week`` or ``2 weeks``.
+    """
     ordered, days = list(systems), days_of_queries(systems)
-    if unit is None or days is None or (unit != DAY and any(unit in one.query_attributes for one in ordered)):
+    if unit is None or days is None:
         return ordered, unit
-    made = (period_for(days), None) if unit == PERIOD else period_in(unit)
-    if made is None:
+    is_attribute = any(unit in system.query_attributes for system in ordered)
+    if is_attribute and unit != DAY:
         return ordered, unit
-    period, number = made
-    # neighbours that are alike at the metric are joined, unless the unit says how many
-    values = compared(ordered, baseline, metric)
-    number = number or how_many(values, _codes(periods_of(days, period)), weights)
+    period_and_number = (period_for(days), None) if unit == PERIOD else period_in(unit)
+    if period_and_number is None:
+        return ordered, unit
+    period, number = period_and_number
+    if number is None:  # neighbours that are alike at the metric are joined
+        values = compared(ordered, baseline, metric)
+        number = how_many(values, _codes(periods_of(days, period)), weights)
     name = period if number == 1 else count_of(number, period)
-    if name == DAY:
-        return ordered, name
-    for at, one in enumerate(ordered):
-        own = days_of_queries([one])
-        if own is not None:
-            names, codes = np.unique(periods_of(own, period), return_inverse=True)
-            block = blocks(np.arange(names.size), number)
-            texts = names[np.searchsorted(block, block)][codes.reshape(-1)]  # the first period's name
-            ordered[at] = replace(one, query_attributes={**one.query_attributes, name: texts})
+    if name != DAY:
+        ordered = [_with_blocks(system, period, number, name) for system in ordered]
     return ordered, name
+
+
+def _with_blocks(system: SystemResult, period: Period, number: int, name: str) -> SystemResult:
+    """Return the system with the attribute `name`: the first of each query's block of `number` periods."""
+    days = days_of_queries([system])
+    if days is None:
+        return system
+    names, codes = np.unique(periods_of(days, period), return_inverse=True)
+    block = blocks(np.arange(names.size), number)
+    texts = names[np.searchsorted(block, block)][codes.reshape(-1)]
+    return replace(system, query_attributes={**system.query_attributes, name: texts})
 
 
 def compared(systems: Sequence[SystemResult], baseline: str, metric: str) -> Floats:

@@ -105,27 +105,37 @@ def plan(model: str, spread: Spread, difference: float, level: float, powers: Se
 
 
 def _need(spread: Spread, difference: float, alpha: float, power: float) -> Need:
+    """Return what finds the difference with one probability."""
     draws = spread.needed(difference, alpha=alpha, power=power)
     queries = None if draws is None else round(draws * spread.queries_per_draw)
-    detectable = None if spread.n is None else spread.detectable(spread.n, alpha=alpha, power=power)
-    detectable = None if detectable == np.inf else detectable
+    detectable = None
+    if spread.n is not None:
+        least = spread.detectable(spread.n, alpha=alpha, power=power)
+        detectable = None if least == np.inf else least
     bounded = None
     if np.isfinite(spread.width) and not spread.strict:
         bounded = replace(spread, strict=True).needed(difference, alpha=alpha, power=power)
     need = Need(power, detectable, draws, queries, bounded=bounded)
     if spread.seeds is None or spread.n is None:
         return need
-    least, both = None, None
-    if draws is None:
-        least = spread.seeds_needed(difference, alpha=alpha, power=power)
-        endless = spread.needed(difference, alpha=alpha, power=power, seeds=MOST_SEEDS)
-        if endless is not None:
-            seeds = spread.seeds_needed(difference, 2 * endless, alpha=alpha, power=power)
-            if seeds is not None:
-                needed = spread.needed(difference, alpha=alpha, power=power, seeds=seeds)
-                both = None if needed is None else (seeds, needed)
-    enough = spread.seeds_needed(difference, spread.n, alpha=alpha, power=power)
-    return replace(need, seeds=enough, least_seeds=least, both=both)
+    need = replace(need, seeds=spread.seeds_needed(difference, spread.n, alpha=alpha, power=power))
+    if draws is not None:
+        return need
+    least_seeds = spread.seeds_needed(difference, alpha=alpha, power=power)
+    both = _seeds_and_draws(spread, difference, alpha, power)
+    return replace(need, least_seeds=least_seeds, both=both)
+
+
+def _seeds_and_draws(spread: Spread, difference: float, alpha: float, power: float) -> tuple[int, int] | None:
+    """Return seeds and draws that find the difference together, with draws at most twice those of endless seeds."""
+    endless = spread.needed(difference, alpha=alpha, power=power, seeds=MOST_SEEDS)
+    if endless is None:
+        return None
+    seeds = spread.seeds_needed(difference, 2 * endless, alpha=alpha, power=power)
+    if seeds is None:
+        return None
+    draws = spread.needed(difference, alpha=alpha, power=power, seeds=seeds)
+    return None if draws is None else (seeds, draws)
 
 
 @dataclass(frozen=True)
@@ -140,28 +150,39 @@ class PowerPlan:
     unit: str | None = None  # the attribute whose values are drawn instead, such as "user_id"
     cautions: tuple[Caution, ...] = ()
 
-    def said(self, plan: ModelPlan, need: Need) -> str:
-        """One sentence: what finds the difference with one probability."""
-        head = f"{plan.model}: with {need.power:.0%} probability"
+    def sentence(self, plan: ModelPlan, need: Need) -> str:
+        """Return one sentence: what finds the difference with one probability."""
         seeds = " and ".join(str(count) for count in dict.fromkeys(plan.seeds))
         if need.draws is None:
-            text = f"{head} it cannot be found with {seeds or 'these'} seeds, at any number of {self.drawn()}"
-            if need.least_seeds is not None:
-                text += f": {need.least_seeds} seeds of each model are needed"
-            if need.both is not None and need.both[0] == need.least_seeds:
-                text += f", and {self.drawn(need.both[1])}"
-            elif need.both is not None:
-                text += f" at least; {need.both[0]} seeds and {self.drawn(need.both[1])} do"
-            return text + "."
-        text = f"{head} it takes {self.drawn(need.draws)}"
-        if need.queries != need.draws:
+            text = self._unreachable(need, seeds or "these")
+        else:
+            text = self._reachable(plan, need, need.draws, seeds)
+        return f"{plan.model}: with {need.power:.0%} probability {text}."
+
+    def _unreachable(self, need: Need, seeds: str) -> str:
+        """Return what is needed beside more draws."""
+        text = f"it cannot be found with {seeds} seeds, at any number of {self.drawn()}"
+        if need.least_seeds is not None:
+            text += f": {need.least_seeds} seeds of each model are needed"
+        if need.both is None:
+            return text
+        seeds_with_draws, draws = need.both
+        if seeds_with_draws == need.least_seeds:
+            return f"{text}, and {self.drawn(draws)}"
+        return f"{text} at least; {seeds_with_draws} seeds and {self.drawn(draws)} do"
+
+    def _reachable(self, plan: ModelPlan, need: Need, draws: int, seeds: str) -> str:
+        """Return how many draws it takes, and what does instead."""
+        text = f"it takes {self.drawn(draws)}"
+        if need.queries != draws:
             text += f", some {count_of(need.queries or 0, 'query')}"
-        text += f", with {seeds} seeds" if seeds else ""
-        if need.seeds is not None and plan.n is not None and need.draws > plan.n:
+        if seeds:
+            text += f", with {seeds} seeds"
+        if need.seeds is not None and plan.n is not None and draws > plan.n:
             text += f"; or {need.seeds} seeds of each model with the {self.drawn(plan.n)} at hand"
         if need.bounded is not None:
             text += f"; the strict test (`test: bounded`) takes {self.drawn(need.bounded)}"
-        return text + "."
+        return text
 
     def drawn(self, count: int | None = None) -> str:
         """The word for draws, with their number if there is one."""

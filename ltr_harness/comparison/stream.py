@@ -24,9 +24,9 @@ from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.columns import hashes_of, numbers_of, values_shown
 from ltr_harness.data.logs.log import Log, open_log
-from ltr_harness.data.queries import WORDS_AS_LABELS, KeepsArrays
+from ltr_harness.data.queries import WORDS_AS_LABELS, Bools, KeepsArrays
 from ltr_harness.data.readers.column_names import orders_by_rank
-from ltr_harness.errors import DataError, UsageError
+from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, arrow
 from ltr_harness.metrics.core import judged_share
 
@@ -42,6 +42,11 @@ class Drawn(KeepsArrays):
 
     hashes: NDArray[np.uint64]  # (n_drawn,), ascending
     n_all: int  # the queries that it was drawn from
+
+    def includes(self, hashes: NDArray[np.uint64]) -> Bools:
+        """Return whether queries, (n,) by the hashes of their ids, are in the sample."""
+        at = np.searchsorted(self.hashes[:-1], hashes)
+        return np.asarray(self.hashes[at] == hashes)
 
     def estimate(
         self,
@@ -168,31 +173,35 @@ def evaluate_stream(
         >>> evaluate_stream(pa.table(rows), "mrr@10", "live").means
         {'live': {'mrr@10': 0.75}}
     """
-    named, listed = dict(columns or {}), list(dict.fromkeys([scores] if isinstance(scores, str) else scores))
-    if not listed:
+    column_of = dict(columns or {})
+    score_columns = list(dict.fromkeys([scores] if isinstance(scores, str) else scores))
+    if not score_columns:
         raise UsageError("no column of scores; expected at least one")
-    texts = [named.get("query", arrow.QUERY), *([named["document_id"]] if "document_id" in named else [])]
-    log = open_log(source, text_columns=texts)
-    named = arrow.columns_of(log.columns, {**named, "score": listed[0]}, log.name)
-    log.refuse_missing(listed)
+    text_columns = [column_of.get("query", arrow.QUERY)]
+    if "document_id" in column_of:
+        text_columns.append(column_of["document_id"])
+    log = open_log(source, text_columns=text_columns)
+    column_of = arrow.columns_of(log.columns, {**column_of, "score": score_columns[0]}, log.name)
+    log.refuse_missing(score_columns)
     if sample is not None and sample < 2:
         raise UsageError(f"a sample of {sample}; expected 2 queries or more, because one has no interval")
-    del named["score"]
-    stream = _Stream(log, named.pop("query"), progress)
+    del column_of["score"]
+    stream = _Stream(log, column_of.pop("query"), progress)
     try:
-        asked = arrow.asked_of(metrics, max_grade)
-        if any(one.with_max_grade(1.0) != one for one in asked):
-            asked = arrow.asked_of(asked, stream.largest(named["label"]))
+        parsed = arrow.asked_of(metrics, max_grade)
+        if any(metric.with_max_grade(1.0) != metric for metric in parsed):
+            parsed = arrow.asked_of(parsed, stream.largest(column_of["label"]))
         drawn = None if sample is None else stream.drawn(sample)
-        return stream.evaluated(asked, named, listed, drawn)
+        return stream.evaluated(parsed, column_of, score_columns, drawn)
     except DataError as error:
-        file = log.name
-        raise DataError(  # at places that begin with the file
-            one
-            if one.place.startswith(file)
-            else replace(one, place=": ".join(filter(None, (file, one.place))))
-            for one in error.problems
-        ) from None
+        raise DataError(_placed_in(log.name, problem) for problem in error.problems) from None
+
+
+def _placed_in(file: str, problem: Problem) -> Problem:
+    """Return the problem with a place that begins with the file."""
+    if problem.place.startswith(file):
+        return problem
+    return replace(problem, place=f"{file}: {problem.place}" if problem.place else file)
 
 
 class _Stream:
@@ -221,48 +230,38 @@ class _Stream:
         return Drawn(seen.hashes[:n].copy(), seen.hashes.size)
 
     def evaluated(
-        self, asked: Sequence[Metric], named: Mapping[str, str], scores: Sequence[str], drawn: Drawn | None
+        self, metrics: Sequence[Metric], named: Mapping[str, str], scores: Sequence[str], drawn: Drawn | None
     ) -> StreamEvaluation:
-        """All queries, or those drawn."""
+        """Evaluate all queries, or those drawn."""
 
         def evaluate(part: pa.Table, in_order: bool) -> Any:
             table, ids, sizes = self._grouped(part, in_order)
             hashes = hashes_of(ids)
             if drawn is not None:
-                at = np.searchsorted(drawn.hashes[:-1], hashes)
-                keep = drawn.hashes[at] == hashes
-                table, ids = table.filter(pa.array(np.repeat(keep, sizes))), ids.filter(pa.array(keep))
-                sizes = sizes[keep]
-            return hashes, int(sizes.sum()), arrow.of_scores(table, ids, sizes, asked, named, scores, ranks)
+                is_drawn = drawn.includes(hashes)
+                table = table.filter(pa.array(np.repeat(is_drawn, sizes)))
+                ids, sizes = ids.filter(pa.array(is_drawn)), sizes[is_drawn]
+            return hashes, int(sizes.sum()), arrow.of_scores(table, ids, sizes, metrics, named, scores, ranks)
 
         ranks = [score for score in scores if orders_by_rank(score)]
-        names = tuple(map(str, asked))
-        most = KEPT_VALUES // len(names) if len(scores) == 1 else KEPT_QUERIES
-        seen, parts, moments, n_queries, n_rows = _Seen(self._log, self._query), [], None, 0, 0
-        judged = _JudgedShares()
-        for hashes, rows, found in self._each(evaluate, [*named.values(), *scores]):
-            n_queries, n_rows = n_queries + len(found[0]), n_rows + rows
-            parts.append(dict(zip(scores, found, strict=True)))
+        names = tuple(map(str, metrics))
+        results = _Results(scores, KEPT_VALUES // len(names) if len(scores) == 1 else KEPT_QUERIES)
+        seen = _Seen(self._log, self._query)
+        for hashes, n_rows, tables in self._each(evaluate, [*named.values(), *scores]):
+            results.add(tables, n_rows)
             if drawn is not None:
                 continue
             seen.add(hashes)
-            if n_queries > most:
+            if results.are_too_many():
                 if "weight" in named:
                     raise UsageError(
-                        f"weights of more than {count_of(most, 'query')}; expected a sample, with sample=N"
+                        f"weights of more than {count_of(results.most, 'query')}; expected a sample, with sample=N"
                     )
-                moments = reduce(add, [*([moments] if moments else []), *map(PairedMoments.of, parts)])
-                judged.add(parts)
-                parts = []
+                results.summarise()
         seen.check()
-        if drawn is not None and n_queries != drawn.hashes.size:
+        if drawn is not None and results.n_queries != drawn.hashes.size:
             raise DataError.at(self._log.name, "changed while it was read", "a file that stays as it is")
-        tables = {score: pa.Table.from_batches([part[score] for part in parts]) for score in scores if parts}
-        shares = judged.means()
-        if moments is None:
-            shares = {score: arrow.judged(table) for score, table in tables.items()}
-        known_shares = {score: by_metric for score, by_metric in shares.items() if by_metric}
-        return StreamEvaluation(names, n_queries, n_rows, tables, moments, drawn, known_shares)
+        return results.evaluation(names, drawn)
 
     def _grouped(self, table: pa.Table, in_order: bool) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
         """The rows query by query, with ids and sizes; in order, `_Seen` notices queries that come again."""
@@ -290,6 +289,51 @@ class _Stream:
                 ahead.extend(islice(tables, 1))
             while waiting:
                 yield waiting.popleft().result()
+
+
+class _Results:
+    """Results of queries, each kept up to `most` queries, and summarised as moments and means beyond."""
+
+    def __init__(self, scores: Sequence[str], most: int) -> None:
+        self._scores = scores
+        self.most = most
+        self.n_queries, self._n_rows = 0, 0
+        self._parts: list[dict[str, pa.RecordBatch]] = []  # column of scores to results
+        self._moments: PairedMoments | None = None
+        self._judged = _JudgedShares()
+
+    def add(self, tables: Sequence[pa.RecordBatch], n_rows: int) -> None:
+        """Add some queries: the results by each column of scores."""
+        self.n_queries += len(tables[0])
+        self._n_rows += n_rows
+        self._parts.append(dict(zip(self._scores, tables, strict=True)))
+
+    def are_too_many(self) -> bool:
+        """Return whether there are more queries than are kept."""
+        return self.n_queries > self.most
+
+    def summarise(self) -> None:
+        """Replace the results that are kept by their moments and means."""
+        moments = [] if self._moments is None else [self._moments]
+        self._moments = reduce(add, [*moments, *map(PairedMoments.of, self._parts)])
+        self._judged.add(self._parts)
+        self._parts = []
+
+    def evaluation(self, names: tuple[str, ...], drawn: Drawn | None) -> StreamEvaluation:
+        """Return the evaluation of all queries that were added."""
+        tables = {}
+        if self._parts:
+            tables = {
+                score: pa.Table.from_batches([part[score] for part in self._parts]) for score in self._scores
+            }
+        if self._moments is None:
+            shares = {score: arrow.judged(table) for score, table in tables.items()}
+        else:
+            shares = self._judged.means()
+        known_shares = {score: by_metric for score, by_metric in shares.items() if by_metric}
+        return StreamEvaluation(
+            names, self.n_queries, self._n_rows, tables, self._moments, drawn, known_shares
+        )
 
 
 class _JudgedShares:

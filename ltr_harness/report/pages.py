@@ -41,7 +41,7 @@ def power_page(planned: PowerPlan) -> Report:
         _power_banner(planned),
         Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}."),
         needs,
-        blocks.Bullets(tuple(planned.said(plan, need) for plan in planned.plans for need in plan.needs)),
+        blocks.Bullets(tuple(planned.sentence(plan, need) for plan in planned.plans for need in plan.needs)),
         *(Paragraph(str(caution), "note") for caution in planned.cautions),
     )
     shown = planned.plans[:SHOWN]
