@@ -199,33 +199,56 @@ def _stem(file: Path) -> str:
     return file.parent.name if file.stem == "__init__" else file.stem
 
 
+_ModuleName = tuple[str, ...]  # a.b.c, part by part
+
+
 @lru_cache(maxsize=1024)
-def _imports(source: bytes, package: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
-    """The names of modules that a source imports, or may: after ``from a import b``, a and a.b."""
+def _imports(source: bytes, package: _ModuleName) -> frozenset[_ModuleName]:
+    """Return the modules that a source imports, or may: after ``from a import b``, a and a.b."""
     try:
-        try:
-            tree = ast.parse(source)
-        except SystemError:  # of CPython 3.11, where another thread parses, too (python/cpython#106905)
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError):  # said where it is executed
+        tree = _parse(source)
+    except (SyntaxError, ValueError):  # raised where the source is executed
         return frozenset()
-    names: set[tuple[str, ...]] = set()
+    names: set[_ModuleName] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(tuple(alias.name.split(".")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            if node.level > len(package) + 1:
-                continue
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            base += tuple(node.module.split(".")) if node.module else ()
-            names.add(base)
-            names.update((*base, alias.name) for alias in node.names)
-        elif isinstance(node, ast.Call) and node.args and isinstance(given := node.args[0], ast.Constant):
-            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if called in ("import_module", "__import__") and isinstance(given.value, str):
-                names.add(tuple(given.value.split(".")))
+            names.update(_modules_of_from_import(node, package))
+        elif isinstance(node, ast.Call):
+            names.update(_modules_of_call(node))
     # the version of this package counts already
     return frozenset(name for name in names if name and name[0] != "ltr_harness")
+
+
+def _parse(source: bytes) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SystemError:  # of CPython 3.11, where another thread parses, too (python/cpython#106905)
+        return ast.parse(source)
+
+
+def _modules_of_from_import(node: ast.ImportFrom, package: _ModuleName) -> Iterator[_ModuleName]:
+    """Yield a, and a.b for each name b that is taken from it; nothing where the dots lead out of the package."""
+    n_outer = len(package) + 1 - node.level
+    if n_outer < 0:
+        return
+    base = package[:n_outer] if node.level else ()
+    if node.module:
+        base += tuple(node.module.split("."))
+    yield base
+    for alias in node.names:
+        yield (*base, alias.name)
+
+
+def _modules_of_call(node: ast.Call) -> Iterator[_ModuleName]:
+    """Yield the module that a call of `importlib.import_module` or ``__import__`` names in plain text."""
+    function = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if function not in ("import_module", "__import__") or not node.args:
+        return
+    name = node.args[0]
+    if isinstance(name, ast.Constant) and isinstance(name.value, str):
+        yield tuple(name.value.split("."))
 
 
 def _files_of(folder: Path, name: tuple[str, ...]) -> Iterator[Path]:

@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 import lightgbm
 from lightgbm.callback import EarlyStopException
@@ -51,6 +51,13 @@ class AfterRound(stopping.StoppingCallback):
                 "n_estimators with DaskLGBMRanker, or xgboost.dask.train, where Watch evaluates the whole set"
             )
         return False
+
+
+def _validation_sets(env: Any) -> list[str]:
+    if isinstance(env.model, lightgbm.Booster):
+        # the training set is not among them, whatever its name
+        return [str(name) for name in env.model.name_valid_sets]
+    return list(dict.fromkeys(str(result[0]) for result in env.evaluation_result_list))
 
 
 class StopEarly(AfterRound):
@@ -90,28 +97,33 @@ class StopEarly(AfterRound):
             raise EarlyStopException(self.best_round - 1, self._best_results)
 
     def _choose_set(self, env: Any) -> None:
-        """The validation set to stop on, which must report the metric."""
-        if isinstance(env.model, lightgbm.Booster):
-            # the training set is not among them, whatever its name
-            names = [str(name) for name in env.model.name_valid_sets]
+        """Take the validation set to stop on, which must report the metric."""
+        self._set = self._named_set(_validation_sets(env))
+        reported = [str(result[1]) for result in env.evaluation_result_list if result[0] == self._set]
+        if any(self._is_ours(result) for result in env.evaluation_result_list):
+            refuse_collision(reported)
         else:
-            names = list(dict.fromkeys(str(result[0]) for result in env.evaluation_result_list))
+            self._refuse_unreported(reported)
+
+    def _named_set(self, names: list[str]) -> str:
+        """Return the validation set that the caller named, or the only one."""
         if not names:
             raise UsageError(
                 "stop_early: no validation set is evaluated; expected valid_sets=[valid] besides feval=feval(…). "
                 "The training set does not count: a model rarely stops improving on it"
             )
-        if self._data is None and len(names) > 1:
-            found = f"stop_early: there are several validation sets ({', '.join(names)})"
-            raise UsageError(f"{found}; {stopping.set_to_stop_on('data', names)}")
-        if self._data is not None and self._data not in names:
+        if self._data is None:
+            if len(names) > 1:
+                found = f"stop_early: there are several validation sets ({', '.join(names)})"
+                raise UsageError(f"{found}; {stopping.set_to_stop_on('data', names)}")
+            return names[0]
+        if self._data not in names:
             found = f"stop_early: {self._data!r} is not a validation set"
             raise UsageError(f"{found}; {did_you_mean(self._data, stopping.sets_to_stop_on(names) or names)}")
-        self._set = names[0] if self._data is None else self._data
-        reported = [str(result[1]) for result in env.evaluation_result_list if result[0] == self._set]
-        if any(self._is_ours(result) for result in env.evaluation_result_list):
-            refuse_collision(reported)
-            return
+        return self._data
+
+    def _refuse_unreported(self, reported: list[str]) -> NoReturn:
+        """Refuse the names reported on the set, of which none is the metric's."""
         name = str(self._rule.metric)
         listing = ", ".join(reported) or "none"
         found = f"stop_early: {name} is not among the metrics reported on {self._set!r} ({listing})"

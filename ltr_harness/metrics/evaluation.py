@@ -271,18 +271,12 @@ def evaluate(
         >>> ev["ndcg@3"].per_query.round(4).tolist()
         [0.834, 0.6309]
     """
-    for name, given in (("labels", labels), ("scores", scores)):
-        if isinstance(given, Mapping | str | PathLike) or hasattr(type(given), "columns"):
-            raise DataError(
-                f"{name} is a {type(given).__name__}; expected one number per row; judgments and rankings by query and "
-                "document: evaluate_runs(qrels, run, metrics=[…])"
-            )
+    _refuse_table("labels", labels)
+    _refuse_table("scores", scores)
     typed = as_list(metrics)
-    asked = [parse_metric(metric) for metric in typed]
-    by_id = [text for text, metric in zip(typed, asked, strict=True) if metric.ties == "id"]
-    if by_id and document_ids is None:
-        found = f"{with_tool(str(by_id[0]))}: ties=id orders tied documents by document id"
-        raise MetricError(f"{found}; expected document_ids, one per row, or ties=stable")
+    parsed = [parse_metric(metric) for metric in typed]
+    if document_ids is None:
+        _refuse_ties_by_id(typed, parsed)
     if (query_ids is None) == (group_sizes is None):
         raise DataError("evaluate needs either query_ids (one per row) or group_sizes (one per query)")
     columns = {
@@ -303,31 +297,49 @@ def evaluate(
         assert group_sizes is not None
         refuse_unaligned({"group_sizes": group_sizes, "query_weights": query_weights})
         groups = QueryGroups.from_sizes(group_sizes)
-
-    def arranged(column: Any, name: str) -> Any:
-        """By query."""
-        if column is None or order is None:
-            return column
-        values = as_column(column, name)
-        if values.size != groups.n_rows:
-            raise DataError(
-                f"{values.size} {name} for {groups.n_rows} query_ids; expected one of each per row"
-            )
-        return values[order]
-
-    labels, scores = arranged(labels, "labels"), arranged(scores, "scores")
-    document_ids = arranged(document_ids, "document_ids")
-    judged, retrieved = arranged(judged, "judged"), arranged(retrieved, "retrieved")
+    if order is not None:
+        labels, scores = _by_query(labels, "labels", order), _by_query(scores, "scores", order)
+        document_ids = _by_query(document_ids, "document_ids", order)
+        judged, retrieved = _by_query(judged, "judged", order), _by_query(retrieved, "retrieved", order)
     pairs = None if subtopics is None else Subtopics.of_matrix(subtopics, groups.n_rows)
+    if pairs is not None and order is not None:
+        pairs = pairs.take(order)
     judgments = Judgments.checked(
         labels,
         groups,
         query_weights=query_weights,
         document_ids=document_ids,
         judged=judged,
-        subtopics=pairs if pairs is None or order is None else pairs.take(order),
+        subtopics=pairs,
     )
-    return evaluate_bound(bind(asked, judgments), scores, asked, retrieved)
+    return evaluate_bound(bind(parsed, judgments), scores, parsed, retrieved)
+
+
+def _refuse_table(name: str, column: Any) -> None:
+    """Refuse judgments or rankings in place of a column."""
+    if isinstance(column, Mapping | str | PathLike) or hasattr(type(column), "columns"):
+        raise DataError(
+            f"{name} is a {type(column).__name__}; expected one number per row; judgments and rankings by query and "
+            "document: evaluate_runs(qrels, run, metrics=[…])"
+        )
+
+
+def _refuse_ties_by_id(typed: Sequence[str | Metric], parsed: Sequence[Metric]) -> None:
+    """Refuse metrics that order ties by the ids of documents, which were not given."""
+    for text, metric in zip(typed, parsed, strict=True):
+        if metric.ties == "id":
+            found = f"{with_tool(str(text))}: ties=id orders tied documents by document id"
+            raise MetricError(f"{found}; expected document_ids, one per row, or ties=stable")
+
+
+def _by_query(column: Any, name: str, order: NDArray[np.int64]) -> Any:
+    """Return the column's values (n_rows,) query by query."""
+    if column is None:
+        return None
+    values = as_column(column, name)
+    if values.size != order.size:
+        raise DataError(f"{values.size} {name} for {order.size} query_ids; expected one of each per row")
+    return values[order]
 
 
 def evaluate_bound(

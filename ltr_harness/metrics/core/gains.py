@@ -23,31 +23,32 @@ TableLike = str | Mapping[int, float] | Sequence[float]
 
 
 def table_text(value: TableLike, parameter: str, named: Sequence[str], first: int) -> str:
-    """A gain or discount as the grammar writes it: a name, or a table's values joined by ``_``."""
-    expected = f"{', '.join(named)}, or a table such as {{{first}: 0, {first + 1}: 1, {first + 2}: 5}}"
-    if isinstance(value, str):
-        value = "exp" if value == "exponential" else value
-        if value in named:
-            return value
-        try:
-            numbers = [float(part) for part in value.split("_")]
-        except ValueError:
-            raise MetricError(f"{parameter}={value!r}; expected {expected}") from None
-    elif isinstance(value, Mapping):
-        wanted = range(first, first + len(value))
-        if not value or set(value) != set(wanted):
-            raise MetricError(
-                f"{parameter}={dict(value)!r}; expected a value for every integer from {first} on"
-            )
-        numbers = [float(value[key]) for key in wanted]
+    """Return a gain or discount as the grammar writes it: a name, or a table's values joined by ``_``."""
+    if isinstance(value, str) and value == "exponential":
+        value = "exp"
+    if isinstance(value, str) and value in named:
+        return value
+    if isinstance(value, Mapping):
+        numbers = _numbers_by_integer(value, parameter, first)
     else:
+        parts = value.split("_") if isinstance(value, str) else value
         try:
-            numbers = [float(number) for number in value]
+            numbers = [float(part) for part in parts]
         except (TypeError, ValueError):
+            example = f"{{{first}: 0, {first + 1}: 1, {first + 2}: 5}}"
+            expected = f"{', '.join(named)}, or a table such as {example}"
             raise MetricError(f"{parameter}={value!r}; expected {expected}") from None
     if not numbers or not all(math.isfinite(number) and number >= 0 for number in numbers):
         raise MetricError(f"{parameter}={value!r}; expected finite values >= 0")
     return "_".join(plain_number(number) for number in numbers)
+
+
+def _numbers_by_integer(table: Mapping[int, float], parameter: str, first: int) -> list[float]:
+    """Return a table's values in the order of its keys, which must be all integers from the first on."""
+    keys = range(first, first + len(table))
+    if not table or set(table) != set(keys):
+        raise MetricError(f"{parameter}={dict(table)!r}; expected a value for every integer from {first} on")
+    return [float(table[key]) for key in keys]
 
 
 def gains_of(judgments: Judgments, gain: str, metric: str) -> Floats:

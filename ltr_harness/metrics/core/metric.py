@@ -419,7 +419,7 @@ def accepted_of(metric: type[Any]) -> dict[str, Any]:
 
 
 def normal(accepted: Any, value: Any) -> Any:
-    """The value as the annotation would have it, or `REFUSED`."""
+    """Return the value as the annotation would have it, or `REFUSED`."""
     if accepted is Any:
         return value  # the metric's own __post_init__ has checked it
     if get_origin(accepted) is Literal:
@@ -430,14 +430,17 @@ def normal(accepted: Any, value: Any) -> Any:
     if isinstance(value, bool | np.bool_):
         return bool(value) if bool in options else REFUSED
     if isinstance(value, int | float | np.integer | np.floating):
-        if not math.isfinite(value):
-            return REFUSED
-        if int in options and value == int(value):
-            return int(value)
-        if float in options:
-            return int(value) if value == int(value) else float(value)
-        return REFUSED
+        return _normal_number(options, value)
     return value if isinstance(value, str) and str in options else REFUSED
+
+
+def _normal_number(options: Sequence[Any], value: Any) -> Any:
+    """Return the number as an integer where it is one; `REFUSED` where only other types are accepted."""
+    if not math.isfinite(value):
+        return REFUSED
+    if value == int(value):
+        return int(value) if int in options or float in options else REFUSED
+    return float(value) if float in options else REFUSED
 
 
 def in_words(accepted: Any) -> str:
