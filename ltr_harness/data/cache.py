@@ -310,36 +310,49 @@ class DataCache:
     def digest(self, path: Path) -> str:
         """SHA-256 of a file, hashed once while its stamp is the same; DataError: unreadable, or changed meanwhile."""
         path = path.resolve()
-        note = (
-            None if self._folder is None else self._folder / "files" / f"{_sha(os.fsencode(path))[:32]}.json"
-        )
         try:
             before = stamp(path)
             if path in self._seen and self._seen[path][0] == before:
                 return self._seen[path][1]
-            digest = None
-            if note is not None and not self._verify:  # absent, damaged, of another state: it is hashed again
-                with suppress(OSError, ValueError, TypeError, KeyError):
-                    kept = json.loads(note.read_text(encoding="utf-8"))
-                    if kept["path"] == str(path) and kept["stamp"] == before and len(kept["digest"]) == 64:
-                        digest = str(kept["digest"])
-            if digest is None:
-                started = time.time_ns()
-                digest = file_digest(path)
-                if stamp(path) != before:
-                    raise _changed(path)
-                age = started - max(before["mtime_ns"], before["ctime_ns"])
-                # else a further write might not show: clocks of file systems tick in milliseconds to seconds
-                is_coarse = before["mtime_ns"] % 1_000_000_000 == 0
-                tick = 2_000_000_000 if is_coarse else 50_000_000
-                if note is not None and age > tick:
-                    text = json.dumps({"path": str(path), "stamp": dict(before), "digest": digest})
-                    # Nothing is lost but time; the entry itself, written next, says what is wrong with the disk.
-                    with suppress(OSError):
-                        write_whole(note, text)
+            digest = self._noted_digest(path, before) or self._fresh_digest(path, before)
         except OSError as problem:
             raise DataError.at(path, f"cannot be read: {problem.strerror or problem}") from None
         self._seen[path] = before, digest
+        return digest
+
+    def _note_of(self, path: Path) -> Path | None:
+        """Return the file in which a digest is kept; None without a cache."""
+        if self._folder is None:
+            return None
+        return self._folder / "files" / f"{_sha(os.fsencode(path))[:32]}.json"
+
+    def _noted_digest(self, path: Path, before: Stamp) -> str | None:
+        """Return the digest of a file with this stamp; None where the note is absent, damaged or of another state."""
+        note = self._note_of(path)
+        if note is None or self._verify:
+            return None
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            kept = json.loads(note.read_text(encoding="utf-8"))
+            if kept["path"] == str(path) and kept["stamp"] == before and len(kept["digest"]) == 64:
+                return str(kept["digest"])
+        return None
+
+    def _fresh_digest(self, path: Path, before: Stamp) -> str:
+        """Hash a file with this stamp, and keep the digest where a further write would show."""
+        started = time.time_ns()
+        digest = file_digest(path)
+        if stamp(path) != before:
+            raise _changed(path)
+        age = started - max(before["mtime_ns"], before["ctime_ns"])
+        # clocks of file systems tick in milliseconds to seconds
+        is_coarse = before["mtime_ns"] % 1_000_000_000 == 0
+        tick = 2_000_000_000 if is_coarse else 50_000_000
+        note = self._note_of(path)
+        if note is not None and age > tick:
+            text = json.dumps({"path": str(path), "stamp": dict(before), "digest": digest})
+            # Nothing is lost but time; the entry itself, written next, says what is wrong with the disk.
+            with suppress(OSError):
+                write_whole(note, text)
         return digest
 
     def read(self, reader: Reader, files: Sequence[str], root: Path) -> CachedSet:

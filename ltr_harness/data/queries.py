@@ -72,17 +72,14 @@ LONGEST_ID = 1000
 
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column."""
-    width = 0
-    kind, listed = str(getattr(values, "type", "")), getattr(values, "to_pylist", None)
-    if listed and kind.startswith(("extension<arrow.uuid>", "dictionary<values=string_view")):
-        # of these Arrow gives NumPy the bytes, or nothing
-        texts: list[Any] = [one if one is None else str(one) for one in listed()]
+    if _holds_bytes_to_numpy(values):
+        texts: list[Any] = [entry if entry is None else str(entry) for entry in values.to_pylist()]  # type: ignore[union-attr]
         return as_column(texts, name)
+    width = 0
     if isinstance(values, list | tuple):
-        code = {float: "d", int: "q"}.get(type(values[0])) if values else None
-        if code is not None:
-            with suppress(TypeError, OverflowError):  # something else is among the numbers
-                return np.asarray(array_of(code, values))
+        numbers = _listed_numbers(values)
+        if numbers is not None:
+            return numbers
         width = _text_width(values, name)
     refuse_masked(values, name)
     try:
@@ -102,6 +99,23 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
         _refuse_odd_entries(entries, name)
         _text_width(entries, name)
     return array
+
+
+def _holds_bytes_to_numpy(values: Any) -> bool:
+    """Return True for columns of which Arrow gives NumPy the bytes, or nothing."""
+    kind = str(getattr(values, "type", ""))
+    odd_kinds = ("extension<arrow.uuid>", "dictionary<values=string_view")
+    return kind.startswith(odd_kinds) and hasattr(values, "to_pylist")
+
+
+def _listed_numbers(values: Sequence[Any]) -> NDArray[Any] | None:
+    """Return a list of Python's numbers of one kind as an array; None where it is something else."""
+    code = {float: "d", int: "q"}.get(type(values[0])) if values else None
+    if code is None:
+        return None
+    with suppress(TypeError, OverflowError):  # something else is among the numbers
+        return np.asarray(array_of(code, values))
+    return None
 
 
 def _refuse_odd_array(array: Array, name: str) -> None:
@@ -152,16 +166,15 @@ _COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
 
 def _mask_of(values: Any) -> Bools | None:
     """Where a masked array of NumPy hides values; None where nothing is hidden."""
-    known = sys.modules.get(
-        "numpy.ma"
-    )  # loaded where there is such an array; it takes longer than a small evaluation
-    if known is None:
+    # loaded where there is such an array; to load it takes longer than a small evaluation
+    masked_arrays = sys.modules.get("numpy.ma")
+    if masked_arrays is None:
         return None
-    if isinstance(values, known.MaskedArray):
-        mask: Bools = known.getmaskarray(values)
+    if isinstance(values, masked_arrays.MaskedArray):
+        mask: Bools = masked_arrays.getmaskarray(values)
         return mask if mask.any() else None
-    if isinstance(values, list | tuple) and any(isinstance(row, known.MaskedArray) for row in values):
-        masks = [known.getmaskarray(known.asanyarray(row)) for row in values]
+    if isinstance(values, list | tuple) and any(isinstance(row, masked_arrays.MaskedArray) for row in values):
+        masks = [masked_arrays.getmaskarray(masked_arrays.asanyarray(row)) for row in values]
         if len({each.shape for each in masks}) == 1:  # others are refused as they are
             return np.array(masks) if np.any(masks) else None
     return None

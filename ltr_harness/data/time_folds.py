@@ -76,7 +76,11 @@ class TimeFolds:
 
     def divide(self, groups: QueryGroups, days: Days) -> "list[TimeFold]":
         """The folds, oldest first, with the numbers of their queries; DataError, with dates, where they cannot be."""
-        first, end = _date(int(days.min())), _date(int(days.max()) + 1)
+        folds = self._newest_first(_date(int(days.min())), _date(int(days.max()) + 1))
+        return [_with_queries(fold, groups, days) for fold in reversed(folds)]
+
+    def _newest_first(self, first: date, end: date) -> "list[TimeFold]":
+        """Return the folds of data from the day `first` to before the day `end`, still without queries."""
         folds: list[TimeFold] = []
         while self.at_most is None or len(folds) < self.at_most:
             fold = self._fold(first, end, len(folds))
@@ -91,22 +95,10 @@ class TimeFolds:
         if not folds:
             spans = (self.train, self.gap, self.valid, self.valid and self.gap, self.test)
             needed = " + ".join(str(span) for span in spans if span)
-            before = "" if self.train else " and training data before it"
-            found = f"{Part(first, end)} is too short for a fold"
-            raise DataError.at("data.folds", found, f"{needed}{before}")
-        divided = []
-        for fold in reversed(folds):
-            parts = {}
-            for name, part in fold.parts.items():
-                begin, after = ((edge - _EPOCH).days for edge in (part.begin, part.end))
-                queries = np.flatnonzero((days >= begin) & (days < after)).astype(np.int64)
-                if queries.size < _FEW_QUERIES:
-                    found = f"{name}, {part}, has {count_of(queries.size, 'query')} of {groups.n_queries:,}"
-                    cure = "a longer part, fewer folds (at_most), or data without such holes"
-                    raise DataError.at(f"data.folds, fold {fold.name}", found, cure)
-                parts[name] = replace(part, queries=queries)
-            divided.append(TimeFold(parts))
-        return divided
+            if not self.train:
+                needed += " and training data before it"
+            raise DataError.at("data.folds", f"{Part(first, end)} is too short for a fold", needed)
+        return folds
 
     def newest(self, days: Days) -> Ints:
         """The queries of the newest training window, which ends with the data; int64 (n,)."""
@@ -154,6 +146,20 @@ class TimeFolds:
         if begin < first or end - begin < least:
             return None
         return TimeFold({"train": Part(begin, end), **dict(reversed(parts.items()))})
+
+
+def _with_queries(fold: "TimeFold", groups: QueryGroups, days: Days) -> "TimeFold":
+    """Return a fold with the numbers of each part's queries; raise where a part has few."""
+    parts = {}
+    for name, part in fold.parts.items():
+        begin, after = ((edge - _EPOCH).days for edge in (part.begin, part.end))
+        queries = np.flatnonzero((days >= begin) & (days < after)).astype(np.int64)
+        if queries.size < _FEW_QUERIES:
+            found = f"{name}, {part}, has {count_of(queries.size, 'query')} of {groups.n_queries:,}"
+            cure = "a longer part, fewer folds (at_most), or data without such holes"
+            raise DataError.at(f"data.folds, fold {fold.name}", found, cure)
+        parts[name] = replace(part, queries=queries)
+    return TimeFold(parts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -364,15 +364,11 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
     """Tuples of three, named tuples and dicts by their fields' names."""
     each = iter(value)
     first = next(each, None)
-    rows: Any = each if first is None else itertools.chain([first], each)
-    if first is None or (isinstance(first, tuple) and not hasattr(first, "_fields")):
-        triples: list[Any] = list(rows)
-        triple = f"(query, document, {WORD[role]})"
-        for number, row in enumerate(triples, 1):
-            if not isinstance(row, tuple) or len(row) != 3:
-                raise DataError.at(f"{source}: row {number}", f"is {str(row)[:60]!r}", triple)
-        columns = list(zip(*triples, strict=True)) or [(), (), ()]
-        return _of_columns(columns, source, f"rows of {triple}")
+    if first is None:
+        return _of_triples([], source, role)
+    rows = itertools.chain([first], each)
+    if isinstance(first, tuple) and not hasattr(first, "_fields"):
+        return _of_triples(list(rows), source, role)
     try:
         if isinstance(first, Mapping):
             table, form = pa.Table.from_pylist([dict(row) for row in rows]), "list of dicts"
@@ -383,6 +379,15 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
         raise DataError.at(source, f"its rows are not alike: {problem}", f"rows like {first!r}") from None
     return of_table(ArrowTable(table, Path(source)), role, form)
+
+
+def _of_triples(rows: Sequence[Any], source: str, role: Role) -> Listing:
+    expected = f"(query, document, {WORD[role]})"
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, tuple) or len(row) != 3:
+            raise DataError.at(f"{source}: row {number}", f"is {str(row)[:60]!r}", expected)
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return _of_columns(columns, source, f"rows of {expected}")
 
 
 def _ratings(value: Any) -> Any | None:

@@ -409,7 +409,7 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     n_settled = n_late = 0
     for row, column, start, end, line in hard.tolist():  # few numbers, whose rounding Python decides
         value = float(chunk.data[start:end].tobytes())
-        code = -1
+        code = None
         if column == kernels.LABEL:
             into.labels[row] = value
             if np.isinf(value):
@@ -419,14 +419,13 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
             if np.isinf(value):
                 code = kernels.WEIGHT_WRONG
         else:
-            with np.errstate(over="ignore", under="ignore"):
-                single = np.array([value], dtype=np.float32)
-            if within_float32(single, options.beyond_float32):
-                n_settled += 1
-                code = kernels.VALUE_INFINITE if options.beyond_float32 == "error" else -1
+            single, is_beyond = _as_float32(value, options)
+            n_settled += is_beyond
+            if is_beyond and options.beyond_float32 == "error":
+                code = kernels.VALUE_INFINITE
             if column >= 0:  # else a later value of the row counts, which makes this one no more right
-                into.features[row, column] = single[0]
-        if code >= 0:
+                into.features[row, column] = single
+        if code is not None:
             n_late += 1
             found.append([line, code, start])
     found.sort(key=itemgetter(0))
@@ -446,6 +445,14 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     )
     release(chunk.data)
     return parsed
+
+
+def _as_float32(value: float, options: ValueOptions) -> tuple[np.float32, bool]:
+    """Return a feature's value as it is stored, and whether float32 cannot hold it."""
+    with np.errstate(over="ignore", under="ignore"):
+        single = np.array([value], dtype=np.float32)
+    n_beyond = within_float32(single, options.beyond_float32)
+    return single[0], n_beyond > 0
 
 
 def _texts(chunk: Chunk, spans: NDArray[np.int64]) -> NDArray[np.str_]:

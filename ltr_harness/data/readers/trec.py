@@ -130,17 +130,7 @@ def read_qrels(
     """Judgments from a file with these fields; with `several` of a document, whatever its second column says."""
     lines = Lines(Path(path), fields, more=False)
     queries, documents = lines.names("query"), lines.texts("document")
-    if "level" in fields:  # as NTCIREVAL writes them
-        levels = lines.names("level")
-        found = [re.fullmatch(r"L([0-9]{1,9})", level) for level in levels.values.tolist()]
-        grades = np.array([np.nan if each is None else float(each[1]) for each in found])[levels.codes]
-        field, expected = "level", "a level of relevance, such as L0, L1, L2"
-        bad = np.isnan(grades)
-    else:
-        field, expected = "grade", "an integer, such as 0, 1, 2, or -1 for what nobody judged"
-        grades = lines.numbers("grade", expected)
-        bad = (np.abs(grades) >= LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades)))
-    lines.report(bad, lambda row: f"the {field} is {lines.text(row, field)}", expected)
+    grades = _levels(lines) if "level" in fields else _integer_grades(lines)
     subtopics = lines.names("iteration") if "iteration" in fields and not several else None
     if subtopics is not None and subtopics.values.size == 1:
         subtopics = None
@@ -150,6 +140,25 @@ def read_qrels(
     place = lambda row: f"{lines.path}:{lines.line(row)}"  # noqa: E731
     each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form=form, place=place)
     return each if subtopics is None else of_subtopics(each, subtopics, "the second column")
+
+
+def _levels(lines: Lines) -> NDArray[np.float64]:
+    """Return the grades (n_lines,) of levels as NTCIREVAL writes them, and report those that are none."""
+    levels = lines.names("level")
+    matches = [re.fullmatch(r"L([0-9]{1,9})", level) for level in levels.values.tolist()]
+    grades = np.array([np.nan if match is None else float(match[1]) for match in matches])[levels.codes]
+    expected = "a level of relevance, such as L0, L1, L2"
+    lines.report(np.isnan(grades), lambda row: f"the level is {lines.text(row, 'level')}", expected)
+    return grades
+
+
+def _integer_grades(lines: Lines) -> NDArray[np.float64]:
+    """Return the grades (n_lines,), and report those with a fraction or too large."""
+    expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
+    grades = lines.numbers("grade", expected)
+    bad = (np.abs(grades) >= LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades)))
+    lines.report(bad, lambda row: f"the grade is {lines.text(row, 'grade')}", expected)
+    return grades
 
 
 def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments, MissedDocuments, OneLabel, RawJudgments, Subtopics
-from ltr_harness.data.queries import QueryGroups
+from ltr_harness.data.queries import Bools, Floats, QueryGroups
 from ltr_harness.data.readers.catboost import CatBoostPool
 from ltr_harness.data.readers.column_names import column_for
 from ltr_harness.data.readers.judgment_formats import columns_of, opened_table, qrels_of, table_in_memory
@@ -119,32 +119,17 @@ def with_judgments(
     `elsewhere` are the queries, as text, that the other splits have: the judged queries of no split are left out then.
     """
     judgments, groups = dataset.judgments, dataset.groups
-    if judgments.missed is not None:
-        found = "`retrieved` and judgments both say what was missed"
-        raise DataError.at(dataset.source, found, "one of them")
-    if judgments.document_ids is None:
-        found = "its rows have no document ids, by which judgments find them"
-        raise DataError.at(dataset.source, found, cure="name the column with `document_id:`")
+    document_ids = _ids_to_match(dataset)
     added = elsewhere is None and no_candidates == "zero"
-    match = _Match(dataset, truth, as_text(judgments.document_ids), added=added)
-    labels, judged, subtopics = judgments.labels, judgments.judged, judgments.subtopics
+    match = _Match(dataset, truth, as_text(document_ids), added=added)
+    labels, judged = judgments.labels, judgments.judged
     cautions = [*dataset.cautions, *truth.cautions, *match.cautions(no_candidates, elsewhere)]
     if labelled:
         _refuse_contradictions(match)
     else:
-        labels, judged = np.zeros(labels.size), np.ones(labels.size, dtype=bool)
-        labels[match.rows], judged[match.rows] = truth.labels[match.lines], truth.judged[match.lines]
-        n = labels.size - match.rows.size
-        said = f"{n:,} of {count_of(labels.size, 'candidate')} ({n / labels.size:.1%}) {plural('is', n)} not in them"
-        said = f"; {said} and {plural('has', n)} label 0" if n else ""
-        cautions.append(Caution("labels-of-judgments", "note", f"labels are those of the judgments{said}"))
-    if subtopics is not None and not truth.by_column:
-        found = f"the rows have columns of subtopics, and {truth.source} has not"
-        raise DataError.at(dataset.source, found, "the columns of `subtopics` in the judgments too")
-    if subtopics is None and truth.subtopics is not None:
-        line = np.full(labels.size, -1)
-        line[match.rows] = match.lines
-        subtopics = truth.subtopics.take(line)
+        labels, judged = match.labels()
+        cautions.append(match.labels_caution())
+    subtopics = match.subtopics()
     documents = truth.documents[match.missed]
     sizes = np.pad(groups.sizes, (0, match.ids.size - groups.n_queries))
     return replace(
@@ -153,13 +138,13 @@ def with_judgments(
             labels,
             QueryGroups.from_counts(sizes, match.ids),
             match.weights(judgments.query_weights),
-            judgments.document_ids,
+            document_ids,
             None if judged is None or judged.all() else judged,
             subtopics,
             MissedDocuments(
                 match.number[match.missed],
                 truth.labels[match.missed],
-                query_ids(documents) if judgments.document_ids.dtype.kind in "iu" else documents,
+                query_ids(documents) if document_ids.dtype.kind in "iu" else documents,
                 None if truth.subtopics is None else truth.subtopics.take(match.missed),
             ),
         ),
@@ -167,6 +152,17 @@ def with_judgments(
         cautions=tuple(cautions),
         raw_judgments=match.raw_judgments,
     )
+
+
+def _ids_to_match(dataset: RankingDataset) -> NDArray[Any]:
+    """Return the documents (n_rows,) of rows; raise where they have none, or know already what was missed."""
+    if dataset.judgments.missed is not None:
+        found = "`retrieved` and judgments both say what was missed"
+        raise DataError.at(dataset.source, found, "one of them")
+    if dataset.judgments.document_ids is None:
+        found = "its rows have no document ids, by which judgments find them"
+        raise DataError.at(dataset.source, found, cure="name the column with `document_id:`")
+    return dataset.judgments.document_ids
 
 
 def with_candidates(dataset: RankingDataset) -> RankingDataset:
@@ -260,6 +256,35 @@ class _Match:
             cautions.append(Caution(kind, "note", f"{n:,} of the judged queries ({share:.1%}) {said}"))
         return cautions
 
+    def labels(self) -> tuple[Floats, Bools]:
+        """Return the judgments' labels of rows (n_rows,), 0 where there is none, and which rows are judged."""
+        n_rows = self.dataset.n_rows
+        labels, judged = np.zeros(n_rows), np.ones(n_rows, dtype=bool)
+        labels[self.rows], judged[self.rows] = self.truth.labels[self.lines], self.truth.judged[self.lines]
+        return labels, judged
+
+    def labels_caution(self) -> Caution:
+        """Return the caution that labels are those of the judgments, with the rows that have none."""
+        text = "labels are those of the judgments"
+        n_rows = self.dataset.n_rows
+        n = n_rows - self.rows.size
+        if n:
+            share = f"{n:,} of {count_of(n_rows, 'candidate')} ({n / n_rows:.1%})"
+            text += f"; {share} {plural('is', n)} not in them and {plural('has', n)} label 0"
+        return Caution("labels-of-judgments", "note", text)
+
+    def subtopics(self) -> Subtopics | None:
+        """Return the rows' grades by subtopic, their own where they have some."""
+        own = self.dataset.judgments.subtopics
+        if own is not None and not self.truth.by_column:
+            found = f"the rows have columns of subtopics, and {self.truth.source} has not"
+            raise DataError.at(self.dataset.source, found, "the columns of `subtopics` in the judgments too")
+        if own is not None or self.truth.subtopics is None:
+            return own
+        line = np.full(self.dataset.n_rows, -1)
+        line[self.rows] = self.lines
+        return self.truth.subtopics.take(line)
+
     def _added(self, name: str | None) -> NDArray[Any] | None:
         """What the judgments say of each added query (n_added,), as the first of its rows has it; None if nothing."""
         if name not in self.truth.attributes:
@@ -350,36 +375,14 @@ def _said(reader: Reader | None, columns: Mapping[str, str]) -> dict[str, tuple[
 
 def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, str]) -> Truth:
     """The judgments of a table, by the reader's rules for labels; attributes, weight, subtopics where it has them."""
-    names_of_qrels = {"query": "query", "document_id": "document", "label": "grade"}
-    said = {
-        names_of_qrels[role]: "/".join(names)
-        for role, names in _said(reader, columns).items()
-        if role in columns or {*names} <= {*table.columns}
-    }
-    if absent := [name for name in columns.values() if name not in table.columns]:
-        found = f"has no column {absent[0]!r}, which judgments names"
-        raise DataError.at(table.path, found, cure=f"its columns: {shortened(table.columns, 8)}")
-    named = columns_of(table, "qrels", said)
     options = reader if isinstance(reader, ValueOptions) else ValueOptions()
-    like = reader if isinstance(reader, TableReader) else Parquet()
-    query: Sequence[str] = (named["query"],)
-    if "query" not in columns and named["query"] == "/".join(like.query_columns):
-        query = like.query_columns
-    weight = like.weight_column if like.weight_column in table.columns else None
-    attributes = [name for name in like.attributes if name in table.columns]
-    subtopics = like.subtopics if {*like.subtopics} <= {*table.columns} else ()
-    roles = Roles(
-        label=named["grade"],
-        document_id=named["document"],
-        weight=weight,
-        attributes=attributes,
-        subtopics=subtopics,
-        query=query,
-    )
+    roles = _roles_in(table, reader, columns)
     rows = joined([TableColumns(table, roles, options)])
     labels = rows.labels
     assert rows.document_ids is not None
-    judged = np.ones(labels.size, dtype=bool) if options.unjudged is None else labels != options.unjudged
+    judged = np.ones(labels.size, dtype=bool)
+    if options.unjudged is not None:
+        judged = labels != options.unjudged
     sizes = np.diff(np.append(rows.block_starts, labels.size))
     others: dict[str | None, NDArray[Any]] = dict(rows.attributes.items())
     if rows.weights is not None:
@@ -392,8 +395,35 @@ def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
         judged,
         rows.place,
         None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, labels.size),
-        bool(subtopics),
+        bool(roles.subtopics),
         others,
+    )
+
+
+def _roles_in(table: OpenedTable, reader: Reader | None, columns: Mapping[str, str]) -> Roles:
+    """Return the columns of a table of judgments: those that are named, or the reader's, or as their names say."""
+    names_of_qrels = {"query": "query", "document_id": "document", "label": "grade"}
+    named = {
+        names_of_qrels[role]: "/".join(names)
+        for role, names in _said(reader, columns).items()
+        if role in columns or {*names} <= {*table.columns}
+    }
+    absent = [name for name in columns.values() if name not in table.columns]
+    if absent:
+        found = f"has no column {absent[0]!r}, which judgments names"
+        raise DataError.at(table.path, found, cure=f"its columns: {shortened(table.columns, 8)}")
+    found_columns = columns_of(table, "qrels", named)
+    like = reader if isinstance(reader, TableReader) else Parquet()
+    query: Sequence[str] = (found_columns["query"],)
+    if "query" not in columns and found_columns["query"] == "/".join(like.query_columns):
+        query = like.query_columns
+    return Roles(
+        label=found_columns["grade"],
+        document_id=found_columns["document"],
+        weight=like.weight_column if like.weight_column in table.columns else None,
+        attributes=[name for name in like.attributes if name in table.columns],
+        subtopics=like.subtopics if {*like.subtopics} <= {*table.columns} else (),
+        query=query,
     )
 
 
