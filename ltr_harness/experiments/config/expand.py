@@ -328,8 +328,10 @@ def spelt_out(tree: Node) -> tuple[Node, list[Problem]]:
 
 def origins(tree: Node) -> dict[str, str]:
     """Point to the model it was made of."""
-    models = (tree.mapping.get("models") or tree).mapping
-    made_of = ((name, node.at(("point", "of"))) for name, node in models.items())
+    models = tree.mapping.get("models")
+    if models is None:
+        return {}
+    made_of = ((name, node.at(("point", "of"))) for name, node in models.mapping.items())
     return {name: of.value for name, of in made_of if of is not None and isinstance(of.value, str)}
 
 

@@ -51,8 +51,10 @@ class Section(BaseModel):
 
 def shown_value(value: Any) -> str:
     """A value as names and messages have it: YAML's words, no more digits than it was written with."""
-    if isinstance(value, bool) or value is None:
-        return str({True: "true", False: "false", None: "null"}[value])
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 

@@ -338,23 +338,19 @@ def _labels(split: SplitCard) -> Iterator[Caution]:
 
 def _grades(split: SplitCard) -> Iterator[Caution]:
     judgments = split.dataset.judgments
-    truth, documents = judgments.pool.labels, "documents" if judgments.missed is None else "candidates"
-    highest = float(truth.max())
-    values = judgments.lowest < 0  # such as returns
-    if max(split.grades) == 0 and not values:
+    highest = float(judgments.pool.labels.max())
+    are_values = judgments.lowest < 0  # such as returns
+    if max(split.grades) == 0 and not are_values:
         text, cure = "no document is relevant", "look at the labels"
         if highest > 0:
             text = "no candidate is relevant: all relevant documents were missed"
             cure = "look at the retrieval, and whether both sides spell document ids alike"
         yield Caution("nothing-relevant", "error", text, cure, split.name)
         return
-    if highest >= STEEP_GRADE and not values:
-        gain = f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1"
-        at_top = count_of(int(np.count_nonzero(truth == highest)), "document")
-        text = f"with exponential gain grade {highest:g} ({at_top}) weighs {gain}"
-        cure = "use ndcg(gain=linear), or map the labels to grades such as 0 to 4 with data.grades"
-        yield Caution("steep-gain", "error" if highest > 31 else "warning", text, cure, split.name)
+    if not are_values:
+        yield from _steep_grades(split, highest)
     if len(split.grades) == 1:
+        documents = "documents" if judgments.missed is None else "candidates"
         cure = "include documents that are not relevant"
         yield Caution("one-grade", "error", f"all {documents} have the same label", cure, split.name)
     elif split.n_several_grades >= 5 and split.n_sorted > SORTED_SHARE * split.n_several_grades:
@@ -362,39 +358,60 @@ def _grades(split: SplitCard) -> Iterator[Caution]:
         cure = "many tools keep this order for ties, which inflates metrics: shuffle the rows, or use ties=expected"
         text = f"in {of_all} the documents are sorted by label"
         yield Caution("sorted-labels", "warning", text, cure, split.name)
-    barren = split.n_without_relevant / split.n_queries
-    if barren > 0.1 and not values:
+    if not are_values:
+        yield from _barren_queries(split)
+
+
+def _steep_grades(split: SplitCard, highest: float) -> Iterator[Caution]:
+    if highest < STEEP_GRADE:
+        return
+    gain = f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1"
+    n_at_top = int(np.count_nonzero(split.dataset.judgments.pool.labels == highest))
+    text = f"with exponential gain grade {highest:g} ({count_of(n_at_top, 'document')}) weighs {gain}"
+    cure = "use ndcg(gain=linear), or map the labels to grades such as 0 to 4 with data.grades"
+    yield Caution("steep-gain", "error" if highest > 31 else "warning", text, cure, split.name)
+
+
+def _barren_queries(split: SplitCard) -> Iterator[Caution]:
+    share = split.n_without_relevant / split.n_queries
+    if share > 0.1:
         of_all = f"{split.n_without_relevant:,} of {count_of(split.n_queries, 'query')}"
         cure = "tools count them as 0, as 1 or not at all: compare only numbers with the same rule"
-        text = f"{of_all} ({barren:.0%}) have no relevant document"
+        text = f"{of_all} ({share:.0%}) have no relevant document"
         yield Caution("without-relevant-documents", "note", text, cure, split.name)
 
 
 def _features(split: SplitCard, sound: str) -> Iterator[Caution]:
-    leaks = sorted((one for one in split.features if _leaks(split, one)), key=lambda one: -one.ndcg)
-    names = [feature.name for feature in leaks]
-    if leaks:
-        said = f"with NDCG@10 of {leaks[0].ndcg:.4f} (random order: {split.random_ndcg:.4f})"
-        cure = _later(names, sound, "made from the labels or known only after the fact")
-        yield from _about(names, "leaking-feature", "error", split.name, "alone ranks", said, cure)
-    if split.n_queries >= FEW_QUERIES:
-        rest = [feature for feature in split.features if feature.name not in names]
-        only = [feature.name for feature in rest if feature.n_only_relevant]
-        said = "other than 0 in relevant documents alone"
-        yield from _about(only, "outcome-feature", "error", split.name, "is", said, _later(only, sound))
-        close = {one.name: one.auc for one in rest if one.auc > OUTCOME and one.name not in only}
-        said = f"relevant documents with an AUC of {max(close.values(), default=0):.4f}"
-        cure = _later([*close], sound)
-        yield from _about([*close], "outcome-feature", "warning", split.name, "alone tells", said, cure)
+    yield from _telling_features(split, sound)
     constant = [feature.name for feature in split.features if feature.constant]
     cure = "no harm; they could be left out"
     yield from _about(constant, "constant-features", "note", split.name, "has", "one value in all rows", cure)
     twins = [feature.name for feature in split.features if feature.duplicate_of and not feature.constant]
-    said, cure = "another feature in all rows", "no harm to trees; importance is shared between twins"
-    yield from _about(twins, "duplicate-features", "note", split.name, "repeats", said, cure)
+    fact, cure = "another feature in all rows", "no harm to trees; importance is shared between twins"
+    yield from _about(twins, "duplicate-features", "note", split.name, "repeats", fact, cure)
     absent = [feature.name for feature in split.features if feature.n_missing > 0.5 * split.n_rows]
-    said, cure = "missing in more than half of the rows", "check whether that is meant"
-    yield from _about(absent, "missing-values", "note", split.name, "is", said, cure)
+    fact, cure = "missing in more than half of the rows", "check whether that is meant"
+    yield from _about(absent, "missing-values", "note", split.name, "is", fact, cure)
+
+
+def _telling_features(split: SplitCard, sound: str) -> Iterator[Caution]:
+    """Features that rank, or tell relevant documents, so well that they may be made from the labels."""
+    leaks = sorted((one for one in split.features if _leaks(split, one)), key=lambda one: -one.ndcg)
+    names = [feature.name for feature in leaks]
+    if leaks:
+        fact = f"with NDCG@10 of {leaks[0].ndcg:.4f} (random order: {split.random_ndcg:.4f})"
+        cure = _later(names, sound, "made from the labels or known only after the fact")
+        yield from _about(names, "leaking-feature", "error", split.name, "alone ranks", fact, cure)
+    if split.n_queries < FEW_QUERIES:
+        return
+    rest = [feature for feature in split.features if feature.name not in names]
+    only = [feature.name for feature in rest if feature.n_only_relevant]
+    fact = "other than 0 in relevant documents alone"
+    yield from _about(only, "outcome-feature", "error", split.name, "is", fact, _later(only, sound))
+    auc_of = {one.name: one.auc for one in rest if one.auc > OUTCOME and one.name not in only}
+    fact = f"relevant documents with an AUC of {max(auc_of.values(), default=0):.4f}"
+    cure = _later([*auc_of], sound)
+    yield from _about([*auc_of], "outcome-feature", "warning", split.name, "alone tells", fact, cure)
 
 
 def _rows(split: SplitCard) -> Iterator[Caution]:

@@ -257,14 +257,10 @@ class DaskWorkerPool(WorkerPool):
         """Find out whether a worker can do the work, and whether it sees the data."""
         models = self._job.experiment.models.values()
         packages = {"ltr-harness"}.union(*(model.ranker.packages for model in models))
-        here = package_versions(sorted(packages))
-        root = self._job.experiment.data.root
-        all_facts = [facts for fold in self._job.folds for facts in fold.facts.values()]
-        paths = sorted({root / name for facts in all_facts for name in facts.files})
-        inputs = [(str(path), path.stat().st_size if path.exists() else -1) for path in paths]
-        asked = (sorted(packages), inputs, dict(self._job.files))
+        versions_here = package_versions(sorted(packages))
+        arguments = (sorted(packages), self._sizes_of_inputs(), dict(self._job.files))
         try:
-            answer = self._client.run(inspect_worker, *asked, workers=[worker])
+            answer = self._client.run(inspect_worker, *arguments, workers=[worker])
         except OSError:
             answer = {}
         except ModuleNotFoundError as problem:
@@ -272,19 +268,26 @@ class DaskWorkerPool(WorkerPool):
             if str(problem.name).startswith(
                 "ltr_harness"
             ):  # the functions of another version stand elsewhere
-                expected = f"ltr-harness {here['ltr-harness']}, as here"
+                expected = f"ltr-harness {versions_here['ltr-harness']}, as here"
             raise UsageError(f"worker {worker} cannot import {problem.name!r}; expected {expected}") from None
         if worker not in answer:  # it went away while it was asked
             return
-        versions, sees_data, wrong = answer[worker]
+        versions, sees_data, findings = answer[worker]
         problems = [
             Problem(worker, f"has {name} {versions.get(name, 'not at all')}", f"{version}, as here")
-            for name, version in here.items()
+            for name, version in versions_here.items()
             if versions.get(name) != version
         ]
-        problems += [Problem(worker, text, cure="share its folder") for text in wrong]
+        problems += [Problem(worker, found, cure="share its folder") for found in findings]
         UsageError.refuse(problems)
         self._sees_data[worker] = sees_data
+
+    def _sizes_of_inputs(self) -> list[tuple[str, int]]:
+        """Return the path and the size of every data file, -1 for one that is not there."""
+        root = self._job.experiment.data.root
+        facts = [facts for fold in self._job.folds for facts in fold.facts.values()]
+        paths = sorted({root / name for of_part in facts for name in of_part.files})
+        return [(str(path), path.stat().st_size if path.exists() else -1) for path in paths]
 
 
 # --- what happens on a worker ---

@@ -352,7 +352,9 @@ def received_job(sent: SentJob) -> Job:
 
 def chosen(config: ModelConfig, choice: Choice | None) -> ModelConfig:
     """A model with what a search has chosen for it."""
-    return config if choice is None else model_at(config, {} if isinstance(choice, str) else choice.chosen)
+    if choice is None:
+        return config
+    return model_at(config, {} if isinstance(choice, str) else choice.chosen)
 
 
 def list_tasks(job: Job, *, tuned: bool = False) -> Job:

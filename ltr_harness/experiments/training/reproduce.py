@@ -14,6 +14,7 @@ from ltr_harness._util.cores import available_cores
 from ltr_harness._util.files import file_digest, temporary_folder
 from ltr_harness._util.text import none_if_undefined
 from ltr_harness._util.user_code import admitted, is_own_file, own_file_digest, trusting
+from ltr_harness.data.queries import Floats
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.experiments.config import load_data, stored_tree
 from ltr_harness.experiments.runs import Run, load_run
@@ -25,7 +26,7 @@ from ltr_harness.experiments.training.train import with_temperatures
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.core.softmax import with_learned
 from ltr_harness.metrics.evaluation import evaluate_bound
-from ltr_harness.models.ranker import Part, Ranker, Training, Workers
+from ltr_harness.models.ranker import FittedModel, Part, Ranker, Training, Workers
 from ltr_harness.models.table import catalog
 
 
@@ -73,50 +74,71 @@ def reproduce(
     run.require_test()
     metrics = tuple(_metric(run, name) for name in record.metrics)
     fold = _fold(run, data_root)
-    used = threads or record.threads
-    training = Training(train=fold.train, valid=fold.valid, seed=record.seed, threads=used, metrics=metrics)
-    with temporary_folder() as folder:
-        parts: dict[str, Part] = {}
-        changed = []
-        records: dict[str, PartRecord | Record] = {**record.parts, record.model: record}
-        for place, (name, one) in enumerate(records.items()):
-            ranker, also = _ranker(run, name, one)
-            kept, rule, rounds = one.stopping, None, None
-            if kept is not None:
-                rule = kept.rule(_metric(run, kept.metric))
-            else:
-                rounds = one.rounds or one.rounds_trained
-            how: dict[str, Any] = {"stopping": rule, "rounds": rounds, "parts": parts}
-            how["decision_metric"] = _metric(run, record.primary) if rule is None else rule.metric
-            with trusting(run.trust, run.path), _workers(ranker, fold) as workers:
-                fitted = ranker.fit(replace(training, **how, workers=workers))
-            own = Path(folder, str(place))
-            own.mkdir()
-            file = own / fitted.save(own)
-            parts[name] = Part(one.ranker, fitted, file)
-            changed += also
-        model = {file.name: file_digest(file)}
+    training = Training(
+        train=fold.train,
+        valid=fold.valid,
+        seed=record.seed,
+        threads=threads or record.threads,
+        metrics=metrics,
+    )
+    fitted, model_digests, changed = _trained_again(run, fold, training)
     scores = fitted.score_split(fold.test)
     learned = with_temperatures(fitted.learned, fitted, metrics, fold.valid, record.temperatures)
     evaluation = evaluate_bound(bind(with_learned(metrics, learned), fold.test.judgments), scores)
-    before = run.score_columns("score")["score"]
-    same_rows = before.size == scores.size
-    # equal infinities are no difference; a score that was and one that was not a number would be
-    other = ~(before == scores) if same_rows else np.ones(max(before.size, scores.size), dtype=bool)
-    with np.errstate(invalid="ignore"):
-        gaps = np.abs(before - scores)[other] if same_rows else np.array([math.inf])
+    n_scores, gaps = _differences(run.score_columns("score")["score"], scores)
     stored = {name: summary.mean for name, summary in record.metrics.items()}
     now = {name: none_if_undefined(mean) for name, mean in evaluation.means.items()}
     return Reproduction(
         run=run.path,
-        same_model=model == {name: record.files[name] for name in run.model_files},
-        n_scores=max(before.size, scores.size),
-        n_other_scores=int(other.sum()),
+        same_model=model_digests == {name: record.files[name] for name in run.model_files},
+        n_scores=n_scores,
+        n_other_scores=gaps.size,
         largest_difference=float(gaps.max()) if gaps.size else 0.0,
         metrics={name: (mean, now.get(name)) for name, mean in stored.items() if mean != now.get(name)},
         best_rounds=(record.best_round, fitted.best_round),
-        reasons=(*changed, *_reasons(run, fold, used)),
+        reasons=(*changed, *_reasons(run, fold, training.threads)),
     )
+
+
+def _trained_again(run: Run, fold: Fold, training: Training) -> tuple[FittedModel, dict[str, str], list[str]]:
+    """Return the model trained again after its parts, digests of its files, and what changed about its rankers."""
+    record = run.record
+    records: dict[str, PartRecord | Record] = {**record.parts, record.model: record}
+    parts: dict[str, Part] = {}
+    changed: list[str] = []
+    with temporary_folder() as folder:
+        for number, (name, stored) in enumerate(records.items()):
+            ranker, changes = _ranker(run, name, stored)
+            with trusting(run.trust, run.path), _workers(ranker, fold) as workers:
+                fitted = ranker.fit(
+                    replace(_as_recorded(run, stored, training), parts=parts, workers=workers)
+                )
+            own_folder = Path(folder, str(number))
+            own_folder.mkdir()
+            file = own_folder / fitted.save(own_folder)
+            parts[name] = Part(stored.ranker, fitted, file)
+            changed += changes
+        return fitted, {file.name: file_digest(file)}, changed
+
+
+def _as_recorded(run: Run, record: Record | PartRecord, training: Training) -> Training:
+    """Return the training with the stopping rule, or the rounds, that a record has."""
+    if record.stopping is None:
+        rounds = record.rounds or record.rounds_trained
+        return replace(training, rounds=rounds, decision_metric=_metric(run, run.record.primary))
+    rule = record.stopping.rule(_metric(run, record.stopping.metric))
+    return replace(training, stopping=rule, decision_metric=rule.metric)
+
+
+def _differences(before: Floats, after: Floats) -> tuple[int, Floats]:
+    """Return the number of scores, and how far apart those are that differ: infinitely where their numbers do."""
+    if before.size != after.size:
+        n = max(before.size, after.size)
+        return n, np.full(n, math.inf)
+    # equal infinities are no difference; a score that was and one that was not a number would be
+    differs = ~(before == after)
+    with np.errstate(invalid="ignore"):
+        return before.size, np.abs(before - after)[differs]
 
 
 def fold_of(run: Run) -> Fold:
