@@ -108,6 +108,20 @@ def _features_of_splits(features: Mapping[str, Any]) -> list[list[int]]:
     return columns
 
 
+def _watched(booster: Any, training: Training, first: int) -> tuple[list[Measured], int]:
+    """Return the values from this training's first round to where the rule stops, and the best round."""
+    metrics, history = training.watched_metrics, list[Measured]()
+    if training.valid is None or not metrics:
+        return history, booster.tree_count_
+    features = typed(training.valid.features, booster.get_cat_feature_indices(), booster.feature_names_)
+    stopper = None if training.stopping is None else Stopper(training.stopping)
+    bound = bind(metrics, training.valid.judgments)
+    for measured in stages(booster, features, bound, stopper, training.threads, first):
+        history += measured
+        training.report(measured)
+    return history, booster.tree_count_ if stopper is None else stopper.best_round
+
+
 def read_booster(path: Path) -> Any:
     """A stored model as CatBoost has it."""
     catboost = library()
@@ -276,7 +290,7 @@ class CatBoostRanker(BoostedRanker):
     def fit(self, training: Training) -> CatBoostModel:
         catboost = library()
         self.require(training)
-        names, rounds, watched = training.train.feature_names, training.max_rounds, training.watched_metrics
+        names, rounds = training.train.feature_names, training.max_rounds
         handed = self._complete(self.library_params(names), training.seed, training.threads)
         if left_out := self.left_out(names):
             handed["ignored_features"] = [names.index(name) for name in left_out]
@@ -289,19 +303,9 @@ class CatBoostRanker(BoostedRanker):
             booster = catboost.CatBoost({**handed, "iterations": rounds})
             before = None if self.init_model is None else read_booster(self.init_model_file())
             booster.fit(pool, init_model=before)
-            best = n_rounds = booster.tree_count_
-            history: list[Measured] = []
-            # from this training's first round to where the rule stops
-            if training.valid is not None and watched:
-                of_booster = booster.get_cat_feature_indices(), booster.feature_names_
-                features = typed(training.valid.features, *of_booster)
-                stopper = None if training.stopping is None else Stopper(training.stopping)
-                first = 0 if before is None else before.tree_count_
-                bound = bind(watched, training.valid.judgments)
-                for measured in stages(booster, features, bound, stopper, training.threads, first):
-                    history += measured
-                    training.report(measured)
-                best = n_rounds if stopper is None else stopper.best_round
+            n_rounds = booster.tree_count_
+            first = 0 if before is None else before.tree_count_
+            history, best = _watched(booster, training, first)
             if best < n_rounds:
                 booster.shrink(ntree_end=best)
         model = CatBoostModel(booster=booster, threads=training.threads, best_round=best)

@@ -4,7 +4,7 @@ import json
 import pickle
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
@@ -170,22 +170,11 @@ class SklearnRanker(ranker.StoredRanker):
             return list(error.problems)
         if facts is None or facts.judgments is None:
             return []
-        called, place, expected = _called(made), "estimator", "a regressor, or `relevant: 1`"
         classes = np.unique(self._target(facts.judgments.labels, made)).tolist()
-        found = ""
         if self.relevant is not None and len(classes) == 1:
             side = "at least" if classes[0] else "below"
-            place, expected = "relevant", "both kinds"
-            found = f"all training labels are {side} {self.relevant}"
-        elif not _is_classifier(made):
-            return []
-        elif self.relevant is None and facts.n_fractional:
-            found = f"{called} has a class for each grade; found {count_of(facts.n_fractional, 'fractional label')}"
-        elif len(classes) == 1:
-            found, expected = f"all training labels are {classes[0]}", f"two grades for {called}"
-        elif len(classes) > 2 and not hasattr(made, "predict_proba"):
-            found = f"{called} gives no probabilities, which an expected grade of {len(classes)} grades needs"
-        return [Problem(place, found, expected)] if found else []
+            return [Problem("relevant", f"all training labels are {side} {self.relevant}", "both kinds")]
+        return _class_problems(made, self.relevant, classes, facts) if _is_classifier(made) else []
 
     def _target(self, labels: NDArray[np.float64], made: Any) -> NDArray[Any]:
         """What is learned, (n_rows,)."""
@@ -297,6 +286,23 @@ def _derived(estimator: Any) -> dict[str, Any]:
         for begin, step in _steps(estimator)
         if hasattr(step, "do_early_stopping_") and step.early_stopping == "auto"
     }
+
+
+def _class_problems(
+    estimator: Any, relevant: int | None, classes: Sequence[Any], facts: TrainingFacts
+) -> list[Problem]:
+    """Return the problem of a classifier with the classes that training labels give."""
+    name = _called(estimator)
+    if relevant is None and facts.n_fractional:
+        found = f"{name} has a class for each grade; found {count_of(facts.n_fractional, 'fractional label')}"
+    elif len(classes) == 1:
+        found = f"all training labels are {classes[0]}"
+        return [Problem("estimator", found, f"two grades for {name}")]
+    elif len(classes) > 2 and not hasattr(estimator, "predict_proba"):
+        found = f"{name} gives no probabilities, which an expected grade of {len(classes)} grades needs"
+    else:
+        return []
+    return [Problem("estimator", found, "a regressor, or `relevant: 1`")]
 
 
 def _is_classifier(estimator: Any) -> bool:

@@ -60,7 +60,8 @@ class XGBoostModel(adapters.TreeModel):
         return sum(tree.count("leaf=") for tree in self.booster.get_dump())
 
     def importance(self, kind: adapters.Importance = "gain") -> NDArray[np.float64]:
-        named = self.booster.get_score(importance_type={"gain": "total_gain", "split": "weight"}[kind])
+        importance_type = "total_gain" if kind == "gain" else "weight"
+        named = self.booster.get_score(importance_type=importance_type)
         names = self.booster.feature_names or [f"f{i}" for i in range(self.n_features)]
         return np.array([float(named.get(name, 0.0)) for name in names])
 

@@ -2,7 +2,7 @@
 
 import glob
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,24 +47,21 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
     files: list[Path] = []
     problems = []
     for text in inputs:
-        path = here(text)
-        matches = [path] if path.exists() else [Path(match) for match in sorted(glob.glob(str(path)))]
+        matches = _matching_paths(text)
+        files += matches
         if not matches:
             found = "matches nothing" if glob.has_magic(text) else "no such file or folder"
-            problems.append(
-                Problem(text, found, "run folders, saved comparisons, files of scores, or tables")
-            )
-        files += matches
-    paths, cautions = [], list[Caution]()
-    for path, times in Counter(files).items():
-        if times > 1:
-            text = f"{path} is given {times} times and counts once"
-            cautions.append(Caution("repeated-input", "warning", text))
+            expected = "run folders, saved comparisons, files of scores, or tables"
+            problems.append(Problem(text, found, expected))
+    cautions = [
+        Caution("repeated-input", "warning", f"{path} is given {times} times and counts once")
+        for path, times in Counter(files).items()
+        if times > 1
+    ]
     with_runs = {path.parent for path in files if (path / RECORD).is_file()}
+    paths = []
     for path in files:
-        # so that runs/mq2008/* may be typed: the report, the configuration and the plan lie beside the runs
-        is_beside_runs = (path.parent / EXPERIMENT).is_file() and not (path / RECORD).is_file()
-        if is_beside_runs and (path.parent in with_runs or not (path / FILE).is_file()):
+        if _is_beside_runs(path, with_runs):
             cautions.append(Caution("skipped-path", "note", f"{path} is not a run and is skipped"))
         else:
             paths.append(path)
@@ -72,6 +69,18 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
     if not paths:
         raise DataError(f"no run among {', '.join(inputs)}")
     return list(dict.fromkeys(paths)), cautions
+
+
+def _matching_paths(text: str) -> list[Path]:
+    path = here(text)
+    return [path] if path.exists() else [Path(match) for match in sorted(glob.glob(str(path)))]
+
+
+def _is_beside_runs(path: Path, folders_with_runs: Collection[Path]) -> bool:
+    """Return True for the report, configuration and plan of an experiment, so that runs/mq2008/* may be typed."""
+    if not (path.parent / EXPERIMENT).is_file() or (path / RECORD).is_file():
+        return False
+    return path.parent in folders_with_runs or not (path / FILE).is_file()
 
 
 @dataclass(frozen=True, eq=False)
