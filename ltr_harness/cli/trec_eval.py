@@ -90,7 +90,8 @@ def parse_measures(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
             continue
         form = re.fullmatch(r"(?P<name>\w+?)(?:[._](?P<cutoffs>[0-9]+(?:,[0-9]+)*))?", text)
         if form is not None and "{k}" in METRICS.get(form["name"], ""):
-            name, cutoffs = form["name"], form["cutoffs"].split(",") if form["cutoffs"] else []
+            name = form["name"]
+            cutoffs = form["cutoffs"].split(",") if form["cutoffs"] else []
             measures[name] = tuple(sorted({*measures.get(name, ()), *cutoffs}, key=int))
         elif text in _ORDER:
             measures[text] = ()

@@ -224,7 +224,9 @@ def comparable(
     for name, one in scores.items():
         if n := int(np.isinf(one).sum()):
             raise DataError.at(f"part {name!r}", f"{count_of(n, 'score')} infinite", cure="use `how: ranks`")
-    return [z_scores(one, groups) if how == "z-scores" and groups else one for one in scores.values()]
+    if how == "z-scores" and groups is not None:
+        return [z_scores(one, groups) for one in scores.values()]
+    return list(scores.values())
 
 
 def blended(

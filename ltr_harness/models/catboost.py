@@ -342,21 +342,26 @@ class CatBoostRanker(BoostedRanker):
         if of_queries is not None and not self.weighs_rows:
             weights = np.repeat(of_queries, sizes)
         names = adapters.safe_feature_names(split.feature_names)
+        weights_name = "weight" if self.weighs_rows else "group_weight"
         return library().Pool(
             typed(split.features, coded, names),
             cat_features=coded,
             label=split.labels,
             group_id=np.repeat(np.arange(split.n_queries), sizes),
             feature_names=names,
-            **{"weight" if self.weighs_rows else "group_weight": weights},
+            **{weights_name: weights},
         )
 
     def _complete(self, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
-        given = self.objective
-        ridge = {"l2_leaf_reg": losses.LAMBDAMART_RIDGE} if self.loss in losses.LAMBDAMART else {}
+        objective = self.objective
+        defaults: dict[str, Any] = {
+            "loss_function": objective if isinstance(objective, str) else losses.translated(objective)
+        }
+        is_given = "l2_leaf_reg" in map(self.canonical_name, params)
+        if self.loss in losses.LAMBDAMART and not is_given:
+            defaults["l2_leaf_reg"] = losses.LAMBDAMART_RIDGE
         return {
-            "loss_function": given if isinstance(given, str) else losses.translated(given),
-            **({} if "l2_leaf_reg" in map(self.canonical_name, params) else ridge),
+            **defaults,
             **params,
             "random_seed": seed,
             "thread_count": threads,

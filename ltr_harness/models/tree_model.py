@@ -345,7 +345,8 @@ _last: defaultdict[str, WeakKeyDictionary[RankingDataset, tuple[Hashable, Any]]]
 def shared(library: str, training: Training, key: Hashable, make: Callable[[], Any]) -> Any:
     """The library's binned data: of the last call, or from `make` where splits (by identity) or the key are others."""
     cache, valid = _last[library], training.valid
-    whole = (None if valid is None else ref(valid, lambda _: cache.clear()), key)
+    valid_ref = None if valid is None else ref(valid, lambda _: cache.clear())
+    whole = (valid_ref, key)
     known, made = cache.get(training.train, (None, None))
     if known != whole:
         cache.clear()  # before the new one is built: both at once would be twice the memory

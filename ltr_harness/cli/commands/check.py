@@ -144,7 +144,9 @@ def _count_findings(findings: Sequence[Caution], n_cautions: int) -> str:
     n_warnings = sum(finding.severity == "warning" for finding in findings)
     if not (n_accepted or n_warnings or n_cautions):
         return "no problems found"
-    parts = [f"{count_of(n_accepted, 'error')} accepted" if n_accepted else "no errors"]
+    parts = ["no errors"]
+    if n_accepted:
+        parts = [f"{count_of(n_accepted, 'error')} accepted"]
     if n_warnings:
         parts.append(count_of(n_warnings, "warning"))
     if n_cautions:

@@ -152,7 +152,9 @@ def _read_files(
         file = Path(name)
         if not sign or path.exists():
             label, file = path.name, path
-        files[label if label not in files else str(path)] = file
+        if label in files:
+            label = str(path)
+        files[label] = file
     reads = [partial(data_source.read_files, [file], reader_name, reader_options) for file in files.values()]
     splits = dict(zip(files, all_of(reads), strict=True))
     return _DescribedData(f"Data: {', '.join(path.name for path in paths)}", {"all": splits}, None)

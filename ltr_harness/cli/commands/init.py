@@ -104,7 +104,11 @@ def command(
         cure = "name the test file too, or leave both out"
         raise UsageError.at("--valid", "given without --test", cure=cure)
     if train:
-        files = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}
+        files: dict[str, tuple[Path, ...]] = {"train": train, "valid": (), "test": ()}
+        if valid is not None:
+            files["valid"] = (valid,)
+        if test is not None:
+            files["test"] = (test,)
         name = reader_name or data_source.guessed_reader(train[0])
         text, lines = _guess_experiment(files, name, data_source.made_reader(name, reader_options), output)
         for line in lines:
@@ -456,7 +460,10 @@ def starter(
     ndcg = "ndcg" if exponential else "ndcg(gain=linear)"
     preset = "small" if train is None or train.n_queries <= FEW_QUERIES else "web"
     graded = "err, " if exponential and top > 1 else ""
-    scale = f"  max_grade: {top:g}                     # the top of the scale of grades; checked against the labels"
+    scale = []
+    if has_whole_labels and max_grade and top > 0:
+        comment = "the top of the scale of grades; checked against the labels"
+        scale.append(f"  max_grade: {top:g}                     # {comment}")
     linear = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
     gain = "" if exponential else linear
     cheapest = [f"  {model}: {one_line_yaml(options)}" for model, options in baselines.models.items()]
@@ -474,7 +481,7 @@ def starter(
         "",
         "data:",
         *data,
-        *([scale] if has_whole_labels and max_grade and top > 0 else []),
+        *scale,
         "",
         "metrics:",
         "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",

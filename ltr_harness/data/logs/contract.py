@@ -307,7 +307,8 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | 
     boundaries = np.append(starts, codes.size).astype(np.int64)
     rows = LogRows(table, order, query.categories.to_numpy(np.str_)[codes[starts]], boundaries)
     if item is not None:
-        items = (item.codes if order is None else item.codes[order]).astype(np.int32)
+        item_codes = item.codes if order is None else item.codes[order]
+        items = item_codes.astype(np.int32)
         contract.check("item-missing", items < 0, rows.name)
         named = lambda row: f"{rows.name(row)} item {str(item.categories[items[row]])!r}"  # noqa: E731
         contract.check("duplicate-item", _repeated(codes, items, item.categories.size), named)

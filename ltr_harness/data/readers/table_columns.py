@@ -136,7 +136,8 @@ def text_problems(path: Path, table: Any, numbers: Sequence[str]) -> list[Proble
         if is_numeric(column.type) or truths_of(decoded(column)) is not None:
             continue
         found, texts = f"column {name!r} has the type {column.type}", decoded(column).drop_null()
-        first, n = str(texts[0]) if len(texts) else "", len(texts)
+        n = len(texts)
+        first = str(texts[0]) if n else ""
         problem = NotNumeric(str(path), found, "numbers", column=name, text=first, n_texts=n, n_cells=n)
         problems.append(problem)
     return problems

@@ -246,7 +246,8 @@ def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None
         return None
     name = MetricName.of(text).name.strip()
     is_ours = text == column and built_in(name) in (name, None) and own_name(name) is None
-    return str(metric) if is_ours else FOREIGN + text, metric.higher_is_better
+    known_as = str(metric) if is_ours else f"{FOREIGN}{text}"
+    return known_as, metric.higher_is_better
 
 
 def _cure(names: Sequence[str]) -> str:

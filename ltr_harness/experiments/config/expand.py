@@ -104,7 +104,8 @@ def _with_bases(
     if not isinstance(source, Mapping):
         open_files = (*open_files, (Path(source).expanduser().resolve(), tree.place.name))
     base = Node({}, extends.place)
-    for node in extends.value if isinstance(extends.value, list) else [extends]:
+    extended = extends.value if isinstance(extends.value, list) else [extends]
+    for node in extended:
         try:
             path, name = _extended_file(node, tree.place.name, open_files)
         except ConfigError as error:

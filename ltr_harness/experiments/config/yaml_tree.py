@@ -195,7 +195,8 @@ def in_words(problem: yaml.MarkedYAMLError, text: str) -> tuple[str, str, str]:
         return f"not valid YAML: {what}", "", "is a ':' or a space after it missing?"
     if "single document" in context:
         return "not valid YAML: a second document ('---')", "", "one experiment per file"
-    return f"not valid YAML: {what}", "", "indent with spaces" if "'\\t'" in what else ""
+    cure = "indent with spaces" if "'\\t'" in what else ""
+    return f"not valid YAML: {what}", "", cure
 
 
 def _indentation(lines: Sequence[str]) -> tuple[str, str] | None:

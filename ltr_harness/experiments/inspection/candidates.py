@@ -78,4 +78,5 @@ def recall_lines(recalls: Sequence[CandidateRecall]) -> list[str]:
 
 
 def _percent(number: int, of: int) -> str:
-    return f"{number / of if of else 0:.1%}"
+    share = number / of if of else 0
+    return f"{share:.1%}"

@@ -306,7 +306,9 @@ class Run:
             refuse_twice(file.schema_arrow.names)
             fields = {field.name: field.type for field in file.schema_arrow}
             numbers = [*_NUMBERS[name], *filter(is_computed_column, fields)]
-            for column in [*numbers, *(self.record.metrics if name == PER_QUERY else ())]:
+            if name == PER_QUERY:
+                numbers += self.record.metrics
+            for column in numbers:
                 kind = fields.get(column, pa.float64())
                 if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
                     raise ValueError(f"its column {column} holds {kind}, not numbers")

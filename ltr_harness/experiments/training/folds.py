@@ -150,8 +150,10 @@ class FoldReader:
         own = {"train": split.train} | {side: how for side, how in sides.items() if isinstance(how, tuple)}
         whole = self._file_set(split.train, "train", own)
         held = {side: how for side, how in sides.items() if isinstance(how, Holdout)}
-        queries = _held_out(whole.dataset, held) if held else {}
-        parts = {"train": self._taken(whole, queries["train"]) if held else whole}
+        parts, queries = {"train": whole}, dict[str, NDArray[np.int64]]()
+        if held:
+            queries = _held_out(whole.dataset, held)
+            parts["train"] = self._taken(whole, queries["train"])
         for side, how in sides.items():
             if isinstance(how, Holdout):
                 parts[side] = self._taken(whole, queries[side], f"{whole.dataset.source} (held out)")
@@ -182,7 +184,9 @@ class FoldReader:
         """The parts of a fold in time, whose queries know their day; of all rows, those of the newest window."""
         if self._undivided:
             newest = config.rule.newest(self._days)
-            return {"train": self._taken(whole, newest) if newest.size < self._days.size else whole}
+            if newest.size == self._days.size:
+                return {"train": whole}
+            return {"train": self._taken(whole, newest)}
         if DAY in whole.dataset.query_attributes and config.by_time != DAY:
             found = f"an attribute is called {DAY!r}, as the one that folds in time make of {config.by_time}"
             raise DataError.at("data.attributes", found, cure="rename the column")

@@ -110,7 +110,9 @@ def _judged(
     )
     if job.tune.inner_folds is None:
         assert fold.valid is not None  # checked where the experiment was built
-        rounds = config.rounds or (1 if rule is None else rule.max_rounds)
+        rounds = config.rounds
+        if not rounds:
+            rounds = 1 if rule is None else rule.max_rounds
         callback = PruningCallback(job.decision_metric, rule, rounds, should_prune)
         fitted = config.ranker.fit(training(train=fold.train, valid=fold.valid, progress=callback))
         value = float(

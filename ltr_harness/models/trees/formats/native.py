@@ -113,6 +113,10 @@ def _nodes(tree: Tree, forest: Forest, place: Mapping[int, int]) -> list[dict[st
     for feature, threshold, left, right, missing_left, value in zip(
         *(one.tolist() for one in columns), strict=True
     ):
+        number = {"node_index": len(nodes)}
+        if feature == LEAF:
+            nodes.append({**number, "leaf_value": value})
+            continue
         split = {
             "split_feature": place.get(feature),
             "threshold": threshold,
@@ -121,7 +125,7 @@ def _nodes(tree: Tree, forest: Forest, place: Mapping[int, int]) -> list[dict[st
             "left_child": left,
             "right_child": right,
         }
-        nodes.append({"node_index": len(nodes), **({"leaf_value": value} if feature == LEAF else split)})
+        nodes.append({**number, **split})
     return nodes
 
 
