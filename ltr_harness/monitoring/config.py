@@ -267,12 +267,12 @@ class MonitorConfig(Part, use_attribute_docstrings=True):
 
     def definition(self) -> dict[str, Any]:
         """What two results must share to be compared: metrics, the rule of relevance, the rule for empty queries."""
-        return {
-            "metrics": [str(metric) for metric in self.resolved_metrics],
-            # nothing without `retrieved`: older results keep their definition
-            "relevance": self.relevance.definition | ({"missed": "count"} if self.columns.retrieved else {}),
-            "ips": None if self.propensity is None else self.propensity.clip,
-        }
+        relevance = self.relevance.definition
+        if self.columns.retrieved:  # nothing without it: older results keep their definition
+            relevance = {**relevance, "missed": "count"}
+        clip = None if self.propensity is None else self.propensity.clip
+        metrics = [str(metric) for metric in self.resolved_metrics]
+        return {"metrics": metrics, "relevance": relevance, "ips": clip}
 
     def digest(self) -> str:
         """SHA-256 of the configuration without the places of files."""

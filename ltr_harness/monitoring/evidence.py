@@ -126,7 +126,8 @@ class Evidence(Found):
             return False
         if self.corrected is not None:
             return self.corrected.is_open
-        return self.rank_1 != ("fell" if self.worse(self.difference.value) > 0 else "rose")
+        with_the_metric = "fell" if self.worse(self.difference.value) > 0 else "rose"
+        return self.rank_1 != with_the_metric
 
     @property
     def rank_1(self) -> str:

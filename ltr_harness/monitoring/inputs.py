@@ -307,9 +307,11 @@ def section(result: MonitorResult) -> list[Block]:
     finding = f"{drifted} of {len(result.drift)} drifted"
     if broken:
         finding = f"{len(broken)} broken, {finding}"
-    blocks: list[Block] = [
-        Heading("Features", finding=finding, matters=bool(broken) or result.verdict.cause == "covariate"),
-        *([Paragraph(result.examined_text, "note")] if result.examined_text else []),
+    matters = bool(broken) or result.verdict.cause == "covariate"
+    blocks: list[Block] = [Heading("Features", finding=finding, matters=matters)]
+    if result.examined_text:
+        blocks.append(Paragraph(result.examined_text, "note"))
+    blocks += [
         Paragraph(
             f"{drifted} of {count_of(len(result.drift), 'feature')} drifted. Drift alone is not a cause: the first "
             "column has the share of the change that each one explains, and orders the table."

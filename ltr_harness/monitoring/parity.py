@@ -55,16 +55,13 @@ class Served(NamedTuple):
 def served(path: str, trust: bool) -> Served:
     """The stored model, read once in a process; refused where it scores no features, or nobody trusts its code."""
     run = load_run(Path(path), trust=trust)
-    record = run.record
-    why = (
-        f"failed ({record.error}) and has no model"
-        if record.status != "complete"
-        else f"has no model of features: its ranker is {record.ranker}"
-        if record.ranker in ("random", "scores")
-        else ""
-    )  # fmt: skip
-    if why:
-        raise DataError(Problem(path, why, "a run of a model that scores features"))
+    found = ""
+    if run.record.status != "complete":
+        found = f"failed ({run.record.error}) and has no model"
+    elif run.record.ranker in ("random", "scores"):
+        found = f"has no model of features: its ranker is {run.record.ranker}"
+    if found:
+        raise DataError(Problem(path, found, "a run of a model that scores features"))
     try:
         run.model  # noqa: B018 refused before logs are read, which may take long
     except UsageError as error:
@@ -91,7 +88,9 @@ def refuse_unlogged(parity: ParityRule, columns: tuple[str, ...], log: str) -> N
     lacking = [column for column in wanted.values() if column not in columns]
     if not lacking:
         return
-    named = ", ".join(map(repr, lacking[:5])) + (" …" if len(lacking) > 5 else "")
+    named = ", ".join(map(repr, lacking[:5]))
+    if len(lacking) > 5:
+        named += " …"
     model = f"{count_of(len(wanted), 'feature')} of {run.path.name}"
     cure = f"name columns under parity.features; {did_you_mean(lacking[0], columns)}"
     found = f"lacks {len(lacking)} of the {model}: {named}"

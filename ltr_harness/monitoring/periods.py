@@ -179,7 +179,9 @@ class Periods:
         least = self.config.compare.min_drop
         if self.alternative == "change":
             return abs(difference) >= least
-        return (difference if self.alternative == "rise" else -difference) >= least
+        if self.alternative == "rise":
+            return difference >= least
+        return -difference >= least
 
     @cached_property
     def clusters(self) -> tuple[Ints, Ints] | tuple[None, None]:

@@ -410,12 +410,12 @@ def _weekdays_apart(periods: Periods) -> tuple[Ints, list[Caution]]:
     lacking = np.setdiff1d(ours, theirs)
     if not lacking.size:
         return nothing, []
-    long = theirs.size >= _A_PATTERN
-    counted = "ordinary differences of these days count as change"
-    then = "these days are shown and not compared" if long else counted
+    days_apart, effect = nothing, "ordinary differences of these days count as change"
+    if theirs.size >= _A_PATTERN:
+        days_apart, effect = lacking, "these days are shown and not compared"
     names = ", ".join(_WEEKDAYS[day] for day in lacking)
-    text, cure = f"the baseline has no {names}: {then}", "give a baseline of whole weeks"
-    return lacking if long else nothing, [Caution("weekday-missing", "warning", text, cure)]
+    text, cure = f"the baseline has no {names}: {effect}", "give a baseline of whole weeks"
+    return days_apart, [Caution("weekday-missing", "warning", text, cure)]
 
 
 def _refuse_few_queries(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:

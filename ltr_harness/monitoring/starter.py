@@ -104,8 +104,13 @@ def starter(path: Path, output: Path, given: Mapping[str, Any]) -> Starter:
 
 def _names(columns: Iterable[Any]) -> list[str]:
     """The names of columns of which some stand in lists."""
-    lists = ([column] if isinstance(column, str) else column or [] for column in columns)
-    return [name for names in lists for name in names]
+    names: list[str] = []
+    for column in columns:
+        if isinstance(column, str):
+            names.append(column)
+        elif column:
+            names += column
+    return names
 
 
 def _shown(value: Any) -> str:
@@ -223,7 +228,9 @@ def configuration(guess: Guess, log: Path, output: Path) -> str:
         for role, value in guess.columns.items()
     ]
     primary = guess.metrics[0]
-    windows = "windows: {size: 1d, timezone: UTC}"
+    windows = "# without a timestamp everything is one window"
+    if timed:
+        windows = _line("windows: {size: 1d, timezone: UTC}", "days begin at this zone's midnight")
     lines = [
         "# Written by `ltr-harness init --monitor`. Check what it guessed; then give it a baseline:",
         f"#   ltr-harness monitor {output.name} --baseline good_weeks.parquet -o report",
@@ -240,11 +247,7 @@ def configuration(guess: Guess, log: Path, output: Path) -> str:
             "the rule is part of the definition",
         ),
         _line(f"metrics: {one_line_yaml(guess.metrics)}", "the first one raises alerts"),
-        *(
-            [_line(windows, "days begin at this zone's midnight")]
-            if timed
-            else ["# without a timestamp everything is one window"]
-        ),
+        windows,
         _line(
             "compare: {alternative: drop, alpha: 0.05, min_drop: 0.01}",
             "an alert needs significance and size",

@@ -36,7 +36,7 @@ from ltr_harness.data.addresses import here
 from ltr_harness.data.logs.log import files_of
 from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.errors import DataError, NotComparableError, Problem
-from ltr_harness.experiments.runs.run import MISSED, find_runs
+from ltr_harness.experiments.runs.run import MISSED, Run, find_runs
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
 from ltr_harness.monitoring.result import MonitorResult, Slice, Watched, Window
@@ -89,41 +89,66 @@ def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
 
 
 def stored_run(path: Path, config: MonitorConfig) -> pd.DataFrame:
-    """The test queries of a run: its metrics, without segments, features and time."""
+    """Return the test queries of a run: its metrics, without segments, features and time."""
+    run = _only_finished_run(path)
+    frame, metrics = run.per_query, [str(metric) for metric in config.resolved_metrics]
+    NotComparableError.refuse(
+        [*_rule_problems(run, config), *_denominator_problems(run, config), *_metric_problems(run, metrics)]
+    )
+    if "n_relevant" in frame:
+        has_relevant = frame["n_relevant"].to_numpy() > 0
+    else:
+        has_relevant = ~np.isnan(frame[metrics[0]].to_numpy())
+    n_items = frame["rows"] if "rows" in frame else frame["n_relevant"] * 0 + 1
+    ids = frame["query_id"].astype(str).to_numpy(dtype=object)
+    table = QueryColumns(
+        query_id=ids,
+        metric={name: frame[name].to_numpy(np.float64) for name in metrics},
+        n_items=n_items.to_numpy(np.int32),
+        has_relevant=has_relevant,
+        grade=np.full((len(frame), config.depth), np.nan, dtype=np.float32),
+    )
+    return table.frame().take(np.argsort(ids, kind="stable"))
+
+
+def _only_finished_run(path: Path) -> Run:
     runs = [run for run in find_runs(path) if run.record.status == "complete"]
     if len(runs) != 1:
         cure = f"name one of them: {', '.join(run.path.name for run in runs[:3])}" if runs else ""
         found = f"holds {count_of(len(runs), 'finished run')}"
         raise DataError(Problem(str(path), found, "one to compare with", cure))
-    record, frame, problems, place = runs[0].record, runs[0].per_query, list[Problem](), str(runs[0].path)
-    if (rule := record.reading.get("relevance")) is not None:
-        theirs = Relevance.model_validate(rule).definition
-        problems += _rule_differences(place, theirs, config.relevance.definition)
-    elif config.relevance.chosen != "label":  # without a rule, its data had ready labels
-        found = f"was measured on labels, and production's relevance is {config.relevance.chosen} of events"
-        cure = "give a log of events as the baseline, or train with relevance: under data:"
-        problems.append(Problem(place, found, "the same rule of relevance on both sides", cure))
-    if (MISSED in record.files) != bool(config.columns.retrieved):
-        counts, not_ = ("counts", "does not") if MISSED in record.files else ("does not count", "does")
-        found = f"{counts} documents that were missed, and production {not_}"
-        cure = "columns.retrieved names those of a log"
-        problems.append(Problem(place, found, "the same denominators", cure))
-    metrics = [str(metric) for metric in config.resolved_metrics]
-    expected, cure = f"the metrics {', '.join(metrics)}", f"it has {', '.join(record.metrics)}"
-    lacking = [name for name in metrics if name not in frame]
-    problems += [Problem(place, f"has no {name}", expected, cure) for name in lacking]
-    NotComparableError.refuse(problems)
-    known = "n_relevant" in frame
-    relevant = frame["n_relevant"].to_numpy() > 0 if known else ~np.isnan(frame[metrics[0]].to_numpy())
-    ids = frame["query_id"].astype(str).to_numpy(dtype=object)
-    table = QueryColumns(
-        query_id=ids,
-        metric={name: frame[name].to_numpy(np.float64) for name in metrics},
-        n_items=(frame["rows"] if "rows" in frame else frame["n_relevant"] * 0 + 1).to_numpy(np.int32),
-        has_relevant=relevant,
-        grade=np.full((len(frame), config.depth), np.nan, dtype=np.float32),
-    )
-    return table.frame().take(np.argsort(ids, kind="stable"))
+    return runs[0]
+
+
+def _rule_problems(run: Run, config: MonitorConfig) -> list[Problem]:
+    """Check that the run's labels were made by production's rule; without a rule, its data had ready labels."""
+    rule, place = run.record.reading.get("relevance"), str(run.path)
+    if rule is not None:
+        definition = Relevance.model_validate(rule).definition
+        return _rule_differences(place, definition, config.relevance.definition)
+    if config.relevance.chosen == "label":
+        return []
+    found = f"was measured on labels, and production's relevance is {config.relevance.chosen} of events"
+    cure = "give a log of events as the baseline, or train with relevance: under data:"
+    return [Problem(place, found, "the same rule of relevance on both sides", cure)]
+
+
+def _denominator_problems(run: Run, config: MonitorConfig) -> list[Problem]:
+    """Check that both sides count documents that were missed, or neither does."""
+    run_counts, production_counts = MISSED in run.record.files, bool(config.columns.retrieved)
+    if run_counts == production_counts:
+        return []
+    found = "does not count documents that were missed, and production does"
+    if run_counts:
+        found = "counts documents that were missed, and production does not"
+    cure = "columns.retrieved names those of a log"
+    return [Problem(str(run.path), found, "the same denominators", cure)]
+
+
+def _metric_problems(run: Run, metrics: Sequence[str]) -> list[Problem]:
+    expected, cure = f"the metrics {', '.join(metrics)}", f"it has {', '.join(run.record.metrics)}"
+    lacking = [name for name in metrics if name not in run.per_query]
+    return [Problem(str(run.path), f"has no {name}", expected, cure) for name in lacking]
 
 
 def _rule_differences(place: str, before: dict[str, Any], now: dict[str, Any]) -> list[Problem]:
