@@ -28,7 +28,8 @@ def named(noun: str, names: Sequence[str]) -> str:
 
 def shortened(names: Collection[object], most: int) -> str:
     """The first names, and whether there are more."""
-    return ", ".join(map(str, islice(names, most))) + (", …" if len(names) > most else "")
+    listing = ", ".join(map(str, islice(names, most)))
+    return f"{listing}, …" if len(names) > most else listing
 
 
 def plural(word: str, count: int) -> str:

@@ -36,9 +36,9 @@ def prune(trial: Any, metric: Metric | str, data: str | None = None) -> Prune:
     study = getattr(trial, "study", None)  # a FixedTrial has none
     wanted = "MAXIMIZE" if parsed.higher_is_better else "MINIMIZE"
     if study is not None and study.direction.name != wanted:
+        better = "higher" if parsed.higher_is_better else "lower"
         raise UsageError(
-            f"the study has the wrong direction: {parsed} is better when it is "
-            f"{'higher' if parsed.higher_is_better else 'lower'}; "
+            f"the study has the wrong direction: {parsed} is better when it is {better}; "
             f"expected optuna.create_study(direction={wanted.lower()!r})"
         )
     return Prune(trial, parsed, data)
@@ -52,24 +52,36 @@ class Prune:
         self._metric = metric
         self._data = data
 
-    def __call__(self, told: Any) -> None:
-        if hasattr(told, "evaluation_result_list"):  # LightGBM's callback environment
-            measured: Sequence[Measured] = [
-                Measured(told.iteration + 1, str(row[0]), str(row[1]), float(row[2]))
-                for row in told.evaluation_result_list
-            ]
+    def __call__(self, measured: Any) -> None:
+        """Report a round's `Measured`, or what LightGBM's callback environment has of it."""
+        if hasattr(measured, "evaluation_result_list"):
+            measurement = self._measurement_to_report(_measured_by_lightgbm(measured))
         else:
-            measured = told
-        own = [one for one in measured if one.metric == str(self._metric)]
-        matching = [one for one in own if self._data in (None, one.data)]
-        if len(matching) != 1:
-            listed = ", ".join(f"{one.metric} on {one.data}" for one in measured) or "nothing"
-            raise UsageError(
-                f"prune: {self._metric} is {'measured on several sets' if matching else 'not among the metrics'} "
-                f"({listed}); expected {'data=… to name one' if matching else 'the metric of Watch or feval'}"
-            )
-        self._trial.report(matching[0].value, matching[0].round)
+            measurement = self._measurement_to_report(measured)
+        self._trial.report(measurement.value, measurement.round)
         if self._trial.should_prune():
             import optuna
 
-            raise optuna.TrialPruned(f"round {matching[0].round}: {self._metric} is {matching[0].value:.4f}")
+            raise optuna.TrialPruned(f"round {measurement.round}: {self._metric} is {measurement.value:.4f}")
+
+    def _measurement_to_report(self, measured: Sequence[Measured]) -> Measured:
+        """Return the metric's one value, on the set that was named where there are several."""
+        matching = [
+            measurement
+            for measurement in measured
+            if measurement.metric == str(self._metric) and self._data in (None, measurement.data)
+        ]
+        if len(matching) == 1:
+            return matching[0]
+        found, expected = "not among the metrics", "the metric of Watch or feval"
+        if matching:
+            found, expected = "measured on several sets", "data=… to name one"
+        listing = ", ".join(f"{m.metric} on {m.data}" for m in measured) or "nothing"
+        raise UsageError(f"prune: {self._metric} is {found} ({listing}); expected {expected}")
+
+
+def _measured_by_lightgbm(env: Any) -> list[Measured]:
+    return [
+        Measured(env.iteration + 1, str(row[0]), str(row[1]), float(row[2]))
+        for row in env.evaluation_result_list
+    ]

@@ -170,19 +170,23 @@ class Watching(StoppingCallback):
             if not isinstance(one, self._kind):
                 found = f"data[{name!r}] is a {type(one).__name__}"
                 raise UsageError(f"{found}; expected {self._kind_name} with groups")
-        self._data, self._stop_on = dict(sets), ""
-        if not self.stops:
-            return
-        asked = self._asked_to_stop_on
-        if asked is None and len(to_stop_on) > 1:
-            found = f"several sets are watched ({', '.join(to_stop_on)}) and none is named to stop on"
-            raise UsageError(f"{found}; {set_to_stop_on('stop_on', to_stop_on)}")
-        if not isinstance(asked, str | None):
-            raise UsageError(f"stop_on is a {type(asked).__name__}; expected the name of a watched set")
-        if asked is not None and asked not in to_stop_on:
+        self._data = dict(sets)
+        self._stop_on = self._named_set(to_stop_on) if self.stops else ""
+
+    def _named_set(self, to_stop_on: list[str]) -> str:
+        """Return the set that the caller named to stop on, or the only one."""
+        name = self._asked_to_stop_on
+        if name is None:
+            if len(to_stop_on) > 1:
+                found = f"several sets are watched ({', '.join(to_stop_on)}) and none is named to stop on"
+                raise UsageError(f"{found}; {set_to_stop_on('stop_on', to_stop_on)}")
+            return to_stop_on[0]
+        if not isinstance(name, str):
+            raise UsageError(f"stop_on is a {type(name).__name__}; expected the name of a watched set")
+        if name not in to_stop_on:
             known = sets_to_stop_on(to_stop_on) or to_stop_on
-            raise UsageError(f"stop_on={asked!r} is not a watched set; {did_you_mean(asked, known)}")
-        self._stop_on = to_stop_on[0] if asked is None else asked
+            raise UsageError(f"stop_on={name!r} is not a watched set; {did_you_mean(name, known)}")
+        return name
 
     @staticmethod
     def _packed(data: Any, /) -> dict[str, Any]:

@@ -386,4 +386,6 @@ def _refuse_scales(asked: Sequence[str], evaluated: Sequence[str]) -> None:
 
 def _result(ids: Any, sizes: Any, relevant: Any, weights: Any, values: Mapping[str, Any]) -> pa.RecordBatch:
     columns = {QUERY: ids, ROWS: sizes.astype(np.int64), RELEVANT: relevant.astype(np.int64)}
-    return pa.RecordBatch.from_pydict(columns | ({} if weights is None else {WEIGHT: weights}) | dict(values))
+    if weights is not None:
+        columns[WEIGHT] = weights
+    return pa.RecordBatch.from_pydict(columns | dict(values))

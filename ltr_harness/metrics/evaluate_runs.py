@@ -158,24 +158,29 @@ def evaluate_runs(
 
 def _read_runs(runs: Any) -> dict[str, TrecRun]:
     """Return the rankings by the names they were given, else their own, else their files', if these differ."""
-    from ltr_harness.data.readers.judgment_formats import is_one, run_of
+    from ltr_harness.data.readers.judgment_formats import is_one
 
-    is_named = isinstance(runs, Mapping) and not is_one(runs)
-    if is_named:
-        labels, values = _labels(runs), list(runs.values())
-    else:
-        values = list(runs) if isinstance(runs, list | tuple) and not is_one(runs) else [runs]
-        labels = ["run"]
-        if len(values) > 1:
-            labels = [f"run {number}" for number in range(1, len(values) + 1)]
-    if not values:
-        raise UsageError("no run to evaluate; expected at least one")
-    rankings = all_of([partial(run_of, *pair) for pair in zip(values, labels, strict=True)])
+    if isinstance(runs, Mapping) and not is_one(runs):
+        names = _labels(runs)
+        return dict(zip(names, _rankings(list(runs.values()), names), strict=True))
+    values = list(runs) if isinstance(runs, list | tuple) and not is_one(runs) else [runs]
+    labels = ["run"]
+    if len(values) > 1:
+        labels = [f"run {number}" for number in range(1, len(values) + 1)]
+    rankings = _rankings(values, labels)
     stems = [bare_name(run.path.name).rpartition(".")[0] or run.path.name for run in rankings]
     tags = [run.tag or stem for run, stem in zip(rankings, stems, strict=True)]
-    candidates = [labels] if is_named else [tags, stems, labels]
-    names = next(each for each in candidates if len(set(each)) == len(rankings))
+    names = next(names for names in (tags, stems, labels) if len(set(names)) == len(rankings))
     return dict(zip(names, rankings, strict=True))
+
+
+def _rankings(values: Sequence[Any], labels: Sequence[str]) -> list[TrecRun]:
+    """Read each ranking, which messages call by its label."""
+    from ltr_harness.data.readers.judgment_formats import run_of
+
+    if not values:
+        raise UsageError("no run to evaluate; expected at least one")
+    return all_of([partial(run_of, *pair) for pair in zip(values, labels, strict=True)])
 
 
 def _labels(runs: Mapping[Any, Any]) -> list[str]:

@@ -37,25 +37,11 @@ def explain_query(
     n_counted = n_listed if metric.k is None else min(metric.k, n_listed)
     n_shown = int(ranking.tie_end[n_counted - 1]) if n_counted else 0
     columns, rows = _table(metric, judgments, ranking, n_shown)
-    steps: tuple[str, ...] = ()
     sums = _sums(metric, judgments, ranking)
+    steps = _steps(metric, value, sums, n_counted, size)
     if sums is not None:
-        each, divisor_name, divisor = sums
-        columns = (*columns, "contribution")
+        each, columns = sums[0], (*columns, "contribution")
         rows = [(*row, each[i] if i < n_counted else "") for i, row in enumerate(rows)]
-        total = float(each[:n_counted].sum())
-        steps = (f"sum of contributions = {number(total, metric.counts)}",)
-        if divisor_name and divisor == 0.0:
-            steps += (f"{divisor_name} = 0, and so is the value",)
-        elif divisor_name:
-            by = number(divisor, whole=divisor == int(divisor))
-            steps += (f"{divisor_name} = {by}", f"{number(total)} / {by} = {number(value)}")
-    elif isinstance(metric, FunctionMetric):
-        steps = (f"{metric.name} is a function of these labels and scores; how it gets there, its code says",)
-    if getattr(metric, "short_list", "") == "zero" and metric.k is not None and size < metric.k:
-        steps = (*steps[:2], f"a list of {size} documents, shorter than {metric.k}, counts 0")
-    if math.isnan(value):
-        steps = ("undefined: no document of the query is relevant in the sense of this metric",)
     ideal = tuple(np.sort(judgments.labels)[::-1][: metric.k].tolist())
     others = tuple(_presets(metric, value, query)), _interval(metric, query)
     listed = columns, tuple(rows), n_listed - n_shown, steps, ideal
@@ -200,6 +186,31 @@ def _sums(metric: Metric, judgments: Judgments, ranking: Ranking) -> tuple[Float
     values = replace(metric, empty="zero").prepare(judgments, every)(ranking)[:, 0]
     _, by = metric.divisor_at(judgments, ranking, every) or ("", np.ones(size))
     return np.diff(values * by, prepend=0.0), name, float(whole[0])
+
+
+def _steps(
+    metric: Metric, value: float, sums: tuple[Floats, str, float] | None, n_counted: int, size: int
+) -> tuple[str, ...]:
+    """Return the arithmetic from the contributions to the value; `sums` is what `_sums` returns."""
+    if math.isnan(value):
+        return ("undefined: no document of the query is relevant in the sense of this metric",)
+    steps = []
+    if sums is not None:
+        each, divisor_name, divisor = sums
+        total = float(each[:n_counted].sum())
+        steps.append(f"sum of contributions = {number(total, metric.counts)}")
+        if divisor_name and divisor == 0.0:
+            steps.append(f"{divisor_name} = 0, and so is the value")
+        elif divisor_name:
+            by = number(divisor, whole=divisor == int(divisor))
+            steps += [f"{divisor_name} = {by}", f"{number(total)} / {by} = {number(value)}"]
+    elif isinstance(metric, FunctionMetric):
+        steps.append(
+            f"{metric.name} is a function of these labels and scores; how it gets there, its code says"
+        )
+    if getattr(metric, "short_list", "") == "zero" and metric.k is not None and size < metric.k:
+        steps = [*steps[:2], f"a list of {size} documents, shorter than {metric.k}, counts 0"]
+    return tuple(steps)
 
 
 def _interval(metric: Metric, query: _Asked) -> tuple[float, float] | None:

@@ -105,8 +105,10 @@ class Explanation:
         if self.metric.uses_subtopics:
             return "a document's label is its highest grade for any subtopic"
         labels = " ".join(cell("label", label) for label in self.ideal[:limit])
-        rest = 0 if limit is None else max(0, len(self.ideal) - limit)
-        return f"ideal order of labels: {labels}" + (f" … ({rest:,} more)" if rest else "")
+        text = f"ideal order of labels: {labels}"
+        if limit is not None and len(self.ideal) > limit:
+            text += f" … ({len(self.ideal) - limit:,} more)"
+        return text
 
 
 @dataclass(frozen=True)

@@ -133,22 +133,13 @@ def with_tool(typed: str) -> str:
 
 
 def _taken_apart(metric: str) -> tuple[str, dict[str, Any]]:
-    """A metric's name and its parameters as they are written, the cutoff among them."""
+    """Return a metric's name and its parameters as they are written, the cutoff among them."""
     form = _FORM.fullmatch(metric)
     if form is None:
         raise MetricError(f"{metric!r} cannot be read as a metric; expected {_EXPECTED}")
     parameters: dict[str, Any] = {}
-    for part in (form["parameters"] or "").split(","):
-        if not part.strip():
-            if form["parameters"] and form["parameters"].strip():
-                raise MetricError(f"{metric!r} has an empty parameter; expected {_EXPECTED}")
-            continue
-        key, equals, text = (piece.strip() for piece in part.partition("="))
-        if not equals or not key or not text:
-            raise MetricError(f"{metric!r}: {part.strip()!r} is not param=value; expected {_EXPECTED}")
-        if key in parameters:
-            raise MetricError(f"{metric!r} gives {key} twice")
-        parameters[key] = text
+    if form["parameters"] and form["parameters"].strip():
+        parameters.update(_written_parameters(metric, form["parameters"]))
     if form["k"] is not None:
         if "k" in parameters:
             raise MetricError(f"{metric!r} gives the cutoff twice")
@@ -156,6 +147,21 @@ def _taken_apart(metric: str) -> tuple[str, dict[str, Any]]:
     if "k" in parameters:
         parameters["k"] = _cutoff(metric, parameters["k"])
     return form["name"], parameters
+
+
+def _written_parameters(metric: str, text: str) -> dict[str, str]:
+    """Return the parameters between a metric's parentheses, which are not empty."""
+    parameters: dict[str, str] = {}
+    for part in text.split(","):
+        if not part.strip():
+            raise MetricError(f"{metric!r} has an empty parameter; expected {_EXPECTED}")
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not value:
+            raise MetricError(f"{metric!r}: {part.strip()!r} is not param=value; expected {_EXPECTED}")
+        if key in parameters:
+            raise MetricError(f"{metric!r} gives {key} twice")
+        parameters[key] = value
+    return parameters
 
 
 def _build(name: str, parameters: dict[str, Any]) -> Metric:

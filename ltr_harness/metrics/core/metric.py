@@ -169,12 +169,16 @@ class Metric:
         return self._spelt(self.origin or self.name)
 
     def _spelt(self, name: str) -> str:
-        said = [
+        parameters = [
             f"{field.name}={text_of(getattr(self, field.name))}"
             for field in sorted(dataclasses.fields(self), key=lambda field: field.name)
             if field.name != "k" and getattr(self, field.name) != field.default
         ]
-        return name + (f"({','.join(said)})" if said else "") + (f"@{self.k}" if self.k is not None else "")
+        if parameters:
+            name += f"({','.join(parameters)})"
+        if self.k is not None:
+            name += f"@{self.k}"
+        return name
 
     @property
     def is_linear_sum(self) -> bool:

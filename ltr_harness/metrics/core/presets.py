@@ -155,12 +155,11 @@ def conventions(tool: str, metric: str) -> Conventions:
         known = [*PRESETS, *SAME_TOOLS]
         raise MetricError(f"{metric}(as={tool}): unknown preset {tool!r}; {did_you_mean(tool, known)}")
     if metric not in PRESETS[tool]:
-        others = sorted(name for name, metrics in PRESETS.items() if metric in metrics)
-        raise MetricError(
-            f"{metric}(as={tool}): {tool} computes no {metric} that could be reproduced; as={tool} is for "
-            f"{', '.join(sorted(PRESETS[tool]))}"
-            + (f"; {metric} has presets of {', '.join(others)}" if others else "")
-        )
+        found = f"{metric}(as={tool}): {tool} computes no {metric} that could be reproduced"
+        message = f"{found}; as={tool} is for {', '.join(sorted(PRESETS[tool]))}"
+        if others := sorted(name for name, metrics in PRESETS.items() if metric in metrics):
+            message += f"; {metric} has presets of {', '.join(others)}"
+        raise MetricError(message)
     return PRESETS[tool][metric]
 
 
