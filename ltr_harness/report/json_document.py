@@ -131,21 +131,21 @@ class Document(BaseModel):
 
 
 def render(data: ReportData) -> str:
-    """JSON text: sorted keys, no NaN (null instead), equal for equal runs."""
+    """Return JSON text with sorted keys and null instead of NaN, equal for equal runs."""
     text = json.dumps(document(data), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return printable(text, lines=True) + "\n"
 
 
 def document(data: ReportData) -> dict[str, Any]:
-    """The report's values as JSON types; what each one is, `schema` says."""
-    comparison = data.comparison
+    """Return the report's values as JSON types, by the `schema`."""
+    comparison, method = data.comparison, data.comparison.method
     body = Document(
         **{name: getattr(data, name) for name in _OF_THE_REPORT},
         **{name: getattr(comparison, name) for name in _OF_THE_COMPARISON},
         outcome=comparison.headline.outcome,
         headline=comparison.headline.text,
-        unit=comparison.method.unit,
-        weights=comparison.method.weights if comparison.method.is_weighted else None,
+        unit=method.unit,
+        weights=method.weights if method.is_weighted else None,
         n_effective=n_effective(comparison),
         summaries=[comparison.summary(model, metric) for model in data.models for metric in data.metrics],
         headroom=list(comparison.headroom.values()),
@@ -154,42 +154,57 @@ def document(data: ReportData) -> dict[str, Any]:
         over_time=list(comparison.over_time),
         changed_queries=listed(gains_and_losses(data)),
         calibration=calibration(data),
-        conventions=[
-            known
-            for model in data.models
-            for metric in data.metrics
-            if (known := means(data, model, metric)) is not None
-        ],
-        other_tools=[
-            OtherTool(
-                model=model, metric=one.metric, names=list(way.names), in_full=str(way.metric), mean=mean
-            )
-            for one in other_tools(data)
-            for model, values in one.means.items()
-            for way, mean in zip(one.conventions, values, strict=True)
-        ],
-        ties=[
-            Ties(model=model, **{name: getattr(audit, name) for name in Ties.model_fields if name != "model"})
-            for model, audit in audits(data).items()
-        ],
-        importance=[one for model in data.models for one in importance(model, data.runs_of(model)).values()],
+        conventions=_conventions(data),
+        other_tools=_means_by_tool(data),
+        ties=_ties(data),
+        importance=_importance(data),
         cost=[cost(model, records) for model in data.models if (records := data.records_of(model))],
-        serving=[one for model in data.models for one in serving(model, data.records_of(model))],
+        serving=[times for model in data.models for times in serving(model, data.records_of(model))],
         first_rounds=front(data),
         runs=[RunRecord(**{**run.record.model_dump(), "folder": run.path.name}) for run in data.ordered_runs],
         config_sha256=config_digest(data),
     )
-    # as text, where NaN is null, NumPy's numbers are Python's, and whatever else is no JSON is text
-    text = body.model_dump_json(
-        by_alias=True,
-        fallback=lambda value: value.item() if isinstance(value, np.generic) else str(value),
-        warnings="none",
-    )
+    # as text, where NaN is null
+    text = body.model_dump_json(by_alias=True, fallback=_as_json_value, warnings="none")
     return dict(json.loads(text))
 
 
+def _conventions(data: ReportData) -> list[Convention]:
+    conventions = (means(data, model, metric) for model in data.models for metric in data.metrics)
+    return [convention for convention in conventions if convention is not None]
+
+
+def _means_by_tool(data: ReportData) -> list[OtherTool]:
+    rows = []
+    for metric in other_tools(data):
+        for model, values in metric.means.items():
+            for tool, mean in zip(metric.conventions, values, strict=True):
+                names, in_full = list(tool.names), str(tool.metric)
+                rows.append(
+                    OtherTool(model=model, metric=metric.metric, names=names, in_full=in_full, mean=mean)
+                )
+    return rows
+
+
+def _ties(data: ReportData) -> list[Ties]:
+    fields = [name for name in Ties.model_fields if name != "model"]
+    return [
+        Ties(model=model, **{name: getattr(audit, name) for name in fields})
+        for model, audit in audits(data).items()
+    ]
+
+
+def _importance(data: ReportData) -> list[Importance]:
+    return [feature for model in data.models for feature in importance(model, data.runs_of(model)).values()]
+
+
+def _as_json_value(value: object) -> Any:
+    """Return NumPy's numbers as Python's, and as text whatever else is no JSON."""
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
 def schema() -> dict[str, Any]:
-    """JSON Schema of ``report.json``."""
+    """Return the JSON Schema of ``report.json``."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Document.model_json_schema(mode="serialization", schema_generator=_NullForNaN),

@@ -1,7 +1,7 @@
 """What would these numbers be in another tool's log?"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -36,8 +36,8 @@ class Convention:
 
 
 def section(data: ReportData) -> list[Block]:
-    shown = [metric for metric in data.metrics if means(data, data.models[0], metric) is not None]
-    if not shown:
+    metrics = [metric for metric in data.metrics if means(data, data.models[0], metric) is not None]
+    if not metrics:
         return []
     about = (
         *("Tools disagree about queries without relevant documents: ", code("one")),
@@ -47,13 +47,13 @@ def section(data: ReportData) -> list[Block]:
         "others: skip = m, one = (1 - f) m + f, zero = (1 - f) m. The order of models never changes; "
         "the numbers do, often by more than the models differ.",
     )
-    files = formats.file_names(shown)
-    first = data.primary if data.primary in shown else shown[0]
+    files = formats.file_names(metrics)
+    first = data.primary if data.primary in metrics else metrics[0]
     table = _table(data, first, "conventions")
     blocks: list[Block] = [Heading("Other conventions"), Paragraph(about), table]
-    if rest := [metric for metric in shown if metric != first]:
-        tables = (_table(data, metric, f"conventions_{files[metric]}") for metric in rest)
-        blocks.append(Details(f"The other {count_of(len(rest), 'metric')}", tuple(tables)))
+    if others := [metric for metric in metrics if metric != first]:
+        tables = (_table(data, metric, f"conventions_{files[metric]}") for metric in others)
+        blocks.append(Details(f"The other {count_of(len(others), 'metric')}", tuple(tables)))
     return blocks
 
 
@@ -74,27 +74,42 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
 
 
 def means(data: ReportData, model: str, metric: str) -> Convention | None:
-    """The closed forms; None where the metric has no such rule or the share is unknown."""
-    own = data.own_metrics.get(metric)
-    of_values = own is not None and own.takes_any_label and data.n_empty is None
-    rule = None if own is None or of_values else own.empty
-    summary = data.comparison.summary(model, metric)
-    sampling = data.comparison.sampling
-    if rule is None or not data.comparison.higher_is_better[metric]:
+    """Return the closed forms; None where the metric has no such rule or the share is unknown."""
+    rule = _rule(data, metric)
+    if rule is None:
         return None
+    share = _share_without_relevant(data, model, metric, rule)
+    if share is None:
+        return None
+    if share == 1:
+        return Convention(model, metric, math.nan, 1.0, 0.0, 1.0)
+    mean_of_others = data.comparison.summary(model, metric).mean
+    if rule == "one":
+        mean_of_others = (mean_of_others - share) / (1 - share)
+    elif rule == "zero":
+        mean_of_others = mean_of_others / (1 - share)
+    one, zero = (1 - share) * mean_of_others + share, (1 - share) * mean_of_others
+    return Convention(model, metric, mean_of_others, one, zero, share)
+
+
+def _rule(data: ReportData, metric: str) -> str | None:
+    """Return the metric's rule for queries without relevant documents; None where it has none."""
+    definition = data.own_metrics.get(metric)
+    if definition is None or not data.comparison.higher_is_better[metric]:
+        return None
+    if definition.takes_any_label and data.n_empty is None:
+        return None
+    return definition.empty
+
+
+def _share_without_relevant(data: ReportData, model: str, metric: str, rule: str) -> float | None:
     if rule == "skip":
-        undefined = np.isnan(data.comparison.system(model).per_query(metric))
-        f, m = float(sampling.means(undefined[:, None].astype(np.float64))[0]), summary.mean
+        is_empty = np.isnan(data.comparison.system(model).per_query(metric))
     else:  # the metric does not say their number; the data do, for relevance from grade 1 on
         if data.n_empty is None or "relevant=" in metric:
             return None
-        n_relevant = data.comparison.system(data.baseline).query_attributes[LABEL_FACTS[1]]
-        f = float(sampling.means((n_relevant == 0)[:, None].astype(np.float64))[0])
-        rest = summary.mean - (f if rule == "one" else 0.0)
-        m = math.nan if f == 1 else rest / (1 - f)
-    if f == 1:
-        return Convention(model, metric, math.nan, 1.0, 0.0, 1.0)
-    return Convention(model, metric, m, (1 - f) * m + f, (1 - f) * m, f)
+        is_empty = data.comparison.system(data.baseline).query_attributes[LABEL_FACTS[1]] == 0
+    return float(data.comparison.sampling.means(is_empty[:, None].astype(np.float64))[0])
 
 
 class ToolConvention(NamedTuple):
@@ -118,7 +133,8 @@ def warm_up() -> None:
     """Load the compiled loops that other tools' conventions ask for."""
     judgments = Judgments.checked(np.array([1.0, 0.0]), QueryGroups.from_sizes(np.array([2])))
     for name in ("ndcg@10", "map@10", "mrr@10", "err(max_grade=4)@10"):
-        for metric in sorted({one.metric for one in _conventions(parse_metric(name))}, key=str):
+        metrics = {convention.metric for convention in _conventions(parse_metric(name))}
+        for metric in sorted(metrics, key=str):
             with suppress(MetricError):  # it needs what two bare rows do not have
                 Binding([metric], judgments).per_query(np.zeros(2))
 
@@ -139,27 +155,43 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
     for name in names:
         with suppress(MetricError):  # a metric from outside has no conventions that we know
             conventions[name] = _conventions(parse_metric(name), has_missed)
-    with_others = [one for of_metric in conventions.values() if len(of_metric) > 1 for one in of_metric]
-    means: dict[str, dict[ToolConvention, float]] = {model: {} for model in models}
+    several = {name: of_metric for name, of_metric in conventions.items() if len(of_metric) > 1}
+    values: dict[str, dict[ToolConvention, float]] = {model: {} for model in models}
     refused: dict[ToolConvention, str] = {}
     for of_candidates in (False, True):
-        chosen = [convention for convention in with_others if convention.of_candidates == of_candidates]
-        values, reasons = _means_by(chosen, models, rows, of_candidates=of_candidates)
+        chosen = [
+            convention
+            for of_metric in several.values()
+            for convention in of_metric
+            if convention.of_candidates == of_candidates
+        ]
+        means_by_model, reasons = _means_by(chosen, models, rows, of_candidates=of_candidates)
         refused |= reasons
-        for model, of_model in values.items():
-            means[model] |= of_model
-    results = []
-    for name, of_metric in conventions.items():
-        computed = tuple(convention for convention in of_metric if convention not in refused)
-        if len(computed) > 1 and computed[0] == of_metric[0]:
-            by_model = {model: tuple(values[one] for one in computed) for model, values in means.items()}
-            reasons_in_words = tuple(
-                f"{', '.join(convention.names)}: {refused[convention]}"
-                for convention in of_metric
-                if convention in refused
-            )
-            results.append(Recomputed(name, computed, by_model, reasons_in_words))
-    return tuple(results)
+        for model, of_model in means_by_model.items():
+            values[model] |= of_model
+    metrics = (_recomputed_metric(name, of_metric, values, refused) for name, of_metric in several.items())
+    return tuple(metric for metric in metrics if metric is not None)
+
+
+def _recomputed_metric(
+    name: str,
+    conventions: Sequence[ToolConvention],
+    values: Mapping[str, Mapping[ToolConvention, float]],
+    refused: Mapping[ToolConvention, str],
+) -> Recomputed | None:
+    """Return a metric under those of its conventions that were not refused; None without ours or without another."""
+    computed = tuple(convention for convention in conventions if convention not in refused)
+    if len(computed) < 2 or computed[0] != conventions[0]:
+        return None
+    means_by_model = {
+        model: tuple(of_model[convention] for convention in computed) for model, of_model in values.items()
+    }
+    reasons = tuple(
+        f"{', '.join(convention.names)}: {refused[convention]}"
+        for convention in conventions
+        if convention in refused
+    )
+    return Recomputed(name, computed, means_by_model, reasons)
 
 
 def _means_by(
@@ -179,50 +211,75 @@ def _means_by(
         undefined = np.full(n_defined.size, np.nan)
         averages = np.divide(totals, n_defined, where=n_defined > 0, out=undefined)
         by_metric = dict(zip(computed, averages.tolist(), strict=True))
-        means[model] = {one: by_metric[one.metric] for one in conventions if one.metric in by_metric}
-    refused = {one: reasons[one.metric] for one in conventions if one.metric in reasons}
+        means[model] = {
+            convention: by_metric[convention.metric]
+            for convention in conventions
+            if convention.metric in by_metric
+        }
+    refused = {
+        convention: reasons[convention.metric] for convention in conventions if convention.metric in reasons
+    }
     return means, refused
 
 
-def _conventions(own: Metric, missed: bool = False) -> tuple[ToolConvention, ...]:
-    """Our own, single choices that people ask for, then the tools; equal definitions share a place."""
-    named: dict[tuple[Metric, bool], list[str]] = {(own, False): ["here"]}
-    if getattr(own, "gain", None) in EXPONENTIAL_GAINS:
-        linear = replace(own, gain="linear")  # type: ignore[call-arg]
-        named.setdefault((linear, False), []).append("linear gain")
-    for name, metric in other_definitions(own).items():
-        named.setdefault((metric, missed and name in OF_CANDIDATES), []).append(name)
-    return tuple(ToolConvention(tuple(names), *way) for way, names in named.items())
+def _conventions(metric: Metric, has_missed: bool = False) -> tuple[ToolConvention, ...]:
+    """Return our own, frequent single choices, then the tools'; equal definitions are one with several names."""
+    names: dict[tuple[Metric, bool], list[str]] = {(metric, False): ["here"]}
+    if getattr(metric, "gain", None) in EXPONENTIAL_GAINS:
+        linear = replace(metric, gain="linear")  # type: ignore[call-arg]
+        names.setdefault((linear, False), []).append("linear gain")
+    for tool, definition in other_definitions(metric).items():
+        of_candidates = has_missed and tool in OF_CANDIDATES
+        names.setdefault((definition, of_candidates), []).append(tool)
+    return tuple(
+        ToolConvention(tuple(tools), definition, of_candidates)
+        for (definition, of_candidates), tools in names.items()
+    )
 
 
 def tools(data: ReportData) -> list[Block]:
     """What would another tool print for these very scores?"""
-    tools = other_tools(data)
-    if not tools:
+    metrics = other_tools(data)
+    if not metrics:
         return []
-    files = formats.file_names([one.metric for one in tools])
-    names = ["tools", *(f"tools_{files[one.metric]}" for one in tools[1:])]
-    tables: list[Block] = []
-    for one, name in zip(tools, names, strict=True):
-        caption = ("Mean ", code(one.metric), " under other conventions.")
-        ways = (Column(", ".join(way.names), "metric", hint=str(way.metric)) for way in one.conventions)
-        rows: list[tuple[Cell, ...]] = [(data.model_name(model), *one.means[model]) for model in data.models]
-        footnotes = (f"Not computed: {'; '.join(dict.fromkeys(one.refused))}",) if one.refused else ()
-        tables.append(Table(name, caption, (Column("Model"), *ways), tuple(rows), footnotes=footnotes))
-        own, *others = one.conventions
-        told = []
-        for other in others:
-            differs = [*differences_in_words(own.metric, other.metric)]
-            differs += ["given the candidates alone"] if other.of_candidates else []
-            told.append((", ".join(other.names), str(other.metric), "; ".join(differs)))
-        caption = ("How the others differ from ", code(one.metric), ".")
-        columns = (Column("Convention"), Column("In full", "code"), Column("What differs"))
-        tables.append(Table(f"{name}_words", caption, columns, tuple(told), sortable=False))
+    files = formats.file_names([metric.metric for metric in metrics])
+    first, *others = metrics
     about = (
         "Each column evaluates the stored scores again, all seeds of them, under one tool's conventions: look up "
         "the number of a log here before suspecting the model. Below, the tool's differences."
     )
-    blocks: list[Block] = [Heading("The same numbers in other tools"), Paragraph(about), *tables[:2]]
-    if rest := tuple(tables[2:]):
-        blocks.append(Details(f"The other {count_of(len(tools) - 1, 'metric')} at this K", rest))
+    heading = Heading("The same numbers in other tools")
+    blocks: list[Block] = [heading, Paragraph(about), *_tool_tables(data, first, "tools")]
+    if others:
+        tables: list[Block] = []
+        for metric in others:
+            tables += _tool_tables(data, metric, f"tools_{files[metric.metric]}")
+        blocks.append(Details(f"The other {count_of(len(others), 'metric')} at this K", tuple(tables)))
     return blocks
+
+
+def _tool_tables(data: ReportData, metric: Recomputed, name: str) -> tuple[Table, Table]:
+    """Return a metric's means under every convention, and in words how the others differ from ours."""
+    columns = [Column("Model")]
+    for convention in metric.conventions:
+        columns.append(Column(", ".join(convention.names), "metric", hint=str(convention.metric)))
+    rows: list[tuple[Cell, ...]] = [(data.model_name(model), *metric.means[model]) for model in data.models]
+    footnotes: tuple[str, ...] = ()
+    if metric.refused:
+        footnotes = (f"Not computed: {'; '.join(dict.fromkeys(metric.refused))}",)
+    caption = ("Mean ", code(metric.metric), " under other conventions.")
+    numbers = Table(name, caption, tuple(columns), tuple(rows), footnotes=footnotes)
+    ours, *others = metric.conventions
+    descriptions = tuple(
+        (", ".join(other.names), str(other.metric), _difference_in_words(ours, other)) for other in others
+    )
+    caption = ("How the others differ from ", code(metric.metric), ".")
+    headings = (Column("Convention"), Column("In full", "code"), Column("What differs"))
+    return numbers, Table(f"{name}_words", caption, headings, descriptions, sortable=False)
+
+
+def _difference_in_words(ours: ToolConvention, other: ToolConvention) -> str:
+    differences = [*differences_in_words(ours.metric, other.metric)]
+    if other.of_candidates:
+        differences.append("given the candidates alone")
+    return "; ".join(differences)
