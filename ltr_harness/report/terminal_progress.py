@@ -31,7 +31,7 @@ from ltr_harness.report.terminal import show
 
 
 class TerminalProgress(Progress):
-    """Says what is planned, what runs and how each run ended."""
+    """Prints the plan, the run in progress and how each run ended."""
 
     def __init__(self, quiet: bool, table: bool = True) -> None:
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -54,54 +54,64 @@ class TerminalProgress(Progress):
 
     @property
     def is_watched(self) -> bool:
-        """Whether there is a terminal or a notebook."""
+        """True on a terminal and in a notebook."""
         return self._console.is_terminal or self._console.is_jupyter
 
     def say(self, text: str) -> None:
-        """A plain line."""
+        """Print a line."""
         if not self._quiet:
             self._console.print(Text(without_commands(printable(text, lines=True))))
 
     def planned(self, job: Job) -> None:
         if self._n_planned == 0:
-            for one in stopping_depth(job):
-                self.say(f"caution: {one}")
-            for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
-                self.say(features)
-            for one in shown_cautions(job):
-                self.say(f"{one.severity}: {one}")
+            self._say_cautions(job)
         self._n_planned += 1
         for row, _ in self._best.values():
             if self._live is not None:
                 self._live.remove_task(row)
         self._best.clear()
-        done, again, new = job.count("done"), job.count("score again"), job.count("train")
-        self._todo = again + new
+        self._todo = job.count("score again") + job.count("train")
         self._rule = job.stopping
         self._watched = str(job.decision_metric)
         if job.open_studies:  # the runs that follow are not known yet: `planned` is called again
-            todo = job.open_studies
-            begun = sum(len(job.trials_of(study)) for study in todo)
-            more = f", {count_of(begun, 'trial')} done" if begun else ""
-            left = [seconds for study in todo if (seconds := seconds_left(job, study)) is not None]
-            if len(left) == len(todo):
-                more += f", about {duration(sum(left))} of training left"
-            known = f", besides {count_of(len(job.tasks), 'run')}" if job.tasks else ""
-            called = ", ".join(map(str, todo))
-            self.say(
-                f"{count_of(len(todo), 'search')} to make{more}{known}; the runs of these models follow: {called}"
-            )
-            return
-        parts = [f"{count_of(len(job.tasks), 'run')}: {new} to train"]
-        if again:
-            parts.append(f"{again} to score again")
-        if done:
-            parts.append(f"{done} done already")
-        said = ", ".join(parts) + f"; {count_of(job.threads, 'thread')} each"
-        remaining = str(time_left(job))
-        self.say(f"{said}; {remaining}" if remaining else said)
-        constant = sorted({task.model for task in job.tasks if not task.seed_matters})
-        if constant:
+            self._say_searches(job)
+        else:
+            self._say_runs(job)
+
+    def _say_cautions(self, job: Job) -> None:
+        """Print what the reader should know before anything is trained."""
+        for caution in stopping_depth(job):
+            self.say(f"caution: {caution}")
+        for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
+            self.say(features)
+        for caution in shown_cautions(job):
+            self.say(f"{caution.severity}: {caution}")
+
+    def _say_searches(self, job: Job) -> None:
+        """Print how many searches are to be made, and the training that they still need where it is known."""
+        studies = job.open_studies
+        text = f"{count_of(len(studies), 'search')} to make"
+        if n_trials := sum(len(job.trials_of(study)) for study in studies):
+            text += f", {count_of(n_trials, 'trial')} done"
+        seconds = [left for study in studies if (left := seconds_left(job, study)) is not None]
+        if len(seconds) == len(studies):
+            text += f", about {duration(sum(seconds))} of training left"
+        if job.tasks:
+            text += f", besides {count_of(len(job.tasks), 'run')}"
+        self.say(f"{text}; the runs of these models follow: {', '.join(map(str, studies))}")
+
+    def _say_runs(self, job: Job) -> None:
+        """Print how many runs are to be trained, to score again and done, and the time that they need."""
+        text = f"{count_of(len(job.tasks), 'run')}: {job.count('train')} to train"
+        if n_again := job.count("score again"):
+            text += f", {n_again} to score again"
+        if n_done := job.count("done"):
+            text += f", {n_done} done already"
+        text += f"; {count_of(job.threads, 'thread')} each"
+        if remaining := str(time_left(job)):
+            text += f"; {remaining}"
+        self.say(text)
+        if constant := sorted({task.model for task in job.tasks if not task.seed_matters}):
             self.say(f"trained once, because the seed cannot matter: {', '.join(constant)}")
 
     def tuning(self, study: StudyRecord) -> None:
@@ -140,8 +150,9 @@ class TerminalProgress(Progress):
         if record.status == "failed":
             self.say(f"{head}FAILED: {record.error}")
             return
-        counted = f"round {record.best_round} of {record.rounds_trained}, "
-        rounds = "" if record.best_round is None else counted
+        rounds = ""
+        if record.best_round is not None:
+            rounds = f"round {record.best_round} of {record.rounds_trained}, "
         mean = record.metrics[record.primary].mean_text
         self.say(f"{head}{rounds}test {record.primary} {mean} ({seconds:.1f} s)")
 
@@ -157,7 +168,7 @@ class TerminalProgress(Progress):
         show(data)
 
     def _seconds_of(self, task: Task) -> float:
-        """Take the line of a task that is over away; how long it took."""
+        """Remove the line of a task that is over; return how long it took."""
         run = self._runs.pop(str(task), None)
         if run is None:
             return 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
@@ -61,25 +61,32 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
 
 
 def build_report(data: ReportData, made: Callable[[Section], None] | None = None) -> Report:
-    """The chosen sections' answers, or all in the order of `SECTIONS`, installed ones last, without silent sections."""
-    chosen: dict[str, Group | None] = dict.fromkeys(data.sections or ["verdict"])
-    if not data.sections:
-        known = {*chosen, *(name for names in GROUPS.values() for name in names)}
-        others = [name for name in catalog.names() if name not in known]
-        for group, names in GROUPS.items():
-            chosen |= dict.fromkeys((*names, *others), group)
-            others = []  # of other packages, at the end of the first group
+    """Return the chosen sections, or all in the order of `SECTIONS`, without those that have nothing to show."""
+    names = _section_names(data)
     sections = []
-    for name, placed in chosen.items():
-        section = Section(name, tuple(catalog.load(name)(data)), placed)
+    for name, group in names.items():
+        section = Section(name, tuple(catalog.load(name)(data)), group)
         if section.blocks:
             sections.append(section)
             if made is not None:
                 made(section)
     if not sections:
-        text = f"the report is empty: none of its sections has anything to show: {', '.join(chosen)}"
+        text = f"the report is empty: none of its sections has anything to show: {', '.join(names)}"
         log.warning(Caution("empty-report", "warning", text))
     return _report(data, sections)
+
+
+def _section_names(data: ReportData) -> dict[str, Group | None]:
+    """Return each section's name with its group; those of other packages are at the end of the first group."""
+    names: dict[str, Group | None] = dict.fromkeys(data.sections or ["verdict"])
+    if data.sections:
+        return names
+    ours = {*names, *(name for of_group in GROUPS.values() for name in of_group)}
+    installed = [name for name in catalog.names() if name not in ours]
+    for group, of_group in GROUPS.items():
+        names |= dict.fromkeys((*of_group, *installed), group)
+        installed = []
+    return names
 
 
 def _report(data: ReportData, sections: Sequence[Section]) -> Report:
@@ -88,20 +95,21 @@ def _report(data: ReportData, sections: Sequence[Section]) -> Report:
 
         return json_document.render(data)
 
-    without = f" ({data.n_empty:,} without relevant documents)" if data.n_empty else ""
-    facts: tuple[Text, ...] = (
-        (code(data.primary),),
-        f"{data.n_defined:,} of {count_of(data.comparison.n_queries, 'query')}{without}",
-        count_of(len(data.models), "model"),
-        *((f"baseline {data.baseline}",) if data.rivals else ()),
+    queries = f"{data.n_defined:,} of {count_of(data.comparison.n_queries, 'query')}"
+    if data.n_empty:
+        queries += f" ({data.n_empty:,} without relevant documents)"
+    facts: list[Text] = [(code(data.primary),), queries, count_of(len(data.models), "model")]
+    if data.rivals:
+        facts.append(f"baseline {data.baseline}")
+    return Report(
+        data.title, tuple(facts), tuple(sections), document, lambda: saved.to_parquet(data.comparison)
     )
-    return Report(data.title, facts, tuple(sections), document, lambda: saved.to_parquet(data.comparison))
 
 
 def write_report(
     report: Report | ReportData, folder: str | Path, formats: Collection[str] = DEFAULT_FORMATS
 ) -> Path:
-    """Write the report in the given formats, all files or none; the path of ``report.html``, or of the first file.
+    """Write the report in the given formats, all files or none; return the path of ``report.html`` or the first file.
 
     Args:
         report: what `run_experiment` returns as ``report``, or what `build_report` made of it.
@@ -111,79 +119,105 @@ def write_report(
     Raises:
         UsageError: no format, an unknown one, or a file in the folder's place.
     """
-    asked = [formats] if isinstance(formats, str) else list(formats)
-    if not asked:
-        raise UsageError(f"no report format given; known: {', '.join(FORMATS)}")
-    for name in asked:
-        if name not in FORMATS:
-            raise UsageError(f"unknown report format {name!r}; {did_you_mean(name, FORMATS)}")
-    chosen = [name for name in FORMATS if name in asked]
+    chosen = _chosen_formats(formats)
     folder = Path(folder).expanduser()
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: the report cannot be written: a file has the name of its folder")
     files = _files(report, chosen)
     with whole_files(folder / "report.html") as temporary:  # all are written before the first is put in place
         for name, content in files.items():
-            whole = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
-            temporary(folder / name).write_bytes(whole)
-    for sub, suffix in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
-        for path in sorted((folder / sub).glob(f"*.{suffix}")) if suffix in chosen else ():
-            with suppress(OSError):  # a pipe, a link: not one of ours
-                ours = OURS.encode() in stored_file(folder / sub, path.name).read_bytes()
-                if ours and f"{sub}/{path.name}" not in files:  # of an earlier report
-                    path.unlink()
+            encoded = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+            temporary(folder / name).write_bytes(encoded)
+    _remove_earlier(folder, chosen, files)
     return folder / ("report.html" if "html" in chosen else next(iter(files), "report.html"))
 
 
+def _chosen_formats(formats: Collection[str]) -> list[str]:
+    """Return the formats in the order of `FORMATS`; refuses unknown names, and none at all."""
+    names = [formats] if isinstance(formats, str) else list(formats)
+    if not names:
+        raise UsageError(f"no report format given; known: {', '.join(FORMATS)}")
+    for name in names:
+        if name not in FORMATS:
+            raise UsageError(f"unknown report format {name!r}; {did_you_mean(name, FORMATS)}")
+    return [name for name in FORMATS if name in names]
+
+
+def _remove_earlier(folder: Path, chosen: Sequence[str], files: Collection[str]) -> None:
+    """Remove tables and pictures of an earlier report in the chosen formats that this report does not have."""
+    for subfolder, suffix in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
+        if suffix not in chosen:
+            continue
+        for path in sorted((folder / subfolder).glob(f"*.{suffix}")):
+            if f"{subfolder}/{path.name}" in files:
+                continue
+            with suppress(OSError):  # a pipe, a link: not one of ours
+                if OURS.encode() in stored_file(folder / subfolder, path.name).read_bytes():
+                    path.unlink()
+
+
 def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str | bytes]:
-    """File name to content, in all these formats; charts that cannot be drawn are said, and left out."""
-    files: dict[str, str | bytes] = {}
-    drawing: dict[tuple[str, str], Future[str | bytes]] = {}
+    """Return the content of each file by its name; charts that cannot be drawn are logged, and left out."""
+    pool = ThreadPoolExecutor(1)
+    pictures: dict[tuple[str, str], Future[str | bytes]] = {}  # by chart and format
+
+    def draw(section: Section) -> None:
+        """Begin to draw charts: the engine is a process of its own, which draws while the rest is being made."""
+        from ltr_harness.report import charts
+
+        for chart in section.charts:
+            if "svg" in chosen:
+                pictures[chart.name, "svg"] = pool.submit(charts.svg, chart)
+            if "png" in chosen:
+                pictures[chart.name, "png"] = pool.submit(charts.png, chart)
+
     undrawn: dict[str, str] = {}
-    with ThreadPoolExecutor(1) as pool, ExitStack() as given_up:
-        # with what makes a report, the charts that nobody has begun to draw: Ctrl-C waits for one at most
-        given_up.callback(pool.shutdown, wait=False, cancel_futures=True)
-
-        def draw(section: Section) -> None:
-            """The chart engine is a process of its own: pictures are drawn while the rest is being made."""
-            from ltr_harness.report import charts
-
-            for chart in section.charts:
-                for kind, picture in (("svg", charts.svg), ("png", charts.png)):
-                    if kind in chosen:
-                        drawing[chart.name, kind] = pool.submit(picture, chart)
-
-        if isinstance(report, ReportData):
-            # no section is asked for its blocks where JSON has the numbers themselves
-            built = _report(report, ()) if chosen == ["json"] else build_report(report, draw)
-        else:
-            built = report
-            for section in built.sections:
-                draw(section)
-        if "html" in chosen:  # renderers are imported here: a JSON report needs no template engine
-            from ltr_harness.report import html
-
-            files["report.html"] = html.render(built)
-        if "json" in chosen:
-            files["report.json"] = built.document()
-            if built.values is not None:
-                files[saved.FILE] = built.values()
-        if "tex" in chosen:
-            from ltr_harness.report import latex
-
-            files |= {f"tables/{table.name}.tex": latex.render(table) for table in built.tables}
-        for (name, kind), drawn in drawing.items():
+    try:
+        built = _built(report, chosen, draw)
+        files = _pages(built, chosen)
+        for (name, suffix), picture in pictures.items():
             try:
-                files[f"charts/{name}.{kind}"] = drawn.result()
+                files[f"charts/{name}.{suffix}"] = picture.result()
             except EngineError as problem:
                 undrawn[name] = str(problem)
-        given_up.pop_all()
+    finally:
+        # where the report fails, those that nobody has begun to draw are given up: Ctrl-C waits for one at most
+        pool.shutdown(cancel_futures=True)
     if "md" in chosen:
         from ltr_harness.report import markdown
 
         files["report.md"] = markdown.render(built, with_charts="svg" in chosen, undrawn=undrawn)
-    for why in sorted(set(undrawn.values())):
-        names = [name for name, reason in undrawn.items() if reason == why]
-        text = f"{len(names)} of {len(built.charts)} charts not drawn ({', '.join(names)}): {why}"
+    for reason in sorted(set(undrawn.values())):
+        names = [name for name, problem in undrawn.items() if problem == reason]
+        text = f"{len(names)} of {len(built.charts)} charts not drawn ({', '.join(names)}): {reason}"
         log.warning(Caution("undrawn-charts", "note", text))
+    return files
+
+
+def _built(report: Report | ReportData, chosen: Sequence[str], draw: Callable[[Section], None]) -> Report:
+    """Return the report with its sections; each is drawn as soon as it is made."""
+    if isinstance(report, ReportData):
+        if chosen == ["json"]:  # has the numbers themselves: no section is needed
+            return _report(report, ())
+        return build_report(report, draw)
+    for section in report.sections:
+        draw(section)
+    return report
+
+
+def _pages(report: Report, chosen: Sequence[str]) -> dict[str, str | bytes]:
+    """Return the files without pictures; renderers are imported here, as JSON needs no template engine."""
+    files: dict[str, str | bytes] = {}
+    if "html" in chosen:
+        from ltr_harness.report import html
+
+        files["report.html"] = html.render(report)
+    if "json" in chosen:
+        files["report.json"] = report.document()
+        if report.values is not None:
+            files[saved.FILE] = report.values()
+    if "tex" in chosen:
+        from ltr_harness.report import latex
+
+        files |= {f"tables/{table.name}.tex": latex.render(table) for table in report.tables}
     return files
