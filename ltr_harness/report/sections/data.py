@@ -23,6 +23,10 @@ class _Split(NamedTuple):
     name: str
     facts: SplitFacts
 
+    @property
+    def title(self) -> str:
+        return f"{self.fold} {self.name}"
+
     def per_query(self, number: int) -> float | None:
         return number / self.facts.n_queries if self.facts.n_queries else None
 
@@ -34,66 +38,80 @@ def section(data: ReportData) -> list[Block]:
     splits = _splits(data)
     if not splits:
         return []
-    blocks: list[Block] = [
-        Heading("Data"),
-        Table.of(
-            "data",
-            "Splits as they were used. A query is never divided between splits.",
-            splits,
-            {
-                Column("Fold"): lambda one: one.fold,
-                Column("Split"): lambda one: one.name,
-                Column("Queries", "count"): lambda one: one.facts.n_queries,
-                Column("Rows", "count"): lambda one: one.facts.n_rows,
-                Column("Rows per query", "number"): lambda one: one.per_query(one.facts.n_rows),
-                Column("Without relevant documents", "count"): lambda one: one.facts.n_without_relevant,
-                Column("Share", "percent"): lambda one: one.per_query(one.facts.n_without_relevant),
-                Column("Features", "count"): lambda one: one.facts.n_features,
-                Column("Source", "code"): lambda one: one.facts.source,
-            },
-        ),
-    ]
-    blocks += recall_tables({f"{one.fold} {one.name}": one.facts.candidates for one in splits})
-    blocks += agreement_blocks({f"{one.fold} {one.name}": one.facts.agreement for one in splits})
-    grades, rules = (
-        [record.reading[what] for record in data.records if record.reading.get(what)]
-        for what in ("grades", "relevance")
-    )
-    mapped = "The files' labels are mapped to grades, alike in all splits"
-    said = [f"{mapped}: {grades_in_words(one)}" for one in grades]
-    derived = "Labels come from user events, alike in all splits"
-    said += [f"{derived}: {describe(Relevance.model_validate(rule))}" for rule in rules]
-    said += [named("feature", record.features) for record in data.records if record.features]
-    said += [str(one) for record in data.records for one in record.cautions if one.kind in _COLUMNS]
-    blocks += [Paragraph(f"{text}.", "note") for text in dict.fromkeys(said)]
-    if len({(one.fold, one.name) for one in splits}) < len(splits):
+    blocks: list[Block] = [Heading("Data"), _size_table(splits)]
+    blocks += recall_tables({split.title: split.facts.candidates for split in splits})
+    blocks += agreement_blocks({split.title: split.facts.agreement for split in splits})
+    blocks += [Paragraph(f"{note}.", "note") for note in _notes(data)]
+    if len({split.title for split in splits}) < len(splits):
         several = "Some splits appear more than once: models were trained on different versions of them."
         blocks.append(Paragraph(several, "warning"))
-    fingerprints = Table.of(
+    blocks.append(Details("Fingerprints and files", (_fingerprint_table(splits), _file_table(splits))))
+    return blocks
+
+
+def _size_table(splits: Sequence[_Split]) -> Table:
+    return Table.of(
+        "data",
+        "Splits as they were used. A query is never divided between splits.",
+        splits,
+        {
+            Column("Fold"): lambda split: split.fold,
+            Column("Split"): lambda split: split.name,
+            Column("Queries", "count"): lambda split: split.facts.n_queries,
+            Column("Rows", "count"): lambda split: split.facts.n_rows,
+            Column("Rows per query", "number"): lambda split: split.per_query(split.facts.n_rows),
+            Column("Without relevant documents", "count"): lambda split: split.facts.n_without_relevant,
+            Column("Share", "percent"): lambda split: split.per_query(split.facts.n_without_relevant),
+            Column("Features", "count"): lambda split: split.facts.n_features,
+            Column("Source", "code"): lambda split: split.facts.source,
+        },
+    )
+
+
+def _notes(data: ReportData) -> list[str]:
+    """Return what was done to labels, features and columns of any run, each once."""
+    mapped = "The files' labels are mapped to grades, alike in all splits"
+    derived = "Labels come from user events, alike in all splits"
+    of_grades, of_relevance, of_features, of_columns = [], [], [], []
+    for record in data.records:
+        if grades := record.reading.get("grades"):
+            of_grades.append(f"{mapped}: {grades_in_words(grades)}")
+        if rule := record.reading.get("relevance"):
+            of_relevance.append(f"{derived}: {describe(Relevance.model_validate(rule))}")
+        if record.features:
+            of_features.append(named("feature", record.features))
+        of_columns += [str(caution) for caution in record.cautions if caution.kind in _COLUMNS]
+    return list(dict.fromkeys([*of_grades, *of_relevance, *of_features, *of_columns]))
+
+
+def _fingerprint_table(splits: Sequence[_Split]) -> Table:
+    return Table.of(
         "fingerprints",
         "Digests of the models' input: equal digests mean equal arrays.",
         splits,
         {
-            Column("Fold"): lambda one: one.fold,
-            Column("Split"): lambda one: one.name,
-            Column("Features, labels and queries", "code"): lambda one: one.facts.fingerprint,
-            Column("Labels and queries", "code"): lambda one: one.facts.judgments_fingerprint,
+            Column("Fold"): lambda split: split.fold,
+            Column("Split"): lambda split: split.name,
+            Column("Features, labels and queries", "code"): lambda split: split.facts.fingerprint,
+            Column("Labels and queries", "code"): lambda split: split.facts.judgments_fingerprint,
         },
     )
-    files = Table.of(
+
+
+def _file_table(splits: Sequence[_Split]) -> Table:
+    return Table.of(
         "files",
         "Files and their SHA-256.",
-        sorted({pair for one in splits for pair in one.facts.files.items()}),
+        sorted({file for split in splits for file in split.facts.files.items()}),
         {Column("File", "code"): itemgetter(0), Column("SHA-256", "code"): itemgetter(1)},
     )
-    blocks.append(Details("Fingerprints and files", (fingerprints, files)))
-    return blocks
 
 
 def recall_tables(recalls: Mapping[str, Sequence[CandidateRecall]]) -> list[Block]:
-    """Candidate recall by split, and by slice; nothing where nobody said which documents were candidates."""
-    rows = [(place, one) for place, own in recalls.items() for one in own]
-    whole, parts = ([row for row in rows if bool(row[1].attribute) == sliced] for sliced in (False, True))
+    """Return candidate recall by split, and by slice; nothing where the data do not name the candidates."""
+    rows = [(split, recall) for split, of_split in recalls.items() for recall in of_split]
+    whole = [row for row in rows if not row[1].attribute]
+    parts = [row for row in rows if row[1].attribute]
     if not whole:
         return []
     mean = Column("Candidate recall", "metric", hint="the mean over queries with a relevant document")
@@ -107,8 +125,10 @@ def recall_tables(recalls: Mapping[str, Sequence[CandidateRecall]]) -> list[Bloc
         Column("of all relevant documents", "metric"): lambda row: row[1].total,
     }
     split: dict[Column, Callable[[tuple[str, CandidateRecall]], Cell]] = {Column("Split"): itemgetter(0)}
-    said = "Candidate recall: the share of the relevant documents, missed ones included, that are candidates."
-    blocks: list[Block] = [Table.of("candidates", said, whole, split | columns)]
+    caption = (
+        "Candidate recall: the share of the relevant documents, missed ones included, that are candidates."
+    )
+    blocks: list[Block] = [Table.of("candidates", caption, whole, split | columns)]
     if parts:
         split |= {
             Column("Attribute"): lambda row: row[1].attribute,
@@ -120,8 +140,13 @@ def recall_tables(recalls: Mapping[str, Sequence[CandidateRecall]]) -> list[Bloc
 
 
 def agreement_blocks(agreements: Mapping[str, Sequence[Agreement]]) -> list[Block]:
-    """Agreement of several judgments of a document; nothing where documents have one by definition."""
-    rows = [(place, one) for place, own in agreements.items() for one in own if one.n_documents]
+    """Return the agreement of several judgments of a document; nothing where documents have one by definition."""
+    rows = [
+        (split, agreement)
+        for split, of_split in agreements.items()
+        for agreement in of_split
+        if agreement.n_documents
+    ]
     if not rows:
         return []
     alpha = "1: all judgments of a document are equal; 0: they agree as by chance"
@@ -134,35 +159,37 @@ def agreement_blocks(agreements: Mapping[str, Sequence[Agreement]]) -> list[Bloc
         Column("Alpha", "metric", hint=alpha): lambda row: row[1].ordinal,
         Column("Nominal alpha", "metric", hint="of grades without their order"): lambda row: row[1].nominal,
     }
-    said = "Agreement of several judgments of a document: Krippendorff's alpha, undefined where all grades are equal."
+    alpha_text = "Krippendorff's alpha, undefined where all grades are equal"
+    caption = f"Agreement of several judgments of a document: {alpha_text}."
     bound = (
         "Labels that judges disagree on bound what any metric can tell: a part of each difference between models is a "
         "difference between judges. Krippendorff recommends an alpha of 0.8, and 0.667 for tentative conclusions."
     )
-    return [Table.of("agreement", said, rows, columns), Paragraph(bound, "note")]
+    return [Table.of("agreement", caption, rows, columns), Paragraph(bound, "note")]
 
 
 def _splits(data: ReportData) -> list[_Split]:
-    """The splits of every fold, each once unless models saw different data."""
-    found: dict[tuple[str, str, str], _Split] = {}
+    """Return the splits of every fold, each once unless models saw different data."""
+    splits: dict[tuple[str, str, str], _Split] = {}
     for fold in sorted({record.fold for record in data.records}):
+        of_fold = [record for record in data.records if record.fold == fold]
         for name in SPLITS:
-            for record in data.records:
-                facts = record.data.get(name) if record.fold == fold else None
-                if facts is not None:
-                    found.setdefault((fold, name, facts.fingerprint), _Split(fold, name, facts))
-    return list(found.values())
+            for record in of_fold:
+                if name in record.data:
+                    facts = record.data[name]
+                    splits.setdefault((fold, name, facts.fingerprint), _Split(fold, name, facts))
+    return list(splits.values())
 
 
 def cautions_section(data: ReportData) -> list[Block]:
     """What can these metrics not be trusted with on these data?"""
     if data.rows is None:
         return []
-    found = cautions(list(data.own_metrics.values()), data.rows.judgments)
-    if not found:
+    of_metrics = cautions(list(data.own_metrics.values()), data.rows.judgments)
+    if not of_metrics:
         return []
     return [
-        Heading("Before trusting a number", finding=count_of(len(found), "caution"), matters=True),
+        Heading("Before trusting a number", finding=count_of(len(of_metrics), "caution"), matters=True),
         Paragraph("Effects of the test data's labels and list lengths on the metrics of this report."),
-        Bullets(tuple(map(str, found))),
+        Bullets(tuple(map(str, of_metrics))),
     ]

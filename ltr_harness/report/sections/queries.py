@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class ChangedQuery:
 
 
 def section(data: ReportData) -> list[Block]:
-    """At the primary metric with the ranked lists, and on the page a table at all others of its K."""
+    """Return the changes at the primary metric with the ranked lists, and on the page a table at others of its K."""
     n = len(listed(gains_and_losses(data)))
     if not n:
         return []
@@ -50,9 +51,9 @@ def section(data: ReportData) -> list[Block]:
         about += "The scores of their documents are not stored, so the ranked lists cannot be shown."
     else:
         seeds = {data.comparison.system(name).replicates[0] for name in data.models}
-        which = f"seed {next(iter(seeds))}" if len(seeds) == 1 else "each model's first seed"
+        seed = f"seed {next(iter(seeds))}" if len(seeds) == 1 else "each model's first seed"
         about += (
-            f"A query opens to both ranked lists, those of {which}: the first {_depth(data)} documents with label "
+            f"A query opens to both ranked lists, those of {seed}: the first {_depth(data)} documents with label "
             "and score, equal scores in the order of the file, and the rank of each in the other list."
         )
     heading = Heading("Queries that changed most", finding=count_of(n, "query"))
@@ -64,25 +65,27 @@ Changes = tuple[list[ChangedQuery], list[ChangedQuery]]
 
 @computed_once
 def gains_and_losses(data: ReportData) -> dict[str, Changes]:
-    """Every rival's at the primary metric."""
+    """Return every rival's changes at the primary metric."""
     return {model: changes(data, model) for model in data.rivals}
 
 
 def listed(gains: Mapping[str, Changes]) -> list[ChangedQuery]:
-    """Model by model, the gains first."""
-    return [change for pair in gains.values() for kind in pair for change in kind]
+    """Return the queries of all models, model by model, the gains first."""
+    return [change for won, lost in gains.values() for change in (*won, *lost)]
 
 
-def _changed(data: ReportData, metric: str, end: str) -> list[Block]:
-    """A table; the lists of the primary metric's queries before it, where their scores are stored."""
+def _changed(data: ReportData, metric: str, suffix: str) -> list[Block]:
+    """Return a table; before it the lists of the primary metric's queries, where their scores are stored."""
     gains = gains_and_losses(data)
     if metric != data.primary:
         gains = {model: changes(data, model, metric) for model in data.rivals}
-    changed = listed(gains)
+    queries = listed(gains)
+    if not queries:
+        return []
     table = Table.of(
-        f"changed_queries{end}",
+        f"changed_queries{suffix}",
         f"Largest gains and losses per query at {metric}.",
-        changed,
+        queries,
         {
             Column("Model"): lambda change: data.model_name(change.model),
             Column("Query", "code"): lambda change: change.query,
@@ -93,44 +96,58 @@ def _changed(data: ReportData, metric: str, end: str) -> list[Block]:
             Column("Relevant documents", "count"): lambda change: change.relevant,
         },
     )
-    if not changed or metric != data.primary or data.rows is None:
-        return [table] if changed else []
+    if metric != data.primary or data.rows is None:
+        return [table]
+    lists = _ranked_lists(data, data.rows, gains)
+    return [*lists, Details("All of these queries as one table", (table,))]
+
+
+def _ranked_lists(data: ReportData, rows: TestRows, gains: Mapping[str, Changes]) -> list[Block]:
+    """Return for each model that has changed queries their ranked lists beside the baseline's."""
     blocks: list[Block] = []
-    numbers = itertools.count(1)
-    base = data.rows.scores(data.baseline)
-    for at, (model, (won, lost)) in enumerate(gains.items()):
-        inside: list[Block] = []
-        for title, kind in (("Largest gains", won), ("Largest losses", lost)):
-            if kind:
-                both = (base, data.rows.scores(model))
-                lists = (_side_by_side(data, data.rows, one, both, f"lists_{next(numbers)}") for one in kind)
-                inside += [Heading(title, level=3), *lists]
-        if inside:
+    numbers = itertools.count(1)  # in the names of tables
+    baseline_scores = rows.scores(data.baseline)
+    for model, (won, lost) in gains.items():
+        of_model: list[Block] = []
+        for heading, queries in (("Largest gains", won), ("Largest losses", lost)):
+            if not queries:
+                continue
+            of_model.append(Heading(heading, level=3))
+            scores = (baseline_scores, rows.scores(model))
+            for change in queries:
+                of_model.append(_side_by_side(data, rows, change, scores, f"lists_{next(numbers)}"))
+        if of_model:
             title = f"{model} against {data.baseline}"
-            blocks.append(Details(title, tuple(inside), page_only=True, open=at == 0))
-    return [*blocks, Details("All of these queries as one table", (table,))]
+            is_first = model == next(iter(gains))
+            blocks.append(Details(title, tuple(of_model), page_only=True, open=is_first))
+    return blocks
 
 
 def changes(data: ReportData, model: str, metric: str | None = None) -> Changes:
-    """The largest gains and the largest losses, largest first; ties in the order of query ids."""
-    each = max(1, min(EACH, IN_ALL // (2 * len(data.rivals))))
-    base = data.comparison.system(data.baseline)
+    """Return the largest gains and the largest losses, largest first; ties in the order of query ids."""
     metric = metric or data.primary
-    own, other = data.comparison.system(model).per_query(metric), base.per_query(metric)
-    d = own - other if data.comparison.higher_is_better[metric] else other - own
-    facts = [base.query_attributes.get(name) for name in ("rows", "n_relevant")]
+    baseline = data.comparison.system(data.baseline)
+    values, baseline_values = data.comparison.system(model).per_query(metric), baseline.per_query(metric)
+    gains = values - baseline_values
+    if not data.comparison.higher_is_better[metric]:
+        gains = baseline_values - values
+    counts = [baseline.query_attributes.get(name) for name in ("rows", "n_relevant")]
+    n_each = max(1, min(EACH, IN_ALL // (2 * len(data.rivals))))
 
-    def changed(at: int) -> ChangedQuery:
-        ours, theirs = float(own[at]), float(other[at])
-        counts = (None if fact is None else int(fact[at]) for fact in facts)
-        return ChangedQuery(model, str(base.query_ids[at]), theirs, ours, ours - theirs, *counts)
+    def change_at(at: int) -> ChangedQuery:
+        value, baseline_value = float(values[at]), float(baseline_values[at])
+        rows, relevant = (None if of_queries is None else int(of_queries[at]) for of_queries in counts)
+        difference = value - baseline_value
+        return ChangedQuery(
+            model, str(baseline.query_ids[at]), baseline_value, value, difference, rows, relevant
+        )
 
-    def pick(sign: int) -> list[ChangedQuery]:
-        size = np.where(np.isnan(d), 0.0, sign * d)
-        largest = np.argsort(-size, kind="stable")[:each].tolist()
-        return [changed(at) for at in largest if size[at] > TIE]
+    def largest(sizes: NDArray[np.float64]) -> list[ChangedQuery]:
+        sizes = np.where(np.isnan(sizes), 0.0, sizes)
+        order = np.argsort(-sizes, kind="stable")[:n_each].tolist()
+        return [change_at(at) for at in order if sizes[at] > TIE]
 
-    return pick(1), pick(-1)
+    return largest(gains), largest(-gains)
 
 
 def _depth(data: ReportData) -> int:
@@ -138,46 +155,89 @@ def _depth(data: ReportData) -> int:
     return DEPTH if k is None else min(k, DEPTH)
 
 
+class _RankedList(NamedTuple):
+    """A model's list of one query."""
+
+    scores: NDArray[np.float64]  # of its rows
+    order: NDArray[np.int64]  # of its rows, best first
+    ranks: NDArray[np.int64]  # of its rows, from 1
+
+    @classmethod
+    def of(cls, scores: NDArray[np.float64]) -> "_RankedList":
+        order = np.argsort(-scores, kind="stable")
+        return cls(scores, order, np.argsort(order) + 1)
+
+
 def _side_by_side(
-    data: ReportData, rows: TestRows, change: ChangedQuery, both: Sequence[NDArray[np.float64]], name: str
+    data: ReportData,
+    rows: TestRows,
+    change: ChangedQuery,
+    scores: tuple[NDArray[np.float64], NDArray[np.float64]],
+    name: str,
 ) -> Details:
-    """The two lists of a query, from the first seed's scores (n_rows,) of the baseline and of the model."""
-    own = rows.rows_of(change.query)
-    labels, documents = rows.judgments.labels[own], rows.judgments.document_ids
-    names = [f"row {at}" for at in range(labels.size)] if documents is None else documents[own].tolist()
-    scores = [one[own] for one in both]
-    orders = [np.argsort(-one, kind="stable") for one in scores]
-    ranks = [np.argsort(order) + 1 for order in orders]  # every document's, from 1
+    """Return the two lists of a query, from the first seed's scores (n_rows,) of the baseline and of the model."""
+    of_query = rows.rows_of(change.query)
+    labels, document_ids = rows.judgments.labels[of_query], rows.judgments.document_ids
+    heading, names = "Row", [f"row {at}" for at in range(labels.size)]
+    if document_ids is not None:
+        heading, names = "Document", [str(document_id) for document_id in document_ids[of_query].tolist()]
+    baseline, model = (_RankedList.of(of_all[of_query]) for of_all in scores)
     lines = []
-    for place in range(min(_depth(data), labels.size)):
-        line: list[Cell] = [place + 1]
-        for one, other in ((0, 1), (1, 0)):
-            row = int(orders[one][place])
-            there = int(ranks[other][row])
-            label = Badge(f"{labels[row]:g}", "good" if labels[row] > 0 else "muted")
-            moved = " ↑" if place + 1 < there else " ↓" if place + 1 > there else ""
-            line += [str(names[row]), label, f"{scores[one][row]:.4g}", f"{there}{moved}"]
-        lines.append(tuple(line))
+    for position in range(min(_depth(data), labels.size)):
+        cells = _document_cells(baseline, model, position, names, labels)
+        other_cells = _document_cells(model, baseline, position, names, labels)
+        lines.append((position + 1, *cells, *other_cells))
     columns = [Column("Rank", "count")]
-    arrow = "The arrow points to where this list has the document."
-    for group, rival in ((data.baseline, change.model), (change.model, data.baseline)):
-        columns += [
-            Column("Row" if documents is None else "Document", group=group),
-            Column("Label", group=group),
-            Column("Score", "tally", group=group),
-            Column(f"Rank by {rival}", "tally", group=group, hint=arrow),
-        ]
-    count = count_of(labels.size, "document")
-    unseen = rows.missed_of(change.query)
-    shown = [f"{name} (label {label:g})" for name, label in unseen[: _depth(data)] if label > 0]
-    if rest := len(unseen) - len(shown):
-        shown.append(f"{rest:,} more")
-    footnotes = (f"Missed: {', '.join(shown)}.",) if unseen else ()
-    caption = f"The first {len(lines)} of {count}."
-    table = Table(name, caption, tuple(columns), tuple(lines), footnotes=footnotes, sortable=False)
+    columns += _list_columns(heading, data.baseline, change.model)
+    columns += _list_columns(heading, change.model, data.baseline)
+    n_documents = count_of(labels.size, "document")
+    table = Table(
+        name,
+        f"The first {len(lines)} of {n_documents}.",
+        tuple(columns),
+        tuple(lines),
+        footnotes=_missed_documents(data, rows, change.query),
+        sortable=False,
+    )
     return Details(
         f"{change.query}: {formats.metric(change.baseline_value)} → {formats.metric(change.value)} "
-        f"({formats.difference(change.difference)}), {count}, {int((labels > 0).sum()):,} relevant",
+        f"({formats.difference(change.difference)}), {n_documents}, {int((labels > 0).sum()):,} relevant",
         (table,),
         page_only=True,
     )
+
+
+def _document_cells(
+    ranked: _RankedList, other: _RankedList, position: int, names: Sequence[str], labels: NDArray[np.float64]
+) -> tuple[Cell, ...]:
+    """Return a document's name, label and score, and its rank in the other list with the way it moved from there."""
+    row = int(ranked.order[position])
+    rank, other_rank = position + 1, int(other.ranks[row])
+    arrow = ""
+    if rank < other_rank:
+        arrow = " ↑"
+    elif rank > other_rank:
+        arrow = " ↓"
+    label = Badge(f"{labels[row]:g}", "good" if labels[row] > 0 else "muted")
+    return names[row], label, f"{ranked.scores[row]:.4g}", f"{other_rank}{arrow}"
+
+
+def _list_columns(heading: str, model: str, other: str) -> list[Column]:
+    arrow = "The arrow points to where this list has the document."
+    return [
+        Column(heading, group=model),
+        Column("Label", group=model),
+        Column("Score", "tally", group=model),
+        Column(f"Rank by {other}", "tally", group=model, hint=arrow),
+    ]
+
+
+def _missed_documents(data: ReportData, rows: TestRows, query: str) -> tuple[str, ...]:
+    """Return the footnote about a query's missed documents, the relevant ones by name."""
+    missed = rows.missed_of(query)
+    if not missed:
+        return ()
+    documents = [f"{name} (label {label:g})" for name, label in missed[: _depth(data)] if label > 0]
+    if n_others := len(missed) - len(documents):
+        documents.append(f"{n_others:,} more")
+    return (f"Missed: {', '.join(documents)}.",)

@@ -8,53 +8,19 @@ from ltr_harness.report.data import ReportData
 
 OVER = "over seeds"
 
+Columns = dict[Column, Callable[[str], Cell]]
+
 
 def section(data: ReportData) -> list[Block]:
-    summaries = {name: data.comparison.summary(name) for name in data.models}
-    seeded = {name for name, summary in summaries.items() if summary.n_replicates > 1}
-    if not seeded and not any(system.deterministic for system in data.comparison.systems):
+    has_several_seeds = any(data.comparison.summary(name).n_replicates > 1 for name in data.models)
+    if not has_several_seeds and not any(system.deterministic for system in data.comparison.systems):
         return []
-
-    def spread(which: str) -> Callable[[str], Cell]:
-        return lambda name: getattr(summaries[name], which) if name in seeded else None
-
-    def matters(name: str) -> Badge:
-        if data.comparison.system(name).deterministic:
-            return Badge("deterministic", "muted")
-        return Badge("yes") if name in seeded else Badge("one seed: unknown", "muted")
-
-    pairs = {name: data.comparison.paired(name) for name in data.rivals}
-    changed = "Spread of the means when only the seed changes."
-    mean = "Mean over queries and seeds; its interval is in the first table."
-    agree = "Pairs of seeds whose difference has the sign of the whole."
-    columns: dict[Column, Callable[[str], Cell]] = {
-        Column("Model"): data.model_name,
-        Column("Seeds", "count"): lambda name: summaries[name].n_replicates,
-        Column(data.primary, "metric", hint=mean): data.mean,
-        Column("sd", "metric", OVER, hint=changed): spread("seed_sd"),
-        Column("lowest", "metric", OVER): spread("seed_min"),
-        Column("highest", "metric", OVER): spread("seed_max"),
-        Column("Sign agrees", "percent", hint=agree): lambda name: (
-            pairs[name].seed_agreement if name in pairs else None
-        ),
-    }
-    trained = {name: pair for name, pair in pairs.items() if pair.includes_seeds}
-    if trained:
-
-        def difference(name: str) -> Cell:
-            if (pair := trained.get(name)) is None:
-                return None
-            return Estimate(pair.difference, pair.trained_ci_low, pair.trained_ci_high)
-
-        queries = "Effect of other queries on these trained models; this interval ignores training randomness"
-        columns |= {
-            Column("Difference [these trained models]", "difference", hint=f"{queries}."): difference,
-            Column("p [these trained models]", "p", hint="Corrected as in the first table."): lambda name: (
-                trained[name].trained_p_corrected if name in trained else None
-            ),
-        }
-    columns[Column("Seed matters")] = matters
-    narrower = [Paragraph(line) for line in _what_would_narrow(data, list(trained))]
+    columns = _columns_of_means(data)
+    over_seeds = [name for name in data.rivals if data.comparison.paired(name).includes_seeds]
+    if over_seeds:
+        columns |= _columns_of_trained_models(data, over_seeds)
+    columns[Column("Seed matters")] = lambda name: _seed_matters(data, name)
+    narrower = [Paragraph(line) for line in _what_would_narrow(data, over_seeds)]
     return [
         Heading("Robustness over seeds"),
         Paragraph(
@@ -65,6 +31,59 @@ def section(data: ReportData) -> list[Block]:
         *narrower,
         Table.of("seeds", f"Means of {data.primary} over all queries, seed by seed.", data.models, columns),
     ]
+
+
+def _columns_of_means(data: ReportData) -> Columns:
+    """Return the columns of means, their spread over seeds, and how often the difference keeps its sign."""
+    summaries = {name: data.comparison.summary(name) for name in data.models}
+
+    def spread(field: str) -> Callable[[str], Cell]:
+        return lambda name: getattr(summaries[name], field) if summaries[name].n_replicates > 1 else None
+
+    def sign_agreement(name: str) -> Cell:
+        pair = data.paired(name, data.primary)
+        return None if pair is None else pair.seed_agreement
+
+    mean = "Mean over queries and seeds; its interval is in the first table."
+    changed = "Spread of the means when only the seed changes."
+    agree = "Pairs of seeds whose difference has the sign of the whole."
+    return {
+        Column("Model"): data.model_name,
+        Column("Seeds", "count"): lambda name: summaries[name].n_replicates,
+        Column(data.primary, "metric", hint=mean): data.mean,
+        Column("sd", "metric", OVER, hint=changed): spread("seed_sd"),
+        Column("lowest", "metric", OVER): spread("seed_min"),
+        Column("highest", "metric", OVER): spread("seed_max"),
+        Column("Sign agrees", "percent", hint=agree): sign_agreement,
+    }
+
+
+def _columns_of_trained_models(data: ReportData, over_seeds: Sequence[str]) -> Columns:
+    """Return the differences of the trained models themselves, where the verdict allows for other seeds."""
+    pairs = {name: data.comparison.paired(name) for name in over_seeds}
+
+    def difference(name: str) -> Cell:
+        if name not in pairs:
+            return None
+        pair = pairs[name]
+        return Estimate(pair.difference, pair.trained_ci_low, pair.trained_ci_high)
+
+    def p_value(name: str) -> Cell:
+        return pairs[name].trained_p_corrected if name in pairs else None
+
+    queries = "Effect of other queries on these trained models; this interval ignores training randomness."
+    return {
+        Column("Difference [these trained models]", "difference", hint=queries): difference,
+        Column("p [these trained models]", "p", hint="Corrected as in the first table."): p_value,
+    }
+
+
+def _seed_matters(data: ReportData, name: str) -> Badge:
+    if data.comparison.system(name).deterministic:
+        return Badge("deterministic", "muted")
+    if data.comparison.summary(name).n_replicates > 1:
+        return Badge("yes")
+    return Badge("one seed: unknown", "muted")
 
 
 def _what_would_narrow(data: ReportData, models: Sequence[str]) -> Iterator[str]:
