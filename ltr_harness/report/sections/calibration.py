@@ -1,6 +1,7 @@
 """Do documents win as often as their probabilities say?"""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,13 +29,13 @@ class Bin:
 
     @property
     def off(self) -> bool:
-        """Whether the prediction is outside the interval."""
+        """True where the prediction is outside the interval."""
         return not (math.isnan(self.low) or self.low <= self.predicted <= self.high)
 
 
 @computed_once
 def calibration(data: ReportData) -> list[Bin]:
-    """Each model's first seed; nothing where no metric of probabilities is reported."""
+    """Return the bins of each model's first seed; nothing where no metric of probabilities is reported."""
     metric, rows = _reported(data), data.rows
     if metric is None or rows is None:
         return []
@@ -45,23 +46,22 @@ def calibration(data: ReportData) -> list[Bin]:
     use = np.repeat(n_winners > 0, groups.sizes)
     if not use.any():
         return []
-    found = []
+    bins = []
     for model in data.models:
         runs = rows.runs[model][0]
-        fitted = [own.t for run in runs for own in run.record.measuring([metric])]
-        t = np.repeat(np.repeat(fitted, [len(run.per_query) for run in runs]), groups.sizes)
+        temperatures = [fitted.t for run in runs for fitted in run.record.measuring([metric])]
+        t = np.repeat(np.repeat(temperatures, [len(run.per_query) for run in runs]), groups.sizes)
         p = np.exp(log_softmax(rows.scores(model) / t, groups, 1.0))
-        inner = np.unique(np.quantile(p[use], np.linspace(0, 1, N_BINS + 1)[1:-1]))
-        which = np.where(use, np.searchsorted(inner, p, side="right"), -1)
-        found += [
-            binned(model, p, won, which == at, groups, data.comparison.confidence)
-            for at in np.unique(which[use]).tolist()
-        ]
-    return found
+        inner_edges = np.unique(np.quantile(p[use], np.linspace(0, 1, N_BINS + 1)[1:-1]))
+        bin_of_row = np.where(use, np.searchsorted(inner_edges, p, side="right"), -1)
+        for number in np.unique(bin_of_row[use]).tolist():
+            inside = bin_of_row == number
+            bins.append(binned(model, p, won, inside, groups, data.comparison.confidence))
+    return bins
 
 
 def _reported(data: ReportData) -> ProbabilityMetric | None:
-    """The first metric of probabilities, whose T is shown."""
+    """Return the first metric of probabilities, whose T is shown."""
     reported = (metric for metric in data.own_metrics.values() if isinstance(metric, ProbabilityMetric))
     return next(reported, None)
 
@@ -74,7 +74,7 @@ def binned(
     groups: QueryGroups,
     confidence: float,
 ) -> Bin:
-    """The rows inside, with Jeffreys' interval of their share, of as many rows as queries make them worth.
+    """Return the rows inside, with Jeffreys' interval of their share, of as many rows as queries make them worth.
 
     The worth is that of a simple sample of the same variance, at most the rows there are, less for Student's t: Korn &
     Graubard (1998), with Jeffreys' limits, which hold near 0 and 1 (Brown, Cai & DasGupta 2001).
@@ -99,32 +99,7 @@ def section(data: ReportData) -> list[Block]:
     bins, metric = calibration(data), _reported(data)
     if not bins or metric is None:
         return []
-    names = list(dict.fromkeys(one.model for one in bins))
-    said = []
-    for name in names:
-        own = [one for one in bins if one.model == name]
-        off = f"{sum(one.off for one in own)} of {len(own)} predictions outside their interval"
-        of_runs = [record.measuring([metric])[0] for record in data.records_of(name)]
-        known = dict.fromkeys(f"{one.t:.4g}" for one in of_runs if one.is_fitted)
-        said.append(f"{name}: {off}; T from validation data {', '.join(known) or 'none'}.")
-    text = " ".join(said)
-    rows = []
-    for one in bins:
-        low, high = (0.0, 1.0) if math.isnan(one.low) else (one.low, one.high)
-        numbers = {"predicted": one.predicted, "observed": one.observed, "low": low, "high": high}
-        rows.append({"model": one.model, **{name: round(value, 5) for name, value in numbers.items()}})
-    x = charts.quantitative("predicted", title="predicted", axis={"tickCount": 4, "grid": False})
-    y = charts.quantitative("observed", title="won", axis={"tickCount": 4})
-    shared = {"x": x, "color": charts.model_colour(data, names)}
-    about = charts.tooltip("model", predicted=".4f", observed=".4f", low=".4f", high=".4f")
-    start, end = {"datum": 0}, {"datum": max(max(one.predicted, one.observed) for one in bins)}
-    layers = [
-        charts.layer(charts.DASHED, x=start, y=start, x2=end, y2=end),
-        charts.layer({"type": "rule"}, **shared, y={**y, "field": "low"}, y2={"field": "high"}),
-        charts.layer(charts.dots(34), **shared, y=y, tooltip=about),
-    ]
-    title = "Share of winners over predicted probability; dashed where both are equal"
-    spec = charts.small_multiples(names, rows, {"layer": layers})
+    summary = " ".join(_summaries(data, bins, metric))
     missed = f"{100 * (1 - data.comparison.confidence):.3g} %"
     columns = {
         Column("Model"): lambda one: data.model_name(one.model),
@@ -139,8 +114,44 @@ def section(data: ReportData) -> list[Block]:
         Paragraph(
             "Test documents in bins of about as many by predicted probability: the mean prediction, and the share that "
             f"won, with its {data.confidence_label} interval over queries. Each interval alone misses in {missed} of "
-            f"cases, so one of ten outside says little. Each model's first seed. {text}"
+            f"cases, so one of ten outside says little. Each model's first seed. {summary}"
         ),
-        Chart("calibration", title, spec, text),
+        _chart(data, bins, summary),
         Table.of("calibration", "Predicted probability and observed share of winners.", bins, columns),
     ]
+
+
+def _summaries(data: ReportData, bins: Sequence[Bin], metric: ProbabilityMetric) -> list[str]:
+    """Return for each model how many of its predictions are outside their interval, and its temperatures."""
+    sentences = []
+    for name in dict.fromkeys(each.model for each in bins):
+        off = [each.off for each in bins if each.model == name]
+        definitions = (record.measuring([metric])[0] for record in data.records_of(name))
+        temperatures = dict.fromkeys(f"{fitted.t:.4g}" for fitted in definitions if fitted.is_fitted)
+        sentences.append(
+            f"{name}: {sum(off)} of {len(off)} predictions outside their interval; "
+            f"T from validation data {', '.join(temperatures) or 'none'}."
+        )
+    return sentences
+
+
+def _chart(data: ReportData, bins: Sequence[Bin], description: str) -> Chart:
+    """Return a panel for each model; where an interval is unknown, it is drawn from 0 to 1."""
+    names = list(dict.fromkeys(each.model for each in bins))
+    rows = []
+    for each in bins:
+        low, high = (0.0, 1.0) if math.isnan(each.low) else (each.low, each.high)
+        numbers = {"predicted": each.predicted, "observed": each.observed, "low": low, "high": high}
+        rows.append({"model": each.model, **{name: round(value, 5) for name, value in numbers.items()}})
+    x = charts.quantitative("predicted", title="predicted", axis={"tickCount": 4, "grid": False})
+    y = charts.quantitative("observed", title="won", axis={"tickCount": 4})
+    shared = {"x": x, "color": charts.model_colour(data, names)}
+    tooltip = charts.tooltip("model", predicted=".4f", observed=".4f", low=".4f", high=".4f")
+    start, end = {"datum": 0}, {"datum": max(max(each.predicted, each.observed) for each in bins)}
+    layers = [
+        charts.layer(charts.DASHED, x=start, y=start, x2=end, y2=end),
+        charts.layer({"type": "rule"}, **shared, y={**y, "field": "low"}, y2={"field": "high"}),
+        charts.layer(charts.dots(34), **shared, y=y, tooltip=tooltip),
+    ]
+    title = "Share of winners over predicted probability; dashed where both are equal"
+    return Chart("calibration", title, charts.small_multiples(names, rows, {"layer": layers}), description)

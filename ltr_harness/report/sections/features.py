@@ -1,7 +1,6 @@
 """What do the models look at?"""
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,35 +26,62 @@ class Importance:
 
 
 def section(data: ReportData) -> list[Block]:
-    shares = {model: found for model in data.models if (found := importance(model, data.runs_of(model)))}
+    shares = {model: importance(model, data.runs_of(model)) for model in data.models}
+    shares = {model: of_model for model, of_model in shares.items() if of_model}
     if not shares:
         return []
-    mean: dict[str, float] = {}
-    for by_feature in shares.values():
-        for feature, share in by_feature.items():
-            mean[feature] = mean.get(feature, 0.0) + share.gain / len(shares)
-    listed = sorted(mean, key=lambda feature: (-mean[feature], feature))[:LISTED]
+    return [
+        Heading("Features"),
+        Paragraph(
+            "A feature's share of the loss reduction by a model's splits, averaged over its runs. Redundant "
+            "features divide their share between them by chance; a share is not an effect."
+        ),
+        _chart(data, shares),
+        Details("The shares as a table", (_table(shares),)),
+    ]
+
+
+def _table(shares: Mapping[str, Mapping[str, Importance]]) -> Table:
+    """Return the features with the largest mean gain over models."""
+    mean_gains: dict[str, float] = {}
+    for of_model in shares.values():
+        for feature, share in of_model.items():
+            mean_gains[feature] = mean_gains.get(feature, 0.0) + share.gain / len(shares)
     columns = [Column("Feature", "code"), Column("Mean gain", "percent")]
     for model in shares:
         columns += [Column("gain", "percent", group=model), Column("splits", "percent", group=model)]
     rows: list[tuple[Cell, ...]] = []
-    for feature in listed:
-        known = (by_feature.get(feature) for by_feature in shares.values())
-        both = ((None, None) if share is None else (share.gain, share.split) for share in known)
-        rows.append((feature, mean[feature], *itertools.chain.from_iterable(both)))
-    more = f"; {count_of(len(mean) - len(listed), 'more feature')}" * (len(mean) > len(listed))
-    caption = f"Share of gain and of splits per feature{more}."
-    table = Table("importance", caption, tuple(columns), tuple(rows))
+    for feature in sorted(mean_gains, key=lambda feature: (-mean_gains[feature], feature))[:LISTED]:
+        row: list[Cell] = [feature, mean_gains[feature]]
+        for of_model in shares.values():
+            if feature in of_model:
+                row += [of_model[feature].gain, of_model[feature].split]
+            else:
+                row += [None, None]
+        rows.append(tuple(row))
+    caption = "Share of gain and of splits per feature"
+    if n_more := len(mean_gains) - len(rows):
+        caption += f"; {count_of(n_more, 'more feature')}"
+    return Table("importance", f"{caption}.", tuple(columns), tuple(rows))
+
+
+def _chart(data: ReportData, shares: Mapping[str, Mapping[str, Importance]]) -> Chart:
     bars: list[dict[str, Any]] = []
-    words = []
-    for model, by_feature in shares.items():
-        first = list(by_feature.items())[:DRAWN]
+    descriptions = []
+    for model, of_model in shares.items():
+        drawn = list(of_model.values())[:DRAWN]
         bars += [
-            {"model": model, "feature": feature, "gain": round(share.gain, 5), "split": round(share.split, 5)}
-            for feature, share in first
+            {
+                "model": model,
+                "feature": share.feature,
+                "gain": round(share.gain, 5),
+                "split": round(share.split, 5),
+            }
+            for share in drawn
             if share.split
         ]
-        words.append(f"{model}: {', '.join(f'{f} {formats.percent(share.gain)}' for f, share in first[:3])}.")
+        first = ", ".join(f"{share.feature} {formats.percent(share.gain)}" for share in drawn[:3])
+        descriptions.append(f"{model}: {first}.")
     names = list(shares)
     by_gain = {"field": "gain", "op": "max", "order": "descending"}
     y = {"field": "feature", "type": "nominal", "title": None, "sort": by_gain, "axis": {"labelLimit": 80}}
@@ -70,26 +96,18 @@ def section(data: ReportData) -> list[Block]:
     )
     spec = charts.small_multiples(names, bars, {"height": {"step": 15}, **layer}, own_y=70)
     title = f"The {DRAWN} features with the largest share of gain, model by model"
-    return [
-        Heading("Features"),
-        Paragraph(
-            "A feature's share of the loss reduction by a model's splits, averaged over its runs. Redundant "
-            "features divide their share between them by chance; a share is not an effect."
-        ),
-        Chart("importance", title, spec, " ".join(words)),
-        Details("The shares as a table", (table,)),
-    ]
+    return Chart("importance", title, spec, " ".join(descriptions))
 
 
 def importance(model: str, runs: Sequence[Run]) -> dict[str, Importance]:
-    """Feature to its shares, largest gain first; empty where no run stored any."""
-    sums: dict[str, list[float]] = {}
+    """Return each feature's shares, largest gain first; empty where no run stored any."""
+    shares: dict[str, list[float]] = {}  # of gain and of splits
     frames = [frame for run in runs if (frame := getattr(run, "importance", None)) is not None]
     for frame in frames:
-        totals = [max(float(frame[kind].sum()), 1e-300) for kind in ("gain", "split")]
+        total_gain, total_split = (max(float(frame[kind].sum()), 1e-300) for kind in ("gain", "split"))
         for feature, gain, split in frame[["feature", "gain", "split"]].itertuples(index=False):
-            known = sums.setdefault(str(feature), [0.0, 0.0])
-            known[0] += gain / totals[0] / len(frames)
-            known[1] += split / totals[1] / len(frames)
-    ordered = sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))
-    return {feature: Importance(model, feature, *both) for feature, both in ordered}
+            of_feature = shares.setdefault(str(feature), [0.0, 0.0])
+            of_feature[0] += gain / total_gain / len(frames)
+            of_feature[1] += split / total_split / len(frames)
+    ordered = sorted(shares.items(), key=lambda item: (-item[1][0], item[0]))
+    return {feature: Importance(model, feature, gain, split) for feature, (gain, split) in ordered}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ltr_harness.data.queries import Floats
 from ltr_harness.data.relevance.propensities import effective_size
 from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.experiments.runs.record import Record
@@ -13,11 +14,12 @@ from ltr_harness.report.data import ReportData
 
 def partial_feedback(data: ReportData) -> list[Block]:
     """What would users have liked, had they looked at every row alike, where labels estimate relevance?"""
-    given = (record.reading.get("relevance") for record in data.records)
-    rules = [Relevance.model_validate(rule) for rule in given if rule]
-    if not rules or not rules[0].estimates or data.rows is None:
+    settings = [rule for record in data.records if (rule := record.reading.get("relevance"))]
+    if not settings or data.rows is None:
         return []
-    rule, labels = rules[0], data.rows.judgments.labels
+    rule, labels = Relevance.model_validate(settings[0]), data.rows.judgments.labels
+    if not rule.estimates:
+        return []
     sums = [name for name, metric in data.own_metrics.items() if metric.is_linear_sum]
     if not sums:
         text = (
@@ -25,56 +27,69 @@ def partial_feedback(data: ReportData) -> list[Block]:
             "estimates of those on true labels. Add dcg(gain=linear,empty=zero)."
         )
         return [Heading("Partial feedback"), Paragraph(text, "warning")]
-    weights = ""  # of doubly robust labels nothing: they hold predictions beside the weighted ones
-    if rule.chosen == "ips" and rule.propensity is not None and labels.any():
-        clip = rule.propensity.clip
-        at_clip = np.isclose(labels[:, None] * clip, [*rule.events.values()]).any(axis=1) & (labels > 0)
-        share = float(labels[at_clip].sum() / labels.sum())
-        weights = (
-            f" The {int(np.count_nonzero(labels)):,} documents with an event weigh as much as "
-            f"{effective_size(labels):,.1f} of one weight; {share:.0%} of the weight is at the clip of {clip:g}."
-        )
     per_query = float(labels.sum()) / data.rows.judgments.groups.n_queries
-    rows: list[tuple[Cell, ...]] = []
-    for model in data.models:
-        row: list[Cell] = [data.model_name(model)]
-        for name in sums:
-            mean = data.comparison.summary(model, name).mean
-            row += [mean, mean / per_query if per_query else None]
-        rows.append(tuple(row))
-    columns = [Column("Model")]
-    for name in sums:
-        columns += [Column(name, "metric"), Column("self-normalised", "metric")]
     return [
         Heading("Partial feedback"),
         Paragraph(
             "Labels are event weights divided by the probability of examination (inverse propensity scoring). Means "
             "of sums of labels are unbiased where the probabilities are right and not clipped. Self-normalised: over "
             "the mean sum of a query's labels, which varies less and is the same for all models. Models are compared "
-            f"on the documents that were shown, not on others.{weights}"
+            f"on the documents that were shown, not on others.{_weights_in_words(rule, labels)}"
         ),
-        Table("partial_feedback", "Sums of labels, estimated from user events.", tuple(columns), tuple(rows)),
+        _sum_table(data, sums, per_query),
     ]
+
+
+def _weights_in_words(rule: Relevance, labels: Floats) -> str:
+    """Return a sentence on the effective number of events; "" for doubly robust labels, which hold predictions too."""
+    if rule.chosen != "ips" or rule.propensity is None or not labels.any():
+        return ""
+    clip = rule.propensity.clip
+    at_clip = np.isclose(labels[:, None] * clip, [*rule.events.values()]).any(axis=1) & (labels > 0)
+    share = float(labels[at_clip].sum() / labels.sum())
+    return (
+        f" The {int(np.count_nonzero(labels)):,} documents with an event weigh as much as "
+        f"{effective_size(labels):,.1f} of one weight; {share:.0%} of the weight is at the clip of {clip:g}."
+    )
+
+
+def _sum_table(data: ReportData, metrics: Sequence[str], per_query: float) -> Table:
+    """Return the means of metrics that are sums of labels, and as shares of the mean sum of a query's labels."""
+    columns = [Column("Model")]
+    for name in metrics:
+        columns += [Column(name, "metric"), Column("self-normalised", "metric")]
+    rows: list[tuple[Cell, ...]] = []
+    for model in data.models:
+        row: list[Cell] = [data.model_name(model)]
+        for name in metrics:
+            mean = data.comparison.summary(model, name).mean
+            row += [mean, mean / per_query if per_query else None]
+        rows.append(tuple(row))
+    caption = "Sums of labels, estimated from user events."
+    return Table("partial_feedback", caption, tuple(columns), tuple(rows))
 
 
 def position_bias(data: ReportData) -> list[Block]:
     """How much did the place of a row count, where labels are clicks and a model learned biases?"""
-    learned_by = {model: learned for model in data.models if (learned := biases(data.records_of(model)))}
-    if not learned_by:
+    by_model = {model: of_model for model in data.models if (of_model := biases(data.records_of(model)))}
+    if not by_model:
         return []
-    positions = sorted({at for learned in learned_by.values() for at in learned}, key=int)
     columns: list[Column] = [Column("Position")]
-    kinds = {model: len(next(iter(learned.values()))) for model, learned in learned_by.items()}
-    for model, n in kinds.items():
-        labels = ("bias factor",) if n == 1 else ("ti+", "tj-")
-        columns += [Column(label, "number", group=model) for label in labels]
+    unknown: dict[str, tuple[None, ...]] = {}  # for positions that a model has not seen
+    for model, of_model in by_model.items():
+        if len(next(iter(of_model.values()))) == 1:
+            columns.append(Column("bias factor", "number", group=model))
+            unknown[model] = (None,)
+        else:
+            columns += [Column("ti+", "number", group=model), Column("tj-", "number", group=model)]
+            unknown[model] = (None, None)
     rows: list[tuple[Cell, ...]] = []
-    for at in positions:
-        row: list[Cell] = [at]
-        for model, learned in learned_by.items():
-            row += learned.get(at, (None,) * kinds[model])
+    for position in sorted({position for of_model in by_model.values() for position in of_model}, key=int):
+        row: list[Cell] = [position]
+        for model, of_model in by_model.items():
+            row += of_model.get(position, unknown[model])
         rows.append(tuple(row))
-    said = "Learned bias by display position, as the data count positions (XGBoost: rank from 0)."
+    caption = "Learned bias by display position, as the data count positions (XGBoost: rank from 0)."
     return [
         Heading("Position bias"),
         Paragraph(
@@ -83,19 +98,19 @@ def position_bias(data: ReportData) -> list[Block]:
             "the higher, the more a place alone attracts clicks. XGBoost's ti+ and tj- are relative to the first "
             "place, for the clicked and the not clicked document of a pair."
         ),
-        Table("position_bias", said, tuple(columns), tuple(rows)),
+        Table("position_bias", caption, tuple(columns), tuple(rows)),
     ]
 
 
 def biases(records: Sequence[Record]) -> dict[str, tuple[float, ...]]:
-    """Position to its biases, averaged over the runs that have it."""
+    """Return the biases of each position, averaged over the runs that have it."""
     by_position: dict[str, list[Sequence[float | None]]] = {}
-    tables = [one for record in records for one in record.learned.get("position_bias", {}).items()]
-    for what, table in tables:
-        if what == tables[0][0]:
-            for at, values in table.items():
-                by_position.setdefault(at, []).append(values)
+    tables = [pair for record in records for pair in record.learned.get("position_bias", {}).items()]
+    for kind, table in tables:
+        if kind == tables[0][0]:
+            for position, values in table.items():
+                by_position.setdefault(position, []).append(values)
     return {
-        at: tuple(np.array(values, dtype=np.float64).mean(axis=0).tolist())
-        for at, values in by_position.items()
+        position: tuple(np.array(values, dtype=np.float64).mean(axis=0).tolist())
+        for position, values in by_position.items()
     }

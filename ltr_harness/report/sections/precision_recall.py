@@ -1,6 +1,6 @@
 """How much precision does each step of recall cost?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ class PrecisionRecall(NamedTuple):
 
 
 def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, PrecisionRecall]:
-    """Each model's curve, averaged over its replicates; empty where no query has a relevant document."""
+    """Return each model's curve, averaged over its replicates; empty where no query has a relevant document."""
     judgments, pool = rows.judgments, rows.judgments.pool
     is_relevant = pool.labels >= relevant
     if not is_relevant.any():
@@ -40,28 +40,35 @@ def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, 
     average_precision = metric.prepare(pool, np.array([metric.cutoff]))
     by_model = {}
     for model in models:
-        whole = (ranker.rank(rows.scores(model, at)) for at in range(len(rows.runs[model])))
-        rankings = whole if judgments.missed is None else (one.pool_rows(judgments) for one in whole)
-        found = [(interpolated(one, is_relevant), average_precision(one)) for one in rankings]
-        precision, ap = (np.mean(values, axis=0) for values in zip(*found, strict=True))
-        by_model[model] = PrecisionRecall(precision, float(np.nanmean(ap[:, rows.order])))
+        precisions, averages = [], []
+        for replicate in range(len(rows.runs[model])):
+            ranking = ranker.rank(rows.scores(model, replicate))
+            if judgments.missed is not None:
+                ranking = ranking.pool_rows(judgments)
+            precisions.append(interpolated(ranking, is_relevant))
+            averages.append(average_precision(ranking))
+        ap = np.mean(averages, axis=0)[:, rows.order]
+        by_model[model] = PrecisionRecall(np.mean(precisions, axis=0), float(np.nanmean(ap)))
     return by_model
 
 
 def interpolated(ranking: Ranking, is_relevant: Bools) -> Floats:
-    """float64 (11,): best precision at this recall or higher, 0 out of reach; mean over queries and orders of ties."""
+    """Return the best precision at each recall or a higher one, mean over queries and orders of ties, float64 (11,).
+
+    It is 0 at a recall out of reach.
+    """
     n_relevant = ranking.judgments.groups.sum(is_relevant, np.int64)
-    found = np.zeros(LEVELS.size)
+    totals = np.zeros(LEVELS.size)
     hits = is_relevant[ranking.rows].astype(np.float64)
-    _add_interpolated(ranking.offsets, ranking.tie_end, n_relevant, hits, LEVELS - _ROUNDING, found)
-    return found / np.count_nonzero(n_relevant)
+    _add_interpolated(ranking.offsets, ranking.tie_end, n_relevant, hits, LEVELS - _ROUNDING, totals)
+    return totals / np.count_nonzero(n_relevant)
 
 
 @compiled
 def _add_interpolated(
-    offsets: Ints, tie_end: Ints, n_relevant: Ints, hits: Floats, levels: Floats, found: Floats
+    offsets: Ints, tie_end: Ints, n_relevant: Ints, hits: Floats, levels: Floats, totals: Floats
 ) -> None:
-    """Adds each query's precisions to `found` (11,); `hits` (n_listed,) become those expected up to each rank."""
+    """Add each query's precisions to `totals` (11,); `hits` (n_listed,) become those expected up to each rank."""
     for query in range(n_relevant.size):
         first, last = offsets[query], offsets[query + 1]
         so_far, start = 0.0, first
@@ -78,11 +85,11 @@ def _add_interpolated(
         for row in range(last - 1, first - 1, -1):
             recall = min(hits[row] / max(n_relevant[query], 1), 1.0)
             while level >= 0 and levels[level] > recall:  # reached below, or nowhere
-                found[level] += best
+                totals[level] += best
                 level -= 1
             best = max(best, hits[row] / (row - first + 1))
         if n_relevant[query]:
-            found[: level + 1] += best
+            totals[: level + 1] += best
 
 
 _ABOUT = ("map", "precision", "recall", "f1", "rprec", "bpref")
@@ -90,42 +97,17 @@ _ABOUT = ("map", "precision", "recall", "f1", "rprec", "bpref")
 
 
 def section(data: ReportData) -> list[Block]:
-    asked = (metric for metric in data.own_metrics.values() if metric.name in _ABOUT)
-    relevant = next((metric.relevant for metric in asked if isinstance(metric, BinaryMetric)), None)
+    relevant = _relevant_grade(data)
     if relevant is None or data.rows is None:
         return []
-    drawn = curves(data.models, data.rows, relevant)
-    if not drawn:
+    by_model = curves(data.models, data.rows, relevant)
+    if not by_model:
         return []
     area = Column("AP", "metric", best="max", hint="Mean average precision of whole lists.")
     columns = (Column("Model"), area, *(Column(f"at {level:.1f}", "metric") for level in LEVELS[::2]))
-    rows = [(data.model_name(name), one.ap, *one.precision[::2].tolist()) for name, one in drawn.items()]
-    # one panel: each model's precision minus the baseline's, or the only model's precision itself
-    base, names = drawn[data.baseline], near_models(data) or [data.baseline]
-    other = base.precision if data.rivals else np.zeros(LEVELS.size)
-    points = []
-    for name in names:
-        for level, own, its in zip(LEVELS, drawn[name].precision, other, strict=True):
-            found = {"precision": round(float(own), 5), "shown": round(float(own - its), 5)}
-            points.append({"model": name, "recall": float(level), **found})
-    x = charts.quantitative("recall", title="recall", axis={"tickCount": 5, "grid": False})
-    y = charts.quantitative("shown", title="difference in precision" if data.rivals else "precision")
-    shared = {"x": x, "y": y, "color": charts.model_colour(data, names), "opacity": charts.fade()}
-    numbers = charts.tooltip(precision=".4f", shown="+.4f")
-    about = [*charts.tooltip("model"), charts.quantitative("recall"), *numbers]
-    layers = [
-        charts.layer(charts.DASHED, y={"datum": 0}),
-        charts.layer({"type": "line", "strokeWidth": 1.75}, **shared, detail={"field": "model"}),
-        charts.layer(charts.dots(34), **shared, tooltip=about),
-    ]
-    words = [
-        f"{name}: AP {formats.metric(one.ap)}; precision {formats.metric(one.precision[0])} at recall 0, "
-        f"{formats.metric(one.precision[5])} at one half, {formats.metric(one.precision[10])} at 1."
-        for name, one in drawn.items()
-    ]
-    title = f"Precision minus {data.baseline}'s" if data.rivals else "Precision"
-    title += " over recall, interpolated at eleven points, mean over queries"
-    spec = charts.wide(charts.placed(points, names), 180, autosize=charts.FIT, layer=layers)
+    rows = tuple(
+        (data.model_name(name), curve.ap, *curve.precision[::2].tolist()) for name, curve in by_model.items()
+    )
     return [
         Heading("Precision and recall"),
         Paragraph(
@@ -134,6 +116,47 @@ def section(data: ReportData) -> list[Block]:
             "The area under a query's curve, without interpolation, is its average precision: the mean of the "
             f"precisions at its relevant documents. Relevant is a grade of {plain_number(relevant)} and above."
         ),
-        Table("precision_recall", "Precision at levels of recall, and the area.", columns, tuple(rows)),
-        Chart("precision_recall", title, spec, " ".join(words)),
+        Table("precision_recall", "Precision at levels of recall, and the area.", columns, rows),
+        _chart(data, by_model),
     ]
+
+
+def _relevant_grade(data: ReportData) -> float | None:
+    """Return the lowest relevant grade of the first metric of precision or recall; None without such a metric."""
+    for metric in data.own_metrics.values():
+        if metric.name in _ABOUT and isinstance(metric, BinaryMetric):
+            return metric.relevant
+    return None
+
+
+def _chart(data: ReportData, by_model: Mapping[str, PrecisionRecall]) -> Chart:
+    """Return one panel: each model's precision minus the baseline's, or the only model's precision itself."""
+    title, axis_title = "Precision", "precision"
+    names, subtracted = [data.baseline], np.zeros(LEVELS.size)
+    if data.rivals:
+        title, axis_title = f"Precision minus {data.baseline}'s", "difference in precision"
+        names = near_models(data) or names
+        subtracted = by_model[data.baseline].precision
+    points = []
+    for name in names:
+        for level, precision, base in zip(LEVELS, by_model[name].precision, subtracted, strict=True):
+            numbers = {"precision": round(float(precision), 5), "shown": round(float(precision - base), 5)}
+            points.append({"model": name, "recall": float(level), **numbers})
+    x = charts.quantitative("recall", title="recall", axis={"tickCount": 5, "grid": False})
+    y = charts.quantitative("shown", title=axis_title)
+    shared = {"x": x, "y": y, "color": charts.model_colour(data, names), "opacity": charts.fade()}
+    tooltip = [*charts.tooltip("model"), charts.quantitative("recall")]
+    tooltip += charts.tooltip(precision=".4f", shown="+.4f")
+    layers = [
+        charts.layer(charts.DASHED, y={"datum": 0}),
+        charts.layer({"type": "line", "strokeWidth": 1.75}, **shared, detail={"field": "model"}),
+        charts.layer(charts.dots(34), **shared, tooltip=tooltip),
+    ]
+    descriptions = [
+        f"{name}: AP {formats.metric(curve.ap)}; precision {formats.metric(curve.precision[0])} at recall 0, "
+        f"{formats.metric(curve.precision[5])} at one half, {formats.metric(curve.precision[10])} at 1."
+        for name, curve in by_model.items()
+    ]
+    title += " over recall, interpolated at eleven points, mean over queries"
+    spec = charts.wide(charts.placed(points, names), 180, autosize=charts.FIT, layer=layers)
+    return Chart("precision_recall", title, spec, " ".join(descriptions))
