@@ -323,20 +323,24 @@ def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:
 _NUMBERS, _SEQUENCES = (int, float), (list, tuple)  # a union is made anew for each of many thousand values
 
 
-def shown(value: Any) -> Any:
-    """The same text, block or spec with every control character in it as an escape."""
+def with_escapes(value: Any) -> Any:
+    """Return the same text, block or spec with every control character in it as an escape."""
     if isinstance(value, str):
         return printable(value, lines=True)
     if value is None or isinstance(value, _NUMBERS):
         return value
     if isinstance(value, _SEQUENCES):
-        parts = [shown(part) for part in value]
+        parts = [with_escapes(part) for part in value]
         return value if all(map(is_, parts, value)) else type(value)(parts)
     if isinstance(value, Mapping):
-        return {shown(key): shown(part) for key, part in value.items()}
+        return {with_escapes(key): with_escapes(part) for key, part in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        held = [(one.name, getattr(value, one.name)) for one in fields(value)]
-        changed = {name: now for name, before in held if (now := shown(before)) is not before}
+        changed = {}
+        for field in fields(value):
+            before = getattr(value, field.name)
+            after = with_escapes(before)
+            if after is not before:
+                changed[field.name] = after
         return replace(value, **changed) if changed else value
     return value
 
@@ -362,14 +366,16 @@ class Section:
     group: Group | None = None  # a section of a group is folded unless its finding matters
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "blocks", shown(self.blocks))
+        object.__setattr__(self, "blocks", with_escapes(self.blocks))
 
     @property
     def heading(self) -> Heading:
         """The first of level 2, or one made of the banner or the name."""
-        own = next((block for block in self.blocks if isinstance(block, Heading) and block.level == 2), None)
-        banner = next((block.title for block in self.blocks if isinstance(block, Banner)), self.name)
-        return own or Heading(banner)
+        for block in self.blocks:
+            if isinstance(block, Heading) and block.level == 2:
+                return block
+        banners = (block.title for block in self.blocks if isinstance(block, Banner))
+        return Heading(next(banners, self.name))
 
     @property
     def charts(self) -> tuple[Chart, ...]:
@@ -387,8 +393,8 @@ class Report:
     values: Callable[[], bytes] | None = None  # the per-query values behind them, for later comparisons
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "title", shown(self.title))
-        object.__setattr__(self, "facts", shown(self.facts))
+        object.__setattr__(self, "title", with_escapes(self.title))
+        object.__setattr__(self, "facts", with_escapes(self.facts))
 
     @property
     def groups(self) -> list[tuple[Group | None, list[Section]]]:

@@ -1,6 +1,7 @@
 """Tables as LaTeX, ready for ``\\input``: booktabs rules, best in bold, marks explained in the caption."""
 
 import re
+from collections.abc import Iterable
 
 from ltr_harness._util.number_text import number_text
 from ltr_harness.report import blocks, formats
@@ -34,22 +35,21 @@ _SPECIAL = {
 MARKS = {"": "", "better": r"$^{\blacktriangle}$", "worse": r"$^{\blacktriangledown}$"}
 
 
+_MACROS = {"code": "texttt", "strong": "textbf", "emphasis": "emph"}
+
+
 def escape(text: str) -> str:
-    """Text from data as text of LaTeX, on one line."""
-    one_line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    """Return text from data as text of LaTeX, on one line."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    one_line = " ".join(printable.split())
     return "".join(_SPECIAL.get(character, character) for character in one_line)
 
 
 def render(table: blocks.Table) -> str:
-    """A ``table`` environment; needs the packages booktabs and amssymb (for the marks)."""
+    """Return a ``table`` environment; it needs the packages booktabs and amssymb (for the marks)."""
     columns = "".join("r" if column.numeric else "l" for column in table.columns)
     footnotes = " ".join(map(_inline, table.footnotes))
     caption = f"{_inline(table.caption)} {footnotes}".strip()
-    groups, rules, at = [], [], 1
-    for group, width in table.groups:
-        groups += [rf"\multicolumn{{{width}}}{{c}}{{{escape(group)}}}"] if group else [""] * width
-        rules += [rf"\cmidrule(lr){{{at}-{at + width - 1}}}"] if group else []
-        at += width
     lines = [
         rf"% {blocks.OURS}; needs \usepackage{{booktabs,amssymb}}, amssymb for the significance marks",
         r"\begin{table}",
@@ -58,26 +58,43 @@ def render(table: blocks.Table) -> str:
         rf"\label{{tab:{re.sub(r'[^A-Za-z0-9]', '-', table.name)}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        *([" & ".join(groups) + r" \\", "".join(rules)] if groups else []),
-        " & ".join(escape(column.label) for column in table.columns) + r" \\",
-        r"\midrule",
     ]
+    if table.groups:
+        lines += _group_lines(table)
+    lines += [_line(escape(column.label) for column in table.columns), r"\midrule"]
     for number, row in enumerate(table.rows):
-        of_row = enumerate(zip(row, table.columns, strict=True))
-        cells = (_cell(*both, (number, at) in table.best_cells) for at, both in of_row)
-        lines.append(" & ".join(cells) + r" \\")
+        cells = []
+        for at, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
+            cells.append(_cell(cell, column, (number, at) in table.best_cells))
+        lines.append(_line(cells))
     if table.footer:
         lines.append(r"\midrule")
-        for row in table.footer:
-            cells = (
-                rf"\emph{{{escape(formats.cell_text(cell, 'text'))}}}"
-                if isinstance(cell, str | blocks.Badge | blocks.ModelName)
-                else _number(formats.cell_text(cell, "count"))
-                for cell in row
-            )
-            lines.append(" & ".join(cells) + r" \\")
+        lines += [_line(map(_footer_cell, row)) for row in table.footer]
     lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     return "\n".join(lines) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _group_lines(table: blocks.Table) -> list[str]:
+    """Return the line of names above the columns of each group, and the rules below these names."""
+    cells, rules, first = [], [], 1
+    for group, width in table.groups:
+        if group:
+            cells.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(group)}}}")
+            rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
+        else:
+            cells += [""] * width
+        first += width
+    return [_line(cells), "".join(rules)]
+
+
+def _footer_cell(cell: blocks.Cell) -> str:
+    if isinstance(cell, str | blocks.Badge | blocks.ModelName):
+        return rf"\emph{{{escape(formats.cell_text(cell, 'text'))}}}"
+    return _number(formats.cell_text(cell, "count"))
 
 
 def _cell(cell: blocks.Cell, column: blocks.Column, best: bool) -> str:
@@ -114,6 +131,7 @@ def _inline(text: blocks.Text) -> str:
         lead = " " if span.text[:1].isspace() else ""
         tail = " " if span.text[-1:].isspace() and span.text.strip() else ""
         body = escape(span.text)
-        macro = {"code": "texttt", "strong": "textbf", "emphasis": "emph"}.get(span.style)
-        written.append(lead + (rf"\{macro}{{{body}}}" if macro else body) + tail)
+        if span.style in _MACROS:
+            body = rf"\{_MACROS[span.style]}{{{body}}}"
+        written.append(f"{lead}{body}{tail}")
     return "".join(written)

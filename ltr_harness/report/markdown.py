@@ -1,7 +1,7 @@
 """The report as GitHub-flavoured Markdown."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ltr_harness.report import blocks, formats
 
@@ -92,23 +92,35 @@ def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -
             return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
+def _heading(column: blocks.Column) -> str:
+    """Return the heading of a column after that of its group; ndcg@10 is one name."""
+    if not column.group:
+        return column.label
+    separator = "" if column.label.startswith("@") else " "
+    return f"{column.group}{separator}{column.label}"
+
+
 def _table(table: blocks.Table) -> str:
-    heads = []
-    for column in table.columns:
-        space = "" if column.label.startswith("@") else " "  # ndcg@10 is one name
-        heads.append(escape(f"{column.group}{space}{column.label}" if column.group else column.label))
+    headings = [escape(_heading(column)) for column in table.columns]
     rules = ["---:" if column.numeric else ":---" for column in table.columns]
-    lines = [heads, rules]
+    lines = [headings, rules]
     for number, row in enumerate(table.rows):
         lines.append([_cell(table, number, at, cell) for at, cell in enumerate(row)])
     for row in table.footer:
-        cells = zip(row, table.columns, strict=True)
-        forms = [(cell, "count" if isinstance(cell, int) else column.format) for cell, column in cells]
-        texts = [escape(formats.cell_text(*one)) for one in forms]
-        lines.append([f"*{texts[0]}*" if isinstance(row[0], str) else texts[0], *texts[1:]])
+        lines.append(_footer_cells(table, row))
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     footnotes = "".join(f"\n\n{inline(footnote)}" for footnote in table.footnotes)
     return f"{inline(table.caption)}\n\n{text}{footnotes}"
+
+
+def _footer_cells(table: blocks.Table, row: Sequence[blocks.Cell]) -> list[str]:
+    cells = []
+    for cell, column in zip(row, table.columns, strict=True):
+        number_format = "count" if isinstance(cell, int) else column.format
+        cells.append(escape(formats.cell_text(cell, number_format)))
+    if isinstance(row[0], str):
+        cells[0] = f"*{cells[0]}*"
+    return cells
 
 
 def _cell(table: blocks.Table, row: int, at: int, cell: blocks.Cell) -> str:

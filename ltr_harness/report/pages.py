@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,41 +23,51 @@ SHOWN = 5  # models whose curves are shown; all are in the JSON
 
 
 def power_page(planned: PowerPlan) -> Report:
-    """The answer, and the curve of the detectable difference, with everything in the JSON."""
-    powers = [f"{need.power:.0%}" for need in planned.plans[0].needs]
-    detect = [Column(f"{power} detect", "metric") for power in powers]
-    need = [Column(f"{power} need", "count") for power in powers]
-    needs = Table(
-        "power",
-        "Standard deviation of the differences; by probability, the difference that the "
-        f"{planned.drawn()} at hand show, and how many find {planned.difference:+g}.",
-        (Column("model"), Column("sd", "metric"), Column("at hand", "count"), *detect, *need),
-        tuple(
-            (plan.model, plan.sd, plan.n, *(n.detectable for n in plan.needs), *(n.draws for n in plan.needs))
-            for plan in planned.plans
-        ),
-    )
+    """Return the answer, and the curve of the detectable difference, with everything in the JSON."""
+    plans = planned.plans[:SHOWN]
+    tables = tuple(_curve_table(planned, plan, f"power_curve_{at + 1}") for at, plan in enumerate(plans))
+    sentences = tuple(planned.sentence(plan, need) for plan in planned.plans for need in plan.needs)
     answer: tuple[Block, ...] = (
         _power_banner(planned),
         Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}."),
-        needs,
-        blocks.Bullets(tuple(planned.sentence(plan, need) for plan in planned.plans for need in plan.needs)),
+        _needs_table(planned),
+        blocks.Bullets(sentences),
         *(Paragraph(str(caution), "note") for caution in planned.cautions),
     )
-    shown = planned.plans[:SHOWN]
-    tables = []
-    for at, plan in enumerate(shown):
-        said = f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability."
-        columns = (Column(planned.drawn(), "count"), *(Column(power, "metric") for power in powers))
-        rows = tuple((point.n, *point.detectable) for point in plan.curve)
-        tables.append(Table(f"power_curve_{at + 1}", said, columns, rows, sortable=False))
     curve: tuple[Block, ...] = (
         Heading(f"Detectable difference over {planned.drawn()}"),
-        _chart(planned, shown),
-        blocks.Details("The same in numbers", tuple(tables)),
+        _chart(planned, plans),
+        blocks.Details("The same in numbers", tables),
     )
     sections = (Section("verdict", answer), Section("curve", curve))
     return Report("Power", (f"difference {planned.difference:+g}",), sections, lambda: json_text(planned))
+
+
+def _needs_table(planned: PowerPlan) -> Table:
+    """Return for each model what the queries at hand can show, and how many would be needed, by probability."""
+    powers = [f"{need.power:.0%}" for need in planned.plans[0].needs]
+    columns = [Column("model"), Column("sd", "metric"), Column("at hand", "count")]
+    columns += [Column(f"{power} detect", "metric") for power in powers]
+    columns += [Column(f"{power} need", "count") for power in powers]
+    rows: list[tuple[Cell, ...]] = []
+    for plan in planned.plans:
+        detectable = [need.detectable for need in plan.needs]
+        draws = [need.draws for need in plan.needs]
+        rows.append((plan.model, plan.sd, plan.n, *detectable, *draws))
+    return Table(
+        "power",
+        "Standard deviation of the differences; by probability, the difference that the "
+        f"{planned.drawn()} at hand show, and how many find {planned.difference:+g}.",
+        tuple(columns),
+        tuple(rows),
+    )
+
+
+def _curve_table(planned: PowerPlan, plan: ModelPlan, name: str) -> Table:
+    caption = f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability."
+    powers = (Column(f"{need.power:.0%}", "metric") for need in planned.plans[0].needs)
+    rows = tuple((point.n, *point.detectable) for point in plan.curve)
+    return Table(name, caption, (Column(planned.drawn(), "count"), *powers), rows, sortable=False)
 
 
 def _power_banner(planned: PowerPlan) -> blocks.Banner:
@@ -189,35 +199,44 @@ def write_card(page: Report, folder: Path) -> list[Path]:
 
 
 def card_text(card: DataCard, cautions: Sequence[Caution]) -> str:
-    """The card for a terminal, without the features; what was found is its first line."""
-    rows = []
-    for split in card.splits:
-        low, _, median, _, _, high = split.sizes
-        grades = " ".join(f"{grade:g}:{n / split.n_rows:.0%}" for grade, n in list(split.grades.items())[:8])
-        more = " …" if len(split.grades) > 8 else ""
-        counts = (split.n_queries, split.n_rows, split.n_features)
-        sizes = f"{low:,.0f} / {median:,.0f} / {high:,.0f}"
-        without = f"{split.n_without_relevant:,}"
-        rows.append([split.name, *(f"{count:,}" for count in counts), sizes, without, f"{grades}{more}"])
-    head = ["split", "queries", "rows", "features", "rows per query", "no relevant", "grades"]
+    """Return the card for a terminal, without the features; its first line counts the cautions."""
     cautions = one_a_cause(cautions)
-    lines = [f"{_card_banner(cautions).text}.", "", *text_table(head, rows, left=[0, 4, 6])]
+    headings = ["split", "queries", "rows", "features", "rows per query", "no relevant", "grades"]
+    rows = [_card_row(split) for split in card.splits]
+    lines = [f"{_card_banner(cautions).text}.", "", *text_table(headings, rows, left=[0, 4, 6])]
     lines += dict.fromkeys(named("feature", split.feature_names) for split in card.splits)
     for split in card.splits:
-        known = [feature for feature in split.features if not math.isnan(feature.ndcg)]
-        best = sorted(known, key=lambda feature: -feature.ndcg)[:3]
-        if best:
-            listed = ", ".join(f"{feature.name} {feature.ndcg:.4f}" for feature in best)
-            lines.append(
-                f"{split.name}: best single features by NDCG@10: {listed} (random order {split.random_ndcg:.4f}; "
-                f"{count_of(split.n_sampled, 'query')})"
-            )
-        truth = (*recall_lines(split.candidates), *agreement_lines(split.agreement))
-        lines += [f"{split.name}: {line}" for line in truth]
-        of_reading = beside_lints(split.dataset.cautions)
-        lines += [f"{split.name}: note: {one}" for one in of_reading if one.severity == "note"]
-    lines += ["", *(f"{one.severity}: {one}" for one in cautions)] if cautions else []
+        lines += [f"{split.name}: {line}" for line in _split_lines(split)]
+    if cautions:
+        lines.append("")
+        lines += [f"{caution.severity}: {caution}" for caution in cautions]
     return "\n".join(lines) + "\n"
+
+
+def _card_row(split: SplitCard) -> list[str]:
+    low, _, median, _, _, high = split.sizes
+    sizes = f"{low:,.0f} / {median:,.0f} / {high:,.0f}"
+    grades = " ".join(f"{grade:g}:{n / split.n_rows:.0%}" for grade, n in list(split.grades.items())[:8])
+    if len(split.grades) > 8:
+        grades += " …"
+    counts = [f"{count:,}" for count in (split.n_queries, split.n_rows, split.n_features)]
+    return [split.name, *counts, sizes, f"{split.n_without_relevant:,}", grades]
+
+
+def _split_lines(split: SplitCard) -> Iterator[str]:
+    """Yield the best single features of a split, then what is known of its judgments and of its reading."""
+    defined = [feature for feature in split.features if not math.isnan(feature.ndcg)]
+    if best := sorted(defined, key=lambda feature: -feature.ndcg)[:3]:
+        features = ", ".join(f"{feature.name} {feature.ndcg:.4f}" for feature in best)
+        yield (
+            f"best single features by NDCG@10: {features} (random order {split.random_ndcg:.4f}; "
+            f"{count_of(split.n_sampled, 'query')})"
+        )
+    yield from recall_lines(split.candidates)
+    yield from agreement_lines(split.agreement)
+    for caution in beside_lints(split.dataset.cautions):
+        if caution.severity == "note":
+            yield f"note: {caution}"
 
 
 def _splits(card: DataCard) -> Table:

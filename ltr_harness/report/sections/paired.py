@@ -19,10 +19,13 @@ def section(data: ReportData) -> list[Block]:
         "Every query is scored by both models, and the difference on that query counts: model minus "
         f"{data.baseline}. Seeds are averaged per query first."
     )
-    shown: list[Block] = [Heading("Paired differences"), Paragraph(about)]
+    content: list[Block] = [Heading("Paired differences"), Paragraph(about)]
     table = _table(data, data.primary, "paired")
     compared = [name for name in data.rivals if not math.isnan(data.comparison.paired(name).difference)]
-    shown += [_interval_chart(data, compared), table, _distribution(data, compared)] if compared else [table]
+    if compared:
+        content += [_interval_chart(data, compared), table, _distribution(data, compared)]
+    else:
+        content.append(table)
     effect = "d_z: mean of the differences over their standard deviation."
     detectable = "Smallest difference these queries show with 80 % probability."
     smaller = "A difference smaller than the detectable one may exist and"
@@ -41,13 +44,13 @@ def section(data: ReportData) -> list[Block]:
         },
         footnotes=(f"{smaller} these queries would probably not show it.",),
     )
-    shown.append(blocks.Details("Uncorrected p, t-test, effect size and detectable difference", (tests,)))
+    content.append(blocks.Details("Uncorrected p, t-test, effect size and detectable difference", (tests,)))
     others = [metric for metric in data.metrics if metric != data.primary]
     if others:
         files = formats.file_names(others)
         tables = tuple(_table(data, metric, f"paired_{files[metric]}") for metric in others)
-        shown.append(blocks.Details(f"The other {count_of(len(others), 'metric')}", tables))
-    return shown
+        content.append(blocks.Details(f"The other {count_of(len(others), 'metric')}", tables))
+    return content
 
 
 def _table(data: ReportData, metric: str, name: str) -> Table:
@@ -73,7 +76,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
 
 
 def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
-    """An interval each; an arrow in place of one far outside of what is shown."""
+    """Return a chart of an interval each; an arrow in place of one far outside of what is shown."""
     pairs = [data.comparison.paired(name) for name in compared]
     low, high = near(pairs) or (-math.inf, math.inf)
     rows = []
@@ -84,65 +87,77 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         elif pair.difference > high:
             row |= {"right": high, "beyond": f"{formats.difference(pair.difference)} ▸"}
         rows.append(row)
-    y = {"field": "model", "type": "nominal", "sort": charts.BY_PLACE, "title": None}
+    title = (
+        f"Difference in {data.primary} to {data.baseline} with {data.joint()}{data.confidence_label} intervals; "
+        "an interval across the dashed line means the sign is open"
+    )
+    if any("beyond" in row for row in rows):
+        layers = _layers(data, compared, rows, domain=[low, high])
+        title += "; arrows point to models far outside"
+    else:
+        layers = _layers(data, compared, rows, domain=None)
+    descriptions = []
+    for pair in pairs:
+        interval = formats.interval(pair.ci_low, pair.ci_high, "difference")
+        descriptions.append(
+            f"{pair.model}: {formats.difference(pair.difference)} {interval}, {pair.verdict}."
+        )
+    spec = charts.wide(charts.placed(rows, compared), 26 * len(rows), autosize=charts.FIT, layer=layers)
+    return Chart("paired_differences", title, spec, " ".join(descriptions))
+
+
+def _layers(
+    data: ReportData, compared: list[str], rows: list[dict[str, Any]], domain: list[float] | None
+) -> list[dict[str, Any]]:
+    """Return the dashed zero, intervals and means, and the arrows of those outside the domain where there is one."""
     axis = {"format": "+.3f", "tickCount": 7}
     x: dict[str, Any] = {"type": "quantitative", "title": "difference to the baseline", "axis": axis}
-    if any("beyond" in row for row in rows):
-        x["scale"] = {"domain": [low, high], "nice": False}
-    numbers = charts.tooltip(difference="+.4f", low="+.4f", high="+.4f")
-    about = [*charts.tooltip("model", "verdict"), *numbers]
-    shared = {"y": y, "color": charts.model_colour(data, compared), "tooltip": about}
+    if domain is not None:
+        x["scale"] = {"domain": domain, "nice": False}
+    y = {"field": "model", "type": "nominal", "sort": charts.BY_PLACE, "title": None}
+    tooltip = charts.tooltip("model", "verdict", difference="+.4f", low="+.4f", high="+.4f")
+    shared = {"y": y, "color": charts.model_colour(data, compared), "tooltip": tooltip}
     ends = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "opacity": charts.fade(0.7)}
     middle = {"x": {**x, "field": "difference"}, "opacity": charts.fade()}
     rule = {"type": "rule", "strokeWidth": 2.5, "clip": True}
-    layers = [
-        {"params": [charts.ZOOM_X], **charts.layer(rule, **shared, **ends)},
-        charts.layer(charts.dots(80, clip=True), **shared, **middle),
-    ]
-    beyond = [
-        {
-            "transform": [{"filter": f"isValid(datum.{side})"}],
-            **charts.layer(
-                {"type": "text", "align": side, "fontSize": 11},
-                **shared,
-                x={**x, "field": side},
-                text={"field": "beyond"},
-                opacity=charts.fade(),
-            ),
-        }
-        for side in ("left", "right")
-        if any(side in row for row in rows)
-    ]
-    if beyond:
-        layers = [{**one, "transform": [{"filter": "!isValid(datum.beyond)"}]} for one in layers]
+    intervals = {"params": [charts.ZOOM_X], **charts.layer(rule, **shared, **ends)}
+    means = charts.layer(charts.dots(80, clip=True), **shared, **middle)
+    arrows = []
+    if domain is not None:
+        inside = [{"filter": "!isValid(datum.beyond)"}]
+        intervals, means = {**intervals, "transform": inside}, {**means, "transform": inside}
+        arrows = [_arrows(side, x, shared) for side in ("left", "right") if any(side in row for row in rows)]
     zero = charts.layer({**charts.DASHED, "clip": True}, x=charts.quantitative("zero"))
-    every = [{"data": {"values": [{"zero": 0}]}, **zero}, *layers, *beyond]
-    words = []
-    for pair in pairs:
-        interval = formats.interval(pair.ci_low, pair.ci_high, "difference")
-        words.append(f"{pair.model}: {formats.difference(pair.difference)} {interval}, {pair.verdict}.")
-    return Chart(
-        "paired_differences",
-        f"Difference in {data.primary} to {data.baseline} with {data.joint()}{data.confidence_label} intervals; "
-        "an interval across the dashed line means the sign is open"
-        + ("; arrows point to models far outside" if beyond else ""),
-        charts.wide(charts.placed(rows, compared), 26 * len(rows), autosize=charts.FIT, layer=every),
-        " ".join(words),
-    )
+    return [{"data": {"values": [{"zero": 0}]}, **zero}, intervals, means, *arrows]
+
+
+def _arrows(side: str, x: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "transform": [{"filter": f"isValid(datum.{side})"}],
+        **charts.layer(
+            {"type": "text", "align": side, "fontSize": 11},
+            **shared,
+            x={**x, "field": side},
+            text={"field": "beyond"},
+            opacity=charts.fade(),
+        ),
+    }
 
 
 def _distribution(data: ReportData, compared: list[str]) -> Chart:
-    """Histogram of the per-query differences: a mean can hide a few large losses."""
-    whole = {name: data.comparison.query_differences(name) for name in compared}
-    differences = {name: d[~np.isnan(d)] for name, d in whole.items()}
-    widest = max(float(np.abs(d).max()) for d in differences.values()) or 1.0
+    """Return a histogram of the per-query differences: a mean can hide a few large losses."""
+    differences = {}
+    for name in compared:
+        of_queries = data.comparison.query_differences(name)
+        differences[name] = of_queries[~np.isnan(of_queries)]
+    widest = max(float(np.abs(of_queries).max()) for of_queries in differences.values()) or 1.0
     unit = 10.0 ** math.floor(math.log10(widest))
     reach = unit * math.ceil(widest / unit)  # a round number, so that the axis has round labels
     edges = np.linspace(-reach, reach, 22)  # 21 bins, so that ties share one in the middle
-    words = []
-    for name, d in differences.items():
-        p10, median, p90 = np.quantile(d, [0.1, 0.5, 0.9])
-        words.append(
+    descriptions = []
+    for name, of_queries in differences.items():
+        p10, median, p90 = np.quantile(of_queries, [0.1, 0.5, 0.9])
+        descriptions.append(
             f"{name}: 10 % of the differences are below {formats.difference(float(p10))}, the median is "
             f"{formats.difference(float(median))}, 10 % are above {formats.difference(float(p90))}."
         )
@@ -151,7 +166,7 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
     once = ", each query once" if data.weighted else ""
     title = f"Per-query differences to {data.baseline} at {data.primary}{once}"
     spec = charts.histogram(data, differences, edges, x, "+.3f")
-    return Chart("difference_distribution", title, spec, " ".join(words))
+    return Chart("difference_distribution", title, spec, " ".join(descriptions))
 
 
 def pairs(data: ReportData) -> list[Block]:
@@ -162,7 +177,8 @@ def pairs(data: ReportData) -> list[Block]:
     if not all(letters.groups.values()):
         return []
     models = [model for model in data.models if model in letters.groups]
-    last = max(len(letter) for group in letters.groups.values() for letter in group)
+    has_long_letters = any(len(letter) > 1 for group in letters.groups.values() for letter in group)
+    separator = " " if has_long_letters else ""
     n_pairs = len(models) * (len(models) - 1) // 2
     about = data.comparison.method.test_text
     if any(pair.includes_seeds for pair in data.comparison.all_pairs()):
@@ -181,7 +197,7 @@ def pairs(data: ReportData) -> list[Block]:
             {
                 Column("Model"): data.model_name,
                 Column(data.primary, "metric"): data.mean,
-                Column("Letters"): lambda model: ("" if last == 1 else " ").join(letters.groups[model]),
+                Column("Letters"): lambda model: separator.join(letters.groups[model]),
             },
         ),
     ]
