@@ -2,14 +2,14 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness._util.text import count_of
 from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.runs.serving_cost import DOCUMENTS, ENOUGH, TYPICAL
 from ltr_harness.report import charts
-from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Table
+from ltr_harness.report.blocks import Badge, Block, Cell, Chart, Column, Details, Heading, Table
 from ltr_harness.report.data import ReportData
 
 
@@ -35,27 +35,33 @@ def section(data: ReportData) -> list[Block]:
         footnotes=("Times depend on this machine and its load; trees and leaves do not.",),
     )
     blocks: list[Block] = [Heading("Cost"), table]
-    times = {one.model: found for one in costs if (found := serving(one.model, data.records_of(one.model)))}
+    times = {each.model: serving(each.model, data.records_of(each.model)) for each in costs}
+    times = {model: of_model for model, of_model in times.items() if of_model}
     if times:
-        columns = [
-            Column(f"{name}, µs", "seconds", group=f"{documents:,} documents")
-            for documents in DOCUMENTS
-            for name in ("p50", "p99")
-        ]
-        rows = [
-            (data.model_name(model), *(value for one in found for value in (one.p50, one.p99)))
-            for model, found in times.items()
-        ]
-        note = (
-            "Timed right after training by the library that trained the model, with the first of the seeds. Other "
-            "load on the machine hardly moves medians, but it moves p99, which is left out where fewer than "
-            f"{ENOUGH} calls were timed. On an idle machine: ltr-harness show trees RUN."
-        )
-        said = "Microseconds per query, by the number of documents; one thread."
-        blocks.append(Table("serving", said, (Column("Model"), *columns), tuple(rows), footnotes=(note,)))
+        blocks.append(_serving_table(data, times))
     if points := front(data):
         blocks += _front(data, points)
     return blocks
+
+
+def _serving_table(data: ReportData, times: Mapping[str, Sequence["Serving"]]) -> Table:
+    columns = [Column("Model")]
+    for documents in DOCUMENTS:
+        group = f"{documents:,} documents"
+        columns += [Column("p50, µs", "seconds", group=group), Column("p99, µs", "seconds", group=group)]
+    rows: list[tuple[Cell, ...]] = []
+    for model, of_model in times.items():
+        row: list[Cell] = [data.model_name(model)]
+        for each in of_model:
+            row += [each.p50, each.p99]
+        rows.append(tuple(row))
+    note = (
+        "Timed right after training by the library that trained the model, with the first of the seeds. Other "
+        "load on the machine hardly moves medians, but it moves p99, which is left out where fewer than "
+        f"{ENOUGH} calls were timed. On an idle machine: ltr-harness show trees RUN."
+    )
+    caption = "Microseconds per query, by the number of documents; one thread."
+    return Table("serving", caption, tuple(columns), tuple(rows), footnotes=(note,))
 
 
 @dataclass(frozen=True)
@@ -112,43 +118,49 @@ class FirstRounds:
 
 
 def serving(model: str, records: Sequence[Record]) -> list[Serving]:
-    """Each length by the whole model, medians over folds."""
-    timed = _timed(records)
-    whole = ([one for one in record.latency if one.rounds == record.best_round] for record in timed)
-    listed = []
-    for folds in zip(*whole, strict=False):
-        p99 = [one.p99 for one in folds if one.p99 is not None]
-        p50 = statistics.median(one.p50 for one in folds)
-        listed.append(Serving(model, folds[0].documents, p50, statistics.median(p99) if p99 else None))
-    return listed
+    """Return the times of the whole model for each length of list, medians over folds."""
+    whole_models = (
+        [timing for timing in record.latency if timing.rounds == record.best_round]
+        for record in _timed(records)
+    )
+    by_length = []
+    for folds in zip(*whole_models, strict=False):
+        p50 = statistics.median(timing.p50 for timing in folds)
+        known_p99 = [timing.p99 for timing in folds if timing.p99 is not None]
+        p99 = statistics.median(known_p99) if known_p99 else None
+        by_length.append(Serving(model, folds[0].documents, p50, p99))
+    return by_length
 
 
 def first_rounds(model: str, records: Sequence[Record]) -> list[FirstRounds]:
-    """The whole model first, then fewer and fewer rounds, as many cuts as all folds have; medians over folds."""
+    """Return the whole model, then fewer and fewer rounds, as many cuts as all folds have; medians over folds."""
     timed = _timed(records)
-    found = [record.metrics[record.primary] for record in timed]
-    n_defined = [one.n_queries - one.n_undefined for one in found]
-    typical = ([one for one in record.latency if one.documents == TYPICAL] for record in timed)
-    listed = []
+    summaries = [record.metrics[record.primary] for record in timed]
+    n_defined = [summary.n_queries - summary.n_undefined for summary in summaries]
+    typical = ([timing for timing in record.latency if timing.documents == TYPICAL] for record in timed)
+    cuts = []
     for folds in zip(*typical, strict=False):
-        known = [(one.mean, n) for one, n in zip(folds, n_defined, strict=True) if one.mean is not None]
-        total, n = sum(mean * n for mean, n in known), sum(n for _, n in known)
-        rounds = statistics.median_low(one.rounds or 0 for one in folds)
-        p50 = statistics.median(one.p50 for one in folds)
-        listed.append(FirstRounds(model, rounds, total / n if n else math.nan, p50, on_front=False))
-    return listed
+        defined = [
+            (timing.mean, n) for timing, n in zip(folds, n_defined, strict=True) if timing.mean is not None
+        ]
+        n_queries = sum(n for _, n in defined)
+        mean = sum(mean * n for mean, n in defined) / n_queries if n_queries else math.nan
+        rounds = statistics.median_low(timing.rounds or 0 for timing in folds)
+        p50 = statistics.median(timing.p50 for timing in folds)
+        cuts.append(FirstRounds(model, rounds, mean, p50, on_front=False))
+    return cuts
 
 
 def _timed(records: Sequence[Record]) -> list[Record]:
-    """The records of the first seed that was timed."""
+    """Return the records of the first seed that was timed."""
     timed = [record for record in records if record.latency]
     first = min((record.seed for record in timed), default=None)
     return [record for record in timed if record.seed == first]
 
 
 def front(data: ReportData) -> list[FirstRounds]:
-    """Every model's cuts whose quality is by the primary metric of this comparison, the front marked."""
-    known = [
+    """Return every model's cuts whose quality is by the primary metric of this comparison, the front marked."""
+    cuts = [
         cut
         for model in data.models
         if {record.primary for record in data.records_of(model)} == {data.primary}
@@ -156,12 +168,12 @@ def front(data: ReportData) -> list[FirstRounds]:
         if not math.isnan(cut.mean)
     ]
     higher = data.comparison.higher_is_better[data.primary]
-    marks = pareto_front([(cut.p50, cut.mean) for cut in known], higher)
-    return [replace(cut, on_front=on_front) for cut, on_front in zip(known, marks, strict=True)]
+    marks = pareto_front([(cut.p50, cut.mean) for cut in cuts], higher)
+    return [replace(cut, on_front=on_front) for cut, on_front in zip(cuts, marks, strict=True)]
 
 
 def pareto_front(points: Sequence[tuple[float, float]], higher_is_better: bool = True) -> list[bool]:
-    """Whether no other point (cost, quality) costs no more and is no worse, and is better in one of both."""
+    """Return which points (cost, quality) are on the front: no other costs no more, is no worse, and better in one."""
     sign = 1.0 if higher_is_better else -1.0
     goods = [(cost, sign * quality) for cost, quality in points]
     return [

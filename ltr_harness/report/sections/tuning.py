@@ -100,21 +100,16 @@ def _table(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table:
 
 
 def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> list[Chart]:
-    """Every complete trial's value, and the best so far: a line that is still rising wants more budget."""
+    """Return each complete trial's value, and the best so far: a line that is still rising wants more budget."""
     rows: list[dict[str, Any]] = []
-    words = []
+    descriptions = []
     for model, searches in tuned.items():
-        for one in searches:
-            if one.record is None:
+        for search in searches:
+            if search.record is None:
                 continue
-            better = max if one.record.higher_is_better else min
-            best: float | None = None
-            for trial in one.record.within(one.facts.trials, one.facts.minutes):
-                if trial.status == "complete" and trial.value is not None:
-                    best = trial.value if best is None else better(best, trial.value)
-                    point = {"model": model, "fold": one.fold, "trial": trial.number}
-                    rows.append({**point, "value": round(trial.value, 5), "best": round(best, 5)})
-            words.append(f"{model}, {one.fold}: best value {one.facts.value:.4f} at trial {one.facts.trial}.")
+            rows += _trial_rows(model, search, search.record)
+            best = f"best value {search.facts.value:.4f} at trial {search.facts.trial}"
+            descriptions.append(f"{model}, {search.fold}: {best}.")
     if not rows:
         return []
     names = [name for name in data.models if any(row["model"] == name for row in rows)]
@@ -135,16 +130,31 @@ def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> list[Chart]
         "layer": [{"params": [charts.zoom("x", "y")], **line}, trials],
     }
     title = "Validation value of every complete trial; a line is the best so far in one fold"
-    return [Chart("tuning_history", title, charts.small_multiples(names, rows, panel), " ".join(words))]
+    return [
+        Chart("tuning_history", title, charts.small_multiples(names, rows, panel), " ".join(descriptions))
+    ]
+
+
+def _trial_rows(model: str, search: _Searched, record: StudyRecord) -> list[dict[str, Any]]:
+    better = max if record.higher_is_better else min
+    rows = []
+    best: float | None = None
+    for trial in record.within(search.facts.trials, search.facts.minutes):
+        if trial.status == "complete" and trial.value is not None:
+            best = trial.value if best is None else better(best, trial.value)
+            point = {"model": model, "fold": search.fold, "trial": trial.number}
+            rows.append({**point, "value": round(trial.value, 5), "best": round(best, 5)})
+    return rows
 
 
 def _importance(data: ReportData, tuned: dict[str, list[_Searched]]) -> list[Table]:
     rows: list[tuple[Cell, ...]] = []
     for model, searches in tuned.items():
         shares: dict[str, list[float]] = {}
-        for one in searches:
-            for option, share in (one.record.importance if one.record else {}).items():
-                shares.setdefault(option, []).append(share)
+        for search in searches:
+            if search.record is not None:
+                for option, share in search.record.importance.items():
+                    shares.setdefault(option, []).append(share)
         ordered = sorted(shares.items(), key=lambda pair: -statistics.fmean(pair[1]))
         rows += [(data.model_name(model), option, statistics.fmean(values)) for option, values in ordered]
     if not rows:

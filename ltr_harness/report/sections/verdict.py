@@ -116,8 +116,10 @@ def _main_cell(comparison: Comparison, column: MainColumn, model: str) -> Cell:
 
 
 def marked(verdict: str) -> blocks.Mark:
-    """How a difference is coloured."""
-    return "better" if verdict == "better" else "worse" if verdict == "worse" else ""
+    """Return the mark that colours a difference: none where its sign is open."""
+    if verdict == "better":
+        return "better"
+    return "worse" if verdict == "worse" else ""
 
 
 def near(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float] | None:
