@@ -1,4 +1,4 @@
-"""What makes a comparison's numbers less sure than they look: rare kinds of queries, units, weights, seeds."""
+"""Cautions about a comparison's numbers: rare kinds of queries, units, weights, seeds."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from ltr_harness.comparison.contrasts import (
     rare_kind_of,
 )
 from ltr_harness.comparison.headroom import little_to_gain, worse_than_random_order
-from ltr_harness.comparison.over_time import compared, neighbours
+from ltr_harness.comparison.over_time import differences_or_values, neighbours
 from ltr_harness.comparison.stats.families import rare_kind
 from ltr_harness.comparison.stats.method import FLIPS
 from ltr_harness.errors import Caution, Severity
@@ -25,7 +25,7 @@ FEWEST_FOR_INTERVALS = 20
 
 
 def absence_text(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:
-    """What absent from these queries could change a verdict, or the pass of a gate at a margin; "" for nothing.
+    """Describe the rare queries that could change a verdict, or the pass of a gate at a margin; "" for none.
 
     A passed gate is a decision, and has the line wherever such a kind is possible; a verdict where it is plausible.
     """
@@ -38,7 +38,7 @@ def absence_text(comparison: Comparison, pair: Paired, family: int, margin: floa
 
 
 def unit_cautions(comparison: Comparison) -> list[Caution]:
-    """How many units there are, how large, and what belonging together makes of the queries' number."""
+    """State how many units there are, how large they are, and their design effect."""
     unit, codes = comparison.method.unit, comparison.units
     if unit is None or codes is None:
         return []
@@ -46,20 +46,20 @@ def unit_cautions(comparison: Comparison) -> list[Caution]:
     largest = count_of(int(sizes[-1]), "query")
     if sizes[0] != sizes[-1]:
         largest = f"{sizes[0]:,} to {largest}, median {np.median(sizes):g}"
-    values = compared(comparison.systems, comparison.baseline, comparison.primary)
-    alike, left_open = neighbours(comparison.systems, unit, values, comparison.sampling)
-    said = f"{alike}tests and intervals go by {unit}: {sizes.size:,} of {largest}"
+    values = differences_or_values(comparison.systems, comparison.baseline, comparison.primary)
+    autocorrelation_text, left_open = neighbours(comparison.systems, unit, values, comparison.sampling)
+    note = f"{autocorrelation_text}tests and intervals go by {unit}: {sizes.size:,} of {largest}"
     means = comparison.sampling.contributions(values)
     by_query = Sampling(None, comparison.weights).contributions(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         effects = (means.error / by_query.error) ** 2
-    known = ~np.isnan(effects)
-    if known.any():
-        low, high = effects[known].min(), effects[known].max()
+    defined = ~np.isnan(effects)
+    if defined.any():
+        low, high = effects[defined].min(), effects[defined].max()
         effect = " to ".join(dict.fromkeys((f"{low:.2g}", f"{high:.2g}")))
         meaning = "variances are this multiple of what independent queries would have"
-        said += f"; design effect {effect}: {meaning}"
-    cautions = [Caution("query-units", "note", said)]
+        note += f"; design effect {effect}: {meaning}"
+    cautions = [Caution("query-units", "note", note)]
     df = float(np.nanmin(means.df)) if not np.isnan(means.df).all() else np.inf
     if df < FEW and df < (sizes.size - 1) / 2:
         text = (
@@ -94,8 +94,9 @@ def weight_cautions(comparison: Comparison) -> list[Caution]:
 def one_training(comparison: Comparison) -> list[Caution]:
     """Return the caution that a trained model of the comparison was trained once, and other seeds are ignored."""
     rivals = [comparison.paired(model) for model in comparison.models if model != comparison.baseline]
-    once = any(map(comparison.is_of_one_training, rivals))
-    return [Caution(ONE_TRAINING, "warning", ONE_SEED)] if once else []
+    if not any(map(comparison.is_of_one_training, rivals)):
+        return []
+    return [Caution(ONE_TRAINING, "warning", ONE_SEED)]
 
 
 def cautions(comparison: Comparison) -> list[Caution]:
@@ -183,8 +184,8 @@ def _too_few(comparison: Comparison, pairs: Sequence[Paired]) -> list[Caution]:
             models.setdefault(n, []).append(pair.model)
     cautions = []
     for n, names in models.items():
-        what = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"
-        least = f"the smallest p-value {what} can give is {2.0 ** (1 - n):g}"
+        units = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"
+        least = f"the smallest p-value {units} can give is {2.0 ** (1 - n):g}"
         text = f"n = {n}: {least}; no difference could have been significant"
         place = "" if len(names) == len(pairs) else ", ".join(names)
         cautions.append(Caution("few-queries", "warning", text, place=place))

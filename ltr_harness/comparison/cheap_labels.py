@@ -65,21 +65,21 @@ def powered(
     second = ClusterSums.of(weight * far if m > 1 else np.zeros((2, human.shape[1])))
     total = LinearCombination((first, second), (1.0, 1.0))
     with np.errstate(invalid="ignore", divide="ignore"):
-        worth = np.where(total.error > 0, n * (alone.error / total.error) ** 2, np.inf)
-    return Powered(total, weight, worth, too_few)
+        equivalent_n = np.where(total.error > 0, n * (alone.error / total.error) ** 2, np.inf)
+    return Powered(total, weight, equivalent_n, too_few)
 
 
 def drawn_queries(queries: Sequence[str], n: int) -> list[str]:
     """The n queries to label: those with the lowest hashes, in that order, so that fewer are a draw by chance too."""
     order = np.argsort(hashes_of(pa.array(queries, pa.string())), kind="stable")
-    return [queries[at] for at in order[:n].tolist()]
+    return [queries[place] for place in order[:n].tolist()]
 
 
 def chosen_at_random(cheap: Floats, rest: Floats, method: Method) -> bool:
-    """Whether the human-labelled queries look like a random part of all, by their cheap differences."""
-    apart = LinearCombination((ClusterSums.of(cheap), ClusterSums.of(rest)), (1.0, -1.0))
+    """Test by cheap differences whether the human-labelled queries look like a random part of all."""
+    contrast = LinearCombination((ClusterSums.of(cheap), ClusterSums.of(rest)), (1.0, -1.0))
     family = replace(method, test="skew-adjusted", margin=None, unit=None)
-    p = outcomes(apart, family, seeds=(), widths=np.inf).p_corrected
+    p = outcomes(contrast, family, seeds=(), widths=np.inf).p_corrected
     return not bool((p < RANDOM).any())
 
 
@@ -95,7 +95,7 @@ class GradeAgreement:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far cheap labels agree with human ones, over the rows that have both."""
+    """The agreement of cheap labels with human ones, over the rows that have both."""
 
     rows: int
     kappa: float  # Cohen's, unweighted; NaN where one of the two has a single grade
@@ -105,8 +105,8 @@ class Agreement:
         if not self.rows:
             return "no row has both a human and a cheap label"
         by_grade = "; ".join(
-            f"{plain_number(one.grade)}: {one.same:.0%} the same, mean {one.mean:.2f} ({one.rows:,})"
-            for one in self.grades
+            f"{plain_number(grade.grade)}: {grade.same:.0%} the same, mean {grade.mean:.2f} ({grade.rows:,})"
+            for grade in self.grades
         )
         kappa = f"{self.kappa:.2f}" if self.kappa == self.kappa else "n/a"
         over = count_of(self.rows, "row")
@@ -134,7 +134,7 @@ class CheapPair:
 
 @dataclass(frozen=True)
 class CheapLabels:
-    """What human and cheap labels say together at the primary metric."""
+    """The comparison by human and cheap labels together, at the primary metric."""
 
     metric: str
     baseline: str
@@ -170,9 +170,9 @@ def with_cheap_labels(
     require_means(method, "with cheap labels", units=False)
     queries = comparison.systems[0].query_ids.tolist()
     cheap_queries = cheap[0].query_ids.tolist()
-    at = _places(queries, cheap_queries)
+    places = _places(queries, cheap_queries)
     is_rest = np.ones(len(cheap_queries), bool)
-    is_rest[at] = False
+    is_rest[places] = False
     counts = (metric, comparison.baseline, len(queries), int(is_rest.sum()))
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
     if not rivals:
@@ -181,14 +181,14 @@ def with_cheap_labels(
     base = values[comparison.baseline]
     c = np.column_stack([paired_differences(values[model], base) for model in rivals])
     d = np.column_stack([comparison.query_differences(model) for model in rivals])
-    if not chosen_at_random(c[at], c[is_rest], method):
+    if not chosen_at_random(c[places], c[is_rest], method):
         raise NotComparableError.at(
             "human labels",
             "by the cheap labels, models differ otherwise on these queries than on the rest (p < 0.01)",
             "human labels of queries drawn at random",
             "draw them at random, or compare by the human labels alone",
         )
-    sharpened = powered(d, c[at], c[is_rest])
+    sharpened = powered(d, c[places], c[is_rest])
     total = sharpened.total
     is_higher_better = [comparison.higher_is_better[metric] for _ in rivals]
     width = comparison.value_range()
@@ -221,7 +221,7 @@ def with_cheap_labels(
 
 def _places(queries: Sequence[str], cheap_queries: Sequence[str]) -> Ints:
     """Return where each human-labelled query stands among those with cheap labels, (n_queries,)."""
-    place = {query: at for at, query in enumerate(cheap_queries)}
+    place = {query: number for number, query in enumerate(cheap_queries)}
     lacking = [query for query in queries if query not in place]
     if lacking:
         raise NotComparableError.at(
@@ -246,23 +246,28 @@ def _draw_cautions(queries: Sequence[str], cheap_queries: Sequence[str]) -> list
 
 
 def agreement_of(human: Judgments, cheap: Judgments, rows: Ints) -> Agreement:
-    """How far labels agree; `rows` are those of `rows_among`."""
-    both = rows >= 0
+    """Compute how far labels agree; `rows` are those of `rows_among`."""
+    is_in_both = rows >= 0
     if human.judged is not None:
-        both = both & human.judged
+        is_in_both = is_in_both & human.judged
     if cheap.judged is not None:
-        both[both] = cheap.judged[rows[both]]
-    one, other = human.labels[both], cheap.labels[rows[both]]
-    if not one.size:
+        is_in_both[is_in_both] = cheap.judged[rows[is_in_both]]
+    human_labels, cheap_labels = human.labels[is_in_both], cheap.labels[rows[is_in_both]]
+    if not human_labels.size:
         return Agreement(0, float("nan"), ())
     grades = []
-    for grade in np.unique(one):
-        theirs = other[one == grade]
-        same = float((theirs == grade).mean())
-        grades.append(GradeAgreement(float(grade), theirs.size, same, float(theirs.mean())))
-    same = float((one == other).mean())
-    chance = sum(float((one == grade).mean() * (other == grade).mean()) for grade in np.unique(one))
-    return Agreement(one.size, (same - chance) / (1 - chance) if chance < 1 else float("nan"), tuple(grades))
+    for grade in np.unique(human_labels):
+        cheap_of_grade = cheap_labels[human_labels == grade]
+        same = float((cheap_of_grade == grade).mean())
+        grades.append(GradeAgreement(float(grade), cheap_of_grade.size, same, float(cheap_of_grade.mean())))
+    same = float((human_labels == cheap_labels).mean())
+    chance = sum(
+        float((human_labels == grade).mean() * (cheap_labels == grade).mean())
+        for grade in np.unique(human_labels)
+    )
+    return Agreement(
+        human_labels.size, (same - chance) / (1 - chance) if chance < 1 else float("nan"), tuple(grades)
+    )
 
 
 def rows_among(human: Judgments, cheap: Judgments) -> Ints:
@@ -271,13 +276,18 @@ def rows_among(human: Judgments, cheap: Judgments) -> Ints:
     starts, wide = human.groups.boundaries, cheap.groups.boundaries
     rows = np.full(human.labels.size, -1, dtype=np.int64)
     for number, query in enumerate(human.groups.ids.tolist()):
-        there = place.get(str(query))
-        if there is None:
+        cheap_query = place.get(str(query))
+        if cheap_query is None:
             continue
-        own, theirs = slice(starts[number], starts[number + 1]), np.arange(wide[there], wide[there + 1])
+        human_rows, cheap_rows = (
+            slice(starts[number], starts[number + 1]),
+            np.arange(wide[cheap_query], wide[cheap_query + 1]),
+        )
         if human.document_ids is not None and cheap.document_ids is not None:
-            by_name: Mapping[str, int] = {str(cheap.document_ids[row]): int(row) for row in theirs}
-            rows[own] = [by_name.get(str(name), -1) for name in human.document_ids[own].tolist()]
-        elif theirs.size == own.stop - own.start:
-            rows[own] = theirs
+            by_name: Mapping[str, int] = {str(cheap.document_ids[row]): int(row) for row in cheap_rows}
+            rows[human_rows] = [
+                by_name.get(str(name), -1) for name in human.document_ids[human_rows].tolist()
+            ]
+        elif cheap_rows.size == human_rows.stop - human_rows.start:
+            rows[human_rows] = cheap_rows
     return rows

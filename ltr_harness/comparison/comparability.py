@@ -45,8 +45,8 @@ def incompatibilities(systems: Sequence[SystemResult], metrics: Sequence[str] | 
             if near is None:
                 found = f"has no {metric}; it has {', '.join(system.values) or 'no metric'}"
             else:
-                why, cure = _why_never(near, metric)
-                found = f"has no {metric}, and its {near} is never comparable with that: {why}"
+                reason, cure = _why_never(near, metric)
+                found = f"has no {metric}, and its {near} is never comparable with that: {reason}"
             problems.append(Problem(system.name, found, cure=cure))
     first = systems[0]
     words = {True: "higher", False: "lower"}
@@ -54,9 +54,9 @@ def incompatibilities(systems: Sequence[SystemResult], metrics: Sequence[str] | 
         if metrics is None:
             problems += _metric_differences(first, system)
         for metric, higher in first.higher_is_better.items():
-            own = system.higher_is_better.get(metric, higher)
-            if own != higher:
-                found = f"{metric}: {words[own]} is better here, {words[higher]} in {first.name}"
+            own_direction = system.higher_is_better.get(metric, higher)
+            if own_direction != higher:
+                found = f"{metric}: {words[own_direction]} is better here, {words[higher]} in {first.name}"
                 problems.append(Problem(system.name, found, "one definition"))
         problems += _query_differences(first, system)
     return problems
@@ -75,11 +75,11 @@ def require_finite(systems: Sequence[SystemResult], metrics: Sequence[str]) -> N
             too_large = (np.abs(values) > LARGEST_VALUE).any(axis=0)
             if not too_large.any():
                 continue
-            at = int(np.argmax(too_large))
-            value = values[np.abs(values[:, at]) > LARGEST_VALUE, at][0]
-            shown = "infinite" if np.isinf(value) else f"{value:g}"
+            query = int(np.argmax(too_large))
+            value = values[np.abs(values[:, query]) > LARGEST_VALUE, query][0]
+            size = "infinite" if np.isinf(value) else f"{value:g}"
             more = f", as of {int(too_large.sum()) - 1} more" if too_large.sum() > 1 else ""
-            found = f"{metric} of query {str(system.query_ids[at])!r} is {shown}{more}"
+            found = f"{metric} of query {str(system.query_ids[query])!r} is {size}{more}"
             expected = (
                 f"a finite number up to {LARGEST_VALUE:g}, or an empty field where the metric is undefined"
             )
@@ -102,15 +102,15 @@ def require_bounds(systems: Sequence[SystemResult], metrics: Sequence[str]) -> N
     DataError.refuse(problems)
 
 
-def require_means(method: Method, where: str, *, units: bool = True) -> None:
+def require_means(method: Method, context: str, *, units: bool = True) -> None:
     """Raises UsageError for what is not known of a mean over several samples."""
     problems = []
     if method.test not in ("skew-adjusted", "permutation", "t"):
-        problems.append(Problem("test", f"{method.test} {where}", "test skew-adjusted, permutation or t"))
+        problems.append(Problem("test", f"{method.test} {context}", "test skew-adjusted, permutation or t"))
     if method.margin is not None:
-        problems.append(Problem("margin", f"equivalence {where}", "no margin"))
+        problems.append(Problem("margin", f"equivalence {context}", "no margin"))
     if method.unit is not None and not units:
-        problems.append(Problem("unit", f"{method.unit!r} {where}", "no unit"))
+        problems.append(Problem("unit", f"{method.unit!r} {context}", "no unit"))
     UsageError.refuse(problems)
 
 
@@ -119,21 +119,23 @@ def common_queries(systems: Sequence[SystemResult]) -> tuple[list[SystemResult],
     ids = [set(system.query_ids.tolist()) for system in systems]
     shared = set.intersection(*ids)
     if not shared:
-        counts = ", ".join(f"{system.name}: {len(own)}" for system, own in zip(systems, ids, strict=True))
+        counts = ", ".join(
+            f"{system.name}: {len(system_ids)}" for system, system_ids in zip(systems, ids, strict=True)
+        )
         found = f"no query is common to all ({counts} queries)"
         raise NotComparableError.at("", found, cure="are the ids of one data set?")
-    kept, cautions = [], []
-    for system, own in zip(systems, ids, strict=True):
-        lost = len(own) - len(shared)
-        if lost:
+    reduced, cautions = [], []
+    for system, system_ids in zip(systems, ids, strict=True):
+        n_lost = len(system_ids) - len(shared)
+        if n_lost:
             keep = np.flatnonzero([query in shared for query in system.query_ids.tolist()])
             # The digest is of all its queries' labels and says nothing about those that remain.
             system = replace(system.take(keep), judgments_fingerprint={})
-            of_all = f"{lost:,} of {count_of(len(own), 'query')}"
+            of_all = f"{n_lost:,} of {count_of(len(system_ids), 'query')}"
             text = f"{of_all} left out, not common to all"
             cautions.append(Caution("queries-left-out", "note", text, place=system.name))
-        kept.append(system)
-    return kept, cautions
+        reduced.append(system)
+    return reduced, cautions
 
 
 def aligned(systems: Sequence[SystemResult]) -> list[SystemResult]:
@@ -148,13 +150,13 @@ def _metric_differences(first: SystemResult, other: SystemResult) -> list[Proble
     for metric in list(lacking):
         near = _nearest(metric, extra)
         if near is not None:
-            why, cure = _why_never(near, metric)
-            found = f"{near} against {metric} of {first.name}: never comparable: {why}"
+            reason, cure = _why_never(near, metric)
+            found = f"{near} against {metric} of {first.name}: never comparable: {reason}"
             problems.append(Problem(other.name, found, cure=cure))
             lacking.remove(metric)
             extra.remove(near)
-    both = [metric for metric in first.values if metric in other.values]
-    cure = f"compare what both have: metrics={both!r}" if both else "evaluate both by the same metrics"
+    shared = [metric for metric in first.values if metric in other.values]
+    cure = f"compare what both have: metrics={shared!r}" if shared else "evaluate both by the same metrics"
     if lacking:
         found = f"has no {', '.join(lacking)}, which {first.name} has"
         problems.append(Problem(other.name, found, cure=cure))
@@ -164,22 +166,22 @@ def _metric_differences(first: SystemResult, other: SystemResult) -> list[Proble
     return problems
 
 
-def _nearest(metric: str, others: Sequence[str]) -> str | None:
+def _nearest(metric: str, candidates: Sequence[str]) -> str | None:
     """The same metric in another definition or at another K: what was probably meant to be compared."""
 
     def bare(name: str) -> str:
         return MetricName.of(name.removeprefix(FOREIGN)).name.lower()
 
-    wanted = MetricName.of(metric).parameters
-    same = [other for other in others if bare(other) == bare(metric)]
-    return min(same, key=lambda other: MetricName.of(other).parameters != wanted, default=None)
+    own_parameters = MetricName.of(metric).parameters
+    same = [other for other in candidates if bare(other) == bare(metric)]
+    return min(same, key=lambda other: MetricName.of(other).parameters != own_parameters, default=None)
 
 
-def _why_never(one: str, other: str) -> tuple[str, str]:
+def _why_never(metric: str, near: str) -> tuple[str, str]:
     """Why two forms of a metric cannot be compared, and the cure."""
-    if MetricName.of(one).k != MetricName.of(other).k:
+    if MetricName.of(metric).k != MetricName.of(near).k:
         return "a different K is a different question", "evaluate both at one K"
-    if one.startswith(FOREIGN) != other.startswith(FOREIGN):
+    if metric.startswith(FOREIGN) != near.startswith(FOREIGN):
         return (
             "one is another tool's name, whose definition is not known",
             "name its tool, such as convention='ir_measures' or --convention ir_measures, and evaluate both by that",
@@ -311,13 +313,13 @@ def unit_codes(systems: Sequence[SystemResult], unit: str) -> Codes:
     def read(system: SystemResult) -> Texts:
         return unit_texts(system.query_attributes[unit])
 
-    first, own = _agreed(systems, unit, place, read, "unit", "is of ", cure)
-    missing = np.flatnonzero(own == "")
+    first, units = _agreed(systems, unit, place, read, "unit", "is of ", cure)
+    missing = np.flatnonzero(units == "")
     if missing.size:
         found = f"{count_of(missing.size, 'query')} without one, {str(first.query_ids[missing[0]])!r} first"
         cure = "where it is unknown, make each query a unit of its own"
         raise UsageError.at(place, found, "one for each query", cure)
-    codes: Codes = np.unique(own, return_inverse=True)[1].reshape(-1)
+    codes: Codes = np.unique(units, return_inverse=True)[1].reshape(-1)
     if codes.max(initial=0) == 0:
         raise UsageError.at(place, "all queries are of one", "at least two units; many are needed to tell")
     return codes
@@ -336,26 +338,28 @@ def _agreed(
     having = [system for system in systems if attribute in system.query_attributes]
     if not having:
         names = {name for system in systems for name in system.query_attributes}
-        known = sorted(name for name in names if not is_computed_column(name))
-        cure = did_you_mean(attribute, known) if known else cure
+        available = sorted(name for name in names if not is_computed_column(name))
+        cure = did_you_mean(attribute, available) if available else cure
         raise UsageError.at(place, f"no query has an attribute {attribute!r}", cure=cure)
     first = having[0]
     values = read(first)
     for other in having[1:]:
-        apart = np.flatnonzero(read(other) != values)
-        if apart.size:
-            at = int(apart[0])
-            own, others = (system.query_attributes[attribute][at] for system in (first, other))
-            beside = verb.partition(" ")[2]
+        differing = np.flatnonzero(read(other) != values)
+        if differing.size:
+            query = int(differing[0])
+            first_value, other_value = (
+                system.query_attributes[attribute][query] for system in (first, other)
+            )
+            preposition = verb.partition(" ")[2]
             found = (
-                f"query {str(first.query_ids[at])!r} {verb}{others} for {other.name} "
-                f"and {beside}{own} for {first.name}"
+                f"query {str(first.query_ids[query])!r} {verb}{other_value} for {other.name} "
+                f"and {preposition}{first_value} for {first.name}"
             )
             raise NotComparableError.at(place, found, f"one {noun} for each query")
     return first, values
 
 
 def unit_texts(values: Array) -> Texts:
-    """What the (n_queries,) units are called; empty where a query has none."""
+    """Return the names of the (n_queries,) units; empty where a query has none."""
     texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
     return as_column(texts, "unit")

@@ -116,8 +116,8 @@ def _sampled(
 
 def _families(metrics: Sequence[str], primary: str) -> list[list[str]]:
     """Return the metrics whose hypotheses are corrected together: the primary one by itself, then all others."""
-    others = [metric for metric in metrics if metric != primary]
-    return [[primary], others] if others else [[primary]]
+    secondary = [metric for metric in metrics if metric != primary]
+    return [[primary], secondary] if secondary else [[primary]]
 
 
 def _undefined_queries(systems: Sequence[SystemResult], metric: str) -> Bools:

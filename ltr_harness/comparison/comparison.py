@@ -98,7 +98,7 @@ class Comparison(KeepsArrays):
 
     @property
     def sampling(self) -> Sampling:
-        """Which queries belong together, and how much each counts."""
+        """The units and weights of the queries."""
         return Sampling(self.units, self.weights)
 
     def effective_queries(self, pair: Paired) -> float:
@@ -167,7 +167,7 @@ class Comparison(KeepsArrays):
         return paired_differences(values, self.system(self.baseline).per_query(name))
 
     def n_independent_units(self, pair: Paired) -> int:
-        """How many draws of chance a pair has: its units, or its queries where each is its own."""
+        """Return how many draws of chance a pair has: its units, or its queries where each is its own."""
         if self.units is None:
             return pair.n
         defined = ~np.isnan(self.query_differences(pair.model, pair.metric))
@@ -176,11 +176,11 @@ class Comparison(KeepsArrays):
         return int(np.unique(self.units[defined]).size)
 
     def is_within_margin(self, pair: Paired) -> bool:
-        """Whether the difference of a pair, whatever its verdict, is proven smaller than the margin."""
+        """Return whether the difference of a pair, whatever its verdict, is proven smaller than the margin."""
         return pair.p_equivalence < self.method.alpha
 
     def value_range(self, metric: str | None = None) -> float:
-        """How far apart two values of a metric can be: the largest difference of a query; infinite if unknown."""
+        """Return the largest difference that two values of a metric can have; infinite if unknown."""
         low, high = value_bounds(self.systems, self._metric(metric))
         return high - low
 
@@ -194,9 +194,9 @@ class Comparison(KeepsArrays):
             sign = -1 if self.higher_is_better[name] else 1
             # by the queries that both have; undefined means last
             means = [sign * self._summaries[system.name, name].mean for system in self.systems]
-            ordered = [self.systems[at] for at in np.argsort(means, kind="stable")]
+            ordered = [self.systems[place] for place in np.argsort(means, kind="stable")]
             family = [Contrast(first, second, name) for first, second in combinations(ordered, 2)]
-            family = [self._better_first(one, sign) for one in family]
+            family = [self._better_first(pair, sign) for pair in family]
             self._all_pairs[name] = pairs.contrast(
                 [family], self.higher_is_better, self.method, self.sampling
             )
@@ -242,7 +242,7 @@ class Comparison(KeepsArrays):
         )
 
     def letters(self, metric: str | None = None) -> Letters:
-        """Which models differ from each other, as compact letters: those that share one are not shown to.
+        """Return compact letters: models that share one are not shown to differ.
 
         They are the verdicts of `all_pairs`, and stand beside the verdict, which is about the baseline alone.
 
@@ -287,7 +287,7 @@ class Comparison(KeepsArrays):
         return [caution for caution in self.cautions if caution.kind != ONE_TRAINING]
 
     def is_of_one_training(self, pair: Paired) -> bool:
-        """Whether a side was trained, and the other seeds that there could be are ignored."""
+        """Return whether a side was trained once, so that its other possible seeds are ignored."""
         return not pair.includes_seeds and any(self.system(name).seeded for name in (pair.model, pair.other))
 
     @cached_property
@@ -369,7 +369,9 @@ class Comparison(KeepsArrays):
         # counts stay integers and everything else a float, also where the baseline has none
         kinds = dict.fromkeys((*_COUNTS, "n_paired"), "Int64")
         kinds |= {
-            FRAME_NAMES.get(one.name, one.name): "float64" for one in fields(Paired) if one.type is float
+            FRAME_NAMES.get(column.name, column.name): "float64"
+            for column in fields(Paired)
+            if column.type is float
         }
         return pd.DataFrame(rows).astype(kinds)
 
@@ -408,12 +410,12 @@ def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: s
     """A family of hypotheses by name, and that its intervals and p-values are joint where there are several."""
     total = n_models * len(metrics)
     if list(metrics) == [primary]:
-        where = primary
+        scope = primary
     else:
-        where = f"other metric {metrics[0]}" if len(metrics) == 1 else count_of(len(metrics), "other metric")
+        scope = f"other metric {metrics[0]}" if len(metrics) == 1 else count_of(len(metrics), "other metric")
     joint = "joint over " if total > 1 else ""
     return (
-        f"{joint}{count_of(total, 'comparison')}: {count_of(n_models, 'model')} against {baseline} at {where}"
+        f"{joint}{count_of(total, 'comparison')}: {count_of(n_models, 'model')} against {baseline} at {scope}"
     )
 
 
@@ -475,8 +477,8 @@ def _signed_lead(comparison: Comparison, pair: Paired) -> str:
     if not pair.difference > 0:
         low, high = -high, -low
     size = abs(pair.difference)
-    shown = f"{size:.4f}" if size >= 0.00005 else "<0.0001"
-    return shown + _interval(comparison, low, high, "+")
+    lead = f"{size:.4f}" if size >= 0.00005 else "<0.0001"
+    return lead + _interval(comparison, low, high, "+")
 
 
 def _interval(comparison: Comparison, low: float, high: float, sign: str) -> str:
@@ -508,7 +510,7 @@ def _verdict_for_baseline(comparison: Comparison) -> str:
     closest = comparison.ranking[1]
     pair = comparison.paired(closest)
     words = {"worse": "is worse", "better": "is better", "equivalent": "is equivalent"}
-    word = words.get(pair.verdict, "is not distinguishable from it") + _within(comparison, pair)
+    word = words.get(pair.verdict, "is not distinguishable from it") + _practical_note(comparison, pair)
     return (
         f"The baseline {comparison.baseline} {_lead(comparison)}, {pair.other_mean:.4f}; the closest, {closest}, "
         f"{word}: {_size(comparison, pair)}"
@@ -522,7 +524,9 @@ def _verdict_for_leader(comparison: Comparison, pair: Paired) -> str:
     rivals = (comparison.paired(model) for model in comparison.ranking[1:] if model != baseline)
     others_better = [rival.model for rival in rivals if rival.verdict == "better"]
     if pair.verdict == "better":
-        text = f"{leader} is better than {baseline} at {pair.metric}{_within(comparison, pair)}, {means}"
+        text = (
+            f"{leader} is better than {baseline} at {pair.metric}{_practical_note(comparison, pair)}, {means}"
+        )
     elif pair.verdict == "equivalent":
         text = f"{leader} {_lead(comparison)}, {means}, but is equivalent to {baseline}"
     else:
@@ -538,7 +542,7 @@ def _verdict_for_leader(comparison: Comparison, pair: Paired) -> str:
 
 
 def _lead(comparison: Comparison) -> str:
-    """Of the first model, that its mean is the best; not where models have means of other queries than differences."""
+    """State that the first model has the best mean; not where means and differences are of other queries."""
     metric = comparison.primary
     if comparison.pairs_on_other_queries(metric):
         return f"leads at {metric}"
@@ -566,8 +570,8 @@ def _detectable(comparison: Comparison, pair: Paired) -> str:
     return f" So many {drawn}{seeds} show a gain of {pair.detectable:.4f} in 80 % of cases."
 
 
-def _within(comparison: Comparison, pair: Paired) -> str:
-    """That a significant difference is too small to matter, where there is a margin."""
+def _practical_note(comparison: Comparison, pair: Paired) -> str:
+    """State that a significant difference is too small to matter, where there is a margin."""
     return ", within the margin" if pair.is_significant and comparison.is_within_margin(pair) else ""
 
 
@@ -580,7 +584,7 @@ def n_effective(comparison: Comparison) -> float:
 
 
 def n_weightless(comparison: Comparison) -> int:
-    """How many queries do not count."""
+    """State how many queries do not count."""
     return 0 if comparison.weights is None else int(np.count_nonzero(comparison.weights == 0))
 
 
@@ -590,17 +594,17 @@ def _over(comparison: Comparison, n: int) -> str:
         return f", over {count_of(n, 'query')}."
     left_out = comparison.n_queries - n
     weightless = n_weightless(comparison)
-    known = any("n_relevant" in system.query_attributes for system in comparison.systems)
-    if known and left_out == comparison.n_without_relevant:
-        why = f"{count_of(left_out, 'query')} {plural('has', left_out)} no relevant document"
+    counts_relevant = any("n_relevant" in system.query_attributes for system in comparison.systems)
+    if counts_relevant and left_out == comparison.n_without_relevant:
+        reason = f"{count_of(left_out, 'query')} {plural('has', left_out)} no relevant document"
     elif weightless == left_out:
-        why = f"{count_of(left_out, 'query')} {plural('has', left_out)} weight 0"
+        reason = f"{count_of(left_out, 'query')} {plural('has', left_out)} weight 0"
     elif weightless:
-        why = f"{count_of(weightless, 'query')} {plural('has', weightless)} weight 0, and {comparison.primary} is "
-        why += f"undefined for {count_of(left_out - weightless, 'other query')}"
+        reason = f"{count_of(weightless, 'query')} {plural('has', weightless)} weight 0, and {comparison.primary} is "
+        reason += f"undefined for {count_of(left_out - weightless, 'other query')}"
     else:
-        why = f"{comparison.primary} is undefined for {count_of(left_out, 'query')}"
-    return f", over {n:,} of {count_of(comparison.n_queries, 'query')}. {why}."
+        reason = f"{comparison.primary} is undefined for {count_of(left_out, 'query')}"
+    return f", over {n:,} of {count_of(comparison.n_queries, 'query')}. {reason}."
 
 
 def _listed(models: Sequence[str]) -> str:

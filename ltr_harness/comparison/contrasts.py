@@ -62,7 +62,7 @@ def bounds_of(metric: str) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Origin:
-    """What else is known of a model's values; saved comparisons keep it."""
+    """Further facts about a model's values, which saved comparisons keep."""
 
     deterministic: bool = False  # the seed cannot matter, so one replicate stands for all
     judgments_fingerprint: Mapping[str, str] = field(default_factory=dict)  # by fold; empty when unknown
@@ -102,11 +102,11 @@ class SystemResult(Origin, KeepsArrays):
             found = first.headroom(metric)
             headroom = {} if found is None else found.columns(metric)
             if metric in first.judged_shares:
-                shares = np.mean([one.judged_shares[metric] for one in evaluations], axis=0)
+                shares = np.mean([evaluation.judged_shares[metric] for evaluation in evaluations], axis=0)
                 headroom |= judged_share.columns(metric, shares)
         judgments = first.judgments
         weights = {} if judgments.query_weights is None else {WEIGHT: judgments.query_weights}
-        values = ([one[metric].per_query for one in evaluations] for metric in first.metrics)
+        values = ([evaluation[metric].per_query for evaluation in evaluations] for metric in first.metrics)
         return cls(
             name=name,
             query_ids=text_ids(first.query_ids),
@@ -124,7 +124,7 @@ class SystemResult(Origin, KeepsArrays):
 
     @property
     def truth_declared(self) -> bool:
-        """Whether it is known which documents are relevant, candidates or not."""
+        """True where the relevant documents are known, candidates or not."""
         return bool(self.truth_fingerprint) and all(self.truth_fingerprint.values())
 
     def per_query(self, metric: str) -> Floats:
@@ -150,8 +150,8 @@ def value_bounds(systems: Sequence[SystemResult], metric: str) -> tuple[float, f
     """The lowest and highest value that a query can have; infinite where unknown, or where values lie beyond."""
     low, high = bounds_of(metric)
     rows = [system.values[metric] for system in systems]
-    within = all(not ((row < low) | (row > high)).any() for row in rows)
-    return (low, high) if within else (-math.inf, math.inf)
+    is_within = all(not ((row < low) | (row > high)).any() for row in rows)
+    return (low, high) if is_within else (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -276,17 +276,17 @@ class Paired:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the two differ, whatever the margin."""
+        """True where the two differ, whatever the margin."""
         return self.verdict in ("better", "worse")
 
     @property
     def includes_seeds(self) -> bool:
-        """Whether the verdict is of two methods: of other queries and other seeds together."""
+        """True where the verdict is of two methods: of other queries and other seeds together."""
         return not math.isnan(self.trained_ci_low)
 
 
 class Sampling(NamedTuple):
-    """How the queries of a comparison were drawn: which belong together, and how much each counts."""
+    """The design of a comparison's queries: which belong together, and how much each counts."""
 
     units: Codes | None = None  # (n_queries,); None where every query is its own
     weights: Floats | None = None  # (n_queries,); None where every query counts once
@@ -298,9 +298,9 @@ class Sampling(NamedTuple):
         return Sampling(units, weights)
 
     def contributions(self, values: Floats, weights: Floats | None = None) -> ClusterSums:
-        """What units add to the means of (n_queries, m) values, with further (n_queries,) weights."""
-        both = self.weights if weights is None else weights * self.of_queries(weights.size)
-        return ClusterSums.of(values, self.units, both)
+        """Return the sums by unit of (n_queries, m) values, with further (n_queries,) weights."""
+        combined = self.weights if weights is None else weights * self.of_queries(weights.size)
+        return ClusterSums.of(values, self.units, combined)
 
     def of_queries(self, n: int) -> Floats:
         """(n_queries,): how much each query counts."""
@@ -325,13 +325,13 @@ class Contrast:
         sides = self.model.values[self.metric], self.other.values[self.metric]
         if self.queries is None:
             return sides
-        one, other = (np.where(self.queries, side, np.nan) for side in sides)
-        return one, other
+        model_values, other_values = (np.where(self.queries, side, np.nan) for side in sides)
+        return model_values, other_values
 
     def differences(self) -> Floats:
         """(n_queries,): model minus other, averaged over seeds; NaN where undefined."""
-        one, other = self.values()
-        return paired_differences(one.mean(axis=0), other.mean(axis=0))
+        model_values, other_values = self.values()
+        return paired_differences(model_values.mean(axis=0), other_values.mean(axis=0))
 
 
 def contrast(
@@ -494,7 +494,7 @@ def method_difference_of(
     """Return the difference in column j of a sample as one of methods, from the components of its variance."""
     if components is None:
         return None
-    methods = components.at(components.n, components.seeds)
+    methods = components.difference_at(components.n, components.seeds)
     if sample.columns(slice(j, j + 1)).one_value_per_unit:  # whatever units other columns have
         return methods
     by_query = components.of_query(components.seeds) / components.n

@@ -167,9 +167,9 @@ def _shares(names: Sequence[str], weights: Mapping[str, float] | None) -> list[f
     if weights is None:
         return [1 / len(names) for _ in names]
     weighted = {name for name in names if 0 < weights.get(name, 0) < np.inf}
-    wrong = {*weights, *names} - weighted
-    if wrong:
-        found = f"none above 0 for {', '.join(sorted(wrong))}"
+    unmatched = {*weights, *names} - weighted
+    if unmatched:
+        found = f"none above 0 for {', '.join(sorted(unmatched))}"
         raise UsageError.at("weights", found, f"one for each of {', '.join(names)}")
     return [weights[name] / sum(weights.values()) for name in names]
 
@@ -205,12 +205,12 @@ def _rare_kinds(
         line = rare_kind_of(average, d, n_units[model], width, method, len(average_of))
         if line:
             yield Caution("rare-kind", "warning", line, place=f"{model} on average")
-    decided = {pair: average for pair, average in average_of_pair.items() if average.verdict in _WORDS}
-    if not decided:
+    decisive = {pair: average for pair, average in average_of_pair.items() if average.verdict in _WORDS}
+    if not decisive:
         return
-    closest = min(abs(average.difference) for average in decided.values())
+    closest = min(abs(average.difference) for average in decisive.values())
     furthest = max(
-        furthest_against(average.difference, differences[pair]) for pair, average in decided.items()
+        furthest_against(average.difference, differences[pair]) for pair, average in decisive.items()
     )
     fewest, n_pairs = min(n_units.values()), len(average_of_pair)
     line = rare_kind(fewest, closest, width, method, "ranks change", n_pairs, furthest)
@@ -220,10 +220,10 @@ def _rare_kinds(
 
 def _sparse(names: Sequence[str], cells: Sequence[_Cells], rivals: Sequence[str]) -> Iterator[Caution]:
     """The cautions on models that hardly differ from the baseline on a data set."""
-    for name, one in zip(names, cells, strict=True):
-        differing = np.count_nonzero(one.sample.sums, axis=0)
-        for j in np.flatnonzero(_few_differ(one.sample)[: len(rivals)]).tolist():
-            few = f"{differing[j]} of {count_of(int(one.sample.units[j]), 'query')} differ"
+    for name, cell in zip(names, cells, strict=True):
+        differing = np.count_nonzero(cell.sample.sums, axis=0)
+        for j in np.flatnonzero(_few_differ(cell.sample)[: len(rivals)]).tolist():
+            few = f"{differing[j]} of {count_of(int(cell.sample.units[j]), 'query')} differ"
             text = f"{few}, too few to know their spread; the average's interval has what absent queries could add"
             yield Caution("few-queries", "warning", text, place=f"{name}: {rivals[j]}")
 
@@ -231,9 +231,9 @@ def _sparse(names: Sequence[str], cells: Sequence[_Cells], rivals: Sequence[str]
 def _of_each(comparisons: Mapping[str, Comparison]) -> Iterator[Caution]:
     """The cautions of the single comparisons, but for the one that is about their verdicts' sentences."""
     for name, comparison in comparisons.items():
-        for one in comparison.cautions:
-            if one.kind != ONE_TRAINING:
-                yield replace(one, place=f"{name}: {one.place}" if one.place else name)
+        for caution in comparison.cautions:
+            if caution.kind != ONE_TRAINING:
+                yield replace(caution, place=f"{name}: {caution.place}" if caution.place else name)
 
 
 def _lead(row: AcrossModel, higher: bool) -> float:
@@ -249,7 +249,9 @@ def _check(comparisons: Mapping[str, Comparison]) -> None:
         raise UsageError(f"{count_of(len(comparisons), 'data set')}; several are compared")
     names = list(comparisons)
     first = comparisons[names[0]]
-    everyone = list(dict.fromkeys(model for one in comparisons.values() for model in one.models))
+    everyone = list(
+        dict.fromkeys(model for comparison in comparisons.values() for model in comparison.models)
+    )
     problems = []
     for name, comparison in comparisons.items():
         lacking = [model for model in everyone if model not in comparison.models]
@@ -269,13 +271,13 @@ def _check(comparisons: Mapping[str, Comparison]) -> None:
     require_means(first.method, "over several data sets")
 
 
-def _are_same_data(one: Comparison, other: Comparison) -> bool:
+def _are_same_data(first: Comparison, second: Comparison) -> bool:
     """Return whether the baselines of two comparisons have the same queries and values."""
-    baseline, other_baseline = one.system(one.baseline), other.system(other.baseline)
-    if not np.array_equal(baseline.query_ids, other_baseline.query_ids):
+    baseline, second_baseline = first.system(first.baseline), second.system(second.baseline)
+    if not np.array_equal(baseline.query_ids, second_baseline.query_ids):
         return False
-    values, other_values = baseline.per_query(one.primary), other_baseline.per_query(other.primary)
-    return np.array_equal(values, other_values, equal_nan=True)
+    values, second_values = baseline.per_query(first.primary), second_baseline.per_query(second.primary)
+    return np.array_equal(values, second_values, equal_nan=True)
 
 
 class _Cells(NamedTuple):
@@ -286,11 +288,13 @@ class _Cells(NamedTuple):
     seeds: tuple[MethodDifference | None, ...]  # (pairs,) what other trainings add
 
     @classmethod
-    def of(cls, one: Comparison, pairs: Sequence[tuple[str, str]]) -> _Cells:
-        contrasts = [Contrast(one.system(a), one.system(b), one.primary) for a, b in pairs]
+    def of(cls, comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> _Cells:
+        contrasts = [
+            Contrast(comparison.system(a), comparison.system(b), comparison.primary) for a, b in pairs
+        ]
         d = np.column_stack([contrast.differences() for contrast in contrasts]) if pairs else np.empty((0, 0))
-        sample = one.sampling.contributions(d)
-        seeds = (over_seeds(cell, sample, j, one.sampling) for j, cell in enumerate(contrasts))
+        sample = comparison.sampling.contributions(d)
+        seeds = (over_seeds(cell, sample, j, comparison.sampling) for j, cell in enumerate(contrasts))
         return cls(d, sample, tuple(seeds))
 
 
@@ -305,8 +309,11 @@ def _average(
     """The weighted means of the first pairs, tested as one family."""
     if not n_pairs:
         return []
-    total = LinearCombination(tuple(one.sample.columns(slice(n_pairs)) for one in cells), tuple(weights))
-    samples, every = [one.sample for one in cells], zip(*(one.seeds[:n_pairs] for one in cells), strict=True)
+    total = LinearCombination(tuple(cell.sample.columns(slice(n_pairs)) for cell in cells), tuple(weights))
+    samples, every = (
+        [cell.sample for cell in cells],
+        zip(*(cell.seeds[:n_pairs] for cell in cells), strict=True),
+    )
     seeds = [weighted_difference(of_pair, samples, j, weights) for j, of_pair in enumerate(every)]
     tested = _of_sparse_sets(outcomes(total, method, seeds=seeds, widths=width), total, width, method)
     return differences_of(total.mean, tested, [higher for _ in range(n_pairs)], method)
@@ -352,7 +359,7 @@ def _on_each(
     results = outcomes(sample, method, seeds=seeds, widths=widths)
     is_higher_better = [higher for _ in widths]
     differences = differences_of(sample.mean, results, is_higher_better, method)
-    return {model: tuple(differences[at::m]) for at, model in enumerate(rivals)}
+    return {model: tuple(differences[j::m]) for j, model in enumerate(rivals)}
 
 
 def _side_by_side(each: Sequence[Comparison], cells: Sequence[_Cells], m: int) -> ClusterSums:
@@ -363,9 +370,9 @@ def _side_by_side(each: Sequence[Comparison], cells: Sequence[_Cells], m: int) -
         [comparison.sampling.of_queries(size) for comparison, size in zip(each, sizes, strict=True)]
     )
     start = 0
-    for at, (comparison, cell) in enumerate(zip(each, cells, strict=True)):
+    for j, (comparison, cell) in enumerate(zip(each, cells, strict=True)):
         stop = start + len(cell.d)
-        d[start:stop, at * m : (at + 1) * m] = cell.d[:, :m]
+        d[start:stop, j * m : (j + 1) * m] = cell.d[:, :m]
         if comparison.units is not None:
             units[start:stop] = start + comparison.units
         start = stop

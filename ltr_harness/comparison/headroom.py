@@ -1,4 +1,4 @@
-"""How much of what order can gain has each model gained?"""
+"""The headroom of a metric, and the share of it that each model has gained."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -40,16 +40,18 @@ def model_headroom(
     """Every model whose random order and ceiling are known; shares are means weighted by what order can change."""
     found = {}
     for system in systems:
-        one = Headroom.of_columns(metric, system.query_attributes)
-        if one is None:
+        headroom = Headroom.of_columns(metric, system.query_attributes)
+        if headroom is None:
             continue
         values = system.per_query(metric)
-        means = one.means(values, sampling.weights)
+        means = headroom.means(values, sampling.weights)
         if means is None:
             continue
-        weights = one.headroom * sampling.of_queries(values.size)
+        weights = headroom.headroom * sampling.of_queries(values.size)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares = np.where(one.headroom > 0, (system.values[metric] - one.random) / one.headroom, np.nan)
+            shares = np.where(
+                headroom.headroom > 0, (system.values[metric] - headroom.random) / headroom.headroom, np.nan
+            )
         sample = ClusterSums.of(shares.mean(axis=0)[:, None], sampling.units, weights)
         low = high = math.nan
         # bets are on values within bounds, and a share may be as far below 0 as it likes
@@ -78,24 +80,26 @@ def _interval(
 
 def headroom_lines(headroom: Iterable[ModelHeadroom], metric: str) -> list[str]:
     """Random order, ceiling and what retrieval costs: one line for all, or one a model where candidates differ."""
-    models = _by_line((one.model, str(one)) for one in headroom)
+    models = _by_line((item.model, str(item)) for item in headroom)
     return [f"{metric if len(models) == 1 else names}: {line}." for line, names in models.items()]
 
 
 def shares_sentence(headroom: Iterable[ModelHeadroom]) -> str:
     """Every model's share of what lies between a random and the best order, with its interval."""
-    said = []
-    for one in headroom:
-        ends = "" if math.isnan(one.ci_low) else f" ({one.ci_low:.2f} to {one.ci_high:.2f})"
-        if not math.isnan(one.share):
-            said.append(f"{one.model} {one.share:.2f}{ends}")
-    return f"Of what can be gained: {', '.join(said)}." if said else ""
+    shares = []
+    for item in headroom:
+        ends = "" if math.isnan(item.ci_low) else f" ({item.ci_low:.2f} to {item.ci_high:.2f})"
+        if not math.isnan(item.share):
+            shares.append(f"{item.model} {item.share:.2f}{ends}")
+    return f"Of what can be gained: {', '.join(shares)}." if shares else ""
 
 
 def little_to_gain(systems: Sequence[SystemResult], metric: str) -> list[Caution]:
     """Return a caution for models whose candidates leave order little to decide."""
-    found = [(one.name, Headroom.of_columns(metric, one.query_attributes)) for one in systems]
-    models = _by_line((name, "" if one is None else one.little_to_gain(metric)) for name, one in found)
+    found = [(system.name, Headroom.of_columns(metric, system.query_attributes)) for system in systems]
+    models = _by_line(
+        (name, "" if system is None else system.little_to_gain(metric)) for name, system in found
+    )
     return [
         Caution(LITTLE_TO_GAIN, "warning", line, place="" if len(models) == 1 else names)
         for line, names in models.items()
@@ -106,10 +110,10 @@ def little_to_gain(systems: Sequence[SystemResult], metric: str) -> list[Caution
 def beside_random_order(systems: Sequence[SystemResult], metric: str) -> dict[str, int]:
     """Model to -1 where random order beats it beyond chance, 1 where it beats random order; of those known."""
     found = {}
-    for one in systems:
-        headroom = Headroom.of_columns(metric, one.query_attributes)
-        if headroom is not None and one.higher_is_better[metric]:
-            found[one.name] = beside_random(headroom.random, one.per_query(metric))
+    for system in systems:
+        headroom = Headroom.of_columns(metric, system.query_attributes)
+        if headroom is not None and system.higher_is_better[metric]:
+            found[system.name] = beside_random(headroom.random, system.per_query(metric))
     return found
 
 
@@ -117,16 +121,16 @@ def worse_than_random_order(systems: Sequence[SystemResult], metric: str) -> lis
     """Return a caution for each model that random order beats."""
     sides = beside_random_order(systems, metric)
     cautions = []
-    for one in systems:
-        headroom = Headroom.of_columns(metric, one.query_attributes)
-        if headroom is not None and sides.get(one.name) == -1:
-            cautions.append(worse_than_random(metric, headroom.random, one.per_query(metric), one.name))
+    for system in systems:
+        headroom = Headroom.of_columns(metric, system.query_attributes)
+        if headroom is not None and sides.get(system.name) == -1:
+            cautions.append(worse_than_random(metric, headroom.random, system.per_query(metric), system.name))
     return cautions
 
 
-def _by_line(said: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Each line to the models of which it is said."""
-    lines: dict[str, str] = {}
-    for model, line in said:
-        lines[line] = f"{lines[line]}, {model}" if line in lines else model
-    return lines
+def _by_line(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return each line with the models that have it."""
+    models: dict[str, str] = {}
+    for model, line in lines:
+        models[line] = f"{models[line]}, {model}" if line in models else model
+    return models

@@ -1,4 +1,4 @@
-"""Which of the compared metrics a user means."""
+"""Find the metric that a user means among those that are compared."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +30,7 @@ def name_among(available: Sequence[str], metric: Any) -> str | None:
         return name
     if foreign in available:
         return foreign
-    wanted, known = MetricName.of(name), {other: MetricName.of(other) for other in available}
-    same = {other: its for other, its in known.items() if (its.name, its.k) == (wanted.name, wanted.k)}
-    fuller = [other for other, its in same.items() if its.parameters >= wanted.parameters]
+    requested, parsed = MetricName.of(name), {other: MetricName.of(other) for other in available}
+    same = {other: its for other, its in parsed.items() if (its.name, its.k) == (requested.name, requested.k)}
+    fuller = [other for other, its in same.items() if its.parameters >= requested.parameters]
     return fuller[0] if len(fuller) == 1 else None

@@ -64,9 +64,9 @@ def _folds(systems: Sequence[SystemResult], days: Days) -> NDArray[np.str_] | No
         names = sorted(system.judgments_fingerprint)
         with suppress(ValueError):  # a name that is no date
             starts = np.array(names, dtype="datetime64[D]")
-            at = np.searchsorted(starts.astype(np.int64), days, side="right") - 1
-            if starts.astype(str).tolist() == names and at.min(initial=0) >= 0 and np.unique(at).size > 1:
-                return np.array(names)[at]
+            fold = np.searchsorted(starts.astype(np.int64), days, side="right") - 1
+            if starts.astype(str).tolist() == names and fold.min(initial=0) >= 0 and np.unique(fold).size > 1:
+                return np.array(names)[fold]
     return None
 
 
@@ -137,13 +137,11 @@ class _TimeTable:
             estimates = np.vstack([sample.mean, ends]).T.tolist()  # mean, low, high of each column
             dates = days[inside].astype("datetime64[D]")
             span = (str(dates.min()), str(dates.max()))
-            for at, system in enumerate(self.systems):
+            for j, system in enumerate(self.systems):
                 difference = [math.nan] * 3
                 if system is not self.baseline:
-                    difference = estimates[at + len(self.systems)]
-                yield PeriodResult(
-                    unit, name, *span, system.name, int(counts[at]), *estimates[at], *difference
-                )
+                    difference = estimates[j + len(self.systems)]
+                yield PeriodResult(unit, name, *span, system.name, int(counts[j]), *estimates[j], *difference)
 
 
 def sign(difference: float) -> int:
@@ -168,10 +166,10 @@ def fold_signs(
     for system in systems:
         d = paired_differences(system.per_query(metric), baseline.per_query(metric))
         of_folds = [np.where(folds == name, d, np.nan) for name in np.unique(folds)]
-        whole, *means = sampling.means(np.column_stack([d, *of_folds])).tolist()
+        overall, *means = sampling.means(np.column_stack([d, *of_folds])).tolist()
         signs = [sign(mean) for mean in means if not math.isnan(mean)]
-        if signs and sign(whole):
-            counts.append(FoldSigns(system.name, signs.count(sign(whole)), len(signs)))
+        if signs and sign(overall):
+            counts.append(FoldSigns(system.name, signs.count(sign(overall)), len(signs)))
     return tuple(counts)
 
 
@@ -179,10 +177,10 @@ def signs_sentence(signs: Sequence[FoldSigns]) -> str:
     """State in how many folds the sign agrees, for each model; nothing without folds in time."""
     if not signs:
         return ""
-    first, *others = signs[:_NAMED]
+    first, *further = signs[:_NAMED]
     text = f"The sign of the difference agrees in {first} folds"
-    if others:
-        text += f" for {first.model}" + "".join(f", {counts} for {counts.model}" for counts in others)
+    if further:
+        text += f" for {first.model}" + "".join(f", {counts} for {counts.model}" for counts in further)
     if len(signs) > _NAMED:
         text += f" (and {count_of(len(signs) - _NAMED, 'more model')})"
     return f"{text}."
@@ -195,11 +193,11 @@ def signs_cautions(signs: Sequence[FoldSigns], pairs: Sequence[Paired]) -> list[
         Caution(
             "signs-differ",
             "warning",
-            f"{one.model} is {verdicts[one.model]} over all folds together, and the sign does not agree in "
-            f"{one.folds - one.agreeing} of {one.folds} of them: the next one may differ, too",
+            f"{counts.model} is {verdicts[counts.model]} over all folds together, and the sign does not agree in "
+            f"{counts.folds - counts.agreeing} of {counts.folds} of them: the next one may differ, too",
         )
-        for one in signs
-        if one.model in verdicts and one.folds - one.agreeing >= _MANY * one.folds
+        for counts in signs
+        if counts.model in verdicts and counts.folds - counts.agreeing >= _MANY * counts.folds
     ]
 
 
@@ -225,7 +223,7 @@ def in_periods(
         return ordered, unit
     period, number = period_and_number
     if number is None:  # neighbours that are alike at the metric are joined
-        values = compared(ordered, baseline, metric)
+        values = differences_or_values(ordered, baseline, metric)
         number = how_many(values, _codes(periods_of(days, period)), weights)
     name = period if number == 1 else count_of(number, period)
     if name != DAY:
@@ -244,11 +242,13 @@ def _with_blocks(system: SystemResult, period: Period, number: int, name: str) -
     return replace(system, query_attributes={**system.query_attributes, name: texts})
 
 
-def compared(systems: Sequence[SystemResult], baseline: str, metric: str) -> Floats:
+def differences_or_values(systems: Sequence[SystemResult], baseline: str, metric: str) -> Floats:
     """(n_queries, m): what models differ by from the baseline; its own values where it is alone."""
-    values = {one.name: one.per_query(metric) for one in systems}
+    values = {system.name: system.per_query(metric) for system in systems}
     base = values.pop(baseline)
-    return np.column_stack([paired_differences(own, base) for own in values.values()] or [base])
+    return np.column_stack(
+        [paired_differences(model_values, base) for model_values in values.values()] or [base]
+    )
 
 
 def neighbours(
@@ -257,11 +257,11 @@ def neighbours(
     values: Floats,  # (n_queries, m), what is compared
     sampling: Sampling,  # with units
 ) -> tuple[str, Caution | None]:
-    """How alike neighbouring periods are where some were joined, "" else; and a caution of what that leaves open."""
-    made, days = period_in(unit), days_of_queries(systems)
-    if made is None or days is None:
+    """Describe how alike joined periods are, "" where there are none; and return a caution of what that leaves open."""
+    period_and_number, days = period_in(unit), days_of_queries(systems)
+    if period_and_number is None or days is None:
         return "", None
-    period, number = made
+    period, number = period_and_number
     every = sampling._replace(units=_codes(periods_of(days, period))).contributions(values)
     left = sampling.contributions(values)
     r = autocorrelation(every)
@@ -272,9 +272,9 @@ def neighbours(
 
 
 def left_open(every: ClusterSums, left: ClusterSums, period: str, unit: str) -> Caution | None:
-    """What makes intervals too narrow: neighbouring units `left` that are alike, or too few periods to show it."""
+    """Return a caution of narrow intervals: neighbouring units `left` are alike, or too few periods show it."""
     n = len(every.sums)
-    if alike(left):
+    if are_neighbours_alike(left):
         neighbours = "neighbours still" if len(left.sums) < n else "neighbours"
         found = f"{neighbours} have an autocorrelation of {autocorrelation(left):.2f}"
         text, cure = f"{found}: intervals are likely too narrow", "a longer test span or longer periods help"
@@ -288,8 +288,8 @@ def left_open(every: ClusterSums, left: ClusterSums, period: str, unit: str) -> 
 
 def days_of_queries(systems: Sequence[SystemResult]) -> Days | None:
     """The day of each query, of the first that knows it; None where none does, or a column of that name is no date."""
-    for one in systems:
-        values = one.query_attributes.get(DAY)
+    for system in systems:
+        values = system.query_attributes.get(DAY)
         if values is not None and values.dtype.kind in "UMO":
             with suppress(DataError):  # no dates
                 return local_days(moments_of(values, DAY, "UTC", str), "UTC")
@@ -302,7 +302,7 @@ def _codes(names: NDArray[np.str_]) -> Codes:
 
 
 def autocorrelation(sample: ClusterSums) -> float:
-    """Of what neighbouring units, in order of time, add beyond the mean: the largest column's; -1 if none varies."""
+    """Return the largest autocorrelation of the columns' residuals, units in order of time; -1 if none varies."""
     squares = (sample.residuals**2).sum(axis=0)
     products = (sample.residuals[1:] * sample.residuals[:-1]).sum(axis=0)
     # of G independent units it is 1/G too low on average
@@ -310,8 +310,8 @@ def autocorrelation(sample: ClusterSums) -> float:
     return float(of_columns.max(initial=-1.0))
 
 
-def alike(sample: ClusterSums) -> bool:
-    """Whether the autocorrelation is at least half a standard error above 0."""
+def are_neighbours_alike(sample: ClusterSums) -> bool:
+    """Return whether the autocorrelation is at least half a standard error above 0."""
     return bool(autocorrelation(sample) > _ALIKE / len(sample.residuals) ** 0.5)
 
 
@@ -322,12 +322,12 @@ def blocks(periods: Codes, number: int) -> Codes:
 
 
 def how_many(values: Floats, periods: Codes, weights: Floats | None = None) -> int:
-    """How many neighbouring periods, (n,) from 0 on, of (n, m) values with (n,) weights make a unit.
+    """Return how many neighbouring periods, (n,) from 0 on, of (n, m) values with (n,) weights make a unit.
 
     Neighbours that are alike are joined pairwise, on until no correlation is left: few units show little of it.
     """
     number, sample = 1, ClusterSums.of(values, periods, weights)
-    if not alike(sample):
+    if not are_neighbours_alike(sample):
         return number
     while len(sample.sums) >= _DECISIVE and autocorrelation(sample) > 0:
         number *= 2

@@ -66,10 +66,10 @@ class PairedMoments(KeepsArrays):
             UsageError: weighted queries, whose values have to be kept.
             NotComparableError: other queries, another order of them, or other metrics.
         """
-        (name, first), *others = results.items()
+        (name, first), *further = results.items()
         if WEIGHT in first.schema.names:
             raise UsageError(f"weighted queries have no moments here; expected {_MERGED}")
-        for other, table in others:
+        for other, table in further:
             if table.schema.names != first.schema.names or not table[QUERY].equals(first[QUERY]):
                 found = f"{other} has other queries, another order of them or other metrics than {name}"
                 raise NotComparableError(f"{found}; expected results of the same batch")
@@ -91,12 +91,14 @@ class PairedMoments(KeepsArrays):
             expected = f"{', '.join(self.models)} by {', '.join(self.metrics)}"
             raise NotComparableError(f"moments of {found}; expected {expected}, as on the left")
         n = self.n + other.n
-        apart = other.mean - self.mean
-        mine, theirs = (one.n[:, None] / np.maximum(n, 1)[:, None] for one in (self, other))
-        squares = self.squares + other.squares + apart**2 * theirs * self.n[:, None]
-        cubes = self.cubes + other.cubes + apart**3 * theirs * self.n[:, None] * (mine - theirs)
-        cubes += 3 * apart * (mine * other.squares - theirs * self.squares)
-        return PairedMoments(self.models, self.metrics, n, self.mean + apart * theirs, squares, cubes)
+        shift = other.mean - self.mean
+        own_share, other_share = (moments.n[:, None] / np.maximum(n, 1)[:, None] for moments in (self, other))
+        squares = self.squares + other.squares + shift**2 * other_share * self.n[:, None]
+        cubes = (
+            self.cubes + other.cubes + shift**3 * other_share * self.n[:, None] * (own_share - other_share)
+        )
+        cubes += 3 * shift * (own_share * other.squares - other_share * self.squares)
+        return PairedMoments(self.models, self.metrics, n, self.mean + shift * other_share, squares, cubes)
 
     def compare(
         self, metric: str | None = None, *, confidence: float = 0.95, margin: float | None = None
@@ -122,17 +124,17 @@ class PairedMoments(KeepsArrays):
         name = self.metrics[0] if metric is None else str(parse_metric(metric))
         if name not in self.metrics:
             raise UsageError(f"{name} was not evaluated; {did_you_mean(name, self.metrics)}")
-        at = self.metrics.index(name)
-        n = int(self.n[at])
+        j = self.metrics.index(name)
+        n = int(self.n[j])
         if n < LEAST:
             found = f"{n:,} queries: moments do not say how skewed so few are"
             raise DataError(f"{found}; expected {LEAST:,} or more, or {_MERGED}")
-        models, mean, squares = self.models[1:], self.mean[at, 1:], self.squares[at, 1:]
+        models, mean, squares = self.models[1:], self.mean[j, 1:], self.squares[j, 1:]
         with np.errstate(invalid="ignore", divide="ignore"):
-            skewness = np.abs(self.cubes[at, 1:]) / squares**1.5  # of the mean
-        for model, one in zip(models, skewness, strict=True):
-            if one > _MOST_SKEWED:
-                found = f"the difference rests on few of {n:,} queries (skewness of its mean {one:.2f})"
+            skewness = np.abs(self.cubes[j, 1:]) / squares**1.5  # of the mean
+        for model, value in zip(models, skewness, strict=True):
+            if value > _MOST_SKEWED:
+                found = f"the difference rests on few of {n:,} queries (skewness of its mean {value:.2f})"
                 raise DataError(f"{model}: {found}; expected at most {_MOST_SKEWED:g}, or {_MERGED}")
         df = np.full(len(models), n - 1.0)
         tested = by_t(mean, np.sqrt(squares / (n - 1) / n), df, method)
@@ -149,11 +151,11 @@ def _refuse_too_small(differences: Mapping[str, Difference], n: int, metric: str
     least = rare_share(n, method.level(len(differences))) * width
     if np.isinf(width):
         return
-    for model, one in differences.items():
-        room = abs(one.difference)
-        if one.verdict == "equivalent":
+    for model, result in differences.items():
+        room = abs(result.difference)
+        if result.verdict == "equivalent":
             room = (method.margin or 0.0) - room
-        if one.verdict in ("better", "worse", "equivalent") and room < least:
-            found = f"the verdict {one.verdict!r} rests on {room:.2g}"
+        if result.verdict in ("better", "worse", "equivalent") and room < least:
+            found = f"the verdict {result.verdict!r} rests on {room:.2g}"
             kind = f"a kind of query that is absent from {n:,} could undo"
             raise DataError(f"{model}: {found}, which {kind}; expected {least:.2g} or more, or {_MERGED}")

@@ -22,7 +22,7 @@ _RANGE = 2.0  # from the smallest to the largest number that may be needed, beyo
 
 @dataclass(frozen=True)
 class Need:
-    """What finds the difference with one probability; None where no number does."""
+    """The numbers of draws and seeds that find the difference with one probability; None where no number does."""
 
     power: float
     detectable: float | None  # the smallest difference that the draws at hand show; None where none are
@@ -38,7 +38,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Point:
-    """What so many draws detect, at each power."""
+    """The differences that so many draws detect, at each power."""
 
     n: int
     detectable: tuple[float, ...]
@@ -46,7 +46,7 @@ class Point:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """What it takes to find a difference of one model."""
+    """The numbers of draws and seeds that it takes to find a difference of one model."""
 
     model: str
     sd: float  # of one draw's difference
@@ -57,7 +57,7 @@ class ModelPlan:
 
 
 def spreads(comparison: Comparison) -> dict[str, Spread]:
-    """Of each model's differences from the baseline at the primary metric, those that have any spread."""
+    """Return the spread of each model's differences from the baseline at the primary metric, where there is any."""
     method, metric = comparison.method, comparison.primary
     if len(comparison.models) < 2:
         raise UsageError.at(
@@ -85,7 +85,7 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
 
 
 def plan(model: str, spread: Spread, difference: float, level: float, powers: Sequence[float]) -> ModelPlan:
-    """What finds a difference of this size."""
+    """Plan what finds a difference of this size."""
     if difference < 0:
         spread = spread.mirrored()
     needs = tuple(_need(spread, abs(difference), level, power) for power in powers)
@@ -122,8 +122,8 @@ def _need(spread: Spread, difference: float, alpha: float, power: float) -> Need
     if draws is not None:
         return need
     least_seeds = spread.seeds_needed(difference, alpha=alpha, power=power)
-    both = _seeds_and_draws(spread, difference, alpha, power)
-    return replace(need, least_seeds=least_seeds, both=both)
+    seeds_and_draws = _seeds_and_draws(spread, difference, alpha, power)
+    return replace(need, least_seeds=least_seeds, both=seeds_and_draws)
 
 
 def _seeds_and_draws(spread: Spread, difference: float, alpha: float, power: float) -> tuple[int, int] | None:
@@ -196,7 +196,7 @@ class PowerPlan:
 def plan_power(
     comparison: Comparison, difference: float, powers: Sequence[float], models: int | None = None
 ) -> PowerPlan:
-    """How many queries and seeds it takes to find a difference, by a comparison's own spread and test.
+    """Plan how many queries and seeds it takes to find a difference, by a comparison's own spread and test.
 
     Its cautions are what the plan does not know, and what else is needed where the draws at hand hardly tell the
     spread.
@@ -275,10 +275,16 @@ def _draws(method: Method) -> str:
 
 
 def from_spread(
-    name: str, spread: Spread, difference: float, powers: Sequence[float], about: str, level: float, draw: str
+    name: str,
+    spread: Spread,
+    difference: float,
+    powers: Sequence[float],
+    question: str,
+    level: float,
+    draw: str,
 ) -> PowerPlan:
     """The plan for a spread that is known from elsewhere."""
-    return PowerPlan(difference, about, level, (plan(name, spread, difference, level, powers),), draw)
+    return PowerPlan(difference, question, level, (plan(name, spread, difference, level, powers),), draw)
 
 
 def level_text(method: Method, family: int) -> str:

@@ -47,8 +47,8 @@ def _cut(name: str, values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool
         traffic = np.where(missing, 0.0, numbers)
         distinct, inverse = np.unique(traffic, return_inverse=True)
         by_value = np.bincount(inverse, traffic)[::-1]
-        at = int(np.searchsorted(np.cumsum(by_value), 0.5 * traffic.sum()))
-        edge = distinct[::-1][at]
+        place = int(np.searchsorted(np.cumsum(by_value), 0.5 * traffic.sum()))
+        edge = distinct[::-1][place]
         head = traffic >= edge
         yield f"head, from {edge:g}: half of the traffic", head & ~missing
         yield f"tail, below {edge:g}", ~head & ~missing
@@ -69,15 +69,19 @@ def _cut(name: str, values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool
 
 
 def _categories(values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    named = ["missing" if value is None or value != value else str(value) for value in values.tolist()]
-    texts = np.array(named, dtype=object)  # one long text would make all as wide
+    texts_of_values = [
+        "missing" if value is None or value != value else str(value) for value in values.tolist()
+    ]
+    texts = np.array(texts_of_values, dtype=object)  # one long text would make all as wide
     names, counts = np.unique(texts, return_counts=True)
     if names.size > max(LARGEST + 1, values.size / 2):
         return
-    depends_on_size = names[np.lexsort((names, -counts))]
-    shown = depends_on_size if depends_on_size.size <= LARGEST + 1 else depends_on_size[:LARGEST]
-    for name in shown.tolist():
+    by_size = names[np.lexsort((names, -counts))]
+    named = by_size
+    if named.size > LARGEST + 1:
+        named = named[:LARGEST]
+    for name in named.tolist():
         yield name, texts == name
-    rest = ~np.isin(texts, shown)
+    rest = ~np.isin(texts, named)
     if rest.any():
-        yield f"{depends_on_size.size - shown.size} others", rest
+        yield f"{by_size.size - named.size} others", rest

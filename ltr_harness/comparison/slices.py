@@ -67,8 +67,8 @@ def _parts(comparison: Comparison) -> list[QuerySlice]:
     """Return the parts of the query set by the attributes of the baseline's queries, but for units and time."""
     baseline = comparison.system(comparison.baseline)
     unit = comparison.method.unit
-    dated = DAY if days_of_queries([baseline]) is not None else None  # the course over time has them
-    excluded = {unit, dated}
+    day = DAY if days_of_queries([baseline]) is not None else None  # the course over time has them
+    excluded = {unit, day}
     rows = baseline.query_attributes.get("rows", ())
     for system in comparison.systems:
         if system.truth_declared and not np.array_equal(system.query_attributes.get("rows", ()), rows):

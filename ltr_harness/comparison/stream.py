@@ -45,8 +45,8 @@ class Drawn(KeepsArrays):
 
     def includes(self, hashes: NDArray[np.uint64]) -> Bools:
         """Return whether queries, (n,) by the hashes of their ids, are in the sample."""
-        at = np.searchsorted(self.hashes[:-1], hashes)
-        return np.asarray(self.hashes[at] == hashes)
+        place = np.searchsorted(self.hashes[:-1], hashes)
+        return np.asarray(self.hashes[place] == hashes)
 
     def estimate(
         self,
@@ -67,8 +67,8 @@ class Drawn(KeepsArrays):
         else:
             sample = ClusterSums.of_ratios(column * counts[:, np.newaxis], counts[:, np.newaxis])
         mean = float(sample.mean[0])
-        alike = [bounds] if sample.error[0] == 0 else []  # other ends are narrowed first, and cut then
-        ends = np.array(mean_intervals(sample, Method("skew-adjusted", confidence), alike))[:, 0]
+        equal_bounds = [bounds] if sample.error[0] == 0 else []  # other ends are narrowed first, and cut then
+        ends = np.array(mean_intervals(sample, Method("skew-adjusted", confidence), equal_bounds))[:, 0]
         left = 1 - values.size / self.n_all
         if left == 0:
             return mean, mean, mean
@@ -78,7 +78,7 @@ class Drawn(KeepsArrays):
 
 @dataclass(frozen=True, eq=False)
 class StreamEvaluation:
-    """What `evaluate_stream` found.
+    """The results of `evaluate_stream`.
 
     Attributes:
         metrics: canonical names.
@@ -108,8 +108,8 @@ class StreamEvaluation:
         each = self.moments.mean.copy()
         each[:, 1:] += each[:, :1]
         return {
-            score: dict(zip(self.metrics, own.tolist(), strict=True))
-            for score, own in zip(self.moments.models, each.T, strict=True)
+            score: dict(zip(self.metrics, model_means.tolist(), strict=True))
+            for score, model_means in zip(self.moments.models, each.T, strict=True)
         }
 
     def estimate(
@@ -215,7 +215,7 @@ class _Stream:
         numbers = (
             numbers_of(table[label], label, WORDS_AS_LABELS) for table in self._log.batches([label], None)
         )
-        return max(float(np.fmax.reduce(one, initial=1.0)) for one in numbers)
+        return max(float(np.fmax.reduce(labels, initial=1.0)) for labels in numbers)
 
     def drawn(self, n: int) -> Drawn:
         """The sample of `n` queries."""
@@ -383,10 +383,10 @@ class _Seen:
         if not again.size:
             return
         ends: dict[Any, int] = {}
-        at, name, file = 0, self._query, self._log.name
+        n_rows, name, file = 0, self._query, self._log.name
         for table in self._log.batches([name], None):
             ids, sizes = arrow.runs_of(table[name], name)
-            starts = at + np.cumsum(sizes) - sizes
+            starts = n_rows + np.cumsum(sizes) - sizes
             for run in np.flatnonzero(np.isin(hashes_of(ids), again)).tolist():
                 query, start = values_shown(ids.slice(run, 1))[0], int(starts[run])
                 if ends.get(query, start) != start:
@@ -397,4 +397,4 @@ class _Seen:
                     cure = f"sort the rows by {name}, such as by DuckDB: {sort}"
                     raise DataError.at(file, found, "each query's rows together", cure)
                 ends[query] = start + int(sizes[run])
-            at += len(table)
+            n_rows += len(table)

@@ -213,7 +213,7 @@ def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[F
         )
         drifts.append(drift)
     # By how much of the change it explains, in the direction of the change; not by how far it moved.
-    total = periods.sample_now().plain[0] - periods.reference.plain[0]
+    total = periods.sample_now().unweighted_mean[0] - periods.reference.unweighted_mean[0]
     return sorted(drifts, key=lambda f: (-np.nan_to_num(np.sign(total) * f.mix.value), f.name))
 
 

@@ -355,7 +355,7 @@ class Periods:
         """How many users of one size those of the smaller period are worth; infinite where none are known."""
         if self.clusters[0] is None:
             return float("inf")
-        return 1 + min(side.plain[1].df for side in (self.sample_now(), self.reference))
+        return 1 + min(side.unweighted_mean[1].df for side in (self.sample_now(), self.reference))
 
     @property
     def days_caution(self) -> Caution | None:
@@ -373,7 +373,7 @@ class Periods:
         for known in self.primary_days:
             share = self.share_of(known, everything, np.arange(len(self.before)))
             of_days.append((share - known.share_of_now(everything)) * known.variance.variance)
-        return float(np.sqrt(self.reference.plain[1].variance + max(of_days)))
+        return float(np.sqrt(self.reference.unweighted_mean[1].variance + max(of_days)))
 
 
 def _known(values: Floats, rows: Array | None) -> Ints:

@@ -227,7 +227,7 @@ def _design_effect(periods: Periods) -> float:
         if sample.clusters is not None and sample.values.size > 1:
             plain = Influence.of(sample.values - sample.values.mean()).variance
             if plain > 0:
-                ratios.append(sample.plain[1].variance / plain)
+                ratios.append(sample.unweighted_mean[1].variance / plain)
     return max(ratios)
 
 

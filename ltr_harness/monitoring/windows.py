@@ -18,7 +18,13 @@ import pandas as pd
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.betting import bounded_means
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums
-from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, always_valid, between
+from ltr_harness.comparison.stats.two_samples import (
+    Estimate,
+    Influence,
+    Sample,
+    always_valid,
+    difference_of_means,
+)
 from ltr_harness.data.logs.settings import seconds
 from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.monitoring.calendar import Cut, DaysDiffer, hours_of_week, part_of_season
@@ -307,7 +313,7 @@ def _windows_with_alert(windows: Sequence[Window], counted: Sequence[int], trail
 def examined(windows: Sequence[Window], rows: Ints, periods: Periods) -> Examined:
     """The chosen windows, with (n_rows,) queries of them, against the baseline."""
     difference = periods.compare(rows=rows)
-    production = float(periods.sample_now(rows=rows).plain[0])
+    production = float(periods.sample_now(rows=rows).unweighted_mean[0])
     labels = tuple(w.label for w in windows)
     return Examined(labels, int(rows.size), production - difference.value, production, difference)
 
@@ -323,7 +329,7 @@ def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estim
     n = np.array([rows.size, *(w.n for w in past)], dtype=np.float64)
     weights = n / n.sum()
     mean = now.values.mean() if rows.size else 0.0
-    variance = now.plain[1].variance if rows.size > 1 else 0.0
+    variance = now.unweighted_mean[1].variance if rows.size > 1 else 0.0
     means = np.array([mean, *(w.mean for w in past)])
     errors = np.array([variance, *(w.error**2 for w in past)])
     reference, influence = _reference(rows, past, periods)
@@ -335,7 +341,9 @@ def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estim
     together = Influence(np.zeros(0), None, float((weights**2) @ errors), float(max(total - 1, 1)), total)
     confidence, side = periods.config.confidence, periods.alternative
     value, everything = float(weights @ means) - reference, total + len(periods.before)
-    estimate = between(value, together, influence, alternative=side, confidence=confidence, n=everything)
+    estimate = difference_of_means(
+        value, together, influence, alternative=side, confidence=confidence, n=everything
+    )
     for known in periods.primary_days:
         share = _share(known, rows, past, periods)
         wide = widened(estimate, known.variance, share, side, confidence)
@@ -351,7 +359,7 @@ def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tupl
     if periods.prediction is not None and rows.size:
         sample = periods.prediction.widened(sample, rows)
     if sample.strata is None or strata[0] is None:
-        return sample.plain
+        return sample.unweighted_mean
     size = int(max(sample.strata.max(), strata[0].max())) + 1
     counts = np.bincount(strata[0][rows], minlength=size).astype(np.float64)
     windows = periods.config.windows

@@ -10,13 +10,13 @@ import pytest
 from scipy.signal import lfilter
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.over_time import alike, autocorrelation, blocks, how_many
+from ltr_harness.comparison.over_time import are_neighbours_alike, autocorrelation, blocks, how_many
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.errors import UsageError
 
 
-def of_days(span: int, alike: float, unit: str, seed: int = 3, models: int = 1) -> Comparison:
+def of_days(span: int, correlation: float, unit: str, seed: int = 3, models: int = 1) -> Comparison:
     """Five queries a day; what the new models change depends on the day, and on the day before."""
     rng = np.random.default_rng(seed)
     day = np.repeat(np.arange(span), 5)
@@ -31,10 +31,10 @@ def of_days(span: int, alike: float, unit: str, seed: int = 3, models: int = 1) 
     for model in range(models):
         effect = np.zeros(span)
         for at in range(1, span):
-            effect[at] = alike * effect[at - 1] + (1 - alike**2) ** 0.5 * rng.normal()
+            effect[at] = correlation * effect[at - 1] + (1 - correlation**2) ** 0.5 * rng.normal()
         change = 0.05 * effect[day] + 0.02 * rng.normal(size=day.size)
         tables[f"new{model}"] = pd.DataFrame({**facts, "mrr": old + change})
-        alike = 0.0  # of the further ones
+        correlation = 0.0  # of the further ones
     return compare(tables, unit=unit)
 
 
@@ -81,7 +81,7 @@ def test_the_model_whose_neighbours_are_most_alike_decides_for_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("span", "alike", "unit", "note"),
+    ("span", "correlation", "unit", "note"),
     [
         (
             280,
@@ -93,8 +93,8 @@ def test_the_model_whose_neighbours_are_most_alike_decides_for_all() -> None:
         (100, 0.8, "2 days", "2 days: neighbours still have an autocorrelation of 0."),
     ],
 )
-def test_what_joining_leaves_open_is_said(span: int, alike: float, unit: str, note: str) -> None:
-    found = of_days(span, alike, unit)
+def test_what_joining_leaves_open_is_said(span: int, correlation: float, unit: str, note: str) -> None:
+    found = of_days(span, correlation, unit)
     (said,) = [one for one in map(str, found.cautions) if one.startswith(note)]
     assert "a longer test span" in said
 
@@ -135,7 +135,7 @@ def test_the_autocorrelation_by_hand() -> None:
     assert autocorrelation(ClusterSums.of(two)) == max(
         autocorrelation(ClusterSums.of(column[:, None])) for column in two.T
     )
-    assert not alike(ClusterSums.of(np.full((30, 1), 0.5)))
+    assert not are_neighbours_alike(ClusterSums.of(np.full((30, 1), 0.5)))
     assert autocorrelation(ClusterSums.of(np.full((30, 1), 0.5))) == -1
 
 
@@ -162,10 +162,15 @@ def test_periods_are_joined_from_half_a_standard_error_on_until_nothing_correlat
     assert rising(20) == 4  # as 5 cannot
 
 
-def of_one_world(rng: np.random.Generator, span: int, alike: float, drift: np.ndarray) -> Comparison:
+def of_one_world(rng: np.random.Generator, span: int, correlation: float, drift: np.ndarray) -> Comparison:
     """30 to 50 queries a day; the new model changes nothing on average: sd .03 over days, .15 over queries of a day."""
     effect = (
-        lfilter([1.0], [1.0, -alike], rng.normal(0, 0.03 * (1 - alike**2) ** 0.5, 50 + span))[50:] + drift
+        lfilter(
+            [1.0],
+            [1.0, -correlation],
+            rng.normal(0, 0.03 * (1 - correlation**2) ** 0.5, 50 + span),
+        )[50:]
+        + drift
     )
     day = np.repeat(np.arange(span), rng.integers(30, 51, span))
     old = rng.uniform(0.3, 0.7, day.size)
@@ -187,7 +192,7 @@ def weekdays(span: int) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("alike", "drift"),
+    ("correlation", "drift"),
     [
         pytest.param(0.8, np.zeros, id="alike by .8"),
         pytest.param(0.5, np.zeros, id="alike by .5"),
@@ -197,13 +202,13 @@ def weekdays(span: int) -> np.ndarray:
     ],
 )
 def test_fifty_to_eighty_days_make_few_false_verdicts(
-    alike: float, drift: Callable[[int], np.ndarray]
+    correlation: float, drift: Callable[[int], np.ndarray]
 ) -> None:
     """At most 7 %: joined to ten units or more, days alike by .8 made 14 to 24 %."""
     rng = np.random.default_rng(5)
     false = []
     for span in (50, 60, 80):
         for _ in range(200):
-            pair = of_one_world(rng, span, alike, drift(span)).paired("new")
+            pair = of_one_world(rng, span, correlation, drift(span)).paired("new")
             false.append(pair.verdict in ("better", "worse"))
     assert np.mean(false) <= 0.07

@@ -356,7 +356,7 @@ def test_just_as_many_draws_as_are_there_are_enough() -> None:
 def test_two_draws_are_two_queries_also_where_seeds_count() -> None:
     components = VarianceComponents(0.01, 100, 0.01, (1e-3,), (1e-4,), (3,))
     spread = Spread(variance=0.01 + 1e-4 / 3, n=100, adjusted=False, seeds=components)
-    methods = components.at(2, (3,))
+    methods = components.difference_at(2, (3,))
     assert methods.df >= 1
     expected = replace(methods, df=1.0).detectable(0.05, 0.8)  # two draws have one
     assert spread.detectable(2, alpha=0.05, power=0.8) == pytest.approx(expected)
@@ -367,7 +367,7 @@ def test_what_seeds_add_comes_on_top_of_the_units_variance() -> None:
     components = VarianceComponents(0.01, 100, 0.01, (1e-3,), (1e-4,), (3,))
     of_query = 0.01 + 1e-4 / 3
     spread = Spread(variance=4 * of_query, n=100, adjusted=False, seeds=components)
-    methods = components.at(100, (3,))
+    methods = components.difference_at(100, (3,))
     both = replace(methods, standard_error=np.sqrt(methods.standard_error**2 + 3 * of_query / 100))
     assert methods.df < 99
     assert spread.detectable(100, alpha=0.05, power=0.8) == pytest.approx(both.detectable(0.05, 0.8))

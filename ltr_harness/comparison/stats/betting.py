@@ -65,12 +65,12 @@ class _Bets:
     @classmethod
     def on(cls, x: Floats, alpha: float, seed: int) -> Self:
         """Bets on (n,) values."""
-        wanted = float(np.log(2 / alpha))
+        log_wealth = float(np.log(2 / alpha))
         order = np.random.Generator(np.random.PCG64(seed)).permutation(x.size)
         rows = np.stack([np.tile(x[order], 2), np.tile(x[order[::-1]], 2)])
         number = max(min(_ORDERS, x.size, _STAKES // x.size), 1)
         starts = np.arange(number) * x.size // number
-        return cls(float(x.mean()), wanted, rows, starts, _stakes(rows, starts, wanted))
+        return cls(float(x.mean()), log_wealth, rows, starts, _stakes(rows, starts, log_wealth))
 
     def log_capital(self, m: float, *, below: bool) -> float:
         """Log of the capital at the end, averaged over the orders, of bets on a mean above m, or below it."""
@@ -99,7 +99,7 @@ class _Bets:
 
 
 @compiled
-def _stakes(rows: Floats, starts: Ints, wanted: float) -> Floats:
+def _stakes(rows: Floats, starts: Ints, log_wealth: float) -> Floats:
     """(orders, n): what is staked on each value, from the values before it."""
     orders, n = 2 * len(starts), rows.shape[1] // 2
     stakes = np.empty((orders, n))
@@ -107,7 +107,7 @@ def _stakes(rows: Floats, starts: Ints, wanted: float) -> Floats:
         row, start = rows[order // len(starts)], starts[order % len(starts)]
         total, squares, variance = 0.5, 0.25, 0.25
         for t in range(n):
-            stakes[order, t] = np.sqrt(2 * wanted / (n * variance))
+            stakes[order, t] = np.sqrt(2 * log_wealth / (n * variance))
             value = row[start + t]
             total += value
             squares += (value - total / (t + 2)) ** 2

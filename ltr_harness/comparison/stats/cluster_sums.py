@@ -22,7 +22,7 @@ _ROUNDING = 1e-13  # of a value: what means of equal values may differ by
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """What G independent units add to the means of m columns."""
+    """The sums of G independent units, of which the means of m columns are made."""
 
     sums: Floats  # (G, m) sum of a unit's values; 0 where it has none
     counts: Floats  # (G, m) how many values those are
@@ -46,7 +46,7 @@ class ClusterSums:
 
     @classmethod
     def of_ratios(cls, above: Floats, below: Floats, units: Codes | None = None) -> "ClusterSums":
-        """Whose mean is the sum of `above` over that of `below`, (n, m) both, `below` >= 0, NaN where undefined.
+        """Return sums whose mean is sum(above) / sum(below), (n, m) both, `below` >= 0, NaN where undefined.
 
         A ratio of means is the mean of the rows' ratios, each with the weight of what stands below: as if a row held
         so many equal values. The weights are scaled, which changes nothing else, so that they are 2 on average.
@@ -82,7 +82,7 @@ class ClusterSums:
 
     @cached_property
     def n(self) -> Floats:
-        """(m,): values."""
+        """The number of values of each column, (m,)."""
         return np.asarray(self.counts.sum(axis=0))
 
     @cached_property
@@ -97,7 +97,7 @@ class ClusterSums:
 
     @cached_property
     def one_value_per_unit(self) -> bool:
-        """Whether no unit has more than one value."""
+        """True where no unit has more than one value."""
         return bool(self.counts.max(initial=0.0) <= 1)
 
     @cached_property
@@ -113,9 +113,9 @@ class ClusterSums:
         """(G, m): what each unit adds beyond the mean of its values; 0 throughout where all values are equal."""
         residuals = self.sums - self.counts * np.nan_to_num(self.mean)
         with np.errstate(invalid="ignore", divide="ignore"):
-            own = np.where(self.counts > 0, self.sums / self.counts, np.nan)
-        highest = np.fmax.reduce(own, axis=0, initial=-np.inf)
-        lowest = np.fmin.reduce(own, axis=0, initial=np.inf)
+            means = np.where(self.counts > 0, self.sums / self.counts, np.nan)
+        highest = np.fmax.reduce(means, axis=0, initial=-np.inf)
+        lowest = np.fmin.reduce(means, axis=0, initial=np.inf)
         with np.errstate(invalid="ignore"):
             residuals[:, highest - lowest <= _ROUNDING * np.abs(highest)] = 0.0
         return residuals
@@ -154,10 +154,10 @@ class ClusterSums:
             return np.asarray(np.maximum(self.units - 1.0, 1.0))
         df = np.ones(self.sums.shape[1])
         for j in np.flatnonzero(self.units > 1):
-            there = self.counts[:, j] > 0
-            sizes = self.counts[there, j]
-            alike = correlation_within(self.residuals[there, j], float(self._spread[j]), sizes)
-            df[j] = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
+            has_rows = self.counts[:, j] > 0
+            sizes = self.counts[has_rows, j]
+            correlation = correlation_within(self.residuals[has_rows, j], float(self._spread[j]), sizes)
+            df[j] = satterthwaite(sizes, sizes * (1 + (sizes - 1) * correlation))
         return df
 
     @cached_property
@@ -166,7 +166,7 @@ class ClusterSums:
         if self.one_value_per_unit:
             return self.df
         sizes = [column[column > 0] for column in self.counts.T]
-        return np.array([satterthwaite(own, own) if own.size > 1 else 1.0 for own in sizes])
+        return np.array([satterthwaite(column, column) if column.size > 1 else 1.0 for column in sizes])
 
     @cached_property
     def t_p(self) -> Floats:
@@ -187,7 +187,7 @@ class ClusterSums:
 
 
 def effective_number(weights: Floats) -> float:
-    """How many rows of equal weight would tell as much: (sum w)**2 / sum w**2 (Kish); 0 where nothing counts."""
+    """Return how many rows of equal weight would tell as much: (sum w)**2 / sum w**2 (Kish); 0 where nothing counts."""
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
@@ -238,12 +238,12 @@ class LinearCombination:
     @cached_property
     def df(self) -> Floats:
         """(m,): Satterthwaite's degrees of freedom."""
-        return self._together([part.df for part in self.parts])
+        return self._satterthwaite([part.df for part in self.parts])
 
     @cached_property
     def df_of_sizes(self) -> Floats:
         """(m,): likewise from those of the samples' sizes."""
-        return self._together([part.df_of_sizes for part in self.parts])
+        return self._satterthwaite([part.df_of_sizes for part in self.parts])
 
     @cached_property
     def units(self) -> NDArray[np.int64]:
@@ -255,7 +255,8 @@ class LinearCombination:
         """(m,): likewise, as many as so many of equal weight."""
         return np.asarray(np.min([part.effective_units for part in self.parts], axis=0))
 
-    def _together(self, each: Sequence[Floats]) -> Floats:
+    def _satterthwaite(self, each: Sequence[Floats]) -> Floats:
+        """Combine the degrees of freedom of the parts, (m,) each."""
         if len(each) == 1:
             return each[0]
         terms = [(f * part.error) ** 2 for f, part in zip(self.factors, self.parts, strict=True)]
@@ -269,18 +270,18 @@ class LinearCombination:
 
 
 def correlation_within(totals: Floats, squares: float, sizes: Floats) -> float:
-    """Of two values of one unit, by the analysis of variance: 0 where they are no more alike than others.
+    """Return the intraclass correlation by the analysis of variance, 0 or more.
 
     Shapes: `totals` (units,) sums of values about their mean, whose squares add up to `squares`, `sizes` (units,).
     """
     n, groups = float(sizes.sum()), sizes.size
     if n == groups:
         return 0.0
-    between = float((totals**2 / sizes).sum())
-    within = max(squares - between, 0.0) / (n - groups)
+    between_squares = float((totals**2 / sizes).sum())
+    within_variance = max(squares - between_squares, 0.0) / (n - groups)
     usual = (n - float((sizes**2).sum()) / n) / (groups - 1)
-    common = max((between / (groups - 1) - within) / usual, 0.0)
-    return common / (common + within) if common > 0 else 0.0
+    common = max((between_squares / (groups - 1) - within_variance) / usual, 0.0)
+    return common / (common + within_variance) if common > 0 else 0.0
 
 
 def satterthwaite(sizes: Floats, variances: Floats) -> float:
@@ -291,11 +292,11 @@ def satterthwaite(sizes: Floats, variances: Floats) -> float:
     p = sizes / sizes.sum()
     a = 1 / (1 - p)
     q, k = a * p, float((a * p**2).sum())
-    own = a - 2 * q + k
+    diagonal = a - 2 * q + k
     s0, s1, s2 = (float((variances * power).sum()) for power in (np.ones_like(q), q, q**2))
     squares = k**2 * s0**2 + 2 * s2 * s0 + 2 * s1**2 - 4 * k * s1 * s0
-    squares += float((variances**2 * (own**2 - (k - 2 * q) ** 2)).sum())
-    return float((variances * own).sum()) ** 2 / squares
+    squares += float((variances**2 * (diagonal**2 - (k - 2 * q) ** 2)).sum())
+    return float((variances * diagonal).sum()) ** 2 / squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,11 +319,11 @@ def moments(values: Floats) -> Moments:
     """Moments over the first axis, NaN left out; of values that are all equal the standard deviation is exactly 0."""
     defined = ~np.isnan(values)
     n = np.asarray(defined.sum(axis=0), dtype=np.int64)
-    whole = bool(defined.all())
+    is_complete = bool(defined.all())
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.asarray((values if whole else np.where(defined, values, 0.0)).sum(axis=0) / n)
+        mean = np.asarray((values if is_complete else np.where(defined, values, 0.0)).sum(axis=0) / n)
         residuals = values - mean
-        if not whole:
+        if not is_complete:
             residuals[~defined] = 0.0
         highest = np.fmax.reduce(values, axis=0, initial=-np.inf)
         constant = np.asarray(highest == np.fmin.reduce(values, axis=0, initial=np.inf))
@@ -336,16 +337,16 @@ def moments(values: Floats) -> Moments:
     return Moments(n, mean, sd, np.where(n > 1, skewness, np.nan))
 
 
-def paired_differences(one: Floats, other: Floats, tolerance: float = TIE) -> Floats:
+def paired_differences(minuend: Floats, subtrahend: Floats, tolerance: float = TIE) -> Floats:
     """``one - other`` per query, (n,), with exactly 0 within the tolerance: rounding noise must not be significant."""
-    d: Floats = one - other
+    d: Floats = minuend - subtrahend
     return np.where(np.abs(d) <= tolerance, 0.0, d)
 
 
 def win_tie_loss(
     d: Floats, tolerance: float = TIE
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """How many differences are above, within and below the tolerance; undefined ones are in none."""
+    """Count the differences above, within and below the tolerance; undefined ones are in none."""
     wins, losses = d > tolerance, d < -tolerance
     ties = np.abs(d) <= tolerance
     return tuple(np.asarray(part.sum(axis=0), dtype=np.int64) for part in (wins, ties, losses))  # type: ignore[return-value]

@@ -147,9 +147,9 @@ FEWEST_EQUIVALENT = 6
 def _within_possible(results: FamilyResults, estimate: LinearCombination, widths: Floats) -> FamilyResults:
     """End intervals at the largest difference that there can be; few units show no equivalence."""
     low, high = np.maximum(results.low, -widths), np.minimum(results.high, widths)
-    shown = np.where(estimate.units < FEWEST_EQUIVALENT, 1.0, results.p_equivalence)
-    equivalence = np.where(np.isnan(results.p_equivalence), np.nan, shown)
-    return results._replace(low=low, high=high, p_equivalence=equivalence)
+    has_few_units = (estimate.units < FEWEST_EQUIVALENT) & ~np.isnan(results.p_equivalence)
+    p_equivalence = np.where(has_few_units, 1.0, results.p_equivalence)
+    return results._replace(low=low, high=high, p_equivalence=p_equivalence)
 
 
 def mean_intervals(
@@ -405,8 +405,8 @@ def by_t(mean: Floats, error: Floats, df: Floats, method: Method) -> FamilyResul
     if method.margin is not None:
         with np.errstate(invalid="ignore", divide="ignore"):
             sides = stdtr(df, -(method.margin - np.abs(mean)) / error)
-        both = np.clip(2 * family * sides, SMALLEST_P, 1.0)
-        p_equivalence = _with_constants(both, mean, error, method.margin)
+        p_of_sides = np.clip(2 * family * sides, SMALLEST_P, 1.0)
+        p_equivalence = _with_constants(p_of_sides, mean, error, method.margin)
     return FamilyResults(p, np.minimum(family * p, 1.0), p_equivalence, low, high)
 
 

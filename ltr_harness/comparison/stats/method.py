@@ -1,4 +1,4 @@
-"""How two models are compared: section ``compare:``, commands' options and keywords are made of `Method`'s fields."""
+"""The method of comparison: section ``compare:``, commands' options and keywords are made of `Method`'s fields."""
 
 import operator
 from dataclasses import Field, dataclass, field, fields
@@ -33,8 +33,8 @@ def _option(default: Any, description: str, expected: str = "", **bounds: float)
     return field(default=default, metadata={"description": description, "expected": expected, **bounds})
 
 
-def _within(value: object, option: Field[Any]) -> bool:
-    """Whether a value is of the option's kind and within its bounds; NaN is not."""
+def _is_valid(value: object, option: Field[Any]) -> bool:
+    """Return whether a value is of the option's kind and within its bounds; NaN is not."""
     kind, bounds = (Integral if isinstance(option.default, int) else Real), option.metadata
     if "min_length" in bounds:
         return isinstance(value, str) and len(value) >= bounds["min_length"]
@@ -108,7 +108,7 @@ class Method:
                 if value not in TESTS:
                     found, cure = f"unknown test {value!r}", did_you_mean(str(value), TESTS, SIMILAR_TESTS)
                     problems.append(Problem("test", found, cure=cure))
-            elif not ((value is None and option.default is None) or _within(value, option)):
+            elif not ((value is None and option.default is None) or _is_valid(value, option)):
                 problems.append(Problem(option.name, f"{value!r}", option.metadata["expected"]))
         # not known for units of unlike size, nor for weights
         if self.weights not in (None, UNWEIGHTED) and self.test in ("bootstrap", "bounded"):
@@ -133,7 +133,7 @@ class Method:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether queries count by an attribute of theirs; not known before they are read where none is named."""
+        """True where queries count by an attribute; not known before they are read where none is named."""
         return self.weights not in (None, UNWEIGHTED)
 
     @property
@@ -143,7 +143,7 @@ class Method:
 
     @property
     def weights_text(self) -> str:
-        """What weighs the queries, in words that go on a sentence; "" where each counts once."""
+        """The weights of the queries, in words that continue a sentence; "" where each counts once."""
         return f", weighted by {self.weights}" if self.is_weighted else ""
 
     def level(self, family: int) -> float:

@@ -121,31 +121,31 @@ def _add_flipped(signs: Bytes, values: Floats, sums: Floats) -> None:
             stop = min(start + _BYTES_AT_ONCE, -(-n // 8))
             for place in range(start, stop):
                 for column in range(width):
-                    own = values[first + column, 8 * place : 8 * place + 8]
+                    block = values[first + column, 8 * place : 8 * place + 8]
                     table[place - start, 0, column] = 0.0
-                    for value in own:  # not `own.sum()`, whose code has numba import SciPy's linear algebra
+                    for value in block:  # not `own.sum()`, whose code has numba import SciPy's linear algebra
                         table[place - start, 0, column] -= value
                     for bit in range(8):
-                        value = own[7 - bit] if 7 - bit < len(own) else 0.0
+                        value = block[7 - bit] if 7 - bit < len(block) else 0.0
                         for byte in range(1 << bit):
                             table[place - start, byte + (1 << bit), column] = (
                                 table[place - start, byte, column] + 2 * value
                             )
             for draw in range(len(signs)):
-                one = two = three = four = 0.0
+                sum_1 = sum_2 = sum_3 = sum_4 = 0.0
                 for place in range(stop - start):
                     byte = signs[draw, start + place]
-                    one += table[place, byte, 0]
-                    two += table[place, byte, 1]
-                    three += table[place, byte, 2]
-                    four += table[place, byte, 3]
-                sums[first, draw] += one
+                    sum_1 += table[place, byte, 0]
+                    sum_2 += table[place, byte, 1]
+                    sum_3 += table[place, byte, 2]
+                    sum_4 += table[place, byte, 3]
+                sums[first, draw] += sum_1
                 if width > 1:
-                    sums[first + 1, draw] += two
+                    sums[first + 1, draw] += sum_2
                 if width > 2:
-                    sums[first + 2, draw] += three
+                    sums[first + 2, draw] += sum_3
                 if width > 3:
-                    sums[first + 3, draw] += four
+                    sums[first + 3, draw] += sum_4
 
 
 def half_of_flipped_sums(grid: Floats) -> Floats:
@@ -153,10 +153,10 @@ def half_of_flipped_sums(grid: Floats) -> Floats:
 
     The last value's sign stays: (2**(n - 1), m); (1, m) where n is 0.
     """
-    others = grid[:-1]
-    sums = np.empty((grid.shape[1], 1 << len(others)))
-    sums[:, 0] = grid[-1:].sum(axis=0) - others.sum(axis=0)
-    for row, values in enumerate(2 * others):  # each pattern so far, once more with another sign
+    all_but_last = grid[:-1]
+    sums = np.empty((grid.shape[1], 1 << len(all_but_last)))
+    sums[:, 0] = grid[-1:].sum(axis=0) - all_but_last.sum(axis=0)
+    for row, values in enumerate(2 * all_but_last):  # each pattern so far, once more with another sign
         n_patterns = 1 << row
         np.add(sums[:, :n_patterns], values[:, None], out=sums[:, n_patterns : 2 * n_patterns])
     return sums.T
@@ -263,11 +263,11 @@ class Flips:
         self, about_mean: "AboutMean", draws: int, seed: int
     ) -> Iterator[tuple[Floats, Floats]]:
         """Yield the statistics about 0 and those about the mean, under the same patterns, (m, block) each."""
-        at, df = self._at, self._df
+        columns_at, df = self._at, self._df
         for sums in self._sums(draws, seed):
-            out = np.empty((at.shape[1], sums.shape[1]))
+            out = np.empty((columns_at.shape[1], sums.shape[1]))
             centred = about_mean.sums(sums * self._unit[:, None])
-            _studentise(centred, np.ones(len(centred)), about_mean.facts, at, df, out)
+            _studentise(centred, np.ones(len(centred)), about_mean.facts, columns_at, df, out)
             yield self._statistics(sums), out
 
     def _sums(self, draws: int, seed: int) -> Iterator[Floats]:
@@ -340,14 +340,16 @@ class AboutMean:
 def flipped_counts(sample: ClusterSums) -> tuple[Floats, Ints]:
     """Return (G, columns) counts that are flipped for `AboutMean`, each once, and (k, m) the columns of them."""
     if (sample.counts == sample.counts[:, :1]).all():  # no value is undefined: spares a sort of whole columns
-        first, at = np.zeros(1, dtype=np.int64), np.zeros(sample.counts.shape[1], dtype=np.int64)
+        first, which = np.zeros(1, dtype=np.int64), np.zeros(sample.counts.shape[1], dtype=np.int64)
     else:
-        _, first, at = np.unique(sample.counts, axis=1, return_index=True, return_inverse=True)
-    counts, at = sample.counts[:, first], at.reshape(-1)
+        _, first, which = np.unique(sample.counts, axis=1, return_index=True, return_inverse=True)
+    counts, which = sample.counts[:, first], which.reshape(-1)
     if sample.one_value_per_unit:
-        return counts, at[None]
+        return counts, which[None]
     w, k = sample.weights[:, first], counts.shape[1]
-    return np.concatenate([counts, w * counts**2, counts**3], axis=1), np.stack([at, at + k, at + 2 * k])
+    return np.concatenate([counts, w * counts**2, counts**3], axis=1), np.stack(
+        [which, which + k, which + 2 * k]
+    )
 
 
 class _Part(NamedTuple):
@@ -374,19 +376,19 @@ def _part(sample: ClusterSums, sums: Floats, factor: float, adjust_skewness: boo
     counts = sample.counts
     terms = (w * squares, w * counts**2, counts * squares, counts**3)
     facts = np.stack([n, *(term.sum(axis=0) for term in terms), small, np.full(m, factor), wide], axis=1)
-    at = np.full((m, 4), -1, dtype=np.int64)
-    at[:, 0] = np.arange(m)
+    columns_at = np.full((m, 4), -1, dtype=np.int64)
+    columns_at[:, 0] = np.arange(m)
     flipped, defined = [sums], [counts > 0]
     if not sample.one_value_per_unit:
-        at[:, 1], at[:, 2] = m + np.arange(m), 2 * m + np.arange(m)
+        columns_at[:, 1], columns_at[:, 2] = m + np.arange(m), 2 * m + np.arange(m)
         flipped += [w * counts * sums, counts**2 * sums]
         defined += [defined[0], defined[0]]
     if adjust_skewness:
         which = np.flatnonzero(curved)
-        at[which, 3] = sum(columns.shape[1] for columns in flipped) + np.arange(which.size)
+        columns_at[which, 3] = sum(columns.shape[1] for columns in flipped) + np.arange(which.size)
         flipped.append(cubes[:, which])
         defined.append(defined[0][:, which])
-    return _Part(np.concatenate(flipped, axis=1), np.concatenate(defined, axis=1), at, facts)
+    return _Part(np.concatenate(flipped, axis=1), np.concatenate(defined, axis=1), columns_at, facts)
 
 
 def _side_by_side(parts: Sequence[_Part]) -> tuple[Floats, Bools, Ints]:
@@ -395,15 +397,15 @@ def _side_by_side(parts: Sequence[_Part]) -> tuple[Floats, Bools, Ints]:
     Each sample's columns stand beside zeros in the rows of the others.
     """
     starts = np.cumsum([0, *[part.columns.shape[1] for part in parts]])
-    at = np.stack(
+    columns_at = np.stack(
         [np.where(part.at >= 0, part.at + start, -1) for part, start in zip(parts, starts, strict=False)]
     )
     if len(parts) == 1:
-        return parts[0].columns, parts[0].defined, at
+        return parts[0].columns, parts[0].defined, columns_at
     sides = [((0, 0), (start, starts[-1] - stop)) for start, stop in pairwise(starts)]
     columns = np.concatenate([np.pad(part.columns, side) for part, side in zip(parts, sides, strict=True)])
     defined = np.concatenate([np.pad(part.defined, side) for part, side in zip(parts, sides, strict=True)])
-    return columns, defined, at
+    return columns, defined, columns_at
 
 
 @compiled
@@ -413,17 +415,17 @@ def _studentise(
     # (parts, m, 8): n, sum w S**2, sum w n**2, sum n S**2, sum n**3, the factors of the third cumulant and of the
     # sample, and of an even sample w
     facts: Floats,
-    at: NDArray[np.int64],  # (parts, m, 4), see `_Part`
+    columns_at: NDArray[np.int64],  # (parts, m, 4), see `_Part`
     dfs: Floats,  # (m,) degrees of freedom
     out: Floats,  # (m, block), written
 ) -> None:
     """Compute the statistic of each column under each pattern."""
-    parts, m = at.shape[0], at.shape[1]
+    parts, m = columns_at.shape[0], columns_at.shape[1]
     for j in range(m):
         bent = False
         flat = 0.0
         for s in range(parts):
-            bent = bent or at[s, j, 3] >= 0
+            bent = bent or columns_at[s, j, 3] >= 0
             if facts[s, j, 0] > 0:
                 flat += facts[s, j, 6] ** 2 * facts[s, j, 1] / facts[s, j, 0] ** 2
         rounded = flat * _ROUNDED_VARIANCE
@@ -437,20 +439,29 @@ def _studentise(
                 if n <= 0:
                     continue
                 f = facts[s, j, 6]
-                total = sums[at[s, j, 0], b] * unit[at[s, j, 0]]
-                own = total / n
+                total = sums[columns_at[s, j, 0], b] * unit[columns_at[s, j, 0]]
+                part_mean = total / n
                 cross = facts[s, j, 7] * total
                 square = total
-                if at[s, j, 1] >= 0:
-                    cross = sums[at[s, j, 1], b] * unit[at[s, j, 1]]
-                    square = sums[at[s, j, 2], b] * unit[at[s, j, 2]]
-                mean += f * own
-                variance += f * f * (facts[s, j, 1] - 2 * own * cross + own * own * facts[s, j, 2]) / (n * n)
+                if columns_at[s, j, 1] >= 0:
+                    cross = sums[columns_at[s, j, 1], b] * unit[columns_at[s, j, 1]]
+                    square = sums[columns_at[s, j, 2], b] * unit[columns_at[s, j, 2]]
+                mean += f * part_mean
+                variance += (
+                    f
+                    * f
+                    * (facts[s, j, 1] - 2 * part_mean * cross + part_mean * part_mean * facts[s, j, 2])
+                    / (n * n)
+                )
                 if bent:
                     cube = 0.0
-                    if at[s, j, 3] >= 0:
-                        cube = sums[at[s, j, 3], b] * unit[at[s, j, 3]]
-                        cube += -3 * own * facts[s, j, 3] + 3 * own * own * square - own**3 * facts[s, j, 4]
+                    if columns_at[s, j, 3] >= 0:
+                        cube = sums[columns_at[s, j, 3], b] * unit[columns_at[s, j, 3]]
+                        cube += (
+                            -3 * part_mean * facts[s, j, 3]
+                            + 3 * part_mean * part_mean * square
+                            - part_mean**3 * facts[s, j, 4]
+                        )
                     third_cumulant += f**3 * cube * facts[s, j, 5] / n**3
             skewness = 0.0
             if variance <= flat:
@@ -559,8 +570,8 @@ def criticals(drawn: Flips | Resamples, draws: int, seed: int, alpha: float) -> 
     allowed = _allowed(alpha, every.shape[1], times, added, drawn.is_among_draws)
     if allowed < 0:
         return np.full(len(every), np.inf)
-    at = every.shape[1] - 1 - allowed
-    return np.partition(every, at, axis=1)[:, at] / (1 - SAME_SUM)
+    place = every.shape[1] - 1 - allowed
+    return np.partition(every, place, axis=1)[:, place] / (1 - SAME_SUM)
 
 
 def _counting(drawn: Flips | Resamples) -> tuple[int, int]:

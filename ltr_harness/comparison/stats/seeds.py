@@ -19,20 +19,24 @@ from ltr_harness.data.queries import Bools, Floats
 
 
 def seed_agreement(
-    one: Floats,  # (seeds, n_queries), as `other`
-    other: Floats,
+    first: Floats,  # (seeds, n_queries), as `other`
+    second: Floats,
     weights: Floats | None = None,  # (n_queries,)
     tolerance: float = TIE,
 ) -> float:
-    """Of all pairs of seeds, one of each, the share with the overall sign, which ties lack; NaN for one pair."""
-    defined = _defined(one, other, weights)
-    if len(one) * len(other) < 2 or not defined.any():
+    """Return the share of pairs of seeds, one of each, with the overall sign, which ties lack; NaN for one pair."""
+    defined = _defined(first, second, weights)
+    if len(first) * len(second) < 2 or not defined.any():
         return float("nan")
     shares = None if weights is None else weights[defined]
-    means, others = (np.average(side[:, defined], axis=1, weights=shares) for side in (one, other))
-    each = np.sign(paired_differences(means[:, None], others, tolerance))
-    whole = np.sign(paired_differences(means.mean(keepdims=True), others.mean(keepdims=True), tolerance))
-    return float(np.mean(each == whole))
+    first_means, second_means = (
+        np.average(side[:, defined], axis=1, weights=shares) for side in (first, second)
+    )
+    each = np.sign(paired_differences(first_means[:, None], second_means, tolerance))
+    overall = np.sign(
+        paired_differences(first_means.mean(keepdims=True), second_means.mean(keepdims=True), tolerance)
+    )
+    return float(np.mean(each == overall))
 
 
 @dataclass(frozen=True)
@@ -73,22 +77,22 @@ def weighted_difference(
     """The weighted mean of independent differences, in column j of each data set; None where no seeds are known."""
     if not any(parts):
         return None
-    known = [
-        part or MethodDifference(float(own.mean[j]), float(own.error[j]), float(own.df[j]))
-        for part, own in zip(parts, samples, strict=True)
+    differences = [
+        part or MethodDifference(float(sample.mean[j]), float(sample.error[j]), float(sample.df[j]))
+        for part, sample in zip(parts, samples, strict=True)
     ]
-    terms = [(w * one.standard_error) ** 2 for w, one in zip(weights, known, strict=True)]
-    below = sum(term**2 / one.df for term, one in zip(terms, known, strict=True))
-    return MethodDifference(
-        sum(w * one.difference for w, one in zip(weights, known, strict=True)),
-        float(np.sqrt(sum(terms))),
-        sum(terms) ** 2 / below if below else sum(one.df for one in known),
-    )
+    terms = [(w * part.standard_error) ** 2 for w, part in zip(weights, differences, strict=True)]
+    denominator = sum(term**2 / part.df for term, part in zip(terms, differences, strict=True))
+    df = sum(part.df for part in differences)
+    if denominator:
+        df = sum(terms) ** 2 / denominator
+    difference = sum(w * part.difference for w, part in zip(weights, differences, strict=True))
+    return MethodDifference(difference, float(np.sqrt(sum(terms))), df)
 
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """What the variance of a difference of two methods is made of: queries, seeds, and both together."""
+    """The components of the variance of a difference of two methods: queries, seeds, and both together."""
 
     difference: float  # of the means over all queries and seeds
     n: int  # queries
@@ -99,10 +103,12 @@ class VarianceComponents:
     seeds: tuple[int, ...]  # likewise, how many there are; 1 where the other side's seeds speak for it
     effective_share: float = 1.0  # share of the queries that tell as much, were all of equal weight
 
-    def at(self, n: int, seeds: Sequence[int]) -> MethodDifference:
+    def difference_at(self, n: int, seeds: Sequence[int]) -> MethodDifference:
         """The difference as so many queries, and seeds of each side that varies, would know it."""
         sides = list(zip(self.between, self.within, seeds, strict=True))
-        of_seeds = [max(between + within / n, 0.0) / r for between, within, r in sides]
+        of_seeds = [
+            max(between_seeds + within_seeds / n, 0.0) / r for between_seeds, within_seeds, r in sides
+        ]
         if min(seeds) < 2:
             terms = [(sum(of_seeds), max(seeds) - 1)]
         else:
@@ -110,14 +116,16 @@ class VarianceComponents:
         queries = self.queries / n
         variance = queries + sum(of_seeds)
         of_queries = max(n * self.effective_share - 1, 1.0)
-        df = _freedom(queries, of_queries, terms) if variance > 0 else of_queries
+        df = _degrees_of_freedom(queries, of_queries, terms) if variance > 0 else of_queries
         return MethodDifference(self.difference, float(np.sqrt(variance)), float(df))
 
     @property
     def narrowing(self) -> tuple[float, float]:
         """Shares by which endless seeds, and endless queries, would narrow the interval at hand."""
-        of_seeds = sum(max(between, 0.0) / r for between, r in zip(self.between, self.seeds, strict=True))
-        variance = self.at(self.n, self.seeds).standard_error ** 2
+        of_seeds = sum(
+            max(between_seeds, 0.0) / r for between_seeds, r in zip(self.between, self.seeds, strict=True)
+        )
+        variance = self.difference_at(self.n, self.seeds).standard_error ** 2
         if not variance > 0:
             return 0.0, 0.0
         left = (self.queries / self.n / variance, of_seeds / variance)
@@ -126,12 +134,14 @@ class VarianceComponents:
 
     def of_query(self, seeds: Sequence[int]) -> float:
         """The variance of one query's difference of means over so many seeds."""
-        return self.queries + sum(within / r for within, r in zip(self.within, seeds, strict=True))
+        return self.queries + sum(
+            within_seeds / r for within_seeds, r in zip(self.within, seeds, strict=True)
+        )
 
 
 def method_difference(
-    one: Floats,  # (seeds, n_queries); queries undefined in any row are left out
-    other: Floats,  # (seeds, n_queries), with its own number of seeds
+    first: Floats,  # (seeds, n_queries); queries undefined in any row are left out
+    second: Floats,  # (seeds, n_queries), with its own number of seeds
     *,
     one_fixed: bool = False,  # no seed can matter there; else a single row varies as the other side does
     other_fixed: bool = False,
@@ -146,14 +156,14 @@ def method_difference(
     Source: S. Searle, G. Casella, C. McCulloch, Variance Components (1992).
     """
     components = variance_components(
-        one, other, one_fixed=one_fixed, other_fixed=other_fixed, weights=weights
+        first, second, one_fixed=one_fixed, other_fixed=other_fixed, weights=weights
     )
-    return None if components is None else components.at(components.n, components.seeds)
+    return None if components is None else components.difference_at(components.n, components.seeds)
 
 
 def variance_components(
-    one: Floats,
-    other: Floats,
+    first: Floats,
+    second: Floats,
     *,
     one_fixed: bool = False,
     other_fixed: bool = False,
@@ -163,41 +173,41 @@ def variance_components(
 
     Of queries with weights w the variances are of w / mean(w) times what a query is off by, as in that of a ratio.
     """
-    defined = _defined(one, other, weights)
+    defined = _defined(first, second, weights)
     n = int(defined.sum())
-    if max(len(one), len(other)) < 2 or n < 2:
+    if max(len(first), len(second)) < 2 or n < 2:
         return None
     shares = np.ones(n) if weights is None else weights[defined] / weights[defined].mean()
-    sides = one[:, defined], other[:, defined]
+    sides = first[:, defined], second[:, defined]
     d = paired_differences(sides[0].mean(axis=0), sides[1].mean(axis=0))
     difference = float((shares * d).mean())
     varies = [len(side) > 1 or not fixed for side, fixed in zip(sides, (one_fixed, other_fixed), strict=True)]
-    known = [_variances(side, shares) for side in sides if len(side) > 1]
+    variances = [_variances(side, shares) for side in sides if len(side) > 1]
     varying = [side for side, moves in zip(sides, varies, strict=True) if moves]
-    if len(known) == 1:  # one side's seeds speak for those of the other, where that has any
-        known *= len(varying)
+    if len(variances) == 1:  # one side's seeds speak for those of the other, where that has any
+        variances *= len(varying)
     seeds = tuple(map(len, varying))
-    interaction = sum(within / r for (_, within), r in zip(known, seeds, strict=True))
+    interaction = sum(within_seeds / r for (_, within_seeds), r in zip(variances, seeds, strict=True))
     spread = float((np.square(shares * _without_ties(d - difference))).sum()) / (n - 1)
     return VarianceComponents(
         difference=difference,
         n=n,
         queries=max(spread - interaction, 0.0),
-        between=tuple(between - within / n for between, within in known),
-        within=tuple(within for _, within in known),
+        between=tuple(between_seeds - within_seeds / n for between_seeds, within_seeds in variances),
+        within=tuple(within_seeds for _, within_seeds in variances),
         seeds=seeds,
         effective_share=effective_number(shares) / n,
     )
 
 
-def _defined(one: Floats, other: Floats, weights: Floats | None) -> Bools:
+def _defined(first: Floats, second: Floats, weights: Floats | None) -> Bools:
     """(n_queries,): the queries that have a value in every row of both sides, and count."""
-    defined = np.asarray(~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0)))
+    defined = np.asarray(~(np.isnan(first).any(axis=0) | np.isnan(second).any(axis=0)))
     return defined if weights is None else defined & (weights > 0)
 
 
 def _variances(values: Floats, shares: Floats) -> tuple[float, float]:
-    """Of the means of the seeds, and of what is neither query nor seed (the mean square of the interaction)."""
+    """Return the variance of the seeds' means, and the interaction's mean square."""
     means = (shares * values).mean(axis=1)
     rest = shares * _without_ties(values - values.mean(axis=0) - means[:, None] + means.mean())
     of_rest = float((rest**2).sum() / (len(values) - 1) / (values.shape[1] - 1))
@@ -211,17 +221,19 @@ def _without_ties(deviations: Floats) -> Floats:
     return np.where(np.abs(deviations) <= TIE, 0.0, deviations)
 
 
-def _freedom(queries: float, of_queries: float, terms: Sequence[tuple[float, int]]) -> float:
+def _degrees_of_freedom(queries: float, of_queries: float, terms: Sequence[tuple[float, int]]) -> float:
     """Degrees of freedom of the sum of the queries' term and those of the sides with seeds, each (term, freedom)."""
     total = queries + sum(term for term, _ in terms)
     inverse = (queries / total) ** 2 / of_queries
-    for at, (term, df) in enumerate(terms):
-        others = [pair for place, pair in enumerate(terms) if place != at]
-        rest = queries + sum(one for one, _ in others)  # total - term may round to 0
-        spread = queries**2 / of_queries + sum(one**2 / own for one, own in others)
+    for j, (term, df) in enumerate(terms):
+        other_terms = [pair for place, pair in enumerate(terms) if place != j]
+        rest = queries + sum(other_term for other_term, _ in other_terms)  # total - term may round to 0
+        spread = queries**2 / of_queries + sum(
+            other_term**2 / other_df for other_term, other_df in other_terms
+        )
         of_rest = rest**2 / spread if spread > 0 else np.inf
         better_known = max(1 - df / of_rest, 0.0)
         # more than Satterthwaite's 1 where seeds are few and the rest is better known, simulated (docs/promises.md)
         weight = 1 + 8 / df**4 * better_known**4
         inverse += min(weight * (term / total) ** 2, 1.0) / df
-    return 1 / min(inverse, 1 / min(own for _, own in terms))
+    return 1 / min(inverse, 1 / min(other_df for _, other_df in terms))

@@ -25,7 +25,7 @@ _GRID = [*sorted({round(2 ** (half / 2)) for half in range(2, 59)}), LARGEST]
 
 @dataclass(frozen=True)
 class Spread:
-    """What makes the error of a difference, for other numbers of draws (queries, users, pairs of users) and seeds."""
+    """The error of a difference, for other numbers of draws (queries, users, pairs of users) and seeds."""
 
     variance: float  # of one draw: the squared standard error of n draws is this / n
     n: int | None = None  # draws at hand; None where the variance was given
@@ -66,18 +66,20 @@ class Spread:
         if components is None:
             return trained
         variance += trained**2 * ties
-        own = components.seeds if seeds is None else (seeds,) * len(components.seeds)
+        n_seeds = components.seeds if seeds is None else (seeds,) * len(components.seeds)
         queries = n * self.queries_per_draw
-        variance += (components.of_query(own) - components.of_query(components.seeds)) / self.queries_per_draw
+        variance += (
+            components.of_query(n_seeds) - components.of_query(components.seeds)
+        ) / self.queries_per_draw
         variance = max(variance, 0.0)
-        methods = components.at(max(round(queries), 2), own)
-        added = max(methods.standard_error**2 - components.of_query(own) / queries, 0.0)
-        both = replace(
+        methods = components.difference_at(max(round(queries), 2), n_seeds)
+        added = max(methods.standard_error**2 - components.of_query(n_seeds) / queries, 0.0)
+        with_seeds = replace(
             methods,
             standard_error=max(float(np.sqrt(variance / n + added)), methods.standard_error),
             df=min(methods.df, df),
         )
-        return max(trained, both.detectable(alpha, power))
+        return max(trained, with_seeds.detectable(alpha, power))
 
     def extremes(self, confidence: float = 0.9) -> tuple[Spread, Spread]:
         """The least and the most spread that the draws at hand allow for: chi-squared, by their kurtosis."""
@@ -91,7 +93,7 @@ class Spread:
         return low, high
 
     def mirrored(self) -> Spread:
-        """Of the differences with the other sign."""
+        """Return the spread of the differences with the other sign."""
         return replace(self, skewness=-self.skewness, mean=-self.mean)
 
     def needed(
@@ -99,42 +101,44 @@ class Spread:
     ) -> int | None:
         """The fewest draws that find a true difference; None where no number of them does, for lack of seeds."""
 
-        def enough(n: int) -> bool:
+        def is_enough(n: int) -> bool:
             return self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference
 
         # where seeds take over, their few degrees of freedom make more draws find less
         steps = pairwise((1, *_GRID))
-        return next((_smallest(enough, before, n) for before, n in steps if enough(n)), None)
+        return next((_smallest(is_enough, before, n) for before, n in steps if is_enough(n)), None)
 
     def seeds_needed(
         self, difference: float, most: int = LARGEST, *, alpha: float, power: float
     ) -> int | None:
         """The fewest seeds with which no more than so many draws find a true difference; None where no number does."""
 
-        def enough(seeds: int) -> bool:
+        def is_enough(seeds: int) -> bool:
             n = self.needed(difference, alpha=alpha, power=power, seeds=seeds)
             return n is not None and n <= most
 
-        return _smallest(enough, 1, MOST_SEEDS) if enough(MOST_SEEDS) else None
+        return _smallest(is_enough, 1, MOST_SEEDS) if is_enough(MOST_SEEDS) else None
 
 
 def _found_by_bets(n: int, sd: float, alpha: float, power: float) -> float:
-    """How far the mean of values in [0, 1] has to be from 1/2 for bets, as of `betting`, to make 2 / alpha of 1.
+    """Return how far the mean of values in [0, 1] has to be from 1/2 for bets, as of `betting`, to make 2 / alpha of 1.
 
     The log of the capital has mean (sum b) m - (sum b**2) sd**2 / 2 and variance (sum b**2) sd**2.
     """
-    wanted = float(np.log(2 / alpha))
+    log_wealth = float(np.log(2 / alpha))
     t = np.geomspace(1, n, min(n, 2000))  # far out a stake is like its neighbours
     steps = np.gradient(t) if t.size > 1 else np.ones(1)
     steps *= n / steps.sum()
-    bets = np.minimum(np.sqrt(2 * wanted * (t + 1) / (n * (0.25 + sd**2 * t))), 1.0)
+    bets = np.minimum(np.sqrt(2 * log_wealth * (t + 1) / (n * (0.25 + sd**2 * t))), 1.0)
     spread = sd**2 * float((steps * bets**2).sum())
-    return (wanted + spread / 2 + float(ndtri(power)) * float(np.sqrt(spread))) / float((steps * bets).sum())
+    return (log_wealth + spread / 2 + float(ndtri(power)) * float(np.sqrt(spread))) / float(
+        (steps * bets).sum()
+    )
 
 
-def _smallest(enough: Callable[[int], bool], low: int, high: int) -> int:
+def _smallest(is_enough: Callable[[int], bool], low: int, high: int) -> int:
     """The smallest integer above `low` that is enough, where all larger ones up to `high` are too."""
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high

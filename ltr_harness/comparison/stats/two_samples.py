@@ -30,7 +30,7 @@ class Sample:
     strata: Codes | None = None  # (n,) codes such as weekdays; or None for a single stratum
 
     @cached_property
-    def plain(self) -> "tuple[float, Influence]":
+    def unweighted_mean(self) -> "tuple[float, Influence]":
         """The mean without regard to strata and its influence; a baseline is asked for it many times."""
         mean = float(self.values.mean()) if self.values.size else float("nan")
         return mean, Influence.of(self.values - mean, self.clusters)
@@ -40,9 +40,9 @@ class Sample:
         values, clusters = self.values, self.clusters
         strata = np.zeros(values.size, dtype=np.int64) if self.strata is None else self.strata
         counts = np.bincount(strata, minlength=shares.size)
-        known = counts > 0
+        has_rows = counts > 0
         means = np.bincount(strata, values, minlength=shares.size) / np.maximum(counts, 1)
-        mean = float((shares * means).sum()) if known[shares > 0].all() else float("nan")
+        mean = float((shares * means).sum()) if has_rows[shares > 0].all() else float("nan")
         factor = shares * values.size / np.maximum(counts, 1)
         used = (shares > 0)[strata]
         if not used.all():  # strata without weight say nothing: their queries are no degrees of freedom
@@ -75,7 +75,7 @@ class Estimate:
 
 def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alternative = "change") -> Estimate:
     """The mean with a t interval over clusters; of paired differences, with their t test against 0."""
-    mean, spread = sample.plain
+    mean, spread = sample.unweighted_mean
     n = sample.values.size
     return estimate_of(mean, spread.variance, spread.df, alternative, confidence, n)
 
@@ -103,14 +103,14 @@ class Influence:
         if units > 1 and sizes.max() == sizes.min():
             variance = float(units / (units - 1) * (totals**2).sum())
         elif units > 1:
-            known = totals[counts > 0]
-            alike = correlation_within(known * n, float((influence**2).sum()), sizes)
-            variance = float((known**2 / (1 - sizes / n)).sum())
-            df = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
+            nonempty = totals[counts > 0]
+            correlation = correlation_within(nonempty * n, float((influence**2).sum()), sizes)
+            variance = float((nonempty**2 / (1 - sizes / n)).sum())
+            df = satterthwaite(sizes, sizes * (1 + (sizes - 1) * correlation))
         return cls(totals, clusters, variance, df, units)
 
     def covariance(self, other: "Influence") -> float:
-        """Of two estimates that share clusters (the same users in both periods); 0 without clusters."""
+        """Return the covariance of two estimates that share clusters (users in both periods); 0 without clusters."""
         if self.clusters is None or other.clusters is None:
             return 0.0
         shared = min(self.totals.size, other.totals.size)
@@ -120,7 +120,7 @@ class Influence:
 
 
 def difference(
-    one: Sample, other: Sample, *, alternative: Alternative = "drop", confidence: float = 0.95
+    first: Sample, second: Sample, *, alternative: Alternative = "drop", confidence: float = 0.95
 ) -> Estimate:
     """``one - other`` in means, where the two are different queries: Welch's t test.
 
@@ -128,36 +128,36 @@ def difference(
     occur in both samples are accounted for. NaN where a side has fewer than two units, or a stratum of `one` lacks
     in `other`.
     """
-    if one.values.size == 0 or other.values.size == 0:
-        return Estimate(float("nan"), n=one.values.size + other.values.size)
-    if one.strata is None or other.strata is None:
-        (mean, a), (reference, b) = one.plain, other.plain
+    if first.values.size == 0 or second.values.size == 0:
+        return Estimate(float("nan"), n=first.values.size + second.values.size)
+    if first.strata is None or second.strata is None:
+        (mean, a), (reference, b) = first.unweighted_mean, second.unweighted_mean
     else:
-        size = int(max(one.strata.max(), other.strata.max())) + 1
-        shares = np.bincount(one.strata, minlength=size) / one.strata.size
-        mean, a = one.weighted_mean(shares)
-        reference, b = other.weighted_mean(shares)
-    n = one.values.size + other.values.size
-    return between(mean - reference, a, b, alternative=alternative, confidence=confidence, n=n)
+        size = int(max(first.strata.max(), second.strata.max())) + 1
+        shares = np.bincount(first.strata, minlength=size) / first.strata.size
+        mean, a = first.weighted_mean(shares)
+        reference, b = second.weighted_mean(shares)
+    n = first.values.size + second.values.size
+    return difference_of_means(mean - reference, a, b, alternative=alternative, confidence=confidence, n=n)
 
 
-def between(
+def difference_of_means(
     value: float,
-    one: Influence,
-    other: Influence,
+    first: Influence,
+    second: Influence,
     *,
     alternative: Alternative = "change",
     confidence: float = 0.95,
     n: int = 0,
 ) -> Estimate:
     """The estimate of a difference whose two sides have these influences."""
-    variance = one.variance + other.variance
-    df = one.df + other.df
+    variance = first.variance + second.variance
+    df = first.df + second.df
     if variance > 0:  # neither constants nor NaN, the variance of a single unit
-        a, b = one.variance / variance, other.variance / variance
-        df = 1 / (a**2 / one.df + b**2 / other.df)
+        a, b = first.variance / variance, second.variance / variance
+        df = 1 / (a**2 / first.df + b**2 / second.df)
     # the covariance may not eat the whole variance: two noisy halves are never a certainty
-    variance = max(variance - 2 * one.covariance(other), 1e-3 * variance)
+    variance = max(variance - 2 * first.covariance(second), 1e-3 * variance)
     return estimate_of(value, variance, df, alternative, confidence, n)
 
 
@@ -172,10 +172,10 @@ def one_sided(t: Floats, df: Floats, alternative: Alternative) -> Floats:
     return np.asarray(np.maximum(p, SMALLEST_P))
 
 
-def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
+def profile_p(first: Floats, second: Floats) -> tuple[float, float]:
     """Wald's p of equal shares of (n, places) counts, NaN where a side has none, and their total variation distance."""
-    shares, covariance = [], np.zeros((one.shape[1], one.shape[1]))
-    for counts in (one, other):
+    shares, covariance = [], np.zeros((first.shape[1], first.shape[1]))
+    for counts in (first, second):
         total = counts.sum()
         if total <= 0 or len(counts) < 2:
             return float("nan"), float("nan")
@@ -183,15 +183,15 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
         influence = (counts - np.outer(counts.sum(axis=1), share)) / total
         covariance += influence.T @ influence
         shares.append(share)
-    apart = shares[0] - shares[1]
-    distance = float(np.abs(apart).sum() / 2)
+    gap = shares[0] - shares[1]
+    distance = float(np.abs(gap).sum() / 2)
     used = np.diag(covariance) > 0
     # where all queries are alike, what differs is no chance
-    if np.abs(apart[~used]).max(initial=0.0) > 1e-12:
+    if np.abs(gap[~used]).max(initial=0.0) > 1e-12:
         return SMALLEST_P, distance
     if not used.any():
         return 1.0, 0.0
-    statistic = apart[used] @ np.linalg.pinv(covariance[np.ix_(used, used)], rcond=1e-9) @ apart[used]
+    statistic = gap[used] @ np.linalg.pinv(covariance[np.ix_(used, used)], rcond=1e-9) @ gap[used]
     return float(chdtrc(used.sum() - 1, max(float(statistic), 0.0))), distance
 
 
@@ -233,11 +233,11 @@ def always_valid(
     `of_reference` is the standard error of the reference, which all looks share: a fifth of alpha covers it, and the
     p-value beside the estimate is of the whole alpha.
     """
-    own = float(np.sqrt(max(estimate.error**2 - of_reference**2, 1e-3 * estimate.error**2)))
+    own_error = float(np.sqrt(max(estimate.error**2 - of_reference**2, 1e-3 * estimate.error**2)))
     margin = float(ndtri(1 - alpha * _REFERENCE / (2 if alternative == "change" else 1))) * of_reference
     towards = np.sign(estimate.value) * max(abs(estimate.value) - margin, 0.0)
-    if own > 0:
-        t = towards / own
+    if own_error > 0:
+        t = towards / own_error
         rare = ndtri(stdtr(estimate.df, -abs(t))) * -np.sign(t)  # as rare as t is with so few units
         z: Floats = np.array(rare, dtype=np.float64)
     else:
@@ -245,7 +245,7 @@ def always_valid(
     information = np.array(float(looks))
     p = float(always_valid_p(z, information, tightest, alpha * (1 - _REFERENCE), alternative))
     unsure = 1 - confidence
-    wide = float(always_valid_reach(information, tightest, unsure * (1 - _REFERENCE))) * own
+    wide = float(always_valid_reach(information, tightest, unsure * (1 - _REFERENCE))) * own_error
     reach = wide + float(ndtri(1 - unsure * _REFERENCE / 2)) * of_reference
     low, high = estimate.value - reach, estimate.value + reach
     return replace(estimate, low=low, high=high, p=p), p / (1 - _REFERENCE)
@@ -263,11 +263,11 @@ def always_valid_p(
         A. Ramdas, Annals of Statistics 52 (2024) for estimated variances.
     """
     r = _information(information, tightest, 2 * alpha if alternative != "change" else alpha)
-    both = np.sqrt(1 + r) * np.exp(-(z**2) * r / (2 * (1 + r)))
+    p_two_sided = np.sqrt(1 + r) * np.exp(-(z**2) * r / (2 * (1 + r)))
     if alternative == "change":
-        return np.asarray(np.minimum(both, 1.0))
-    asked = z < 0 if alternative == "drop" else z > 0
-    return np.asarray(np.where(asked, np.minimum(both / 2, 1.0), 1.0))
+        return np.asarray(np.minimum(p_two_sided, 1.0))
+    is_expected_side = z < 0 if alternative == "drop" else z > 0
+    return np.asarray(np.where(is_expected_side, np.minimum(p_two_sided / 2, 1.0), 1.0))
 
 
 def always_valid_reach(information: Floats, tightest: float, alpha: float = 0.05) -> Floats:

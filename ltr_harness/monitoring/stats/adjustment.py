@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
-from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, between
+from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, difference_of_means
 from ltr_harness.monitoring.stats.drift import bin_edges
 from ltr_harness.monitoring.stats.several_samples import variance_between
 
@@ -51,8 +51,8 @@ class KeyEffects:
         n = np.bincount(keys, minlength=size).astype(np.float64)
         total = np.bincount(keys, off, minlength=size)
         # codes without gaps, as they are windows to the estimator of variances
-        between = variance_between(Sample(values), np.unique(keys, return_inverse=True)[1])
-        spread = 0.0 if between is None else between.variance
+        difference_of_means = variance_between(Sample(values), np.unique(keys, return_inverse=True)[1])
+        spread = 0.0 if difference_of_means is None else difference_of_means.variance
         if spread <= 0:
             return cls(np.zeros(size), np.zeros(values.size), np.zeros(size))
         freedom = max(float((n[n > 0] - 1).sum()), 1.0)
@@ -129,13 +129,13 @@ def decompose(
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where a side has no query
         means = np.array([np.bincount(cells, s.values, minlength=size) for cells, s in weighed]) / counts
     n = one.values.size + other.values.size
-    total = one.plain[0] - other.plain[0]
-    all_influence = [sample.values - sample.plain[0] for sample in samples]
+    total = one.unweighted_mean[0] - other.unweighted_mean[0]
+    all_influence = [sample.values - sample.unweighted_mean[0] for sample in samples]
 
     def estimate(value: float, influences: list[Floats]) -> Estimate:
         # `between` subtracts the other side
         a, b = (Influence.of(i, s.clusters) for i, s in zip(influences, samples, strict=True))
-        return between(value, a, b, confidence=confidence, n=n)
+        return difference_of_means(value, a, b, confidence=confidence, n=n)
 
     common: NDArray[np.bool_] = np.all(counts > 0, axis=0)
     if apart is not None:
@@ -193,9 +193,9 @@ def _chance(value: float, weights: list[Floats], samples: tuple[Sample, Sample])
     """How often sum(weights * values) would be as large in shuffled data or with clusters' signs flipped, if more."""
     expected = variance = 0.0
     for weight, sample in zip(weights, samples, strict=True):
-        off = sample.values - sample.plain[0]
+        off = sample.values - sample.unweighted_mean[0]
         uneven = weight - weight.mean()
-        expected += float(weight.sum()) * sample.plain[0]
+        expected += float(weight.sum()) * sample.unweighted_mean[0]
         shuffled = float((uneven**2).sum() * (off**2).sum()) / max(off.size - 1, 1)
         flipped = 0.0
         if sample.clusters is not None:

@@ -10,7 +10,7 @@ from scipy.stats import ttest_ind
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums, Floats
 from ltr_harness.comparison.stats.seeds import (
     MethodDifference,
-    _freedom,
+    _degrees_of_freedom,
     method_difference,
     seed_agreement,
     weighted_difference,
@@ -263,7 +263,7 @@ def test_seeds_that_shift_every_query_alike_are_all_of_the_error() -> None:
 
 def test_a_side_that_is_nearly_all_of_the_error_keeps_its_own_freedom() -> None:
     """Of three seeds beside 21 that are known much better: 2, and not a little less."""
-    assert _freedom(0.0, 99, [(0.95, 2), (0.05, 20)]) == 2
+    assert _degrees_of_freedom(0.0, 99, [(0.95, 2), (0.05, 20)]) == 2
 
 
 def test_a_weighted_difference_by_hand() -> None:

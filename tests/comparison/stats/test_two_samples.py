@@ -39,7 +39,7 @@ def test_welch_is_scipys(alternative: str, theirs: str) -> None:
     assert of_test.low in (-np.inf, pytest.approx(low))
     assert of_test.high in (np.inf, pytest.approx(high))
     assert (ours.low, ours.high) == (pytest.approx(low), pytest.approx(high))
-    assert (ours.n, sum(Sample(side).plain[1].units for side in (one, other))) == (130, 130)
+    assert (ours.n, sum(Sample(side).unweighted_mean[1].units for side in (one, other))) == (130, 130)
 
 
 def test_the_mean_of_independent_queries_has_the_usual_interval() -> None:
@@ -76,7 +76,7 @@ def test_equal_values_of_a_cluster_count_once() -> None:
     repeated = Sample(np.repeat(values, 5), clusters=np.repeat(np.arange(20), 5))
     once, many = mean_estimate(Sample(values)), mean_estimate(repeated)
     assert many.error == pytest.approx(once.error)
-    assert (repeated.plain[1].units, many.n) == (20, 100)
+    assert (repeated.unweighted_mean[1].units, many.n) == (20, 100)
 
 
 def test_users_in_both_periods_sharpen_the_difference() -> None:
