@@ -41,7 +41,8 @@ def cache_folder() -> Path | None:
             raise OSError(errno.EINVAL, "is an address; expected a folder of this machine", name)
     if given:
         return Path(given)
-    return (Path(base) if base else Path.home() / ".cache") / "ltr-harness"
+    caches = Path(base) if base else Path.home() / ".cache"
+    return caches / "ltr-harness"
 
 
 @contextmanager

@@ -123,7 +123,9 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     number = ord(match[0][-1])
-    return _SHORT.get(match[0]) or (f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}")
+    if match[0] in _SHORT:
+        return _SHORT[match[0]]
+    return f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}"
 
 
 def without_commands(text: str) -> str:
@@ -166,13 +168,19 @@ def csv_cell(text: str) -> str:
     return f"'{shown}" if _WOULD_BE_FORMULA.match(shown) and not _NUMBER.fullmatch(shown) else shown
 
 
+def _csv_value(value: Any) -> Any:
+    """Return a cell of CSV: "" for NaN, and texts that no spreadsheet takes for a formula."""
+    if isinstance(value, float) and math.isnan(value):
+        return ""
+    return csv_cell(value) if isinstance(value, str) else value
+
+
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
     """Rows as CSV: texts by `csv_cell`, numbers in full, nothing for None and NaN."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     for row in rows:
-        cells = ("" if isinstance(value, float) and math.isnan(value) else value for value in row)
-        writer.writerow([csv_cell(cell) if isinstance(cell, str) else cell for cell in cells])
+        writer.writerow(map(_csv_value, row))
     return table.getvalue()
 
 

@@ -81,7 +81,9 @@ def _interval(
 def headroom_lines(headroom: Iterable[ModelHeadroom], metric: str) -> list[str]:
     """Random order, ceiling and what retrieval costs: one line for all, or one a model where candidates differ."""
     models = _by_line((item.model, str(item)) for item in headroom)
-    return [f"{metric if len(models) == 1 else names}: {line}." for line, names in models.items()]
+    if len(models) == 1:
+        return [f"{metric}: {line}." for line in models]
+    return [f"{names}: {line}." for line, names in models.items()]
 
 
 def shares_sentence(headroom: Iterable[ModelHeadroom]) -> str:
@@ -96,10 +98,12 @@ def shares_sentence(headroom: Iterable[ModelHeadroom]) -> str:
 
 def little_to_gain(systems: Sequence[SystemResult], metric: str) -> list[Caution]:
     """Return a caution for models whose candidates leave order little to decide."""
-    found = [(system.name, Headroom.of_columns(metric, system.query_attributes)) for system in systems]
-    models = _by_line(
-        (name, "" if system is None else system.little_to_gain(metric)) for name, system in found
-    )
+    lines = []
+    for system in systems:
+        headroom = Headroom.of_columns(metric, system.query_attributes)
+        line = "" if headroom is None else headroom.little_to_gain(metric)
+        lines.append((system.name, line))
+    models = _by_line(lines)
     return [
         Caution(LITTLE_TO_GAIN, "warning", line, place="" if len(models) == 1 else names)
         for line, names in models.items()

@@ -138,8 +138,9 @@ class PairedMoments(KeepsArrays):
                 raise DataError(f"{model}: {found}; expected at most {_MOST_SKEWED:g}, or {_MERGED}")
         df = np.full(len(models), n - 1.0)
         tested = by_t(mean, np.sqrt(squares / (n - 1) / n), df, method)
-        higher = [parse_metric(name).higher_is_better] * len(models)
-        differences = dict(zip(models, differences_of(mean, tested, higher, method), strict=True))
+        higher = parse_metric(name).higher_is_better
+        results = differences_of(mean, tested, [higher for _ in models], method)
+        differences = dict(zip(models, results, strict=True))
         _refuse_too_small(differences, n, name, method)
         return differences
 

@@ -62,17 +62,23 @@ def _cut(name: str, values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool
         first = 0
         for end in sorted(ends):
             low, high = distinct[first], distinct[end]
-            yield f"{low:g}" if low == high else f"{low:g} to {high:g}", (numbers >= low) & (numbers <= high)
+            name = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+            yield name, (numbers >= low) & (numbers <= high)
             first = end + 1
     if missing.any():
         yield "missing", missing
 
 
+def _category(value: object) -> str:
+    if value is None or value != value:
+        return "missing"
+    return str(value)
+
+
 def _categories(values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    texts_of_values = [
-        "missing" if value is None or value != value else str(value) for value in values.tolist()
-    ]
-    texts = np.array(texts_of_values, dtype=object)  # one long text would make all as wide
+    texts = np.array(
+        list(map(_category, values.tolist())), dtype=object
+    )  # one long text would make all as wide
     names, counts = np.unique(texts, return_counts=True)
     if names.size > max(LARGEST + 1, values.size / 2):
         return

@@ -321,7 +321,8 @@ def moments(values: Floats) -> Moments:
     n = np.asarray(defined.sum(axis=0), dtype=np.int64)
     is_complete = bool(defined.all())
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.asarray((values if is_complete else np.where(defined, values, 0.0)).sum(axis=0) / n)
+        counted = values if is_complete else np.where(defined, values, 0.0)
+        mean = np.asarray(counted.sum(axis=0) / n)
         residuals = values - mean
         if not is_complete:
             residuals[~defined] = 0.0

@@ -35,7 +35,8 @@ def _option(default: Any, description: str, expected: str = "", **bounds: float)
 
 def _is_valid(value: object, option: Field[Any]) -> bool:
     """Return whether a value is of the option's kind and within its bounds; NaN is not."""
-    kind, bounds = (Integral if isinstance(option.default, int) else Real), option.metadata
+    kind = Integral if isinstance(option.default, int) else Real
+    bounds = option.metadata
     if "min_length" in bounds:
         return isinstance(value, str) and len(value) >= bounds["min_length"]
     return (
@@ -127,8 +128,9 @@ class Method:
 
     def describe(self) -> str:
         """One line for captions."""
-        drawn = self.test in (*FLIPS, "bootstrap")
-        test = self.test_text + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
+        test = self.test_text
+        if self.test in (*FLIPS, "bootstrap"):
+            test += f" ({count_of(self.draws, 'draw')}, seed {self.seed})"
         return f"{test}{self.weights_text}, {self.percent} % intervals"
 
     @property
@@ -139,7 +141,9 @@ class Method:
     @property
     def test_text(self) -> str:
         """The test in words, with the unit that it goes by."""
-        return TESTS[self.test] + (f" by {self.unit}" if self.unit is not None else "")
+        if self.unit is None:
+            return TESTS[self.test]
+        return f"{TESTS[self.test]} by {self.unit}"
 
     @property
     def weights_text(self) -> str:

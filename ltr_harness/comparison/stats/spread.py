@@ -66,7 +66,9 @@ class Spread:
         if components is None:
             return trained
         variance += trained**2 * ties
-        n_seeds = components.seeds if seeds is None else (seeds,) * len(components.seeds)
+        n_seeds = components.seeds
+        if seeds is not None:
+            n_seeds = tuple(seeds for _ in n_seeds)
         queries = n * self.queries_per_draw
         variance += (
             components.of_query(n_seeds) - components.of_query(components.seeds)

@@ -70,7 +70,9 @@ class Estimate:
     @property
     def direction(self) -> Literal["fell", "rose", ""]:
         """In which direction the interval shows a change; empty where it holds 0."""
-        return "fell" if self.high < 0 else "rose" if self.low > 0 else ""
+        if self.high < 0:
+            return "fell"
+        return "rose" if self.low > 0 else ""
 
 
 def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alternative = "change") -> Estimate:
@@ -207,8 +209,10 @@ def estimate_of(
         return Estimate(value, n=n)
     error = float(np.sqrt(variance))
     if error <= 1e-15 * abs(value):  # constants: what differs, differs for certain
-        sided = {"drop": value < 0, "rise": value > 0, "change": value != 0}[alternative]
-        return Estimate(value, value, value, SMALLEST_P if sided else 1.0, 0.0, n, df)
+        is_change = value != 0
+        if alternative != "change":
+            is_change = value < 0 if alternative == "drop" else value > 0
+        return Estimate(value, value, value, SMALLEST_P if is_change else 1.0, 0.0, n, df)
     tails = 2 if alternative == "change" else 1
     reach = float(stdtrit(df, 1 - (1 - confidence) / tails)) * error
     p = float(one_sided(np.array(value / error), np.array(df), alternative))
@@ -234,7 +238,8 @@ def always_valid(
     p-value beside the estimate is of the whole alpha.
     """
     own_error = float(np.sqrt(max(estimate.error**2 - of_reference**2, 1e-3 * estimate.error**2)))
-    margin = float(ndtri(1 - alpha * _REFERENCE / (2 if alternative == "change" else 1))) * of_reference
+    sides = 2 if alternative == "change" else 1
+    margin = float(ndtri(1 - alpha * _REFERENCE / sides)) * of_reference
     towards = np.sign(estimate.value) * max(abs(estimate.value) - margin, 0.0)
     if own_error > 0:
         t = towards / own_error
