@@ -28,7 +28,7 @@ from ltr_harness.experiments.compare.mteb import results_in
 from ltr_harness.experiments.compare.saved import FILE, saved_at
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.folder import RECORD
-from ltr_harness.experiments.runs.record import MetricSummary
+from ltr_harness.experiments.runs.record import MetricSummary, Record
 from ltr_harness.experiments.runs.run import OTHER_PLANS, plan_in_words
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import other_name
@@ -396,20 +396,25 @@ def _rescore(
     rescored: dict[Run, Run] = {}
     computed_names: dict[str, None] = {}
     for run in complete:
-        stored = {metric: _stored(run, metric) for metric in metrics}
-        stored |= dict.fromkeys(unlearned)
-        computed = [metric for metric, name in stored.items() if name is None]
+        stored = {metric: _stored(run, metric) for metric in metrics if metric not in unlearned}
         stored_names = [*kept_names, *(name for name in stored.values() if name is not None)]
-        evaluation = None
-        if computed:
-            ranking = scored(run)
-            evaluation = ranking.evaluate(on_scale_of(run.record, computed, ranking.judgments, records))
+        computed = [metric for metric in dict.fromkeys(metrics) if stored.get(metric) is None]
+        evaluation = _evaluation(run, computed, records)
+        if evaluation is not None:
             computed_names |= dict.fromkeys(evaluation.metrics)
         rescored[run] = _rescored(run, stored_names, evaluation)
     text = "not among the metrics of the runs; computed now from their stored scores"
     cautions = [Caution("computed-now", "note", text, place=", ".join(computed_names))]
     cautions += default_temperature_notes(unlearned, "all runs")
     return {path: [rescored.get(run, run) for run in runs] for path, runs in runs_of.items()}, cautions
+
+
+def _evaluation(run: Run, metrics: Sequence[Metric], records: Sequence[Record]) -> Evaluation | None:
+    """Evaluate a run's stored scores, on the scale of its record; None without metrics."""
+    if not metrics:
+        return None
+    ranking = scored(run)
+    return ranking.evaluate(on_scale_of(run.record, metrics, ranking.judgments, records))
 
 
 def _rescored(run: Run, stored_names: Sequence[str], evaluation: Evaluation | None) -> Run:

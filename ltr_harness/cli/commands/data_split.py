@@ -100,12 +100,7 @@ def split_files(
     name = reader_name or data_source.guessed_reader(files[0])
     reader = data_source.with_columns(data_source.made_reader(name, reader_options), files[0])
     for column in division.columns:
-        if not isinstance(reader, TableReader) or name not in ("csv", "parquet"):
-            raise UsageError(f"column {column!r}: {name} files have no columns; expected csv or parquet")
-        names_attributes = any(option.startswith("attributes=") for option in reader_options)
-        if not names_attributes and column not in (*reader.query_columns, *reader.attributes):
-            reader_options = (*reader_options, f"attributes=[{column}]")
-            reader = reader.model_copy(update={"attributes": (column,)})
+        reader, reader_options = _with_attribute(reader, name, reader_options, column)
     dataset = DataCache().read(reader, list(map(str, files)), Path()).dataset
     form = None
     if suffix is None:  # .txt.gz of rows.v2.txt.gz
@@ -122,6 +117,19 @@ def split_files(
         _print_sizes(dataset, parts, paths)
         echo_cautions(cautions)
         _write_assignment(dataset, parts, output / folder / "splits.tsv")
+
+
+def _with_attribute(
+    reader: Reader, name: str, reader_options: Sequence[str], column: str
+) -> tuple[Reader, Sequence[str]]:
+    """Return the reader and its options with a column among the attributes, unless the options name these."""
+    if not isinstance(reader, TableReader) or name not in ("csv", "parquet"):
+        raise UsageError(f"column {column!r}: {name} files have no columns; expected csv or parquet")
+    names_attributes = any(option.startswith("attributes=") for option in reader_options)
+    if names_attributes or column in (*reader.query_columns, *reader.attributes):
+        return reader, reader_options
+    with_column = reader.model_copy(update={"attributes": (column,)})
+    return with_column, (*reader_options, f"attributes=[{column}]")
 
 
 def _write_parts(

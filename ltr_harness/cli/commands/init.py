@@ -336,14 +336,14 @@ def guessed_columns(
         if role in options or (role == "label" and "relevance" in options):
             continue
         column = column_for(role, [name for name in columns if name not in options.values()])
+        weights = {}
         if role == "label" and (column is None or is_outcome(column)):
             weights = _event_weights([name for name in columns if name in numeric])
-            if weights:
-                options["relevance"] = {"events": weights}
-                events = ", ".join(f"{name} {weight}" for name, weight in weights.items())
-                lines.append(f"relevance: the highest weight among what users did ({events})")
-                continue
-        if column is not None:
+        if weights:
+            options["relevance"] = {"events": weights}
+            events = ", ".join(f"{name} {weight}" for name, weight in weights.items())
+            lines.append(f"relevance: the highest weight among what users did ({events})")
+        elif column is not None:
             options[role] = column
             lines.append(f"{role}: column {column!r}")
         elif role in ("query", "label"):
@@ -460,19 +460,12 @@ def starter(
     ndcg = "ndcg" if exponential else "ndcg(gain=linear)"
     preset = "small" if train is None or train.n_queries <= FEW_QUERIES else "web"
     graded = "err, " if exponential and top > 1 else ""
-    scale = []
-    if has_whole_labels and max_grade and top > 0:
-        comment = "the top of the scale of grades; checked against the labels"
-        scale.append(f"  max_grade: {top:g}                     # {comment}")
+    scale = _scale_lines(top) if has_whole_labels and max_grade and top > 0 else []
     linear = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
     gain = "" if exponential else linear
     cheapest = [f"  {model}: {one_line_yaml(options)}" for model, options in baselines.models.items()]
     few_rows = train is not None and train.n_rows < FEW_ROWS
     test = "test: permutation, confidence: 0.95"
-    by_user = []
-    for user in users:
-        by_user.append("# Queries of one user are no independent samples; in place of the line above:")
-        by_user.append(f"# compare: {{baseline: {baselines.compared}, unit: {one_line_yaml(user)}, {test}}}")
     lines = [
         f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
         "# Every key, for editors that know JSON Schema:  ltr-harness schema > schema.json",
@@ -500,10 +493,26 @@ def starter(
         "  random: {ranker: random}",
         "",
         f"compare: {{baseline: {baselines.compared}, {test}}}",
-        *by_user,
+        *_unit_lines(users, baselines.compared, test),
         "",
     ]
     return "\n".join(lines)
+
+
+def _scale_lines(top: float) -> list[str]:
+    comment = "the top of the scale of grades; checked against the labels"
+    return [f"  max_grade: {top:g}                     # {comment}"]
+
+
+def _unit_lines(users: Sequence[str], baseline: str, test: str) -> list[str]:
+    """Return, as comments, the line of the comparison that goes by each column of users."""
+    from ltr_harness.experiments.config.yaml_tree import one_line_yaml
+
+    lines = []
+    for user in users:
+        lines.append("# Queries of one user are no independent samples; in place of the line above:")
+        lines.append(f"# compare: {{baseline: {baseline}, unit: {one_line_yaml(user)}, {test}}}")
+    return lines
 
 
 def _boosted_models(preset: str, exponential: bool, few_rows: bool) -> list[str]:
