@@ -51,10 +51,12 @@ def test_mean_and_highest_value_of_all_orders(text: str, seed: int) -> None:
     found = headroom(metric, judgments)
     assert found is not None
     for query in range(judgments.groups.n_queries):
-        binding = Binding([replace(metric, ties="stable")], judgments.take(np.array([query, 0])))
-        n, more = judgments.groups.sizes[[query, 0]]
-        orders = itertools.permutations(range(n))
-        values = [binding.per_query([*order, *range(more)])[0, 0] for order in orders]
+        n, n_further = judgments.groups.sizes[[query, 0]]
+        orders = np.array(list(itertools.permutations(range(n))), dtype=float)
+        # each copy of the query is ranked in another order; a further query, for one without rows is none
+        copies = judgments.take(np.append(np.full(len(orders), query), 0))
+        scores = np.append(orders.ravel(), np.zeros(n_further))
+        values = Binding([replace(metric, ties="stable")], copies).per_query(scores)[0, :-1]
         assert found.random[query] == pytest.approx(np.mean(values), abs=1e-9, nan_ok=True)
         assert found.ceiling[query] == pytest.approx(np.max(values), abs=1e-9, nan_ok=True)
         changes = np.ptp(values) > 1e-9
