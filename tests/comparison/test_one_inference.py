@@ -20,7 +20,7 @@ from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
-from ltr_harness.experiments.compare.online_agreement import _of_runs
+from ltr_harness.experiments.compare.online_agreement import _difference_of_runs
 from ltr_harness.experiments.compare.saved import to_parquet
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.sections.verdict import queries_sentence
@@ -176,7 +176,7 @@ def test_agreement_takes_the_weighted_difference(tmp_path: Path) -> None:
     found = weighted(OLD, NEW, WEIGHTS)
     sample = found.sampling.contributions(found.query_differences("new")[:, None])
     expected = (found.paired("new").difference, float(sample.error[0]))
-    assert _of_runs(tmp_path / "old", tmp_path / "new", [])["mrr"] == pytest.approx(expected)
+    assert _difference_of_runs(tmp_path / "old", tmp_path / "new", [])["mrr"] == pytest.approx(expected)
 
 
 def test_the_design_effect_is_that_of_units_alone() -> None:

@@ -28,7 +28,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import Caution, ConfigError, DataError
 from ltr_harness.experiments.compare.ledger import looks_at
-from ltr_harness.experiments.compare.online_agreement import _of_monitor
+from ltr_harness.experiments.compare.online_agreement import _difference_of_monitor
 from ltr_harness.experiments.config import load_experiment
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs.folder import damaged_files
@@ -241,7 +241,7 @@ def test_arms_of_the_monitor_are_read_by_agreement(folder: Path) -> None:
     every = folder / "monitor" / "every"
     (first, *_) = json.loads((every / "report.json").read_text())["arms"]["differences"]
     expected = (first["difference"]["value"], first["difference"]["error"])
-    assert _of_monitor("a", every, "mobile", "ndcg@10") == expected
+    assert _difference_of_monitor("a", every, "mobile", "ndcg@10") == expected
 
 
 @pytest.mark.long
@@ -369,7 +369,7 @@ def test_a_result_of_the_monitor_of_a_newer_version_is_refused(folder: Path, tmp
     with pytest.raises(DataError, match=f"report.json: has {NEWER}: update ltr-harness$"):
         monitor(folder / "monitor.yaml", baseline=path.parent)
     with pytest.raises(DataError, match=f"report.json: has {NEWER}: update ltr-harness$"):
-        _of_monitor("a", path.parent, "", None)
+        _difference_of_monitor("a", path.parent, "", None)
 
 
 @pytest.mark.parametrize("version", [0, -1, True, "2", None, 1.5, 10**400])

@@ -46,7 +46,7 @@ def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: 
     FILE holds past experiments: offline differences of one or more metrics and the online difference, all with standard
     errors.
     """
-    from ltr_harness.experiments.compare.online_agreement import judged_by_experiments
+    from ltr_harness.experiments.compare.online_agreement import judge_by_experiments
     from ltr_harness.report.online_agreement import agreement_page
 
     confidence = options.pop_method(given).confidence
@@ -56,7 +56,7 @@ def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: 
         if is_interactive:
             progress_line(f"{printable(line)[:70]:70}")
 
-    found = judged_by_experiments(file, split(metrics), confidence=confidence, progress=progress, **given)
+    found = judge_by_experiments(file, split(metrics), confidence=confidence, progress=progress, **given)
     if is_interactive:
         progress_line(f"{'':70}\r")
     print_report(agreement_page(found), as_json, output, ("html", "md", "json", "svg"))

@@ -23,7 +23,7 @@ from ltr_harness.comparison.stream import StreamEvaluation
 from ltr_harness.data.addresses import here
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.experiments.compare.compare import compare
-from ltr_harness.experiments.compare.ledger import counted
+from ltr_harness.experiments.compare.ledger import add_to_ledger
 from ltr_harness.experiments.compare.mteb import results_in
 from ltr_harness.experiments.compare.saved import FILE, saved_at
 from ltr_harness.experiments.runs import Run, find_runs
@@ -307,7 +307,7 @@ class ComparedInputs:
             **asdict(method),
             **more,
         )
-        return counted(comparison, self.runs) if ledger else comparison
+        return add_to_ledger(comparison, self.runs) if ledger else comparison
 
     def _declared_baseline(self) -> str | None:
         """Return the baseline of an experiment that is compared alone, if a run of it finished."""

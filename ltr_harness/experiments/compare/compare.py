@@ -32,7 +32,7 @@ def compare(
     unit: str | None = None,
     weights: str | None = None,
 ) -> Comparison:
-    """Which of these rankers is better, by how much, how sure: over the same queries, at a fixed K.
+    """Compare rankers over the same queries at a fixed K: which is better, by how much, how sure.
 
     Every number is per query first. Seeds are averaged within a query, folds are pooled, each model is
     compared with the baseline on paired per-query differences.
@@ -77,11 +77,11 @@ def compare(
     """
     from ltr_harness.comparison.metric_names import resolve_metric
     from ltr_harness.experiments.compare.inputs import read_inputs
-    from ltr_harness.experiments.compare.ledger import counted
+    from ltr_harness.experiments.compare.ledger import add_to_ledger
 
     method = Method(test, confidence, margin, draws, seed, unit, weights)
     if qrels is not None:
-        runs_or_scores = (_evaluated(qrels, runs_or_scores, metrics),)
+        runs_or_scores = (_evaluate_rankings(qrels, runs_or_scores, metrics),)
     requested = [metrics] if isinstance(metrics, str) else list(metrics or ())
     first = requested[0] if requested else None
     inputs = read_inputs(runs_or_scores, convention, method.unit, first, method.weights)
@@ -90,8 +90,8 @@ def compare(
     if method.weights is None:
         method = replace(method, weights=inputs.weights)
     if common_queries:
-        systems, lost = keep_common_queries(systems)
-        cautions += lost
+        systems, lost_cautions = keep_common_queries(systems)
+        cautions += lost_cautions
     names = list(dict.fromkeys(resolve_metric(metric, systems) for metric in requested))
     primaries = names or inputs.primaries
     comparison = compare_systems(
@@ -104,10 +104,10 @@ def compare(
     )
     if not (ledger and inputs.runs):
         return comparison
-    return counted(comparison, inputs.runs)
+    return add_to_ledger(comparison, inputs.runs)
 
 
-def _evaluated(qrels: Any, rankings: Sequence[Any], metrics: Sequence[Any] | None) -> Any:
+def _evaluate_rankings(qrels: Any, rankings: Sequence[Any], metrics: Sequence[Any] | None) -> Any:
     """Evaluate rankings by judgments."""
     from ltr_harness.metrics.evaluate_runs import evaluate_runs
 

@@ -78,40 +78,39 @@ class TrueEffects:
         online: Floats,
         online_error: Floats,
         above: Floats | None = None,
-        alike: float = 0.0,
+        error_correlation: float = 0.0,
     ) -> "TrueEffects":
-        """From (n,) measured differences and standard errors.
+        """Return the posterior by measured differences and standard errors, (n,) each.
 
-        `above`: those offline beyond which an experiment was tested; `alike`: the correlation of its two errors.
+        `above`: those offline beyond which an experiment was tested; `error_correlation`: that of its two errors.
         """
         unit = float(np.sqrt(offline.var() + np.median(error) ** 2))
         online_unit = float(np.sqrt(online.var() + np.median(online_error) ** 2))
         measured = (offline / unit, error / unit, online / online_unit, online_error / online_unit)
-        pairs = _Pairs(*measured, None if above is None else above / unit, alike)
-        every, some = (
-            cls._of_pairs(one, unit, online_unit) for one in (pairs, replace(pairs, some_do_nothing=True))
-        )
-        likelier = some.log_likelihood.sum(axis=1).max() > every.log_likelihood.sum(axis=1).max()
-        return some if likelier and some.interval(some.nothing).value > _MOSTLY else every
+        pairs = _MeasuredPairs(*measured, None if above is None else above / unit, error_correlation)
+        single = cls._of_pairs(pairs, unit, online_unit)
+        mixture = cls._of_pairs(replace(pairs, some_do_nothing=True), unit, online_unit)
+        is_likelier = mixture.log_likelihood.sum(axis=1).max() > single.log_likelihood.sum(axis=1).max()
+        return mixture if is_likelier and mixture.interval(mixture.nothing).value > _MOSTLY else single
 
     @classmethod
-    def _of_pairs(cls, pairs: "_Pairs", unit: float, online_unit: float) -> "TrueEffects":
-        """The posterior, by importance sampling from a proposal that comes closer round by round."""
+    def _of_pairs(cls, pairs: "_MeasuredPairs", unit: float, online_unit: float) -> "TrueEffects":
+        """Return the posterior, by importance sampling from a proposal that comes closer round by round."""
         centre, spread = pairs.start()
-        near = 0  # rounds from whose proposal the posterior was reached
+        near_rounds = 0  # rounds from whose proposal the posterior was reached
         for number in range(_ROUNDS):
-            last = near == 2 or number == _ROUNDS - 1
-            z = stdtrit(_PROPOSAL, _sequence(_POINTS if last else _TRIAL_POINTS, centre.size))
+            is_last = near_rounds == 2 or number == _ROUNDS - 1
+            z = stdtrit(_PROPOSAL, _sequence(_POINTS if is_last else _TRIAL_POINTS, centre.size))
             theta = centre + z @ spread.T
-            each, prior = pairs.log_density(theta)
+            likelihood, prior = pairs.log_density(theta)
             rest = prior + (_PROPOSAL + 1) / 2 * np.log1p(z**2 / _PROPOSAL).sum(axis=1)
-            log_weight = each.sum(axis=1) + rest
+            log_weight = likelihood.sum(axis=1) + rest
             weight = _normalised(log_weight)
-            if last:
+            if is_last:
                 break
-            near += 1
+            near_rounds += 1
             while 1 / (weight**2).sum() < _TRIAL_POINTS / 10:  # far from the posterior: a step towards it
-                log_weight, near = log_weight / 2, 0
+                log_weight, near_rounds = log_weight / 2, 0
                 weight = _normalised(log_weight)
             centre = weight @ theta
             covariance = ((theta - centre) * weight[:, None]).T @ (theta - centre)
@@ -120,17 +119,17 @@ class TrueEffects:
         mean, online_mean, variance, online_variance, shared, freedom, nothing, _ = pairs.parameters(theta)
         return cls(
             mean * unit, online_mean * online_unit, variance * unit**2, online_variance * online_unit**2,
-            shared * unit * online_unit, freedom, nothing, weight, each, rest,
+            shared * unit * online_unit, freedom, nothing, weight, likelihood, rest,
         )  # fmt: skip
 
     @property
     def reliable(self) -> bool:
-        """Whether enough points share the weight; not so where data are impossible under the model."""
+        """True where enough points share the weight; not so where data are impossible under the model."""
         return bool(1 / (self.weight**2).sum() > 40)
 
     @property
     def mostly_nothing(self) -> bool:
-        """Whether the population is the one of which more than half do nothing."""
+        """True for the population of which more than half do nothing."""
         return bool(self.nothing.any())
 
     @property
@@ -139,97 +138,99 @@ class TrueEffects:
 
     @property
     def slope(self) -> Floats:
-        """Of the true online effect over the true offline effect."""
+        """The slope of the true online effect over the true offline effect."""
         return self.covariance / self.variance
 
     def online_at(self, offline: float) -> Floats:
-        """Expected online effect at a true offline effect."""
+        """Return the expected online effect at a true offline effect."""
         return self.online_mean + self.slope * (offline - self.mean)
 
     def positive(self, offline: float, error: float) -> Floats:
-        """Probability of an online effect above 0, given an offline difference measured with this error."""
-        slope, spread, units = self._given(error)
+        """Return the probability of an online effect above 0, given an offline difference measured with this error."""
+        slope, spread, units = self._conditional_scale(error)
         spread = spread * np.sqrt(self.freedom + (offline - self.mean) ** 2 / units)
         expected = self.online_mean + slope * (offline - self.mean)
         return np.asarray(stdtr(self.freedom + 1, expected / spread))
 
     def needed(self, probability: float, error: float) -> Floats:
-        """The offline difference measured with this error from which on `positive` is so much; infinite if none is."""
-        slope, spread, units = self._given(error)
+        """Return the difference, measured with this error, from which on `positive` is so high; infinite if none is."""
+        slope, spread, units = self._conditional_scale(error)
         reach = (stdtrit(self.freedom + 1, probability) * spread) ** 2
         # (online_mean + slope d)**2 = reach (freedom + d**2 / units), of which the larger root in d is asked for
         a, b = slope**2 - reach / units, self.online_mean * slope
         c = self.online_mean**2 - reach * self.freedom
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = self.mean + (np.sqrt(b**2 - a * c) - b) / a
-        return np.where((slope > 0) & (a > 0), found, np.inf)
+            difference = self.mean + (np.sqrt(b**2 - a * c) - b) / a
+        return np.where((slope > 0) & (a > 0), difference, np.inf)
 
-    def _given(self, error: float) -> tuple[Floats, Floats, Floats]:
-        """Slope, scale over the root of (freedom + d**2 / units) and units; d: a measured difference from the mean."""
+    def _conditional_scale(self, error: float) -> tuple[Floats, Floats, Floats]:
+        """Return slope, scale over the root of (freedom + d**2 / units), and units; d is measured from the mean."""
         measured = self.variance + error**2
         slope, tails = self.covariance / measured, (self.freedom - 2) / self.freedom
         left = np.maximum(self.online_variance - slope * self.covariance, 1e-9 * self.online_variance)
         return slope, np.sqrt(left * tails / (self.freedom + 1)), measured * tails
 
     def same_signs(self, confidence: float = 0.95) -> Interval:
-        """Share of experiments whose true effects agree in sign.
+        """Return the share of experiments whose true effects agree in sign.
 
         Where 1 is in the correlation's interval, effects may be one line: then no more disagree than the means ask for.
         """
         u, v = self.mean / np.sqrt(self.variance), self.online_mean / np.sqrt(self.online_variance)
         r = np.clip(self.correlation, -1 + 1e-9, 1 - 1e-9)
         root = np.sqrt(1 - r**2)
-        apart = np.zeros(r.size)
+        disagreement = np.zeros(r.size)
         for share in _NODES:  # effects with heavy tails are normal ones of many sizes
             size = np.sqrt(chdtri(self.freedom, share) / (self.freedom - 2))
             h, k = u * size, v * size
-            apart += owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)  # Owen (1956)
-        found = self.interval(1 - 2 * apart / _NODES.size - (u * v < 0), confidence)
+            disagreement += owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)  # Owen (1956)
+        agreement = self.interval(1 - 2 * disagreement / _NODES.size - (u * v < 0), confidence)
         r_ends = self.interval(self.correlation, confidence)
         chance, *sides = (stdtr(self.freedom, z / np.sqrt(1 - 2 / self.freedom)) for z in (u, v, -v))
         differ = [self.interval(chance - side, confidence) for side in sides]
-        least, most = (max(0.0, ends.low, -ends.high) for ends in differ)
-        low = min(found.low, most) if r_ends.low == -1 else found.low
-        return Interval(found.value, low, max(found.high, 1 - least) if r_ends.high == 1 else found.high)
+        lowest, most = (max(0.0, ends.low, -ends.high) for ends in differ)
+        low = min(agreement.low, most) if r_ends.low == -1 else agreement.low
+        return Interval(
+            agreement.value, low, max(agreement.high, 1 - lowest) if r_ends.high == 1 else agreement.high
+        )
 
     def interval(self, values: Floats, confidence: float = 0.95) -> Interval:
-        """The median and an interval with equal tails, of a number at each point."""
+        """Return the median of a number at each point, and an interval with equal tails."""
         order = np.argsort(values)
-        before = np.cumsum(self.weight[order]) - self.weight[order] / 2
+        midpoints = np.cumsum(self.weight[order]) - self.weight[order] / 2
         tail = (1 - confidence) / 2
-        at = np.minimum(np.searchsorted(before, [0.5, tail, 1 - tail]), values.size - 1)
-        return Interval(*values[order[at]].tolist())
+        indices = np.minimum(np.searchsorted(midpoints, [0.5, tail, 1 - tail]), values.size - 1)
+        return Interval(*values[order[indices]].tolist())
 
     @cached_property
     def resampled(self) -> Floats:
-        """(400,) mean correlations with the experiments weighted at random, alike for all metrics."""
+        """The mean correlations (400,) with the experiments weighted at random, for all metrics by the same weights."""
         n = self.log_likelihood.shape[1]
         weights = np.random.default_rng(0).dirichlet(np.ones(n), _DRAWS) * n
         return self.correlation @ _normalised(self.log_likelihood @ weights.T + self.log_rest[:, None])
 
 
 def correlation_differences(effects: Sequence[TrueEffects], confidence: float = 0.95) -> list[Interval]:
-    """How much higher each metric's correlation is than that of each later one, on the same experiments.
+    """Return how much higher each metric's correlation is than that of each later one, on the same experiments.
 
     The ends are those of both correlations together (Zou 2007); how far the two estimates err alike is found by
     resampling the experiments in pairs.
     """
-    known = [(one.interval(one.correlation, confidence), one.resampled) for one in effects]
+    correlations = [(effect.interval(effect.correlation, confidence), effect.resampled) for effect in effects]
     with np.errstate(invalid="ignore"):
-        return [_difference(*one, *other) for one, other in combinations(known, 2)]
+        return [_correlation_difference(*first, *second) for first, second in combinations(correlations, 2)]
 
 
-def _difference(a: Interval, a_resampled: Floats, b: Interval, b_resampled: Floats) -> Interval:
-    alike = max(0.0, float(np.nan_to_num(np.corrcoef(a_resampled, b_resampled)[0, 1])))
-    one_end, other_end = np.array([(a.value - a.low, a.high - a.value), (b.high - b.value, b.value - b.low)])
-    squared = one_end**2 + other_end**2 - 2 * alike * one_end * other_end
+def _correlation_difference(a: Interval, a_resampled: Floats, b: Interval, b_resampled: Floats) -> Interval:
+    error_correlation = max(0.0, float(np.nan_to_num(np.corrcoef(a_resampled, b_resampled)[0, 1])))
+    a_arms, b_arms = np.array([(a.value - a.low, a.high - a.value), (b.high - b.value, b.value - b.low)])
+    squared = a_arms**2 + b_arms**2 - 2 * error_correlation * a_arms * b_arms
     below, beyond = np.sqrt(np.maximum(squared, 0)).tolist()
-    apart = a.value - b.value
-    return Interval(apart, apart - below, apart + beyond)
+    difference = a.value - b.value
+    return Interval(difference, difference - below, difference + beyond)
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
+class _MeasuredPairs:
     """Measured pairs in their own units, (n,) each."""
 
     x: Floats
@@ -237,11 +238,11 @@ class _Pairs:
     y: Floats
     t: Floats
     above: Floats | None
-    alike: float  # the correlation of a pair's errors
+    error_correlation: float  # of a pair
     some_do_nothing: bool = False
 
     def start(self) -> tuple[Floats, Floats]:
-        """Where the first proposal is, and the root of its covariance."""
+        """Return the centre of the first proposal, and the root of its covariance."""
         log_sds = [
             0.5 * np.log(max(values.var() - np.mean(errors**2), 0.1 * values.var() + 1e-6))
             for values, errors in ((self.x, self.s), (self.y, self.t))
@@ -253,7 +254,7 @@ class _Pairs:
         return centre, np.diag([wide, wide, 0.7, 0.7, 1.2, 1.5])
 
     def parameters(self, theta: Floats) -> tuple[Floats, ...]:
-        """Means, variances, covariance, degrees of freedom, share that does nothing, the largest covariance allowed."""
+        """Return means, variances, covariance, degrees of freedom, share of idle ones and largest covariance."""
         mean, online_mean, log_sd, online_log_sd, z, w = theta.T
         variance, online_variance = np.exp(2 * log_sd), np.exp(2 * online_log_sd)
         products = (variance[:, None] + self.s**2) * (online_variance[:, None] + self.t**2)
@@ -265,11 +266,11 @@ class _Pairs:
         return mean, online_mean, variance, online_variance, np.tanh(z) * most, freedom, nothing, most
 
     def log_density(self, theta: Floats) -> tuple[Floats, Floats]:
-        """(m, n) log likelihood of each pair, and (m,) log prior, at points (m, 6)."""
+        """Return the log likelihood of each pair, (m, n), and the log prior, (m,), at points (m, 6)."""
         mean, online_mean, variance, online_variance, shared, freedom, _, most = self.parameters(theta)
         v, w = variance[:, None] + self.s**2, online_variance[:, None] + self.t**2
-        errors, df = self.alike * self.s * self.t, freedom[:, None]
-        each = _log_t(
+        errors, df = self.error_correlation * self.s * self.t, freedom[:, None]
+        likelihood = _log_t(
             self.x - mean[:, None], self.y - online_mean[:, None], v, w, shared[:, None] + errors, df
         )
         typical = np.median(self.s) ** 2 + variance
@@ -279,25 +280,25 @@ class _Pairs:
         prior -= np.log1p(-squared) + 2 * np.log(np.cosh(np.clip(theta[:, 4], -300, 300)))
         tails = np.abs(theta[:, 5])
         prior -= tails + 2 * np.log1p(np.exp(-tails))  # 1 / freedom: uniform to 1/4; or the share: uniform
-        tested = np.zeros_like(each)
+        log_tested = np.zeros_like(likelihood)
         if self.above is not None:
             deviate = (mean[:, None] - self.above) / np.sqrt(v * (df - 2) / df)
-            tested = np.log(np.maximum(stdtr(df, deviate), 1e-300))
+            log_tested = np.log(np.maximum(stdtr(df, deviate), 1e-300))
             prior -= 0.5 * mean**2 / typical  # how far below the threshold ideas may lie, no tested one says
         if self.some_do_nothing:
-            some, none = log_expit(-theta[:, 5:]), log_expit(theta[:, 5:])
-            idle = _log_t(self.x, self.y, self.s**2, self.t**2, errors, np.full((1, 1), _LIGHTEST))
-            each = np.logaddexp(some + each, none + idle)
+            log_active, log_idle = log_expit(-theta[:, 5:]), log_expit(theta[:, 5:])
+            idle_likelihood = _log_t(self.x, self.y, self.s**2, self.t**2, errors, np.full((1, 1), _LIGHTEST))
+            likelihood = np.logaddexp(log_active + likelihood, log_idle + idle_likelihood)
             if self.above is not None:
-                tested = np.logaddexp(some + tested, none + log_ndtr(-self.above / self.s))
+                log_tested = np.logaddexp(log_active + log_tested, log_idle + log_ndtr(-self.above / self.s))
             # effects of which no experiment may have any: of what size they are, none says
             prior -= np.log1p(variance / _LARGE) + np.log1p(online_variance / _LARGE)
             prior -= 0.5 * (mean**2 / typical + online_mean**2 / online_typical)
-        return each - tested, prior
+        return likelihood - log_tested, prior
 
 
 def _log_t(dx: Floats, dy: Floats, v: Floats, w: Floats, c: Floats, df: Floats) -> Floats:
-    """Log density of the bivariate t with covariance ((v, c), (c, w)), but for a constant."""
+    """Return the log density of the bivariate t with covariance ((v, c), (c, w)), but for a constant."""
     most = (1 - 5e-13) * np.sqrt(v * w)  # which errors that correlate may exceed
     c = np.clip(c, -most, most)
     determinant = np.maximum(v * w - c**2, 1e-12 * v * w)
@@ -307,7 +308,7 @@ def _log_t(dx: Floats, dy: Floats, v: Floats, w: Floats, c: Floats, df: Floats) 
 
 
 def _sequence(n: int, dimensions: int) -> Floats:
-    """(n, dimensions) even points between 0 and 1: the additive sequence of the generalised golden ratio."""
+    """Return even points between 0 and 1, (n, dimensions): the additive sequence of the generalised golden ratio."""
     ratio = 2.0
     for _ in range(60):
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
@@ -316,12 +317,12 @@ def _sequence(n: int, dimensions: int) -> Floats:
 
 
 def _normalised(logs: Floats) -> Floats:
-    """Weights that sum to 1 over the first axis, from their logarithms."""
+    """Return the weights that sum to 1 over the first axis, from their logarithms."""
     weights = np.exp(logs - logs.max(axis=0))
     return np.asarray(weights / weights.sum(axis=0))
 
 
 def variation_p(values: Floats, errors: Floats) -> float:
-    """Chance that (n,) differences vary as little as these where only errors vary: Cochran's Q."""
+    """Return the chance that differences (n,) vary as little as these where only errors vary: Cochran's Q."""
     mean = np.average(values, weights=1 / errors**2)
     return float(chdtr(values.size - 1, float((((values - mean) / errors) ** 2).sum())))

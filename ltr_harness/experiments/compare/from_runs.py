@@ -48,12 +48,14 @@ class TestSet:
         )
 
     def shares(self, other: "TestSet") -> bool:
-        """Whether ids that both have name the same queries: digests, lints or facts that tell queries apart say so."""
+        """Return whether ids that both have name the same queries, by digests, lints or facts of queries."""
         if self.digest and self.digest == other.digest:
             return True
         ids = self.facts.keys() & other.facts.keys()
-        told_apart = self.repeated or other.repeated or len({self.facts[query] for query in ids}) > 1
-        return bool(ids) and told_apart and all(self.facts[query] == other.facts[query] for query in ids)
+        are_distinguished = self.repeated or other.repeated or len({self.facts[query] for query in ids}) > 1
+        return (
+            bool(ids) and are_distinguished and all(self.facts[query] == other.facts[query] for query in ids)
+        )
 
 
 def facts_by_id(ids: Texts, columns: Mapping[str, NDArray[Any]]) -> dict[str, tuple[Any, ...]]:
@@ -98,13 +100,13 @@ class _Experiment:
 
     @property
     def repeats_ids(self) -> bool:
-        """Whether some id names different queries in several folds."""
+        """True where some id names different queries in several folds."""
         distinct = set(self.tested)
         return len({query for _, query in distinct}) < len(distinct)
 
     @property
     def cautions(self) -> list[Caution]:
-        """One where several folds test the same queries."""
+        """The caution on folds that test the same queries, if there are any."""
         distinct = set(self.tested)
         if len(distinct) == len(self.tested):
             return []
@@ -115,22 +117,22 @@ class _Experiment:
         return [Caution("queries-repeated", "note", text)]
 
 
-def each_once(system: SystemResult) -> SystemResult:
+def average_repeated_queries(system: SystemResult) -> SystemResult:
     """Return the system with the mean over the places of each query id."""
-    ids, first, at = np.unique(system.query_ids, return_index=True, return_inverse=True)
+    ids, first, inverse = np.unique(system.query_ids, return_index=True, return_inverse=True)
     if ids.size == system.query_ids.size:
         return system
     order = np.argsort(first)
-    place = np.argsort(order)[at.reshape(-1)]
-    kept = system.take(first[order])
+    positions = np.argsort(order)[inverse.reshape(-1)]
+    distinct = system.take(first[order])
     values = {metric: np.empty((len(rows), ids.size)) for metric, rows in system.values.items()}
     for metric, means in values.items():
-        for row, in_places in enumerate(system.values[metric]):
-            defined = ~np.isnan(in_places)
-            sums = np.bincount(place[defined], in_places[defined], ids.size)
+        for row, row_values in enumerate(system.values[metric]):
+            defined = ~np.isnan(row_values)
+            sums = np.bincount(positions[defined], row_values[defined], ids.size)
             with np.errstate(invalid="ignore"):
-                means[row] = sums / np.bincount(place[defined], minlength=ids.size)
-    return replace(kept, values=values)
+                means[row] = sums / np.bincount(positions[defined], minlength=ids.size)
+    return replace(distinct, values=values)
 
 
 def _rows_of_equal_values(system: SystemResult) -> list[list[int]]:
@@ -175,14 +177,14 @@ def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str
     names = _names_of_models(by_model)
     pooled = all_of(
         [
-            partial(_pooled, names[key], members, experiments[key[0]], with_folds)
+            partial(_pool_runs, names[key], members, experiments[key[0]], with_folds)
             for key, members in by_model.items()
         ],
         NotComparableError,
     )
     systems = [system for system, _ in pooled if system is not None]
     cautions = [caution for experiment in experiments.values() for caution in experiment.cautions]
-    cautions += [caution for _, of_model in pooled for caution in of_model]
+    cautions += [caution for _, run_cautions in pooled for caution in run_cautions]
     if not systems:
         found = "no model has a complete run"
         NotComparableError.refuse(Problem("", found, cure=str(caution)) for caution in cautions)
@@ -207,18 +209,20 @@ def configuration(record: Record) -> Mapping[str, Any]:
     tuning = record.tuning
     if tuning is None:
         return record.config
-    left = {key: dict(value) if isinstance(value, dict) else value for key, value in record.config.items()}
+    fixed_options = {
+        key: dict(value) if isinstance(value, dict) else value for key, value in record.config.items()
+    }
     for option in tuning.chosen:
         field, dot, name = option.partition(".")
-        if dot and isinstance(left.get(field), dict):
-            left[field].pop(name, None)
+        if dot and isinstance(fixed_options.get(field), dict):
+            fixed_options[field].pop(name, None)
         else:
-            left.pop(field, None)
+            fixed_options.pop(field, None)
     search = (tuning.metric, tuning.sampler, tuning.inner_folds, tuning.seed, sorted(tuning.chosen))
-    return {"config": left, "budget": (tuning.trials, tuning.minutes), "search": search}
+    return {"config": fixed_options, "budget": (tuning.trials, tuning.minutes), "search": search}
 
 
-def _pooled(
+def _pool_runs(
     name: str,
     runs: Sequence[Run],
     experiment: _Experiment,
@@ -228,8 +232,8 @@ def _pooled(
     finished, cautions, problems = _finished_runs(name, runs)
     NotComparableError.refuse([*problems, *_contradictions(name, _finished_records(runs))])
     deterministic = all(run.record.deterministic for run in runs)
-    replicates, left_out = _whole_replicates(name, finished, experiment.folds)
-    cautions += left_out
+    replicates, seed_cautions = _whole_replicates(name, finished, experiment.folds)
+    cautions += seed_cautions
     if not replicates:
         text = f"{name} is left out: it has no run for every fold"
         return None, [*cautions, Caution("model-left-out", "warning", text)]
@@ -239,12 +243,18 @@ def _pooled(
         replicates = {min(replicates): replicates[min(replicates)]}
     missing = sorted(experiment.seeds - replicates.keys())
     if missing and not deterministic:
-        have, lacking = (", ".join(map(str, numbers)) for numbers in (sorted(replicates), missing))
-        text = f"{name} is compared over seeds {have}; seed {lacking} of other models is missing"
+        present_seeds, missing_seeds = (
+            ", ".join(map(str, numbers)) for numbers in (sorted(replicates), missing)
+        )
+        text = (
+            f"{name} is compared over seeds {present_seeds}; seed {missing_seeds} of other models is missing"
+        )
         cautions.append(Caution("seeds-missing", "warning", text))
     fold_names = experiment.fold_names if with_folds else {}
-    system, alike = distinct_replicates(_stacked(name, replicates, fold_names, deterministic))
-    return each_once(system), cautions + alike
+    system, repeated_cautions = distinct_replicates(
+        _stack_replicates(name, replicates, fold_names, deterministic)
+    )
+    return average_repeated_queries(system), cautions + repeated_cautions
 
 
 def _finished_records(runs: Iterable[Run]) -> list[Record]:
@@ -262,19 +272,17 @@ def _finished_runs(name: str, runs: Iterable[Run]) -> tuple[dict[int, _ByFold], 
     for run in runs:
         record = run.record
         if record.status == "failed":
-            text = f"{_where(record)} failed: {record.error or 'no reason given'}"
+            text = f"{_run_text(record)} failed: {record.error or 'no reason given'}"
             cautions.append(Caution("run-failed", "warning", text, place=name))
             continue
         first = finished[record.seed].setdefault(record.fold, run).record
         if first is record:
             continue
         if (first.identity, first.evaluation_identity) == (record.identity, record.evaluation_identity):
-            text = f"{_where(record)} was given twice and counts once"
+            text = f"{_run_text(record)} was given twice and counts once"
             cautions.append(Caution("run-repeated", "note", text, place=name))
         else:
-            found = (
-                f"two different runs of {_where(record)} (identities {first.identity} and {record.identity})"
-            )
+            found = f"two different runs of {_run_text(record)} (identities {first.identity} and {record.identity})"
             cure = "leave out the folder of the older one"
             problems.append(Problem(name, found, "one run for each fold and seed", cure))
     return finished, cautions, problems
@@ -284,16 +292,18 @@ def _contradictions(name: str, records: Sequence[Record]) -> list[Problem]:
     """Return the first run with another configuration than the first one's, else the first with other metrics."""
     if not records:
         return []
-    first, *others = records
-    for other in others:
-        if configuration(other) != configuration(first):
-            found = f"{_where(other)} was trained with another configuration than {_where(first)}"
+    first, *later_records = records
+    for record in later_records:
+        if configuration(record) != configuration(first):
+            found = f"{_run_text(record)} was trained with another configuration than {_run_text(first)}"
             cure = "leave out the folders of the older one"
             return [Problem(name, found, "one configuration per model", cure)]
-    for other in others:
-        if list(other.metrics) != list(first.metrics):
-            differing = ", ".join(sorted(set(other.metrics) ^ set(first.metrics))) or "in another order"
-            found = f"{_where(other)} and {_where(first)} were evaluated by different metrics: {differing}"
+    for record in later_records:
+        if list(record.metrics) != list(first.metrics):
+            differing = ", ".join(sorted(set(record.metrics) ^ set(first.metrics))) or "in another order"
+            found = (
+                f"{_run_text(record)} and {_run_text(first)} were evaluated by different metrics: {differing}"
+            )
             cure = "evaluate them again: stored scores are enough, nothing is trained again"
             return [Problem(name, found, "the same metrics and K in every run", cure)]
     return []
@@ -315,7 +325,7 @@ def _whole_replicates(
     return replicates, cautions
 
 
-def _stacked(
+def _stack_replicates(
     name: str,
     replicates: Mapping[int, Sequence[Run]],  # seed to the runs of all folds
     fold_names: Mapping[str, str],  # stand before the ids of a fold's queries; empty where ids are enough
@@ -324,13 +334,13 @@ def _stacked(
     """Return one system with every seed's values one below the other, in the order of the first one's queries."""
     first = next(iter(replicates.values()))
     ids = [_unique_query_ids(name, run) for run in first]
-    named = [_with_fold(run, of_fold, fold_names) for run, of_fold in zip(first, ids, strict=True)]
+    named_ids = [_with_fold(run, fold_ids, fold_names) for run, fold_ids in zip(first, ids, strict=True)]
     rows = [_values_in_order(name, runs, first, ids) for runs in replicates.values()]
     tests = {run.record.fold: run.record.data["test"] for run in first if "test" in run.record.data}
     summaries = first[0].record.metrics
     return SystemResult(
         name=name,
-        query_ids=np.concatenate(named),
+        query_ids=np.concatenate(named_ids),
         values={metric: np.stack([values[metric] for values in rows]) for metric in summaries},
         replicates=tuple(map(str, replicates)),
         higher_is_better={metric: summary.higher_is_better for metric, summary in summaries.items()},
@@ -352,19 +362,19 @@ def _values_in_order(
         NotComparableError: a run was tested on other queries or labels.
     """
     frames, orders = [], []
-    for reference, wanted, run in zip(first, ids, runs, strict=True):
-        present = _query_ids(run)
-        if not _same_labels(reference.record, run.record) or sorted(present.tolist()) != sorted(
-            wanted.tolist()
+    for reference, reference_ids, run in zip(first, ids, runs, strict=True):
+        run_ids = _query_ids(run)
+        if not _same_labels(reference.record, run.record) or sorted(run_ids.tolist()) != sorted(
+            reference_ids.tolist()
         ):
             raise NotComparableError.at(
                 name,
-                f"{_where(run.record)} was tested on other queries or labels than {_where(reference.record)}",
+                f"{_run_text(run.record)} was tested on other queries or labels than {_run_text(reference.record)}",
                 "the same test data for every seed",
                 "train it again, or leave out the older folders",
             )
-        rank = np.argsort(np.argsort(wanted, kind="stable"), kind="stable")
-        orders.append(np.argsort(present, kind="stable")[rank])
+        rank = np.argsort(np.argsort(reference_ids, kind="stable"), kind="stable")
+        orders.append(np.argsort(run_ids, kind="stable")[rank])
         frames.append(run.per_query)
     return {
         metric: np.concatenate(
@@ -374,11 +384,11 @@ def _values_in_order(
     }
 
 
-def _same_labels(one: Record, other: Record) -> bool:
+def _same_labels(record: Record, other: Record) -> bool:
     """Return whether two runs have the same test labels, as far as their records have digests of them."""
-    if "test" not in one.data or "test" not in other.data:
+    if "test" not in record.data or "test" not in other.data:
         return True
-    return one.data["test"].judgments_fingerprint == other.data["test"].judgments_fingerprint
+    return record.data["test"].judgments_fingerprint == other.data["test"].judgments_fingerprint
 
 
 def _query_ids(run: Run) -> Texts:
@@ -416,15 +426,17 @@ def _query_attributes(runs: Sequence[Run]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _where(record: Record) -> str:
+def _run_text(record: Record) -> str:
     return f"seed {record.seed}" if record.fold == NO_FOLDS else f"{record.fold}, seed {record.seed}"
 
 
 def budget_cautions(records: Mapping[str, Sequence[Record]]) -> list[Caution]:
     """Return cautions about the budgets of tuned models, by name; none where no model was tuned."""
     tuned: dict[str, list[TuningFacts]] = {}
-    for name, of_model in records.items():
-        searches = {one.tuning.study: one.tuning for one in of_model if one.tuning is not None}
+    for name, model_records in records.items():
+        searches = {
+            record.tuning.study: record.tuning for record in model_records if record.tuning is not None
+        }
         if searches:
             tuned[name] = list(searches.values())
     if not tuned:

@@ -59,7 +59,7 @@ class _Group:
 
     @property
     def source(self) -> str:
-        """Where the systems of a comparison are from, even where it has an experiment's name: its runs are absent."""
+        """The origin of the systems of a comparison, even where it has an experiment's name: its runs are absent."""
         return f"as kept in the comparison {self.comparison}"
 
 

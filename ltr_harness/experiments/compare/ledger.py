@@ -1,4 +1,4 @@
-"""How often test queries decided: a ledger of the comparisons of stored runs, beside them."""
+"""A ledger of the comparisons of stored runs, beside them: how often the same test queries decided."""
 
 import io
 import json
@@ -30,7 +30,7 @@ _LONGEST, _MOST = 4 * 2**20, 50_000  # bytes and lines that are read; ten thousa
 
 @dataclass(frozen=True)
 class Looks:
-    """What some test queries decided so far, at one metric."""
+    """The comparisons that some test queries have decided so far, at one metric."""
 
     comparisons: int  # of distinct sets of models
     models: int  # distinct ones in them
@@ -46,7 +46,7 @@ class Look:
 
     @classmethod
     def of(cls, records: Sequence[Record], metric: str) -> Self | None:
-        """Of the runs of at least two models on known test queries; None else."""
+        """Return the look of the runs of at least two models on known test queries, or None."""
         by_model: dict[tuple[str, str], set[str]] = {}
         tests = {}
         for record in records:
@@ -60,10 +60,10 @@ class Look:
         return cls(digest_of_folds(tests), metric, tuple(sorted(models)))
 
 
-def counted(comparison: Comparison, runs: Sequence[Any]) -> Comparison:
-    """The comparison of stored runs, written down beside their experiments.
+def add_to_ledger(comparison: Comparison, runs: Sequence[Any]) -> Comparison:
+    """Write a comparison of stored runs to the ledger beside their experiments, and return it.
 
-    From the tenth on with a caution: what the best of so many equal models gains by chance.
+    From the tenth look on it gets a caution: what the best of so many equal models gains by chance.
     """
     paths = [run.path for run in runs if hasattr(run, "path")]
     look = Look.of([run.record for run in runs if run.record.status == "complete"], comparison.primary)
@@ -83,11 +83,15 @@ def counted(comparison: Comparison, runs: Sequence[Any]) -> Comparison:
 
 
 def count_look(folder: Path, look: Look) -> Looks:
-    """Write the comparison down, unless it is there or nothing can be written, and count those of its test queries.
+    """Write the look to the ledger, unless it is in it or nothing can be written, and count those of its test queries.
 
     Of a ledger that is too long its beginning counts, and nothing is added.
     """
-    looks = {one.models: one for one in _read(folder) if (one.test, one.metric) == (look.test, look.metric)}
+    looks = {
+        entry.models: entry
+        for entry in _read_looks(folder)
+        if (entry.test, entry.metric) == (look.test, look.metric)
+    }
     if look.models not in looks:
         with suppress(OSError):
             version = {"schema_version": SCHEMA_VERSION, "written_by": harness_version()}
@@ -103,15 +107,15 @@ def count_look(folder: Path, look: Look) -> Looks:
             finally:
                 os.close(file)
         looks[look.models] = look
-    return Looks(len(looks), len({model for one in looks.values() for model in one.models}))
+    return Looks(len(looks), len({model for entry in looks.values() for model in entry.models}))
 
 
 def looks_at(folder: Path) -> dict[tuple[str, str], Looks]:
-    """By test queries and metric, what the ledger of a folder of experiments holds."""
-    found: dict[tuple[str, str], set[tuple[str, ...]]] = {}
-    for one in _read(folder):
-        found.setdefault((one.test, one.metric), set()).add(one.models)
-    return {key: Looks(len(sets), len(set().union(*sets))) for key, sets in found.items()}
+    """Return the looks in the ledger of a folder of experiments, by test queries and metric."""
+    models_by_question: dict[tuple[str, str], set[tuple[str, ...]]] = {}
+    for look in _read_looks(folder):
+        models_by_question.setdefault((look.test, look.metric), set()).add(look.models)
+    return {key: Looks(len(sets), len(set().union(*sets))) for key, sets in models_by_question.items()}
 
 
 def median_error(comparison: Comparison) -> float:
@@ -122,7 +126,7 @@ def median_error(comparison: Comparison) -> float:
 
 
 def expected_gain(error: float, n_models: int) -> float:
-    """How much better than the average of its like the best of equal models, with this error of a difference, looks."""
+    """Return how far the best of equal models is expected above their mean, by the standard error of a difference."""
     grid = np.linspace(-9.0, 9.0, 4000)
     largest = ndtr(grid) ** n_models
     # E max = integral of (1 - F) above 0 less that of F below it
@@ -130,7 +134,7 @@ def expected_gain(error: float, n_models: int) -> float:
     return float(error / math.sqrt(2.0) * mean)
 
 
-def _read(folder: Path) -> list[Look]:
+def _read_looks(folder: Path) -> list[Look]:
     try:
         path = stored_file(folder, LEDGER)
         with path.open("rb") as stream:
@@ -140,10 +144,10 @@ def _read(folder: Path) -> list[Look]:
     looks = []
     for line in islice(io.BytesIO(content), _MOST):
         try:
-            one = json.loads(line)
-            if isinstance(one, dict):
-                one = lifted("look", one)
-                looks.append(Look(str(one["test"]), str(one["metric"]), tuple(map(str, one["models"]))))
+            entry = json.loads(line)
+            if isinstance(entry, dict):
+                entry = lifted("look", entry)
+                looks.append(Look(str(entry["test"]), str(entry["metric"]), tuple(map(str, entry["models"]))))
         except NewerVersionError as error:
             raise DataError.at(path, str(error)) from None
         except (ValueError, TypeError, KeyError, RecursionError):  # a damaged line counts nothing
@@ -152,10 +156,10 @@ def _read(folder: Path) -> list[Look]:
 
 
 def digest_of_folds(folds: Mapping[str, str]) -> str:
-    """One fold's own digest of its test queries, or one over all of them."""
+    """Return the digest of the test queries of a single fold, or one digest over those of all folds."""
     if len(folds) == 1:
         return next(iter(folds.values()))
-    return _digest({f"{fold} {one}" for fold, one in folds.items()})
+    return _digest({f"{fold} {digest}" for fold, digest in folds.items()})
 
 
 def _digest(texts: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""A model's results of MTEB, one file for each task: what a comparison with tasks for queries takes."""
+"""A model's results of MTEB, one file for each task, as a system whose queries are tasks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +33,9 @@ class _Result(BaseModel):
     @property
     def task(self) -> str:
         """The task with all that must be equal: a newer data set, or more languages, are another question."""
-        parts = sorted(f"{split}/{one.hf_subset}" for split, each in self.scores.items() for one in each)
+        parts = sorted(
+            f"{split}/{subset.hf_subset}" for split, subsets in self.scores.items() for subset in subsets
+        )
         total = f" ({len(parts)})" if len(parts) > 3 else ""
         return f"{self.task_name}@{self.dataset_revision[:7]} {shortened(parts, 3)}{total}"
 
@@ -43,16 +45,16 @@ class _Model(BaseModel):
 
 
 def results_in(folder: Path) -> list[Path]:
-    """The files of results of a model, or of a revision of it; none where MTEB did not write the folder."""
+    """Return the files of results of a model, or of a revision of it; none where MTEB did not write the folder."""
     revisions = sorted(path.parent for path in [*folder.glob(_META), *folder.glob(f"*/{_META}")])
     if len(revisions) > 1:
-        found = f"holds results of MTEB of several revisions: {shortened([one.name for one in revisions], 3)}"
+        found = f"holds results of MTEB of several revisions: {shortened([revision.name for revision in revisions], 3)}"
         raise DataError.at(folder, found, "one folder for each model")
-    return sorted(file for one in revisions for file in one.glob("*.json") if file.name != _META)
+    return sorted(file for revision in revisions for file in revision.glob("*.json") if file.name != _META)
 
 
 def from_results(files: Sequence[Path]) -> tuple[SystemResult, Caution]:
-    """The model, with the main score of each task, the mean over splits and subsets as MTEB has it; and a caution."""
+    """Return the model, with each task's main score, as in MTEB the mean over splits and subsets; and a caution."""
     problems, scores = [], {}
     folder = files[0].parent
     for file in files:
@@ -63,7 +65,9 @@ def from_results(files: Sequence[Path]) -> tuple[SystemResult, Caution]:
             continue
         if result.task in scores:
             problems.append(Problem(str(file), f"has {result.task} again", "one file for each task"))
-        scores[result.task] = np.mean([one.main_score for each in result.scores.values() for one in each])
+        scores[result.task] = np.mean(
+            [subset.main_score for subsets in result.scores.values() for subset in subsets]
+        )
     try:
         name = read_stored(_Model, folder, _META).name or folder.name
     except (ValueError, OSError) as problem:

@@ -50,7 +50,7 @@ _RULE = re.compile(
 
 @dataclass(frozen=True)
 class At:
-    """What an offline difference means: the expected true online effect, and the probability that it is above 0."""
+    """The meaning of an offline difference: the expected true online effect, and its probability of being above 0."""
 
     offline: float
     online: Interval  # expected at this true offline effect
@@ -59,7 +59,7 @@ class At:
 
 @dataclass(frozen=True)
 class MetricOnline:
-    """How well a metric's offline differences predict the online ones; None where the data leave it open."""
+    """The prediction of online differences by a metric's offline ones; None for numbers that the data leave open."""
 
     metric: str
     correlation: Interval | None  # of true effects
@@ -78,7 +78,7 @@ class MetricOnline:
 
 @dataclass(frozen=True)
 class MetricPair:
-    """How much closer the first metric follows the online effect: the difference of the correlations."""
+    """The difference of two metrics' correlations: how much closer the first follows the online effect."""
 
     first: str
     second: str
@@ -104,7 +104,9 @@ class OnlineAgreement:
     @property
     def leader(self) -> MetricOnline | None:
         """The first metric that is shown to predict the online difference."""
-        return next((one for one in self.metrics if one.correlation and one.correlation.low > 0), None)
+        return next(
+            (metric for metric in self.metrics if metric.correlation and metric.correlation.low > 0), None
+        )
 
     @property
     def weaker_metrics(self) -> list[str]:
@@ -151,10 +153,10 @@ def agreement(
     Source: W. A. Fuller, "Measurement error models" (1987); A. Peysakhovich, D. Eckles, "Learning causal effects from
     many randomized experiments" (2018).
     """
-    return judged_by_experiments(experiments, metrics, measure, tested_if, confidence)
+    return judge_by_experiments(experiments, metrics, measure, tested_if, confidence)
 
 
-def judged_by_experiments(
+def judge_by_experiments(
     experiments: Any,
     metrics: Sequence[str],
     measure: str | None,
@@ -162,43 +164,49 @@ def judged_by_experiments(
     confidence: float,
     progress: Callable[[str], None] = lambda _: None,
 ) -> OnlineAgreement:
-    """What `agreement` returns; `progress` gets a line for each metric, once in each of two passes."""
+    """Return the result of `agreement`; `progress` gets a line for each metric, once in each of two passes."""
     if not 0.5 <= confidence < 1:
         raise UsageError(f"confidence {confidence:g}; expected a number from 0.5 to below 1, such as 0.95")
-    where = here(experiments) if isinstance(experiments, str | Path) else None
-    log = open_log(where or experiments, None if where else "experiments", _TEXTS)
-    folder = where.parent if where else Path()
-    names, online, measured = _read_past_experiments(log, folder, metrics, measure)
+    path = here(experiments) if isinstance(experiments, str | Path) else None
+    log = open_log(path or experiments, None if path else "experiments", _TEXTS)
+    folder = path.parent if path else Path()
+    names, online, differences_by_metric = _read_past_experiments(log, folder, metrics, measure)
     thresholds: dict[str, Floats] = {}
     if tested_if is not None:
-        thresholds = _thresholds(tested_if, names, measured)
+        thresholds = _thresholds(tested_if, names, differences_by_metric)
     effects: dict[str, TrueEffects] = {}
     dependent: dict[str, TrueEffects] = {}  # as if the errors of both sides correlated
-    for number, (name, (differences, errors)) in enumerate(measured.items(), start=1):
-        progress(f"{number:,} of {count_of(len(measured), 'metric')}: {name}")
+    for number, (name, (differences, errors)) in enumerate(differences_by_metric.items(), start=1):
+        progress(f"{number:,} of {count_of(len(differences_by_metric), 'metric')}: {name}")
         threshold = thresholds.get(name)
         effects[name] = TrueEffects.of(differences, errors, online[0], online[1], threshold)
         dependent[name] = TrueEffects.of(differences, errors, online[0], online[1], threshold, _ALIKE)
     DataError.refuse(
-        _refusal(f"{log.name}: {name}", each) for name, each in effects.items() if not each.reliable
+        _refusal(f"{log.name}: {name}", metric_effects)
+        for name, metric_effects in effects.items()
+        if not metric_effects.reliable
     )
     order = sorted(effects, key=lambda name: -effects[name].interval(effects[name].correlation).value)
-    judged: list[MetricOnline] = []
+    results: list[MetricOnline] = []
     for number, name in enumerate(order, start=1):
         progress(f"{number:,} of {count_of(len(order), 'metric')} with intervals: {name}")
         is_corrected = name in thresholds
-        judged.append(_metric(name, measured[name], online[0], effects[name], confidence, is_corrected))
+        results.append(
+            _metric_result(
+                name, differences_by_metric[name], online[0], effects[name], confidence, is_corrected
+            )
+        )
     cautions = (
-        *_cautions(judged, tested_if),
-        *_of_populations(judged, effects),
-        *_of_errors(judged, dependent, confidence),
+        *_cautions(results, tested_if),
+        *_population_cautions(results, effects),
+        *_error_cautions(results, dependent, confidence),
     )
     result = OnlineAgreement(
         experiments=names,
         online=tuple(online[0].tolist()),
         online_se=tuple(online[1].tolist()),
         confidence=confidence,
-        metrics=tuple(judged),
+        metrics=tuple(results),
         pairs=_compare_metrics(order, effects, confidence),
         verdict="",
         cautions=cautions,
@@ -207,7 +215,7 @@ def judged_by_experiments(
 
 
 def _thresholds(tested_if: str, names: Sequence[str], measured: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return what each experiment's difference (n,) had to exceed to be tested, by the metric of the rule."""
+    """Return the number (n,) that each experiment's difference had to exceed to be tested, by the rule's metric."""
     place, parts = f"--tested-if {tested_if!r}", _RULE.fullmatch(tested_if)
     if parts is None:
         raise UsageError(f"{place}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
@@ -241,7 +249,7 @@ def _compare_metrics(
 
 
 def _refusal(place: str, effects: TrueEffects) -> Problem:
-    """Why there is no interval."""
+    """Return the problem that no interval can be computed, with its reason."""
     if effects.mostly_nothing:
         found = "differs from 0 in so few experiments that no interval can be computed"
         return Problem(place, found, "more experiments that do something", "-m chooses other metrics")
@@ -249,7 +257,7 @@ def _refusal(place: str, effects: TrueEffects) -> Problem:
     return Problem(place, found, "standard errors of 5 % and more of how differences vary")
 
 
-def _metric(
+def _metric_result(
     name: str, measured: Floats, online: Floats, effects: TrueEffects, confidence: float, corrected: bool
 ) -> MetricOnline:
     offline, errors = measured
@@ -273,7 +281,7 @@ def _metric(
     if correlation and positive:
         # as far as differences were measured: an end beyond them bounds nothing
         reach = float(np.quantile(np.abs(offline), _COMMON))
-        needed = _within(interval(effects.needed(PROBABILITY, error)), reach)
+        needed = _clip_interval(interval(effects.needed(PROBABILITY, error)), reach)
     return MetricOnline(
         metric=name,
         correlation=correlation,
@@ -296,7 +304,7 @@ def _unless_open(interval: Interval, scale: float) -> Interval | None:
     return interval if interval.high - interval.low < _OPEN * scale else None
 
 
-def _within(interval: Interval, reach: float) -> Interval:
+def _clip_interval(interval: Interval, reach: float) -> Interval:
     """Return the interval with infinity for what lies further than `reach` from 0."""
     value, low, high = math.copysign(math.inf, interval.value), -math.inf, math.inf
     if abs(interval.value) <= reach:
@@ -308,61 +316,63 @@ def _within(interval: Interval, reach: float) -> Interval:
     return Interval(value, low, high)
 
 
-def _verdict(found: OnlineAgreement) -> str:
+def _verdict(agreement: OnlineAgreement) -> str:
     """Return the sentences about what the intervals show, and no more."""
     texts: list[str] = []  # of the metrics with an interval
-    shown: list[str] = []  # of those that are shown to predict
-    for metric in found.metrics:
+    predictors: list[str] = []  # of those that are shown to predict
+    for metric in agreement.metrics:
         if metric.correlation is not None:
             texts.append(f"{metric.metric} (correlation of true effects {metric.correlation})")
             if metric.correlation.low > 0:
-                shown.append(texts[-1])
-    if found.leader is None:
+                predictors.append(texts[-1])
+    if agreement.leader is None:
         if not texts:
             return "No metric is shown to predict the online difference."
         return f"No metric is shown to predict the online difference: {texts[0]} has the highest."
-    verb = "predicts" if len(shown) == 1 else "predict"
-    sentences = [f"{', '.join(shown)} {verb} the online difference."]
-    best, weaker = found.leader.metric, found.weaker_metrics
+    verb = "predicts" if len(predictors) == 1 else "predict"
+    sentences = [f"{', '.join(predictors)} {verb} the online difference."]
+    best, weaker = agreement.leader.metric, agreement.weaker_metrics
     if weaker:
         sentences.append(f"{best} predicts it better than {', '.join(weaker)}.")
-    undecided = [metric.metric for metric in found.metrics if metric.metric not in (best, *weaker)]
+    undecided = [metric.metric for metric in agreement.metrics if metric.metric not in (best, *weaker)]
     if undecided:
         sentences.append(f"Whether {best} predicts it better than {', '.join(undecided)} is open.")
     return " ".join(sentences)
 
 
-def _cautions(judged: Sequence[MetricOnline], tested_if: str | None) -> Iterator[Caution]:
-    n = len(judged[0].offline)
-    for one in judged:
-        if one.correlation is None:
+def _cautions(results: Sequence[MetricOnline], tested_if: str | None) -> Iterator[Caution]:
+    n = len(results[0].offline)
+    for result in results:
+        if result.correlation is None:
             text = (
                 f"{count_of(n, 'experiment')} with these standard errors leave the correlation of true effects open; "
                 "no number is given that depends on it"
             )
-            yield Caution("open-correlation", "warning", text, place=one.metric)
-        if tested_if is None and min(one.offline) > 0:
+            yield Caution("open-correlation", "warning", text, place=result.metric)
+        if tested_if is None and min(result.offline) > 0:
             text = (
                 "every experiment was better offline, as if winners alone were tested. Their errors are above 0 on "
                 "average, and only a correlation among winners is given"
             )
-            cure = f"--tested-if '{one.metric} > 0' corrects for that rule"
-            yield Caution("winners-alone", "warning", text, cure, one.metric)
+            cure = f"--tested-if '{result.metric} > 0' corrects for that rule"
+            yield Caution("winners-alone", "warning", text, cure, result.metric)
     if tested_if is None:
         yield Caution("tested-ideas", "note", "the numbers are of ideas like those that were tested")
         return
-    rule = next(one.metric for one in judged if one.corrected)
+    rule = next(result.metric for result in results if result.corrected)
     text = f"corrected for tests of experiments with {tested_if} alone"
     yield Caution("corrected-selection", "note", text, place=rule)
-    if names := ", ".join(one.metric for one in judged if not one.corrected):
+    if names := ", ".join(result.metric for result in results if not result.corrected):
         text = "not corrected for that rule; the numbers are of tested experiments"
         yield Caution("uncorrected-selection", "warning", text, place=names)
 
 
-def _of_populations(judged: Sequence[MetricOnline], found: Mapping[str, TrueEffects]) -> Iterator[Caution]:
-    """The cautions on experiments that mostly do nothing."""
-    for one in judged:
-        effects = found[one.metric]
+def _population_cautions(
+    results: Sequence[MetricOnline], effects_by_metric: Mapping[str, TrueEffects]
+) -> Iterator[Caution]:
+    """Yield the cautions on experiments that mostly do nothing."""
+    for result in results:
+        effects = effects_by_metric[result.metric]
         if effects.mostly_nothing:
             share = effects.interval(effects.nothing).value
             text = (
@@ -370,28 +380,28 @@ def _of_populations(judged: Sequence[MetricOnline], found: Mapping[str, TrueEffe
                 "likelier than effects of one kind do. Correlation and slope are those of the others; further numbers "
                 "have no interval that holds then"
             )
-            yield Caution("mostly-nothing", "note", text, place=one.metric)
+            yield Caution("mostly-nothing", "note", text, place=result.metric)
 
 
-def _of_errors(
-    judged: Sequence[MetricOnline], dependent: Mapping[str, TrueEffects], confidence: float
+def _error_cautions(
+    results: Sequence[MetricOnline], dependent: Mapping[str, TrueEffects], confidence: float
 ) -> Iterator[Caution]:
-    """The cautions on what would be of the correlation if both sides had measured the same users."""
-    for one in judged:
-        if one.correlation is None:
+    """Yield the cautions on the correlation that would be found had both sides measured the same users."""
+    for result in results:
+        if result.correlation is None:
             continue
-        effects = dependent[one.metric]
+        effects = dependent[result.metric]
         other = effects.interval(effects.correlation, confidence)
         text = "the errors of both sides are taken as independent"
         if effects.reliable:
             text += f". If they correlated by {_ALIKE:g}, as those of the same users may, the correlation of true "
             text += f"effects would be {other}"
-        if one.correlation.low <= 0 or (effects.reliable and other.low > 0):
-            yield Caution("independent-errors", "note", text, place=one.metric)
+        if result.correlation.low <= 0 or (effects.reliable and other.low > 0):
+            yield Caution("independent-errors", "note", text, place=result.metric)
             continue
         text += "; it is shown to be above 0 by independent errors alone"
         cure = "measure offline on queries of other users or days than online"
-        yield Caution("independent-errors", "warning", text, cure, one.metric)
+        yield Caution("independent-errors", "warning", text, cure, result.metric)
 
 
 def _read_past_experiments(
@@ -482,7 +492,9 @@ def _read_online(
     if arms is None:
         arms = ["" for _ in names]
     experiments = zip(names, folders, arms, strict=True)
-    rows = all_of(partial(_of_monitor, name, path, arm, measure) for name, path, arm in experiments)
+    rows = all_of(
+        partial(_difference_of_monitor, name, path, arm, measure) for name, path, arm in experiments
+    )
     return np.array(rows).T
 
 
@@ -490,7 +502,7 @@ def _read_offline(
     names: Sequence[str], pairs: Sequence[tuple[Path, Path]], requested_metrics: Sequence[str]
 ) -> dict[str, Floats]:
     """Return the differences and standard errors (2, n) of each metric that all pairs of run folders have."""
-    rows = all_of((partial(_of_runs, *pair, requested_metrics) for pair in pairs), UsageError)
+    rows = all_of((partial(_difference_of_runs, *pair, requested_metrics) for pair in pairs), UsageError)
     first = rows[0]
     shared = [metric for metric in first if all(metric in row for row in rows)]
     if not shared:
@@ -532,25 +544,31 @@ def _cell_problems(
     return problems
 
 
-def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Difference and standard error of each metric, above 0 where the candidate is better."""
+def _difference_of_runs(
+    baseline: Path, candidate: Path, requested_metrics: Sequence[str]
+) -> dict[str, tuple[float, float]]:
+    """Return difference and standard error of each metric, above 0 where the candidate is better."""
     # each folder by itself: else its runs keep the names of their models, which may be alike
     sides = {"baseline": read_inputs([baseline]).systems, "candidate": read_inputs([candidate]).systems}
     UsageError.refuse(
-        Problem(str(folder), f"holds {count_of(len(side), 'model')}", "one")
-        for folder, side in zip((baseline, candidate), sides.values(), strict=True)
-        if len(side) != 1
+        Problem(str(folder), f"holds {count_of(len(models), 'model')}", "one")
+        for folder, models in zip((baseline, candidate), sides.values(), strict=True)
+        if len(models) != 1
     )
-    found = compare({name: one for name, (one,) in sides.items()}, metrics=list(wanted) or None, ledger=False)
+    comparison = compare(
+        {name: system for name, (system,) in sides.items()},
+        metrics=list(requested_metrics) or None,
+        ledger=False,
+    )
     differences = {}
-    for metric in found.metrics:
-        sign = 1 if found.higher_is_better[metric] else -1
-        sample = found.sampling.contributions(found.query_differences("candidate", metric)[:, None])
+    for metric in comparison.metrics:
+        sign = 1 if comparison.higher_is_better[metric] else -1
+        sample = comparison.sampling.contributions(comparison.query_differences("candidate", metric)[:, None])
         differences[metric] = (sign * float(sample.mean[0]), float(sample.error[0]))
     return differences
 
 
-class _Difference(BaseModel):
+class _ArmDifference(BaseModel):
     arm: str
     measure: str
     value: float = Field(validation_alias=AliasPath("difference", "value"))
@@ -561,11 +579,11 @@ class _Monitored(Versioned, extra="ignore"):
     """The part of monitor's ``report.json`` that is read here."""
 
     form: ClassVar[Form] = "monitor"
-    differences: list[_Difference] = Field([], validation_alias=AliasPath("arms", "differences"))
+    differences: list[_ArmDifference] = Field([], validation_alias=AliasPath("arms", "differences"))
     negative: str | list[str] = Field([], validation_alias=AliasPath("config", "relevance", "negative"))
 
 
-def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple[float, float]:
+def _difference_of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple[float, float]:
     """Return difference and standard error of a measure of an arm, above 0 where the arm is better."""
     place = f"experiment {name}: {folder}"
     try:
@@ -580,20 +598,24 @@ def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple
 
 
 def _difference_of(
-    place: str, differences: Sequence[_Difference], arm: str, measure: str | None
-) -> _Difference:
+    place: str, differences: Sequence[_ArmDifference], arm: str, measure: str | None
+) -> _ArmDifference:
     """Return the difference of a measure, the first unless given, of an arm; DataError where it is not one."""
     if not differences:
         raise DataError.at(place, "has no arms", "a result of monitor with arms: in its configuration")
-    wanted = measure or differences[0].measure
-    chosen = [one for one in differences if one.measure == wanted and arm in ("", one.arm)]
-    if len(chosen) != 1:
-        measures = shortened(list(dict.fromkeys(one.measure for one in differences)), 8)
-        arms = shortened(list(dict.fromkeys(one.arm for one in differences)), 5)
-        many = f"has {count_of(len(chosen), 'difference')} of {wanted!r} for arm {arm or 'any'}"
+    requested_measure = measure or differences[0].measure
+    matches = [
+        difference
+        for difference in differences
+        if difference.measure == requested_measure and arm in ("", difference.arm)
+    ]
+    if len(matches) != 1:
+        measures = shortened(list(dict.fromkeys(difference.measure for difference in differences)), 8)
+        arms = shortened(list(dict.fromkeys(difference.arm for difference in differences)), 5)
+        found = f"has {count_of(len(matches), 'difference')} of {requested_measure!r} for arm {arm or 'any'}"
         cure = f"its measures are {measures}, its arms {arms}; column {ARM!r} names one"
-        raise DataError.at(place, many, "one", cure)
-    return chosen[0]
+        raise DataError.at(place, found, "one", cure)
+    return matches[0]
 
 
 def _more_is_better(measure: str, negative: Sequence[str]) -> bool:

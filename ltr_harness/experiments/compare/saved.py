@@ -25,7 +25,7 @@ _KEY = b"ltr_harness.comparison"
 
 _INDEX = ("model", "replicate", "query_id")
 
-_KEPT = ("name", "replicates", "deterministic", "seeded", "source")
+_SYSTEM_FIELDS = ("name", "replicates", "deterministic", "seeded", "source")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,8 +37,8 @@ class _SavedSystem(Origin):
     attributes: list[tuple[str, str]]  # name, column
 
 
-class _About(Versioned, extra="ignore"):
-    """The file's metadata; more may stand there."""
+class _Metadata(Versioned, extra="ignore"):
+    """The file's metadata; keys that later versions add are ignored."""
 
     form: ClassVar[Form] = "comparison"
     primary: record.MetricName
@@ -48,17 +48,17 @@ class _About(Versioned, extra="ignore"):
     metrics: Annotated[list[tuple[record.MetricName, bool]], Field(min_length=1)]  # name, higher is better
 
     def refuse_other(self, schema: pa.Schema, rows: int) -> None:
-        """Raises ValueError where the table is not what the metadata says."""
-        names = [one.name for one in self.systems]
+        """Raise a ValueError where the table is not what the metadata says."""
+        names = [system.name for system in self.systems]
         metrics = [name for name, _ in self.metrics]
         if len({*names}) < len(names) or self.baseline not in names:
             raise ValueError(f"its models are {', '.join(names)}, the baseline is {self.baseline}")
         if len({*metrics}) < len(metrics) or self.primary not in metrics:
             raise ValueError(f"its metrics are {', '.join(metrics)}, and {self.primary} decides")
-        if rows != sum(len(one.replicates) * one.n_queries for one in self.systems):
+        if rows != sum(len(system.replicates) * system.n_queries for system in self.systems):
             raise ValueError(f"its {rows:,} rows are not those of its models' queries")
         refuse_twice(schema.names)
-        attributes = {column for one in self.systems for _, column in one.attributes}
+        attributes = {column for system in self.systems for _, column in system.attributes}
         if lacking := {"query_id", *metrics, *attributes} - {*schema.names}:
             raise ValueError(f"it has no column {min(lacking)}")
         for name in metrics:
@@ -68,7 +68,7 @@ class _About(Versioned, extra="ignore"):
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What a saved comparison brings into another one: its models, the metric that decided, baseline and weights."""
+    """The part of a saved comparison that another one takes over: models, deciding metric, baseline and weights."""
 
     systems: tuple[SystemResult, ...]
     primary: str
@@ -77,14 +77,14 @@ class Saved:
 
 
 def to_parquet(comparison: "Comparison") -> bytes:
-    """The file's content; the same comparison gives the same bytes."""
-    taken, tables = {*_INDEX, *comparison.metrics}, []
+    """Return the file's content; the same comparison gives the same bytes."""
+    reserved_names, tables = {*_INDEX, *comparison.metrics}, []
     for system in comparison.systems:
-        n, times = len(system.query_ids), len(system.replicates)
+        n_queries, n_replicates = len(system.query_ids), len(system.replicates)
         columns = {
-            "model": pa.array([system.name] * (n * times)),
-            "replicate": pa.array(np.repeat(np.array(system.replicates), n)),
-            "query_id": pa.chunked_array([pa.array(system.query_ids)] * times),
+            "model": pa.array([system.name] * (n_queries * n_replicates)),
+            "replicate": pa.array(np.repeat(np.array(system.replicates), n_queries)),
+            "query_id": pa.chunked_array([pa.array(system.query_ids)] * n_replicates),
         }
         for metric in comparison.metrics:
             columns[metric] = pa.array(system.values[metric].reshape(-1))
@@ -93,9 +93,9 @@ def to_parquet(comparison: "Comparison") -> bytes:
                 column = pa.array(values)
             except pa.ArrowException:  # a column of several types: its words are what slices are cut by
                 column = pa.array([None if value is None else str(value) for value in values.tolist()])
-            columns[_column(name, taken)] = pa.chunked_array([column] * times)
+            columns[_column_name(name, reserved_names)] = pa.chunked_array([column] * n_replicates)
         tables.append(pa.table(columns))
-    about = {
+    metadata = {
         "schema_version": SCHEMA_VERSION,
         "written_by": harness_version(),
         "primary": comparison.primary,
@@ -103,24 +103,28 @@ def to_parquet(comparison: "Comparison") -> bytes:
         "weights": comparison.method.weights,
         "systems": [
             {
-                **{name: getattr(system, name) for name in _KEPT},
+                **{name: getattr(system, name) for name in _SYSTEM_FIELDS},
                 "n_queries": len(system.query_ids),
                 "judgments_fingerprint": dict(system.judgments_fingerprint),
                 "truth_fingerprint": dict(system.truth_fingerprint),
-                "attributes": [[name, _column(name, taken)] for name in system.query_attributes],
+                "attributes": [
+                    [name, _column_name(name, reserved_names)] for name in system.query_attributes
+                ],
             }
             for system in comparison.systems
         ],
         "metrics": [[metric, comparison.higher_is_better[metric]] for metric in comparison.metrics],
     }
-    table = _joined(tables).replace_schema_metadata({_KEY: json.dumps(about, sort_keys=True).encode()})
+    table = _concatenate(tables).replace_schema_metadata(
+        {_KEY: json.dumps(metadata, sort_keys=True).encode()}
+    )
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     return bytes(sink.getvalue())
 
 
 def saved_at(path: Path) -> Path | None:
-    """The file of the saved comparison that a path means: the file, its folder, or the JSON beside it."""
+    """Return the file of the saved comparison that a path means: the file, its folder, or the JSON beside it."""
     if path.is_dir():
         return path / FILE if (path / FILE).is_file() else None
     if path.suffix == ".json":
@@ -129,43 +133,47 @@ def saved_at(path: Path) -> Path | None:
         expected = f"{FILE}, which holds the per-query values that a comparison is made of"
         cure = "compare with -o DIR, or report, writes both; rankings need --qrels FILE"
         raise DataError.at(path, f"there is no {FILE} beside it", expected, cure)
-    return path if path.suffix == ".parquet" and path.is_file() and _metadata(path) is not None else None
+    return path if path.suffix == ".parquet" and path.is_file() and _read_metadata(path) is not None else None
 
 
 def read_saved(path: Path) -> Saved:
-    """What `to_parquet` wrote; DataError where it is damaged, or written by a version that this one does not know."""
+    """Read what `to_parquet` wrote; raise a DataError where it is damaged, or written by a newer version."""
     try:
-        stored = _metadata(path)
-        if stored is None:
+        raw_metadata = _read_metadata(path)
+        if raw_metadata is None:
             raise DataError.at(path, "is not a saved comparison", FILE)
-        about = validated(_About, stored)
+        stored = validated(_Metadata, raw_metadata)
         file = pq.ParquetFile(path.absolute())
-        about.refuse_other(file.schema_arrow, file.metadata.num_rows)
+        stored.refuse_other(file.schema_arrow, file.metadata.num_rows)
         table = file.read()
-        directions = dict(about.metrics)
+        directions = dict(stored.metrics)
         systems, start = [], 0
-        for one in about.systems:
-            n, times = one.n_queries, len(one.replicates)
-            rows, first = table.slice(start, n * times), table.slice(start, n)
+        for saved_system in stored.systems:
+            n, n_replicates = saved_system.n_queries, len(saved_system.replicates)
+            rows, first = table.slice(start, n * n_replicates), table.slice(start, n)
             systems.append(
                 SystemResult(
-                    name=one.name,
+                    name=saved_system.name,
                     query_ids=first.column("query_id").to_numpy().astype(str),
                     values={
-                        metric: rows.column(metric).to_numpy().reshape(times, n) for metric in directions
+                        metric: rows.column(metric).to_numpy().reshape(n_replicates, n)
+                        for metric in directions
                     },
-                    replicates=tuple(one.replicates),
+                    replicates=tuple(saved_system.replicates),
                     higher_is_better=directions,
-                    deterministic=one.deterministic,
-                    seeded=one.seeded,
-                    judgments_fingerprint=one.judgments_fingerprint,
-                    truth_fingerprint=one.truth_fingerprint,
-                    query_attributes={name: first.column(own).to_numpy() for name, own in one.attributes},
-                    source=one.source,
+                    deterministic=saved_system.deterministic,
+                    seeded=saved_system.seeded,
+                    judgments_fingerprint=saved_system.judgments_fingerprint,
+                    truth_fingerprint=saved_system.truth_fingerprint,
+                    query_attributes={
+                        name: first.column(attribute_column).to_numpy()
+                        for name, attribute_column in saved_system.attributes
+                    },
+                    source=saved_system.source,
                 )
             )
-            start += n * times
-        return Saved(tuple(systems), about.primary, about.baseline, about.weights)
+            start += n * n_replicates
+        return Saved(tuple(systems), stored.primary, stored.baseline, stored.weights)
     except DataError:
         raise
     except (ValueError, OSError, pa.ArrowException) as problem:
@@ -174,21 +182,21 @@ def read_saved(path: Path) -> Saved:
         raise DataError.at(path, found, "the file as it was written") from None
 
 
-def _metadata(path: Path) -> bytes | None:
-    """What the file says of itself; None where it is some other table or none at all."""
+def _read_metadata(path: Path) -> bytes | None:
+    """Return the metadata of a saved comparison; None where the file is another table or no table."""
     try:
         return dict(pq.read_schema(path.absolute()).metadata or {}).get(_KEY)
     except (ValueError, OSError, pa.ArrowException):
         return None
 
 
-def _column(name: str, taken: set[str]) -> str:
-    """An attribute's column, under another name where a metric or the index has its own."""
-    return f"query.{name}" if name in taken else name
+def _column_name(name: str, reserved_names: set[str]) -> str:
+    """Return the name of an attribute's column, another one where a metric or the index has its own."""
+    return f"query.{name}" if name in reserved_names else name
 
 
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """One table; a fact that is a number for one model and a word for another is a word for both."""
+def _concatenate(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return one table of all; a fact that is a number for one model and a word for another is a word for both."""
     types = {(column.name, _is_number(column.type)) for table in tables for column in table.schema}
     for name in {name for name, is_number in types if is_number and (name, False) in types}:
         tables = [_with_texts(table, name) for table in tables]
@@ -197,8 +205,8 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 def _with_texts(table: pa.Table, name: str) -> pa.Table:
     """Return the table with a column as texts, if it has that column."""
-    at = table.schema.get_field_index(name)
-    return table if at < 0 else table.set_column(at, name, table.column(name).cast(pa.string()))
+    index = table.schema.get_field_index(name)
+    return table if index < 0 else table.set_column(index, name, table.column(name).cast(pa.string()))
 
 
 def _is_number(kind: pa.DataType) -> bool:

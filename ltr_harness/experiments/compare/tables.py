@@ -34,7 +34,7 @@ _RANKING = "a ranking needs its judgments: --qrels FILE, or compare(â€¦, qrels=â
 
 
 def read_table(path: Path) -> "pd.DataFrame":
-    """The table in a .parquet, .csv or .tsv file, query ids as text; DataError where it cannot be read."""
+    """Return the table in a .parquet, .csv or .tsv file, query ids as text; DataError where it cannot be read."""
     import pandas as pd
 
     try:
@@ -84,9 +84,9 @@ def from_table(
     ids = _query_ids(frame, query, name)
     units = [column for column in _unit_columns(unit, weights) if column in frame]
     rest = [column for column in frame.columns if column not in (query, *units)]
-    metrics, directions, others = _metric_columns(rest, name, convention, cautions)
+    metrics, directions, other_columns = _metric_columns(rest, name, convention, cautions)
     label_facts = [column for column in LABEL_FACTS if column in frame]
-    attributes = dict.fromkeys([*label_facts, *others, *units])
+    attributes = dict.fromkeys([*label_facts, *other_columns, *units])
     return SystemResult(
         name=name,
         query_ids=ids,
@@ -158,7 +158,7 @@ def _as_numpy(frame: "pd.DataFrame", column: str, name: str) -> NDArray[Any]:
 
 
 def _without_arrow(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
-    """A frame of pandas whose columns of Arrow are those of NumPy: of views, runs and more, pandas has no values."""
+    """Return the frame with its columns of Arrow as NumPy's: pandas has no values for views, runs and more."""
     import pandas as pd
 
     columns = {}
@@ -166,9 +166,9 @@ def _without_arrow(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
         if hasattr(kind, "pyarrow_dtype"):
             values = pa.chunked_array(frame[column].array.__arrow_array__())
             try:
-                plain = decoded(values).to_pandas(integer_object_nulls=True).to_numpy()
+                numbers = decoded(values).to_pandas(integer_object_nulls=True).to_numpy()
                 # with its type: pandas would look for times among objects, and cannot compute some
-                columns[str(column)] = pd.Series(plain, index=frame.index, dtype=plain.dtype)
+                columns[str(column)] = pd.Series(numbers, index=frame.index, dtype=numbers.dtype)
             except _NO_VALUES as problem:
                 raise DataError.at(name, f"column {column} cannot be read: {problem}", _EXPECTED) from None
     return frame.assign(**columns)
@@ -180,24 +180,24 @@ def _metric_columns(
     """Return the column of each metric, the metrics' directions, and the columns that are no metric."""
     metrics: dict[str, str] = {}
     directions: dict[str, bool] = {}
-    others = []
+    other_columns = []
     for column in columns:
         if column in LABEL_FACTS:
             continue
-        named = _compared_as(column, convention)
-        if named is None:
-            others.append(column)
+        resolved = _metric_of_column(column, convention)
+        if resolved is None:
+            other_columns.append(column)
             continue
-        metric, higher_is_better = named
+        metric, higher_is_better = resolved
         if metric in metrics:
             found = f"columns {metrics[metric]} and {column} are one metric, {metric}"
             raise DataError.at(table, found, "one column per metric")
         metrics[metric] = column
         directions[metric] = higher_is_better
     if not metrics:
-        raise _no_metric(table, others)
-    cautions += _column_cautions(metrics, others, table, convention)
-    return metrics, directions, others
+        raise _no_metric(table, other_columns)
+    cautions += _column_cautions(metrics, other_columns, table, convention)
+    return metrics, directions, other_columns
 
 
 def _no_metric(table: str, columns: Sequence[str]) -> DataError:
@@ -210,7 +210,7 @@ def _no_metric(table: str, columns: Sequence[str]) -> DataError:
 
 
 def _column_cautions(
-    metrics: Mapping[str, str], others: Sequence[str], table: str, convention: str | None
+    metrics: Mapping[str, str], other_columns: Sequence[str], table: str, convention: str | None
 ) -> list[Caution]:
     """Return cautions of metrics, by name with their columns, under other names, and of columns that are no metric."""
     cautions = []
@@ -221,18 +221,18 @@ def _column_cautions(
         text = f"as {convention} names metrics, {', '.join(renamed)}"
         cautions.append(Caution("other-name", "note", text, place=table))
     if foreign:
-        kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
-        text = f"{kept}: another tool's name, compared under that tool's definition"
+        foreign_names = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
+        text = f"{foreign_names}: another tool's name, compared under that tool's definition"
         cautions.append(Caution("foreign-definition", "note", text, _cure(list(foreign)), table))
-    ignored = [column for column in others if not is_computed_column(column)]
+    ignored = [column for column in other_columns if not is_computed_column(column)]
     if ignored:
         text = f"ignored, not a metric: {', '.join(ignored)}"
         cautions.append(Caution("ignored-columns", "note", text, _cure(ignored), table))
     return cautions
 
 
-def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None:
-    """The name to compare a column under, foreign unless ours to the letter, and direction; None for no metric."""
+def _metric_of_column(column: str, convention: str | None) -> tuple[str, bool] | None:
+    """Return a column's metric name, foreign unless ours to the letter, and direction; None where it is no metric."""
     if convention is not None:
         metric = metric_named(convention, column)
         if metric is not None:
@@ -246,15 +246,15 @@ def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None
         return None
     name = MetricName.of(text).name.strip()
     is_ours = text == column and built_in(name) in (name, None) and own_name(name) is None
-    known_as = str(metric) if is_ours else f"{FOREIGN}{text}"
-    return known_as, metric.higher_is_better
+    compared_name = str(metric) if is_ours else f"{FOREIGN}{text}"
+    return compared_name, metric.higher_is_better
 
 
 def _cure(names: Sequence[str]) -> str:
     """Return the conventions that know these names; "" where none does."""
-    known = {tool: [name for name in names if metric_named(tool, name)] for tool in TOOLS}
-    tools = [f"convention={tool!r}" for tool, meant in known.items() if meant]
-    if not tools:
+    defined = {tool: [name for name in names if metric_named(tool, name)] for tool in TOOLS}
+    conventions = [f"convention={tool!r}" for tool, metrics in defined.items() if metrics]
+    if not conventions:
         return ""
-    meant = dict.fromkeys(name for names in known.values() for name in names)
-    return f"{' or '.join(tools)} defines {', '.join(meant)}"
+    defined_names = dict.fromkeys(name for metrics in defined.values() for name in metrics)
+    return f"{' or '.join(conventions)} defines {', '.join(defined_names)}"

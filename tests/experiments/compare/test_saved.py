@@ -17,7 +17,7 @@ from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import DataError, NotComparableError
 from ltr_harness.experiments.compare.inputs import label_of
-from ltr_harness.experiments.compare.saved import _KEY, FILE, _joined, read_saved, saved_at, to_parquet
+from ltr_harness.experiments.compare.saved import _KEY, FILE, _concatenate, read_saved, saved_at, to_parquet
 
 
 def system(name: str, shift: float = 0.0, seeds: int = 2, **changes: Any) -> SystemResult:
@@ -173,7 +173,7 @@ def test_folds_with_labels_of_their_own_stay_apart(tmp_path: Path) -> None:
 
 
 def test_the_first_column_may_be_of_two_kinds_as_well() -> None:
-    joined = _joined([pa.table({"one": [1], "two": [2]}), pa.table({"one": ["a"], "two": [3]})])
+    joined = _concatenate([pa.table({"one": [1], "two": [2]}), pa.table({"one": ["a"], "two": [3]})])
     assert joined.to_pydict() == {"one": ["1", "a"], "two": [2, 3]}
 
 
