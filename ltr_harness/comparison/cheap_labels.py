@@ -94,7 +94,7 @@ class GradeAgreement:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class LabelAgreement:
     """The agreement of cheap labels with human ones, over the rows that have both."""
 
     rows: int
@@ -141,7 +141,7 @@ class CheapLabels:
     n_human: int  # queries with human labels
     n_cheap: int  # queries with cheap ones alone
     pairs: tuple[CheapPair, ...]
-    agreement: Agreement
+    agreement: LabelAgreement
     cautions: tuple[Caution, ...] = ()
 
     def lines(self) -> list[str]:
@@ -163,7 +163,7 @@ class CheapLabels:
 
 
 def with_cheap_labels(
-    comparison: Comparison, cheap: Sequence[SystemResult], agreement: Agreement
+    comparison: Comparison, cheap: Sequence[SystemResult], agreement: LabelAgreement
 ) -> CheapLabels:
     """Add the cheap labels of more queries to a comparison by human labels, at its primary metric."""
     method, metric = comparison.method, comparison.primary
@@ -245,7 +245,7 @@ def _draw_cautions(queries: Sequence[str], cheap_queries: Sequence[str]) -> list
     return [Caution("unchecked-draw", "warning", text, cure, place="human labels")]
 
 
-def agreement_of(human: Judgments, cheap: Judgments, rows: Ints) -> Agreement:
+def agreement_of(human: Judgments, cheap: Judgments, rows: Ints) -> LabelAgreement:
     """Compute how far labels agree; `rows` are those of `rows_among`."""
     is_in_both = rows >= 0
     if human.judged is not None:
@@ -254,7 +254,7 @@ def agreement_of(human: Judgments, cheap: Judgments, rows: Ints) -> Agreement:
         is_in_both[is_in_both] = cheap.judged[rows[is_in_both]]
     human_labels, cheap_labels = human.labels[is_in_both], cheap.labels[rows[is_in_both]]
     if not human_labels.size:
-        return Agreement(0, float("nan"), ())
+        return LabelAgreement(0, float("nan"), ())
     grades = []
     for grade in np.unique(human_labels):
         cheap_of_grade = cheap_labels[human_labels == grade]
@@ -265,7 +265,7 @@ def agreement_of(human: Judgments, cheap: Judgments, rows: Ints) -> Agreement:
         float((human_labels == grade).mean() * (cheap_labels == grade).mean())
         for grade in np.unique(human_labels)
     )
-    return Agreement(
+    return LabelAgreement(
         human_labels.size, (same - chance) / (1 - chance) if chance < 1 else float("nan"), tuple(grades)
     )
 

@@ -14,7 +14,7 @@ from ltr_harness.comparison.contrasts import (
     SystemResult,
     value_bounds,
 )
-from ltr_harness.comparison.stats.cluster_sums import Codes
+from ltr_harness.comparison.stats.cluster_sums import UnitCodes
 from ltr_harness.comparison.stats.method import UNWEIGHTED, Method
 from ltr_harness.data.queries import Array, Floats, Texts, as_column
 from ltr_harness.errors import Caution, DataError, NotComparableError, Problem, UsageError
@@ -305,7 +305,7 @@ def read_weights(values: Array, query_ids: Array, place: str, owner: str) -> Flo
     return weights
 
 
-def unit_codes(systems: Sequence[SystemResult], unit: str) -> Codes:
+def unit_codes(systems: Sequence[SystemResult], unit: str) -> UnitCodes:
     """(n_queries,): a code for each unit, by the attribute that the systems have; all in one order of queries."""
     place = f"unit {unit!r}"
     cure = "name it under `attributes:` of the data, or give a table a column of that name"
@@ -319,7 +319,7 @@ def unit_codes(systems: Sequence[SystemResult], unit: str) -> Codes:
         found = f"{count_of(missing.size, 'query')} without one, {str(first.query_ids[missing[0]])!r} first"
         cure = "where it is unknown, make each query a unit of its own"
         raise UsageError.at(place, found, "one for each query", cure)
-    codes: Codes = np.unique(units, return_inverse=True)[1].reshape(-1)
+    codes: UnitCodes = np.unique(units, return_inverse=True)[1].reshape(-1)
     if codes.max(initial=0) == 0:
         raise UsageError.at(place, "all queries are of one", "at least two units; many are needed to tell")
     return codes

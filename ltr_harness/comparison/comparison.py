@@ -33,7 +33,7 @@ from ltr_harness.comparison.over_time import (
     period_results,
     signs_sentence,
 )
-from ltr_harness.comparison.stats.cluster_sums import TIE, Codes, effective_number, paired_differences
+from ltr_harness.comparison.stats.cluster_sums import TIE, UnitCodes, effective_number, paired_differences
 from ltr_harness.comparison.stats.method import Method, Test
 from ltr_harness.data.queries import KeepsArrays
 from ltr_harness.errors import Caution, UsageError, labelled
@@ -93,7 +93,7 @@ class Comparison(KeepsArrays):
     n_without_relevant: int
     n_undefined: Mapping[str, int]
     cautions: tuple[Caution, ...] = ()
-    units: Codes | None = None
+    units: UnitCodes | None = None
     weights: NDArray[np.float64] | None = None
 
     @property

@@ -14,8 +14,8 @@ from ltr_harness._util.user_code import is_own_file
 from ltr_harness.comparison.stats.cluster_sums import (
     TIE,
     ClusterSums,
-    Codes,
-    Moments,
+    ColumnMoments,
+    UnitCodes,
     moments,
     paired_differences,
     win_tie_loss,
@@ -194,7 +194,7 @@ class Estimated(Protocol):
     def p(self) -> float: ...
 
 
-class Judged(Protocol):
+class JudgedShare(Protocol):
     """A difference and its verdict."""
 
     @property
@@ -217,7 +217,7 @@ class Difference:
 
 
 def rare_kind_of(
-    judged: Judged,
+    judged: JudgedShare,
     d: Floats,  # (n_queries,) the differences behind it, NaN where undefined
     n: int,  # queries, or units of `method.unit`
     width: float,
@@ -288,7 +288,7 @@ class Paired:
 class Sampling(NamedTuple):
     """The design of a comparison's queries: which belong together, and how much each counts."""
 
-    units: Codes | None = None  # (n_queries,); None where every query is its own
+    units: UnitCodes | None = None  # (n_queries,); None where every query is its own
     weights: Floats | None = None  # (n_queries,); None where every query counts once
 
     def take(self, queries: Ints) -> "Sampling":
@@ -413,7 +413,7 @@ class _DifferenceTable:
         return cls(cells, sampling, d, sampling.contributions(d), widths)
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> ColumnMoments:
         return moments(self.d)
 
     @cached_property

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.contrasts import SMALLEST, Paired, Sampling, SystemResult, value_bounds
-from ltr_harness.comparison.stats.cluster_sums import TIE, ClusterSums, Codes, Floats, paired_differences
+from ltr_harness.comparison.stats.cluster_sums import TIE, ClusterSums, Floats, UnitCodes, paired_differences
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.time_folds import DAY, PERIOD, Days, Period, period_for, period_in, periods_of
@@ -296,7 +296,7 @@ def days_of_queries(systems: Sequence[SystemResult]) -> Days | None:
     return None
 
 
-def _codes(names: NDArray[np.str_]) -> Codes:
+def _codes(names: NDArray[np.str_]) -> UnitCodes:
     """(n,), in order of time as in that of their names."""
     return np.asarray(np.unique(names, return_inverse=True)[1].reshape(-1))
 
@@ -315,13 +315,13 @@ def are_neighbours_alike(sample: ClusterSums) -> bool:
     return bool(autocorrelation(sample) > _ALIKE / len(sample.residuals) ** 0.5)
 
 
-def blocks(periods: Codes, number: int) -> Codes:
+def blocks(periods: UnitCodes, number: int) -> UnitCodes:
     """Codes of so many neighbouring periods each; what is left over belongs to the last."""
     n = int(periods.max(initial=0)) + 1
     return np.asarray(np.minimum(periods // number, max(n // number, 1) - 1))
 
 
-def how_many(values: Floats, periods: Codes, weights: Floats | None = None) -> int:
+def how_many(values: Floats, periods: UnitCodes, weights: Floats | None = None) -> int:
     """Return how many neighbouring periods, (n,) from 0 on, of (n, m) values with (n,) weights make a unit.
 
     Neighbours that are alike are joined pairwise, on until no correlation is left: few units show little of it.

@@ -223,7 +223,7 @@ class _Stream:
         def read(part: pa.Table, in_order: bool) -> NDArray[np.uint64]:
             return hashes_of(self._grouped(part, in_order)[1])
 
-        seen = _Seen(self._log, self._query)
+        seen = _SeenQueries(self._log, self._query)
         for hashes in self._each(read, []):
             seen.add(hashes)
         seen.check()
@@ -246,7 +246,7 @@ class _Stream:
         ranks = [score for score in scores if orders_by_rank(score)]
         names = tuple(map(str, metrics))
         results = _Results(scores, KEPT_VALUES // len(names) if len(scores) == 1 else KEPT_QUERIES)
-        seen = _Seen(self._log, self._query)
+        seen = _SeenQueries(self._log, self._query)
         for hashes, n_rows, tables in self._each(evaluate, [*named.values(), *scores]):
             results.add(tables, n_rows)
             if drawn is not None:
@@ -360,7 +360,7 @@ class _JudgedShares:
         }
 
 
-class _Seen:
+class _SeenQueries:
     """Queries so far by the hashes of their ids; ids with one hash are told apart by a second reading."""
 
     def __init__(self, log: Log, query: str) -> None:

@@ -26,7 +26,7 @@ def power_page(planned: PowerPlan) -> Report:
     """Return the answer, and the curve of the detectable difference, with everything in the JSON."""
     plans = planned.plans[:SHOWN]
     tables = tuple(_curve_table(planned, plan, f"power_curve_{at + 1}") for at, plan in enumerate(plans))
-    sentences = tuple(planned.sentence(plan, need) for plan in planned.plans for need in plan.needs)
+    sentences = tuple(planned.said(plan, need) for plan in planned.plans for need in plan.needs)
     answer: tuple[Block, ...] = (
         _power_banner(planned),
         Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}."),

@@ -145,7 +145,7 @@ def test_seeds_do_not_shrink_with_queries() -> None:
         found = plan_power(comparison, difference, [0.8])
         (need,) = found.plans[0].needs
         assert need.detectable == pytest.approx(comparison.paired("b").detectable, rel=0.02)
-        said = found.sentence(found.plans[0], need)
+        said = found.said(found.plans[0], need)
         if need.draws is None:
             assert said.startswith(
                 "b: with 80% probability it cannot be found with 5 and 3 seeds, at any number of queries: "

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.cheap_labels import (
-    Agreement,
     CheapLabels,
     GradeAgreement,
+    LabelAgreement,
     drawn_queries,
     with_cheap_labels,
 )
@@ -18,7 +18,7 @@ from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.errors import NotComparableError, UsageError
 
 HUMAN, ALL = 20, 60
-NOTHING = Agreement(0, float("nan"), ())
+NOTHING = LabelAgreement(0, float("nan"), ())
 SIDES = np.where(np.arange(ALL) % 2, 1.0, -1.0)  # of no mean and no skewness
 # Means .1 and .2 at standard errors s / sqrt(19): t = 2.27 and 200, p = .035 and next to nothing.
 CLOSE, CLEAR = 0.1 + 0.1 * np.sqrt(19) / 2.27 * SIDES, 0.2 + 0.001 * np.sqrt(19) * SIDES
@@ -90,7 +90,7 @@ def test_what_is_said() -> None:
     assert "over 20 queries with human labels and 40 with cheap ones alone, worth 0 more" in said[0]
     assert said[2].startswith("human labels: it cannot be checked that these queries were drawn by chance")
     assert said[3:] == ["no row has both a human and a cheap label"]
-    agreement = Agreement(5, 0.5, (GradeAgreement(0.0, 4, 0.75, 0.25), GradeAgreement(1.0, 1, 0.0, 0.0)))
+    agreement = LabelAgreement(5, 0.5, (GradeAgreement(0.0, 4, 0.75, 0.25), GradeAgreement(1.0, 1, 0.0, 0.0)))
     assert str(agreement) == (
         "cheap and human labels agree with kappa 0.50 over 5 rows; by human grade 0: 75% the same, mean 0.25 (4); "
         "1: 0% the same, mean 0.00 (1)"

@@ -56,14 +56,14 @@ def tables(**models: list[float]) -> dict[str, pd.DataFrame]:
 def test_what_is_said_of_seeds_and_queries(need: Need, said: str) -> None:
     model = ModelPlan("new", 0.1, 400, (3, 5), (need,), ())
     answer = PowerPlan(0.01, "mrr", 0.05, (model,))
-    assert answer.sentence(model, need) == f"new: with {need.power:.0%} probability it {said}"
+    assert answer.said(model, need) == f"new: with {need.power:.0%} probability it {said}"
 
 
 def test_what_is_said_of_units_and_arms() -> None:
     model = ModelPlan("new", 0.1, 400, (), (), ())
     users = PowerPlan(0.01, "mrr", 0.05, (model,), unit="user_id")
-    assert users.sentence(model, Need(0.8, None, 40, 1)).endswith("it takes 40 of user_id, some 1 query.")
-    assert users.sentence(model, Need(0.8, None, None, None)).endswith(
+    assert users.said(model, Need(0.8, None, 40, 1)).endswith("it takes 40 of user_id, some 1 query.")
+    assert users.said(model, Need(0.8, None, None, None)).endswith(
         "it cannot be found with these seeds, at any number of user_id."
     )
     arms = PowerPlan(0.01, "mrr", 0.05, (model,), draw="unit in each arm")
@@ -165,7 +165,7 @@ def test_the_strict_test_has_its_own_number() -> None:
     assert need.draws is not None
     assert need.bounded is not None
     assert 1.5 < need.bounded / need.draws < 2.5
-    assert found.sentence(found.plans[0], need).endswith(
+    assert found.said(found.plans[0], need).endswith(
         f"; the strict test (`test: bounded`) takes {need.bounded:,} queries."
     )
     strict = plan_power(compare(given, test="bounded"), 0.02, [0.8]).plans[0].needs[0]

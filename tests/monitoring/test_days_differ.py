@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
+from ltr_harness.comparison.stats.cluster_sums import Floats, UnitCodes
 from ltr_harness.errors import ConfigError, UsageError
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import concatenated
@@ -40,7 +40,7 @@ def quickly(runs: int) -> float:
 
 def shocked(
     random: np.random.Generator, days: int, n: int, shock: float, drop: Any = 0.0
-) -> tuple[Floats, Codes]:
+) -> tuple[Floats, UnitCodes]:
     day = np.repeat(np.arange(days), n)
     mean = 0.8 + shock * random.standard_normal(days) - drop
     return np.clip(mean[day] + 0.15 * random.standard_normal(day.size), 0, 1), day
@@ -116,7 +116,7 @@ def test_one_window_on_both_sides_cannot_tell(query_table: Table, analyse: Analy
 # ---- seasons ----------------------------------------------------------------------------------------------
 
 
-def at_hours(table: pd.DataFrame, day: Codes, hour: Codes) -> pd.DataFrame:
+def at_hours(table: pd.DataFrame, day: UnitCodes, hour: UnitCodes) -> pd.DataFrame:
     start = int(np.datetime64("2026-01-05", "ns").astype(np.int64))
     return table.assign(time=start + day * 24 * HOUR + hour * HOUR)
 

@@ -13,7 +13,7 @@ from ltr_harness.cli import metric_names, options
 from ltr_harness.cli.rankings import Rankings, RankingSource, load_cheap, load_rankings
 from ltr_harness.cli.stored_runs import all_have_temperature, default_temperature_notes, on_scale_of, scored
 from ltr_harness.cli.streams import ScoreColumns
-from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
+from ltr_harness.comparison.cheap_labels import LabelAgreement, agreement_of, rows_among
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.gates import Gate
@@ -147,7 +147,7 @@ class ComparedInputs:
     rankings: Rankings | None = None  # that were read from files
     stream: StreamEvaluation | None = None  # of scores in columns
     # the files' systems by cheap labels, and how far those agree with the others
-    cheap: tuple[list[SystemResult], Agreement] | None = None
+    cheap: tuple[list[SystemResult], LabelAgreement] | None = None
 
     @classmethod
     def from_columns(
@@ -340,7 +340,7 @@ def _with_gates(requested: metric_names.NamedMetrics, gates: Sequence[Gate]) -> 
 
 def _evaluated_by_cheap_labels(
     paths: _PathsByContent, wide: Rankings, rankings: Rankings, metrics: Sequence[Metric]
-) -> tuple[list[SystemResult], Agreement]:
+) -> tuple[list[SystemResult], LabelAgreement]:
     """Return the systems by the cheap labels of many queries, and how far those agree with the others."""
     no_rankings = [path for path in paths.all if path not in paths.files]
     if no_rankings:

@@ -12,7 +12,7 @@ from scipy.special import stdtr
 
 from ltr_harness.data.queries import Floats as Floats
 
-Codes = NDArray[np.integer]
+UnitCodes = NDArray[np.integer]
 
 TIE = 1e-9  # metric values this close are equal: 1/3 + 1/3 must not lose to 2/3
 SMALLEST_P = float(np.finfo(np.float64).tiny)  # a p-value of 0 claims more than any sample can
@@ -29,7 +29,9 @@ class ClusterSums:
     squares: Floats  # (m,) sum of all squared values, from which the correlation within units is estimated
 
     @classmethod
-    def of(cls, values: Floats, units: Codes | None = None, weights: Floats | None = None) -> "ClusterSums":
+    def of(
+        cls, values: Floats, units: UnitCodes | None = None, weights: Floats | None = None
+    ) -> "ClusterSums":
         """Sum up values by unit.
 
         Args:
@@ -45,7 +47,7 @@ class ClusterSums:
         return cls._by_unit(filled, defined.astype(np.float64), np.square(filled), units)
 
     @classmethod
-    def of_ratios(cls, above: Floats, below: Floats, units: Codes | None = None) -> "ClusterSums":
+    def of_ratios(cls, above: Floats, below: Floats, units: UnitCodes | None = None) -> "ClusterSums":
         """Return sums whose mean is sum(above) / sum(below), (n, m) both, `below` >= 0, NaN where undefined.
 
         A ratio of means is the mean of the rows' ratios, each with the weight of what stands below: as if a row held
@@ -59,7 +61,9 @@ class ClusterSums:
         return cls._by_unit(sums, weights, squares, units)
 
     @classmethod
-    def _by_unit(cls, sums: Floats, counts: Floats, squares: Floats, units: Codes | None) -> "ClusterSums":
+    def _by_unit(
+        cls, sums: Floats, counts: Floats, squares: Floats, units: UnitCodes | None
+    ) -> "ClusterSums":
         """From what each row adds, (n, m) each."""
         if units is None:
             return cls(sums, counts, squares.sum(axis=0))
@@ -300,7 +304,7 @@ def satterthwaite(sizes: Floats, variances: Floats) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class ColumnMoments:
     """Moments of the defined values of each column."""
 
     n: NDArray[np.int64]  # how many values are defined
@@ -315,7 +319,7 @@ class Moments:
             return np.where((self.mean == 0) & (self.n > 1), 0.0, self.mean / self.sd)
 
 
-def moments(values: Floats) -> Moments:
+def moments(values: Floats) -> ColumnMoments:
     """Moments over the first axis, NaN left out; of values that are all equal the standard deviation is exactly 0."""
     defined = ~np.isnan(values)
     n = np.asarray(defined.sum(axis=0), dtype=np.int64)
@@ -335,7 +339,7 @@ def moments(values: Floats) -> Moments:
         sd = np.where(n > 1, np.sqrt(square / (n - 1)), np.nan)
         cubes = np.multiply(squares, residuals, out=squares)
         skewness = np.where(square > 0, (cubes.sum(axis=0) / n) / (square / n) ** 1.5, 0.0)
-    return Moments(n, mean, sd, np.where(n > 1, skewness, np.nan))
+    return ColumnMoments(n, mean, sd, np.where(n > 1, skewness, np.nan))
 
 
 def paired_differences(minuend: Floats, subtrahend: Floats, tolerance: float = TIE) -> Floats:

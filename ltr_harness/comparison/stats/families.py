@@ -305,7 +305,7 @@ def _with_zero(low: Floats, high: Floats, is_open: Bools) -> tuple[Floats, Float
 
 
 @dataclass(frozen=True, eq=False)
-class _Draws:
+class _ReferenceDraws:
     """Draws about 0 and draws about the estimate, of which the less favourable counts."""
 
     observed: Floats  # (m,)
@@ -332,7 +332,7 @@ class _Draws:
         return max(tail.critical(alpha) for tail in self.tails)
 
 
-def _draws_of(estimate: LinearCombination, method: Method) -> _Draws:
+def _draws_of(estimate: LinearCombination, method: Method) -> _ReferenceDraws:
     """Draw the reference of all columns.
 
     Flips about 0 are exact where no difference is true. Where differences are large they all flip alike, and what is
@@ -341,11 +341,11 @@ def _draws_of(estimate: LinearCombination, method: Method) -> _Draws:
     if method.test == "bootstrap":
         drawn = reference.Resamples(estimate.parts[0])
         tail = reference.tail(drawn, method.draws, method.seed)
-        return _Draws(drawn.observed, np.zeros_like(drawn.observed), (tail,))
+        return _ReferenceDraws(drawn.observed, np.zeros_like(drawn.observed), (tail,))
     adjust = method.test == "skew-adjusted"
     flips = reference.Flips(estimate, adjust_skewness=adjust)
     tails = reference.tails_of_both(flips, estimate, method.draws, method.seed, adjust_skewness=adjust)
-    return _Draws(flips.observed, flips.skewness, tails, flips.smallest_p)
+    return _ReferenceDraws(flips.observed, flips.skewness, tails, flips.smallest_p)
 
 
 def _lies_within(mean: Floats, margin: float) -> Bools:

@@ -352,7 +352,7 @@ def flipped_counts(sample: ClusterSums) -> tuple[Floats, Ints]:
     )
 
 
-class _Part(NamedTuple):
+class _FlippedSample(NamedTuple):
     """The columns of a sample that are flipped, and the numbers that its statistics need beside them."""
 
     columns: Floats  # (G, columns), what is flipped
@@ -363,7 +363,7 @@ class _Part(NamedTuple):
     facts: Floats  # (m, 8), see `_studentise`
 
 
-def _part(sample: ClusterSums, sums: Floats, factor: float, adjust_skewness: bool) -> _Part:
+def _part(sample: ClusterSums, sums: Floats, factor: float, adjust_skewness: bool) -> _FlippedSample:
     m = sums.shape[1]
     n, units, w = sample.n, sample.units.astype(np.float64), sample.weights
     squares = sums**2
@@ -388,10 +388,10 @@ def _part(sample: ClusterSums, sums: Floats, factor: float, adjust_skewness: boo
         columns_at[which, 3] = sum(columns.shape[1] for columns in flipped) + np.arange(which.size)
         flipped.append(cubes[:, which])
         defined.append(defined[0][:, which])
-    return _Part(np.concatenate(flipped, axis=1), np.concatenate(defined, axis=1), columns_at, facts)
+    return _FlippedSample(np.concatenate(flipped, axis=1), np.concatenate(defined, axis=1), columns_at, facts)
 
 
-def _side_by_side(parts: Sequence[_Part]) -> tuple[Floats, Bools, Ints]:
+def _side_by_side(parts: Sequence[_FlippedSample]) -> tuple[Floats, Bools, Ints]:
     """Return what is flipped of all samples, the cells with values, and (parts, m, 4) columns of what is flipped.
 
     Each sample's columns stand beside zeros in the rows of the others.

@@ -11,8 +11,8 @@ from scipy.special import chdtrc, lambertw, ndtri, stdtr, stdtrit
 
 from ltr_harness.comparison.stats.cluster_sums import (
     SMALLEST_P,
-    Codes,
     Floats,
+    UnitCodes,
     correlation_within,
     satterthwaite,
 )
@@ -26,8 +26,8 @@ class Sample:
 
     values: Floats  # float64 (n,)
     # (n,) codes >= 0 of whom each query belongs to, the same coding in both samples; or None
-    clusters: Codes | None = None
-    strata: Codes | None = None  # (n,) codes such as weekdays; or None for a single stratum
+    clusters: UnitCodes | None = None
+    strata: UnitCodes | None = None  # (n,) codes such as weekdays; or None for a single stratum
 
     @cached_property
     def unweighted_mean(self) -> "tuple[float, Influence]":
@@ -87,13 +87,13 @@ class Influence:
     """Influences of one sample, added up within clusters: an estimate is off by about their mean."""
 
     totals: Floats  # per cluster code (or per query), divided by the number of queries
-    clusters: Codes | None  # the codes that occur; None where every query is its own
+    clusters: UnitCodes | None  # the codes that occur; None where every query is its own
     variance: float  # of the estimate; of clusters CR2's, sum of squared totals / (1 - n_g / n)
     df: float  # units - 1; Satterthwaite's where clusters are of unlike size: few large ones decide
     units: int  # clusters, or queries
 
     @classmethod
-    def of(cls, influence: Floats, clusters: Codes | None = None) -> "Influence":
+    def of(cls, influence: Floats, clusters: UnitCodes | None = None) -> "Influence":
         """From one influence per query; their mean should be 0."""
         n = influence.size
         if clusters is None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
+from ltr_harness.comparison.stats.cluster_sums import Floats, UnitCodes
 from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, difference_of_means
 from ltr_harness.monitoring.stats.drift import bin_edges
 from ltr_harness.monitoring.stats.several_samples import variance_between
@@ -45,7 +45,7 @@ class KeyEffects:
     noise: Floats  # (n_keys,), variance of the effects' estimates
 
     @classmethod
-    def of(cls, values: Floats, keys: Codes, size: int) -> Self:
+    def of(cls, values: Floats, keys: UnitCodes, size: int) -> Self:
         """Best linear predictions from (n,) values and the codes of their keys."""
         off = values - values.mean()
         n = np.bincount(keys, minlength=size).astype(np.float64)
@@ -64,7 +64,7 @@ class KeyEffects:
         return cls(weight * means, others, weight**2 * within / np.maximum(n, 1))
 
 
-def dummies(codes: Codes, kept: Codes, shares: Floats) -> Floats:
+def dummies(codes: UnitCodes, kept: UnitCodes, shares: Floats) -> Floats:
     """(n, p) columns of 1 and 0, less the baseline's shares; cells that are not kept are as the baseline on average."""
     columns: Floats = (codes[:, np.newaxis] == kept).astype(np.float64)
     known = columns.any(axis=1)
@@ -111,9 +111,9 @@ class Decomposition(Parts):
 
 def decompose(
     one: Sample,
-    one_cells: Codes,
+    one_cells: UnitCodes,
     other: Sample,
-    other_cells: Codes,
+    other_cells: UnitCodes,
     confidence: float = 0.95,
     apart: NDArray[np.bool_] | None = None,
 ) -> Decomposition:

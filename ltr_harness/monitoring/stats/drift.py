@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, kolmogorov
 
-from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
+from ltr_harness.comparison.stats.cluster_sums import Floats, UnitCodes
 
 _FLOOR = 1e-4  # a share of 0 would make PSI infinite
 _THRESHOLDS = 12
@@ -31,7 +31,7 @@ def psi(one: Floats, other: Floats) -> float:
     return float(((p - q) * np.log(p / q)).sum())
 
 
-def worth(codes: NDArray[np.int64], size: int, clusters: Codes | None) -> float:
+def worth(codes: NDArray[np.int64], size: int, clusters: UnitCodes | None) -> float:
     """How many independent values these are worth: fewer where those of one cluster (a user) are alike.
 
     n over the design effect, the mean over all thresholds of var(share below it, by cluster) / var(share below it).

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc
 
-from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
+from ltr_harness.comparison.stats.cluster_sums import Floats, UnitCodes
 from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, estimate_of
 
 _EXPECTED = 5.0  # in a cell, for chi-squared to hold
@@ -20,7 +20,7 @@ def sample_ratio_p(counts: NDArray[np.int64], shares: Floats) -> float:
     return float(chdtrc(counts.size - 1, ((counts - expected) ** 2 / expected).sum()))
 
 
-def same_shares_p(groups: Codes, places: Codes) -> float:
+def same_shares_p(groups: UnitCodes, places: UnitCodes) -> float:
     """Chi-squared p of groups (n,) having the same shares at all places (n,); NaN below two large enough places."""
     table = np.zeros((int(places.max(initial=-1)) + 1, int(groups.max(initial=-1)) + 1))
     np.add.at(table, (places, groups), 1)
@@ -48,7 +48,7 @@ class WindowVariance:
     n: int  # windows
 
 
-def variance_between(sample: Sample, windows: Codes) -> WindowVariance | None:
+def variance_between(sample: Sample, windows: UnitCodes) -> WindowVariance | None:
     """Of windows about the means of their strata (one-way random effects, by moments); None where there are too few."""
     strata = np.zeros(windows.size, dtype=np.int64) if sample.strata is None else sample.strata
     shape = int(windows.max(initial=0)) + 1, int(strata.max(initial=0)) + 1
@@ -74,7 +74,7 @@ def variance_between(sample: Sample, windows: Codes) -> WindowVariance | None:
     )
 
 
-def variance_of_neighbours(sample: Sample, windows: Codes) -> WindowVariance | None:
+def variance_of_neighbours(sample: Sample, windows: UnitCodes) -> WindowVariance | None:
     """The same from differences of neighbours (von Neumann 1941), of which a lasting change moves one."""
     n = np.bincount(windows).astype(np.float64)
     mean, variance = _windows(sample.values, windows, sample.clusters, n.size)
@@ -111,7 +111,9 @@ def widened(
     return estimate_of(plain.value, variance, freedom, alternative, confidence, plain.n)
 
 
-def _windows(values: Floats, windows: Codes, clusters: Codes | None, size: int) -> tuple[Floats, Floats]:
+def _windows(
+    values: Floats, windows: UnitCodes, clusters: UnitCodes | None, size: int
+) -> tuple[Floats, Floats]:
     """Mean of each window and the variance of that mean; NaN for a single unit."""
     n = np.bincount(windows, minlength=size).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.comparison.stats.cluster_sums import Codes, Floats
+from ltr_harness.comparison.stats.cluster_sums import Floats, UnitCodes
 from ltr_harness.comparison.stats.two_samples import Estimate, Sample, difference
 from ltr_harness.monitoring.stats.several_samples import (
     WindowVariance,
@@ -15,7 +15,7 @@ from ltr_harness.monitoring.stats.several_samples import (
 )
 
 
-def days(random: np.random.Generator, n_days: int, n: int, shock: float) -> tuple[Floats, Codes]:
+def days(random: np.random.Generator, n_days: int, n: int, shock: float) -> tuple[Floats, UnitCodes]:
     day = np.repeat(np.arange(n_days), n)
     return 0.8 + shock * random.standard_normal(n_days)[day] + 0.15 * random.standard_normal(day.size), day
 
