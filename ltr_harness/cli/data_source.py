@@ -31,7 +31,7 @@ def made_reader(name: str, options: Sequence[str] = ()) -> "Reader":
     from pydantic import ValidationError
 
     from ltr_harness.data import readers
-    from ltr_harness.experiments.config.problems import explained
+    from ltr_harness.experiments.config.problems import explain_errors
     from ltr_harness.experiments.config.yaml_tree import Node, Place, parse_yaml
 
     kind = readers.catalog.load(name, UsageError)
@@ -45,9 +45,9 @@ def made_reader(name: str, options: Sequence[str] = ()) -> "Reader":
         places[key.strip()] = value.place
     node = Node(values, Place(f"--reader {name}", 0, 0, Path.cwd()), places)
     try:
-        reader: Reader = kind.model_validate_json(json.dumps(node.plain()), strict=True)
+        reader: Reader = kind.model_validate_json(json.dumps(node.as_python()), strict=True)
     except ValidationError as error:
-        raise UsageError(explained(error, kind, node, ("data",))) from None
+        raise UsageError(explain_errors(error, kind, node, ("data",))) from None
     return reader
 
 

@@ -23,7 +23,7 @@ def write_monitor_file(log: Path, output: Path, given: Sequence[str]) -> None:
         role, equals, text = option.partition("=")
         if not equals or not text.strip():
             raise UsageError(f"{option}: not ROLE=COLUMN; expected such as --column timestamp=ts")
-        columns[role.strip()] = parse_yaml(text, option, Path.cwd(), lines=False).plain()
+        columns[role.strip()] = parse_yaml(text, option, Path.cwd(), lines=False).as_python()
     found = starter(log, output, columns)
     for line in found.said:
         echo(line)

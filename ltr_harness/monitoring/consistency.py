@@ -128,7 +128,7 @@ def _adjust_problems(config: MonitorConfig, place: str) -> Iterator[Problem]:
 
 def _limit_problems(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
     """Each limit must be of a metric that is computed, inside its range, and able to raise an alert."""
-    node = tree.at(("alerts", "below"))
+    node = tree.find(("alerts", "below"))
     if node is None or not config.alerts.below:
         return
     if "limit" not in config.alerts.on:

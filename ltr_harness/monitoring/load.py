@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from ltr_harness._util.retired import retirement
 from ltr_harness.errors import ConfigError, DataError, HarnessError, Problem
 from ltr_harness.experiments.config.expand import absolute_path, merged_tree
-from ltr_harness.experiments.config.problems import explained
-from ltr_harness.experiments.config.yaml_tree import Node, from_plain, shown
+from ltr_harness.experiments.config.problems import explain_errors
+from ltr_harness.experiments.config.yaml_tree import Node, from_python, node_text
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.consistency import inconsistencies
 
@@ -24,20 +24,20 @@ _OF_THE_LOG = ("event_log", "maturity", "propensity", "label", "prediction", "li
 
 def with_rule(tree: Node) -> tuple[Node, list[Problem]]:
     """Return the configuration with the rule in place of the run or experiment that has it, and the problems found."""
-    node = tree.at(("relevance",))
+    node = tree.find(("relevance",))
     source = None if node is None else node.mapping.get(FROM)
     if node is None or source is None:
         return tree, []
-    log_settings = node.without(FROM)
+    log_settings = node.drop_keys(FROM)
     if not isinstance(source.value, str):
-        found = f"relevance.from is {shown(source)}"
+        found = f"relevance.from is {node_text(source)}"
         problem = Problem(str(source.place), found, "a run or an experiment file")
         return tree.with_entry("relevance", log_settings), [problem]
     try:
         rule = _rule_for_log(source, log_settings)
     except ConfigError as error:
-        return tree.without("relevance"), list(error.problems)
-    return tree.with_entry("relevance", from_plain(rule, source.place)), []
+        return tree.drop_keys("relevance"), list(error.problems)
+    return tree.with_entry("relevance", from_python(rule, source.place)), []
 
 
 def _rule_for_log(source: Node, log_settings: Node) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _rule_for_log(source: Node, log_settings: Node) -> dict[str, Any]:
         problems = [Problem(place, f"relevance.from: {problem}") for problem in error.problems]
         raise ConfigError(problems) from None
     for key, setting in log_settings.mapping.items():
-        value, of_rule = setting.plain(), rule.get(key)
+        value, of_rule = setting.as_python(), rule.get(key)
         if key == "event_log" and isinstance(of_rule, dict):
             value = {**of_rule, **value}
         rule[key] = value
@@ -132,11 +132,11 @@ def load_monitor_config(
     tree, rule_problems = with_rule(tree)
     problems += rule_problems
     for path in _PATHS:
-        tree = tree.changed(path, partial(absolute_path, data=path not in _OURS))
+        tree = tree.change_at(path, partial(absolute_path, data=path not in _OURS))
     try:
-        config = MonitorConfig.model_validate(tree.plain())
+        config = MonitorConfig.model_validate(tree.as_python())
     except ValidationError as error:
-        for problem in explained(error, MonitorConfig, tree, ()):
+        for problem in explain_errors(error, MonitorConfig, tree, ()):
             found = problem.found.replace("the experiment", "the configuration")
             problems.append(dataclasses.replace(problem, found=found))
         raise ConfigError(problems) from None
@@ -164,13 +164,13 @@ _NAMED = "'name: my-experiment'"
 
 def _without_seed(tree: Node) -> tuple[Node, list[Problem]]:
     """Leave out the seed, which has no effect: 0 in silence, because every stored config.yaml of version 1 has it."""
-    seed = tree.at(("seed",))
+    seed = tree.find(("seed",))
     if seed is None:
         return tree, []
     problems = []
     if seed.value != 0 or isinstance(seed.value, bool):
         problems.append(Problem(str(tree.key_places["seed"]), f"monitor seed: {retirement('monitor seed')}"))
-    return tree.without("seed"), problems
+    return tree.drop_keys("seed"), problems
 
 
 def json_schema() -> dict[str, Any]:

@@ -158,7 +158,7 @@ class Reader:
 
     def check(self, path: str, data: bool) -> None:
         """The YAML is a sound experiment, with its data or without; or a sound monitoring file."""
-        keys = set(parse_yaml(Path(path).read_text(encoding="utf-8"), path, Path()).plain())
+        keys = set(parse_yaml(Path(path).read_text(encoding="utf-8"), path, Path()).as_python())
         if {"columns", "relevance"} & keys:
             load_monitor_config(Path(path))
             return

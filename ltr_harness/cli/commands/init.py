@@ -139,7 +139,7 @@ def _refuse_failing(text: str, output: Path, accept: Sequence[str]) -> None:
     from ltr_harness.workflow import prepare, read
 
     home = output.absolute().parent
-    experiment: dict[str, Any] = parse_yaml(text, str(output), home).plain()
+    experiment: dict[str, Any] = parse_yaml(text, str(output), home).as_python()
     experiment["data"]["root"] = str(home / experiment["data"]["root"])
     try:
         refuse_errors(prepare(read(experiment), accept).cautions)

@@ -1,4 +1,4 @@
-"""A configuration's tree with ``extends`` and ``--set`` merged, short forms and sweeps spelt out.
+"""A configuration's tree with ``extends`` and ``--set`` merged, short forms and sweeps expanded.
 
 Values keep the places where they were written; what is malformed is left for `load` to explain.
 """
@@ -23,11 +23,11 @@ from ltr_harness.experiments.config.tune import MOST_POINTS, Range, SweepConfig,
 from ltr_harness.experiments.config.yaml_tree import (
     Node,
     Place,
-    from_plain,
+    from_python,
+    node_text,
     not_an_experiment,
     parse_yaml,
     read_yaml,
-    shown,
 )
 
 # What an experiment leaves open is taken from its preset, `search` unless it names another.
@@ -52,22 +52,24 @@ _NAMED_BY_USER = {("models",), ("data", "splits")}
 
 
 def merged_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Node:
-    """The whole configuration as one tree: ``--set`` over the file's values, and those over what it extends."""
+    """Return the configuration as one tree: ``--set`` over the file's values, and those over the files it extends."""
     problems: list[Problem] = []
     tree = _with_bases(source, (), problems, itertools.count(1))
     for override in overrides:
-        said, here = f"--set {override}", Path.cwd()
+        option, folder = f"--set {override}", Path.cwd()
         path, equals, text = override.partition("=")
         steps = path.strip().split(".")
         if not equals or not all(steps):
-            problems.append(Problem(said, "found no 'path=value'", "such as --set stopping.patience=20"))
+            problems.append(Problem(option, "found no 'path=value'", "such as --set stopping.patience=20"))
         elif steps[0] == "extends":
-            problems.append(Problem(said, "extends cannot be set from outside", cure="write it in the file"))
+            problems.append(
+                Problem(option, "extends cannot be set from outside", cure="write it in the file")
+            )
         else:
             try:  # block YAML would take `a: b` in a value for a mapping; that is what the user typed, so it is fine
-                empty = Node(None, Place(said, 0, 0, here))
-                value = parse_yaml(text, said, here, lines=False) if text.strip() else empty
-                tree = _replaced(tree, steps, value, (), said)
+                empty = Node(None, Place(option, 0, 0, folder))
+                value = parse_yaml(text, option, folder, lines=False) if text.strip() else empty
+                tree = _replace_value(tree, steps, value, (), option)
             except ConfigError as error:
                 problems += error.problems
     ConfigError.refuse(problems)
@@ -75,7 +77,7 @@ def merged_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str]
 
 
 def merged(base: Node, over: Node) -> Node:
-    """`over` on top of `base`: mappings are merged key by key, everything else is replaced."""
+    """Return `over` on top of `base`: mappings are merged key by key, everything else is replaced."""
     if not isinstance(base.value, dict) or not isinstance(over.value, dict):
         return over
     entries = dict(base.value)
@@ -114,14 +116,14 @@ def _with_bases(
         if next(files) > _MOST_FILES:  # files that extend two each, over and over
             raise ConfigError([*problems, Problem(node.place, f"extends more than {_MOST_FILES} files")])
         base = merged(base, _with_bases(path, open_files, problems, files, name))
-    return merged(base, tree.without("extends"))
+    return merged(base, tree.drop_keys("extends"))
 
 
 def _read_source(source: str | Path | Mapping[str, Any], place: Place, name: str | None) -> Node:
     """Return a file or a mapping as a tree; ConfigError where it cannot be read, or is no mapping."""
     if isinstance(source, Mapping):
         problems: list[Problem] = []
-        tree = from_plain(source, place, problems)
+        tree = from_python(source, place, problems)
         ConfigError.refuse(problems)
     else:
         tree = read_yaml(Path(source).expanduser(), name)
@@ -135,7 +137,7 @@ def _read_source(source: str | Path | Mapping[str, Any], place: Place, name: str
 def _extended_file(node: Node, file_name: str, open_files: Sequence[tuple[Path, str]]) -> tuple[Path, str]:
     """Return the file that `extends` names, and its name in messages; ConfigError where it cannot be extended."""
     if not isinstance(node.value, str):
-        raise ConfigError(Problem(node.place, f"extends is {shown(node)}", "a path or a list of paths"))
+        raise ConfigError(Problem(node.place, f"extends is {node_text(node)}", "a path or a list of paths"))
     path = node.place.folder / Path(node.value).expanduser()
     name = os.path.normpath(os.path.join(os.path.dirname(file_name), node.value))
     circle = [open_name for file, open_name in open_files if file == path.resolve()]
@@ -147,54 +149,56 @@ def _extended_file(node: Node, file_name: str, open_files: Sequence[tuple[Path, 
     return path, name
 
 
-def _replaced(node: Node, steps: list[str], value: Node, walked: tuple[str, ...], option: str) -> Node:
+def _replace_value(node: Node, steps: list[str], value: Node, parents: tuple[str, ...], option: str) -> Node:
     """Return a node with another value at the end of the steps; ConfigError, which names the option, if it has none."""
     if not steps:
         return value
-    where = ".".join(walked) or "the experiment"
+    section_name = ".".join(parents) or "the experiment"
     if isinstance(node.value, list):
-        index = _list_index(node.value, steps[0], where, option)
+        index = _list_index(node.value, steps[0], section_name, option)
         items = list(node.value)
-        items[index] = _replaced(items[index], steps[1:], value, (*walked, steps[0]), option)
+        items[index] = _replace_value(items[index], steps[1:], value, (*parents, steps[0]), option)
         return Node(items, node.place)
     if node.value is None:  # `stopping:` left empty, or null: there is nothing to lose
         node = Node({}, value.place)
     if not isinstance(node.value, dict):
-        raise ConfigError(Problem(option, f"{where} is {node.plain()!r} and has nothing below it"))
+        raise ConfigError(Problem(option, f"{section_name} is {node.as_python()!r} and has nothing below it"))
     lengths = range(len(steps), 0, -1)  # names may hold dots, so the longest that exists is taken
     length = next((length for length in lengths if ".".join(steps[:length]) in node.mapping), 1)
     key, rest = ".".join(steps[:length]), steps[length:]
-    if key not in node.value and rest and walked in _NAMED_BY_USER:
-        raise ConfigError(Problem(option, f"{where} has no {key!r}", cure=did_you_mean(key, node.value)))
+    if key not in node.value and rest and parents in _NAMED_BY_USER:
+        raise ConfigError(
+            Problem(option, f"{section_name} has no {key!r}", cure=did_you_mean(key, node.value))
+        )
     below = node.value.get(key, Node({}, value.place))
-    return node.with_entry(key, _replaced(below, rest, value, (*walked, key), option))
+    return node.with_entry(key, _replace_value(below, rest, value, (*parents, key), option))
 
 
-def _list_index(items: Sequence[Node], text: str, where: str, option: str) -> int:
+def _list_index(items: Sequence[Node], text: str, section_name: str, option: str) -> int:
     """Return the text as an index of a list; ConfigError where the list has none such."""
     if text.isascii() and text.isdigit() and int(text) < len(items):
         return int(text)
     expected = f"an index from 0 to {len(items) - 1}" if items else "nothing: the list is empty"
-    raise ConfigError(Problem(option, f"{where} is a list and has no {text!r}", expected))
+    raise ConfigError(Problem(option, f"{section_name} is a list and has no {text!r}", expected))
 
 
 PRIMARY = "primary"  # as an objective: the metric that decides the experiment
 
 
 def normal_form(tree: Node) -> Node:
-    """The tree with every short form spelt out."""
-    spelling = {"data": _data, "metrics": _metrics, "models": _models, "compare": _compare}
-    for section, spell_out in spelling.items():
+    """Return the tree with every short form expanded."""
+    normalisers = {"data": _data, "metrics": _metrics, "models": _models, "compare": _compare}
+    for section, normalise in normalisers.items():
         node = tree.mapping.get(section)
         if (node is None or node.value is None) and section in ("metrics", "compare"):
             node = Node({}, tree.place)  # these two have defaults for everything
         if node is not None and isinstance(node.value, dict):
-            tree = tree.with_entry(section, spell_out(node, tree))
-    return tree.changed(("stopping", "metric"), _own_file)
+            tree = tree.with_entry(section, normalise(node, tree))
+    return tree.change_at(("stopping", "metric"), _resolve_own_file)
 
 
 def absolute_path(node: Node, *, data: bool = False) -> Node:
-    """A path made absolute: relative to the file it is written in; on the command line, to the current folder."""
+    """Return a path made absolute: relative to the file it is written in, or of the command line to this folder."""
     if not isinstance(node.value, str) or (data and is_address(node.value)):
         return node
     if is_address(node.value):
@@ -203,17 +207,17 @@ def absolute_path(node: Node, *, data: bool = False) -> Node:
 
 
 def _data(data: Node, tree: Node) -> Node:
-    known = data.mapping.get("set")
-    if known is not None and isinstance(known.value, str):
+    public_set = data.mapping.get("set")
+    if public_set is not None and isinstance(public_set.value, str):
         from ltr_harness.data.known_sets import SETS
 
-        if known.value in SETS:
-            section = SETS[known.value].data_section()
+        if public_set.value in SETS:
+            section = SETS[public_set.value].data_section()
             if not {"folds", "files"}.isdisjoint(data.mapping):  # a division of its own
                 section.pop("splits", None)
-            data = data.without("set").with_defaults(section, known.place)
+            data = data.drop_keys("set").with_defaults(section, public_set.place)
     data = data.with_entry("root", absolute_path(data.mapping.get("root", Node(".", tree.place))))
-    data = data.changed(("reader",), _own_file)
+    data = data.change_at(("reader",), _resolve_own_file)
     splits = data.mapping.get("splits")
     if splits is not None and not splits.mapping.keys().isdisjoint(("train", "valid", "test")):
         data = data.with_entry("splits", Node({"all": splits}, splits.place, {"all": splits.place}))
@@ -229,24 +233,26 @@ def _metrics(metrics: Node, tree: Node) -> Node:
     name = DEFAULT_PRESET if preset is None else preset.value
     if isinstance(name, str) and name in PRESETS:
         place = metrics.place if preset is None else preset.place
-        metrics = metrics.without("preset").with_defaults(PRESETS[name], place)
-    return metrics.changed(("primary",), _own_file).changed(("report",), _own_file)
+        metrics = metrics.drop_keys("preset").with_defaults(PRESETS[name], place)
+    return metrics.change_at(("primary",), _resolve_own_file).change_at(("report",), _resolve_own_file)
 
 
 def _models(models: Node, tree: Node) -> Node:
-    primary, spelt = tree.at(("metrics", "primary")), {}
+    primary, entries = tree.find(("metrics", "primary")), {}
     for name, model in models.mapping.items():
-        model = model.changed(("ranker",), _own_file).changed(("estimator",), _own_file)
+        model = model.change_at(("ranker",), _resolve_own_file).change_at(("estimator",), _resolve_own_file)
         objective = model.mapping.get("objective")
         if objective is not None and objective.value == PRIMARY and primary is not None:
             metric = Node({"metric": primary}, objective.place, {"metric": objective.place})
             model = model.with_entry("objective", metric)
         elif objective is not None and "metric" in objective.mapping:
             metric = objective.mapping["metric"]
-            named = primary if metric.value == PRIMARY and primary is not None else _own_file(metric)
-            model = model.with_entry("objective", objective.with_entry("metric", named))
-        spelt[name] = model
-    return replace(models, value=spelt)
+            deciding_metric = (
+                primary if metric.value == PRIMARY and primary is not None else _resolve_own_file(metric)
+            )
+            model = model.with_entry("objective", objective.with_entry("metric", deciding_metric))
+        entries[name] = model
+    return replace(models, value=entries)
 
 
 def _compare(compare: Node, tree: Node) -> Node:
@@ -257,12 +263,12 @@ def _compare(compare: Node, tree: Node) -> Node:
     return compare.with_entry("baseline", Node(first, models.key_places.get(first, models.place)))
 
 
-def _own_file(node: Node) -> Node:
-    """``./my_metric.py:MyMetric`` with an absolute path, also within a list or a metric written as a mapping."""
+def _resolve_own_file(node: Node) -> Node:
+    """Return ``./my_metric.py:MyMetric`` with an absolute path, also in a list or a metric written as a mapping."""
     if isinstance(node.value, list):
-        return Node([_own_file(item) for item in node.value], node.place)
+        return Node([_resolve_own_file(item) for item in node.value], node.place)
     if isinstance(node.value, dict):
-        return node.changed(("metric",), _own_file)
+        return node.change_at(("metric",), _resolve_own_file)
     if not isinstance(node.value, str) or not is_own_file(node.value):
         return node
     path, _, rest = node.value.partition(".py:")
@@ -282,29 +288,29 @@ class _Axis(NamedTuple):
     node: Node
     place: Place
 
-    def listed(self) -> list[Node]:
-        """Each of its values; none for a range."""
+    def listed_values(self) -> list[Node]:
+        """Return each of its values; none for a range."""
         items = self.node.value if isinstance(self.node.value, list) else []
-        return [from_plain(item.plain(), item.place) for item in items]
+        return [from_python(item.as_python(), item.place) for item in items]
 
-    def drawn(self, share: float) -> Node:
-        """The value at a share of the way from the first to the last."""
+    def value_at(self, share: float) -> Node:
+        """Return the value at a share of the way from the first to the last."""
         if isinstance(self.values, Range):
-            return from_plain(self.values.drawn(share), self.node.place)
-        return self.listed()[int(share * len(self.values))]
+            return from_python(self.values.value_at(share), self.node.place)
+        return self.listed_values()[int(share * len(self.values))]
 
 
 Point = list[tuple[_Axis, Node]]
 
 
-def spelt_out(tree: Node) -> tuple[Node, list[Problem]]:
-    """The tree with `sweep` spelt out in `models`; unchanged if anything is wrong with it, and what that is."""
+def expand_sweep(tree: Node) -> tuple[Node, list[Problem]]:
+    """Return the tree with the points of `sweep` in `models`; or unchanged, with the problems of the sweep."""
     section = tree.mapping.get("sweep")
     models = tree.mapping.get("models")
     if section is None or section.value is None:
-        return tree.without("sweep"), []
+        return tree.drop_keys("sweep"), []
     try:
-        config = SweepConfig.model_validate_json(json.dumps(section.plain()), strict=True)
+        config = SweepConfig.model_validate_json(json.dumps(section.as_python()), strict=True)
     except ValidationError:
         return tree, []  # `build` explains what is no sweep at all
     if models is None or not models.mapping:
@@ -316,47 +322,54 @@ def spelt_out(tree: Node) -> tuple[Node, list[Problem]]:
     for name, node in models.mapping.items():
         grid, random = (axes[kind].get(name, []) for kind in ("grid", "random"))
         points = list(_points(grid, random, config, name, problems)) if grid or random else []
-        swept = {name: node}
+        nodes = {name: node}
         if points:
             names = _names(name, points, {*models.mapping, *entries})
-            swept = {own: _at(node, name, point) for own, point in zip(names, points, strict=True)}
-        entries |= swept
-        places |= dict.fromkeys(swept, models.key_places[name])
+            nodes = {
+                point_name: _with_point(node, name, point)
+                for point_name, point in zip(names, points, strict=True)
+            }
+        entries |= nodes
+        places |= dict.fromkeys(nodes, models.key_places[name])
     if problems:
         return tree, problems
-    return tree.without("sweep").with_entry("models", Node(entries, models.place, places)), []
+    return tree.drop_keys("sweep").with_entry("models", Node(entries, models.place, places)), []
 
 
 def origins(tree: Node) -> dict[str, str]:
-    """Point to the model it was made of."""
+    """Return for each point of a sweep the model that it was made of."""
     models = tree.mapping.get("models")
     if models is None:
         return {}
-    made_of = ((name, node.at(("point", "of"))) for name, node in models.mapping.items())
-    return {name: of.value for name, of in made_of if of is not None and isinstance(of.value, str)}
+    origin_nodes = ((name, node.find(("point", "of"))) for name, node in models.mapping.items())
+    return {
+        name: origin.value
+        for name, origin in origin_nodes
+        if origin is not None and isinstance(origin.value, str)
+    }
 
 
 def _axes(
     section: Node, config: SweepConfig, kind: str, models: Mapping[str, Node], problems: list[Problem]
 ) -> dict[str, list[_Axis]]:
     axes: dict[str, list[_Axis]] = {}
-    written = section.mapping.get(kind, Node({}, section.place))
+    kind_node = section.mapping.get(kind, Node({}, section.place))
     for path, values in getattr(config, kind).items():
-        place = written.key_places[path]
+        place = kind_node.key_places[path]
         rest = path.removeprefix("models.")
         owners = [name for name in models if rest.startswith(f"{name}.")]
-        said = f"sweep.{kind}: {path!r}"
+        label = f"sweep.{kind}: {path!r}"
         if rest == path:
             expected = "an option of a model, such as models.NAME.params.PARAMETER"
-            problems.append(Problem(place, said, expected))
+            problems.append(Problem(place, label, expected))
         elif not owners:
             cure = did_you_mean(rest.partition(".")[0], models)
-            problems.append(Problem(place, f"{said} names no model and option of it", cure=cure))
+            problems.append(Problem(place, f"{label} names no model and option of it", cure=cure))
         else:
             owner = max(owners, key=len)  # names may hold dots
             first, dot, name = rest[len(owner) + 1 :].partition(".")
             option = (first, name) if dot else (first,)
-            axes.setdefault(owner, []).append(_Axis(option, values, written.mapping[path], place))
+            axes.setdefault(owner, []).append(_Axis(option, values, kind_node.mapping[path], place))
     return axes
 
 
@@ -376,7 +389,7 @@ def _points(
     if len(draws) < n_draws:
         found = f"sweep.points is {n_draws}, and the values of models.{model} allow {len(draws)}"
         problems.append(Problem(random[0].node.place, found, f"points: {len(draws)}, or sweep.grid"))
-    for combination in itertools.product(*(axis.listed() for axis in grid)):
+    for combination in itertools.product(*(axis.listed_values() for axis in grid)):
         for draw in draws:
             yield [*zip(grid, combination, strict=True), *draw]
 
@@ -388,35 +401,35 @@ def _draws(random: list[_Axis], n_draws: int, seed: int, model: str) -> list[Poi
     rng = np.random.Generator(np.random.Philox(key=key))
     draws: dict[str, Point] = {}
     for _ in range(n_draws * _TRIES):
-        draw = [(axis, axis.drawn(float(rng.random()))) for axis in random]
-        draws.setdefault(json.dumps([value.plain() for _, value in draw]), draw)
+        draw = [(axis, axis.value_at(float(rng.random()))) for axis in random]
+        draws.setdefault(json.dumps([value.as_python() for _, value in draw]), draw)
         if len(draws) == n_draws:
             break
     return list(draws.values())
 
 
-def _names(model: str, points: list[Point], taken: set[str]) -> list[str]:
-    """``lgb num_leaves=15 learning_rate=0.05``; numbered where that would be too long or not unique."""
+def _names(model: str, points: list[Point], used_names: set[str]) -> list[str]:
+    """Return names such as ``lgb num_leaves=15``; numbered where that would be too long or not unique."""
     options = [axis.option for axis, _ in points[0]]
     lasts = [option[-1] for option in options]
-    labels = [of[-1] if lasts.count(of[-1]) == 1 else ".".join(of) for of in options]
+    labels = [option[-1] if lasts.count(option[-1]) == 1 else ".".join(option) for option in options]
     names: list[str] = []
     for number, point in enumerate(points, start=1):
-        values = [shown_value(value.plain()) for _, value in point]
+        values = [shown_value(value.as_python()) for _, value in point]
         name = " ".join([model, *map("{}={}".format, labels, values)])
-        if len(name) > _LONGEST_NAME or not name.isprintable() or name in taken or name in names:
+        if len(name) > _LONGEST_NAME or not name.isprintable() or name in used_names or name in names:
             name = f"{model} #{number}"
         names.append(name)
     return names
 
 
-def _at(node: Node, model: str, point: Point) -> Node:
-    """The model with a point's values in the place of its own."""
+def _with_point(node: Node, model: str, point: Point) -> Node:
+    """Return the model with a point's values in the place of its own."""
     for axis, value in point:
         *above, key = axis.option
-        owner = node.at(axis.option[:-1]) or Node({}, axis.place)
-        # mistakes are told where the sweep says it, not where the model does
+        owner = node.find(axis.option[:-1]) or Node({}, axis.place)
+        # problems are shown in the place of the sweep, not of the model
         owner = Node({**owner.mapping, key: value}, owner.place, {**owner.key_places, key: axis.place})
         node = node.with_entry(above[0], owner) if above else owner
-    at = {".".join(axis.option): value.plain() for axis, value in point}
-    return node.with_entry("point", from_plain({"of": model, "at": at}, node.place))
+    values = {".".join(axis.option): value.as_python() for axis, value in point}
+    return node.with_entry("point", from_python({"of": model, "at": values}, node.place))

@@ -35,19 +35,21 @@ _SECTIONS = (
 
 
 def json_schema() -> Schema:
-    """The schema of an experiment file with the readers and rankers that come with the harness."""
+    """Return the schema of an experiment file with the readers and rankers that come with the harness."""
     from ltr_harness.data import readers
     from ltr_harness.models import table as rankers
 
     loaded_readers = {name: readers.catalog.load(name) for name in readers.READERS}
     loaded_rankers = {name: rankers.catalog.load(name) for name in rankers.RANKERS}
     kinds = [*_SECTIONS, *loaded_readers.values(), *loaded_rankers.values()]
-    schema_of, everything = models_json_schema([(kind, "validation") for kind in kinds])
-    definitions: dict[str, Schema] = everything["$defs"]
-    of = {kind: definitions.pop(schema_of[kind, "validation"]["$ref"].rpartition("/")[2]) for kind in kinds}
+    references, combined = models_json_schema([(kind, "validation") for kind in kinds])
+    definitions: dict[str, Schema] = combined["$defs"]
+    schemas = {
+        kind: definitions.pop(references[kind, "validation"]["$ref"].rpartition("/")[2]) for kind in kinds
+    }
     for kind in (MetricsConfig, StoppingConfig, TuneConfig, CompareConfig):
-        of[kind].pop("required", None)
-    header, layout, options = (of[kind]["properties"] for kind in (Header, DataLayout, ModelOptions))
+        schemas[kind].pop("required", None)
+    header, layout, options = (schemas[kind]["properties"] for kind in (Header, DataLayout, ModelOptions))
     layout["set"] = {
         "enum": list(SETS),
         "description": "A public set in its published layout, under `root`: supplies reader, options, splits and "
@@ -61,15 +63,17 @@ def json_schema() -> Schema:
         "then": split,
         "else": {"additionalProperties": split},
     }
-    of[MetricsConfig]["properties"]["preset"] = {
+    schemas[MetricsConfig]["properties"]["preset"] = {
         "enum": list(PRESETS),
         "default": DEFAULT_PRESET,
         "description": "Supplies report, cutoffs and primary where they are not given.",
     }
     path_or_paths = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-    readers_schema = {name: of[kind] for name, kind in loaded_readers.items()}
-    rankers_schema = {name: of[kind] for name, kind in loaded_rankers.items()}
-    data = _one_of("reader", readers_schema, layout, "Where the rows come from and how they are divided.")
+    readers_schema = {name: schemas[kind] for name, kind in loaded_readers.items()}
+    rankers_schema = {name: schemas[kind] for name, kind in loaded_rankers.items()}
+    data = _choice_schema(
+        "reader", readers_schema, layout, "Where the rows come from and how they are divided."
+    )
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": TITLE,
@@ -83,17 +87,17 @@ def json_schema() -> Schema:
             },
             "seeds": header["seeds"],
             "data": data,
-            "metrics": of[MetricsConfig],
-            "stopping": _or_null(of[StoppingConfig]),
+            "metrics": schemas[MetricsConfig],
+            "stopping": _or_null(schemas[StoppingConfig]),
             "models": {
                 "type": "object",
                 "description": "The competitors, by the name that tables call them.",
-                "additionalProperties": _one_of("ranker", rankers_schema, options, "One competitor."),
+                "additionalProperties": _choice_schema("ranker", rankers_schema, options, "One competitor."),
             },
-            "sweep": _or_null(of[SweepConfig]),
-            "tune": _or_null(of[TuneConfig]),
-            "compare": of[CompareConfig],
-            "report": _or_null(of[ReportConfig]),
+            "sweep": _or_null(schemas[SweepConfig]),
+            "tune": _or_null(schemas[TuneConfig]),
+            "compare": schemas[CompareConfig],
+            "report": _or_null(schemas[ReportConfig]),
         },
         "if": {"not": {"required": ["extends"]}},
         "then": {"required": ["name", "data", "models"]},
@@ -106,9 +110,11 @@ def _or_null(section: Schema) -> Schema:
     return {"anyOf": [section, {"type": "null"}], "description": section.pop("description")}
 
 
-def _one_of(key: str, kinds: Mapping[str, Schema], beside: Schema, description: str) -> Schema:
-    """A mapping whose other keys depend on what `key` names."""
-    named = [
+def _choice_schema(
+    key: str, kinds: Mapping[str, Schema], shared_properties: Schema, description: str
+) -> Schema:
+    """Return the schema of a mapping whose other keys depend on the class that `key` names."""
+    choices = [
         {"const": name, "description": cleandoc(kind.get("description", "")).partition("\n")[0]}
         for name, kind in kinds.items()
     ]
@@ -118,7 +124,7 @@ def _one_of(key: str, kinds: Mapping[str, Schema], beside: Schema, description: 
             "if": {"properties": {key: {"const": name}}, "required": [key]},
             "then": {
                 "additionalProperties": False,
-                "properties": {key: {}, **beside, **kind.get("properties", {})},
+                "properties": {key: {}, **shared_properties, **kind.get("properties", {})},
                 "required": kind.get("required", []),
             },
         }
@@ -127,24 +133,26 @@ def _one_of(key: str, kinds: Mapping[str, Schema], beside: Schema, description: 
     return {
         "type": "object",
         "description": description,
-        "properties": {key: {"oneOf": [*named, own_file]}, **beside},
+        "properties": {key: {"oneOf": [*choices, own_file]}, **shared_properties},
         "allOf": branches,
     }
 
 
 def _without_titles(schema: Any) -> Any:
-    """pydantic's automatic titles say nothing that the key does not."""
+    """Return the schema without pydantic's automatic titles, which say nothing that the key does not."""
     if isinstance(schema, list):
         return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {}
+    remaining = {}
     for key, value in schema.items():
         if key in ("properties", "$defs") and isinstance(value, dict):
-            kept[key] = {name: _without_titles(item) for name, item in value.items()}
+            remaining[key] = {name: _without_titles(item) for name, item in value.items()}
         elif key != "title" or value == TITLE:
-            kept[key] = value if key in ("default", "examples", "enum", "const") else _without_titles(value)
-    return kept
+            remaining[key] = (
+                value if key in ("default", "examples", "enum", "const") else _without_titles(value)
+            )
+    return remaining
 
 
 if __name__ == "__main__":

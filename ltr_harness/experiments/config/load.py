@@ -20,8 +20,14 @@ from ltr_harness.data.time_folds import PERIOD
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.experiments.config import expand, rules
 from ltr_harness.experiments.config import schema as sections
-from ltr_harness.experiments.config.expand import PRESETS, absolute_path, merged_tree, normal_form, spelt_out
-from ltr_harness.experiments.config.problems import explained
+from ltr_harness.experiments.config.expand import (
+    PRESETS,
+    absolute_path,
+    expand_sweep,
+    merged_tree,
+    normal_form,
+)
+from ltr_harness.experiments.config.problems import explain_errors
 from ltr_harness.experiments.config.schema import CompareConfig, DataConfig, Experiment, ModelConfig, Outline
 from ltr_harness.experiments.config.tune import SweepConfig, TuneConfig
 from ltr_harness.experiments.config.yaml_tree import (
@@ -29,9 +35,9 @@ from ltr_harness.experiments.config.yaml_tree import (
     Node,
     Place,
     dotted,
-    from_plain,
+    from_python,
+    node_text,
     plain_scalar,
-    shown,
 )
 from ltr_harness.models import table as rankers
 
@@ -41,12 +47,12 @@ Kind = TypeVar("Kind", bound=BaseModel)
 def load_experiment(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), *, check_rankers: bool = True
 ) -> Experiment:
-    """An experiment with everything it extends and every ``--set``, checked: every problem with its place."""
+    """Load an experiment with everything it extends and every ``--set``; refuse all problems, with their places."""
     return _Loading(_without_joint(plain_tree(source, overrides)), check_rankers).experiment()
 
 
 def load_data(section: Mapping[str, Any]) -> DataConfig:
-    """The section ``data:`` of an experiment, alone."""
+    """Load the section ``data:`` of an experiment, without the rest."""
     loading = _Loading(plain_tree({"data": section}))
     data = loading.data()
     if data is None or loading.problems:
@@ -55,12 +61,12 @@ def load_data(section: Mapping[str, Any]) -> DataConfig:
 
 
 def plain_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Node:
-    """The source in normal form, with everything it extends and every ``--set``; nothing of it is loaded."""
-    return normal_form(spelt_out(merged_tree(source, overrides))[0])
+    """Return the source in normal form, with everything it extends and every ``--set``; nothing of it is loaded."""
+    return normal_form(expand_sweep(merged_tree(source, overrides))[0])
 
 
 def stored_tree(path: Path) -> Node:
-    """The values of a stored configuration, which is a regular file of its folder."""
+    """Return the values of a stored configuration, which is a regular file of its folder."""
     try:
         return plain_tree(stored_file(path.parent, path.name))
     except OSError as problem:
@@ -68,7 +74,7 @@ def stored_tree(path: Path) -> Node:
 
 
 def read_outline(path: Path) -> Outline:
-    """The outline of a stored configuration: readers, rankers and metrics may be from files that nobody here trusts."""
+    """Read a stored configuration's outline: its readers, rankers and metrics may be from files nobody here trusts."""
     tree, left_out = _without_retired(stored_tree(path))
     loading = _Loading(tree)
     compare = loading.compare()
@@ -76,43 +82,47 @@ def read_outline(path: Path) -> Outline:
     if compare is None or loading.problems:
         raise loading.error()
     models = tree.mapping["models"].mapping if "models" in tree.mapping else {}
-    name = tree.mapping["name"].plain() if "name" in tree.mapping else path.parent.name
+    name = tree.mapping["name"].as_python() if "name" in tree.mapping else path.parent.name
     return Outline(name=str(name), models=models, compare=compare, report=report, left_out=left_out)
 
 
 def _without_retired(tree: Node) -> tuple[Node, tuple[str, ...]]:
-    """A stored configuration without what is retired, and the names of what was left out."""
+    """Return a stored configuration without retired parts, and the names of those parts."""
     left_out = []
     if "references" in tree.mapping:
-        tree = tree.without("references")
+        tree = tree.drop_keys("references")
         left_out.append("references")
-    chosen = tree.at(("report", "sections"))
-    if chosen is not None and "published" in (names := one_or_many(chosen.plain())):
-        others = from_plain([name for name in names if name != "published"] or None, chosen.place)
-        tree = tree.changed(("report", "sections"), lambda _: others)
+    chosen = tree.find(("report", "sections"))
+    if chosen is not None and "published" in (names := one_or_many(chosen.as_python())):
+        remaining_sections = from_python(
+            [name for name in names if name != "published"] or None, chosen.place
+        )
+        tree = tree.change_at(("report", "sections"), lambda _: remaining_sections)
         left_out.append("report section published")
     tree = _without_joint(tree)
-    if tree.at(("compare", "correction")) is not None:
-        tree = tree.changed(("compare",), lambda compare: compare.without("correction"))
+    if tree.find(("compare", "correction")) is not None:
+        tree = tree.change_at(("compare",), lambda compare: compare.drop_keys("correction"))
         left_out.append("compare.correction")
     return tree, tuple(left_out)
 
 
 def _without_joint(tree: Node) -> Node:
     """Drop `compare: {correction: joint}`, which files that version 1 stored have: every comparison is joint now."""
-    correction = tree.at(("compare", "correction"))
+    correction = tree.find(("compare", "correction"))
     if correction is None or correction.value != "joint":
         return tree
-    return tree.changed(("compare",), lambda compare: compare.without("correction"))
+    return tree.change_at(("compare",), lambda compare: compare.drop_keys("correction"))
 
 
 def as_mapping(experiment: Experiment) -> dict[str, Any]:
-    """The whole experiment as dicts, lists and scalars; `load_experiment` makes an equal one of it."""
-    plain = experiment.model_dump(mode="json", include={"name", "seeds"})
-    plain["data"] = data_mapping(experiment.data)
-    plain["metrics"] = experiment.metrics.model_dump(mode="json")
-    plain["stopping"] = None if experiment.stopping is None else experiment.stopping.model_dump(mode="json")
-    plain["models"] = {
+    """Return the whole experiment as dicts, lists and scalars; `load_experiment` makes an equal one of it."""
+    sections_by_name = experiment.model_dump(mode="json", include={"name", "seeds"})
+    sections_by_name["data"] = data_mapping(experiment.data)
+    sections_by_name["metrics"] = experiment.metrics.model_dump(mode="json")
+    sections_by_name["stopping"] = (
+        None if experiment.stopping is None else experiment.stopping.model_dump(mode="json")
+    )
+    sections_by_name["models"] = {
         name: {
             "ranker": model.ranker_name,
             **model.model_dump(mode="json", exclude={"ranker_name", "ranker"}, exclude_none=True),
@@ -121,29 +131,29 @@ def as_mapping(experiment: Experiment) -> dict[str, Any]:
         for name, model in experiment.models.items()
     }
     if experiment.tune is not None:
-        plain["tune"] = experiment.tune.model_dump(mode="json")
-    plain["compare"] = experiment.compare.model_dump(mode="json")
-    plain["report"] = experiment.report.model_dump(mode="json", exclude_none=True)
-    return plain
+        sections_by_name["tune"] = experiment.tune.model_dump(mode="json")
+    sections_by_name["compare"] = experiment.compare.model_dump(mode="json")
+    sections_by_name["report"] = experiment.report.model_dump(mode="json", exclude_none=True)
+    return sections_by_name
 
 
 def data_mapping(data: DataConfig) -> dict[str, Any]:
-    """The section ``data:`` of `as_mapping`."""
-    own = data.model_dump(mode="json", exclude={"reader_name", "reader"}, exclude_none=True)
+    """Return the section ``data:`` of `as_mapping`."""
+    layout = data.model_dump(mode="json", exclude={"reader_name", "reader"}, exclude_none=True)
     if data.folds is not None:
-        del own["splits"]
+        del layout["splits"]
     if not isinstance(data.folds, int):
-        del own["fold_seed"]
+        del layout["fold_seed"]
     if data.judgments is None and getattr(data.reader, "retrieved", None) is None:
-        del own["no_candidates"]
-    return {"reader": data.reader_name, **own, **data.reader.model_dump(mode="json")}
+        del layout["no_candidates"]
+    return {"reader": data.reader_name, **layout, **data.reader.model_dump(mode="json")}
 
 
 def resolved_yaml(experiment: Experiment) -> str:
-    """The whole experiment as YAML: every default spelt out, paths absolute, loadable again and then equal."""
-    plain = as_mapping(experiment)
+    """Return the whole experiment as YAML: every default written out, paths absolute, loadable again and then equal."""
+    mapping = as_mapping(experiment)
     text: str = yaml.dump(
-        plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
+        mapping, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
     )
     return text
 
@@ -151,10 +161,10 @@ def resolved_yaml(experiment: Experiment) -> str:
 def settings(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
 ) -> list[tuple[str, Any, str]]:
-    """Path, as ``--set`` takes it, value and origin of everything: ``file:line:column``, ``--set …`` or ``default``."""
+    """Return all paths of ``--set`` with value and origin: ``file:line:column``, ``--set …`` or ``default``."""
     tree = plain_tree(source, overrides)
     resolved = as_mapping(_Loading(tree).experiment())
-    places = ((path, value, tree.at(path)) for path, value in _leaves(resolved, ()))
+    places = ((path, value, tree.find(path)) for path, value in _leaves(resolved, ()))
     return [(dotted(path), value, "default" if node is None else node.place) for path, value, node in places]
 
 
@@ -204,8 +214,8 @@ class _Loading:
         self.check(rules.size_rule(self.tree))
         if self.problems:  # what is not to be loaded is not looked at either
             raise self.error()
-        header = self.validated(
-            sections.Header, self.tree.without(*_SECTIONS), (), also_known=(*_SECTIONS, "extends")
+        header = self.validate(
+            sections.Header, self.tree.drop_keys(*_SECTIONS), (), also_known=(*_SECTIONS, "extends")
         )
         data = self.data()
         metrics = self.metrics()
@@ -222,7 +232,7 @@ class _Loading:
         if data is not None:
             self.check(rules.time_rules(data, self.has_stopping, tune))
         if tune is not None:
-            tune = self.checked_tune(tune, models, splits)
+            tune = self.check_tune(tune, models, splits)
         if metrics is not None:
             self.check(rules.carried_rules(models, metrics.metrics))
         if data is not None and metrics is not None:
@@ -246,7 +256,7 @@ class _Loading:
         )
 
     def error(self) -> ConfigError:
-        """Every problem once, those of the main file first, in the order of its lines."""
+        """Return every problem once, those of the main file first, in the order of its lines."""
         main, placed = self.tree.place.name, []
         position: tuple[Any, ...] = ()
         for problem in self.problems:
@@ -267,13 +277,13 @@ class _Loading:
 
     @property
     def has_stopping(self) -> bool:
-        """Whether the experiment has rules of stopping, sound or not."""
-        node = self.tree.at(("stopping",))
+        """True where the experiment has rules of stopping, valid or not."""
+        node = self.tree.find(("stopping",))
         return node is not None and node.value is not None
 
     @property
     def named_models(self) -> Mapping[str, Node]:
-        """The models by name, sound or not."""
+        """The models by name, valid or not."""
         node = self.tree.mapping.get("models")
         return {} if node is None else node.mapping
 
@@ -298,7 +308,7 @@ class _Loading:
         swept = expand.origins(self.tree)
         self.check(rules.part_rules(models, self.named_models, swept, without_valid))
 
-    def checked_tune(
+    def check_tune(
         self,
         tune: TuneConfig,
         models: Mapping[str, ModelConfig],
@@ -339,24 +349,24 @@ class _Loading:
         if "set" in node.mapping:
             from ltr_harness.data.known_sets import SETS
 
-            if self.unknown(path, "set", SETS):
+            if self.has_unknown_name(path, "set", SETS):
                 return None
-        name, kind = self.named(node, path, "reader", readers.catalog)
+        name, kind = self.load_named(node, path, "reader", readers.catalog)
         if kind is None:  # nobody knows which keys are the reader's: check only those that are ours
-            rest = node.without(*(node.mapping.keys() - sections.DataLayout.model_fields))
-            self.validated(sections.DataLayout, rest, path)
+            rest = node.drop_keys(*(node.mapping.keys() - sections.DataLayout.model_fields))
+            self.validate(sections.DataLayout, rest, path)
             return None
-        reader = self.validated(kind, node.only(kind.model_fields), path)
-        rest = node.without("reader", *kind.model_fields)
+        reader = self.validate(kind, node.keep_keys(kind.model_fields), path)
+        rest = node.drop_keys("reader", *kind.model_fields)
         if "relevance" in rest.mapping:
             found = f"data.relevance with reader {name!r}"
             found += ", whose files have ready labels and no columns of events"
             cure = "write the rows as a table with what users did, and use reader: csv or parquet"
             self.add(rest.key_places["relevance"], found, cure=cure)
-            rest = rest.without("relevance")
+            rest = rest.drop_keys("relevance")
         if kind.default_splits and not {"splits", "folds"} & rest.mapping.keys():
-            rest = rest.with_entry("splits", from_plain({"all": dict(kind.default_splits)}, node.place))
-        layout = self.validated(sections.DataLayout, rest, path, also_known=("reader", *kind.model_fields))
+            rest = rest.with_entry("splits", from_python({"all": dict(kind.default_splits)}, node.place))
+        layout = self.validate(sections.DataLayout, rest, path, also_known=("reader", *kind.model_fields))
         if layout is None:
             return None
         self.check(rules.data_rules(layout))
@@ -366,25 +376,25 @@ class _Loading:
         return None if reader is None else DataConfig(**dict(layout), reader_name=name, reader=reader)
 
     def splits(self) -> dict[str, sections.SplitConfig]:
-        """The sound ones, whatever else is wrong with the data section."""
-        sound = {}
-        for fold, node in (self.tree.at(("data", "splits")) or Node({}, self.tree.place)).mapping.items():
+        """Return the valid splits, whatever else is wrong with the data section."""
+        valid_splits = {}
+        for fold, node in (self.tree.find(("data", "splits")) or Node({}, self.tree.place)).mapping.items():
             with suppress(ValidationError):  # told already, where the section was built
-                sound[fold] = _strict(sections.SplitConfig, node)
-        return sound
+                valid_splits[fold] = _strict(sections.SplitConfig, node)
+        return valid_splits
 
     def metrics(self) -> sections.MetricsConfig | None:
-        if self.unknown(("metrics",), "preset", PRESETS):
+        if self.has_unknown_name(("metrics",), "preset", PRESETS):
             return None
         return self.section(sections.MetricsConfig, "metrics", also_known=["preset"])
 
     def sweep(self) -> None:
-        """Collect the problems of a sweep; the points of a sound one are among the models by now."""
+        """Collect the problems of a sweep; the points of a valid one are among the models already."""
         if self.section(SweepConfig, "sweep", required=False) is not None:
-            self.problems += expand.spelt_out(self.tree)[1]
+            self.problems += expand.expand_sweep(self.tree)[1]
 
     def models(self) -> dict[str, ModelConfig]:
-        """The sound ones."""
+        """Return the valid models."""
         node = self.mapping("models")
         if node is None:
             return {}
@@ -403,17 +413,21 @@ class _Loading:
 
     def model(self, path: KeyPath, node: Node) -> ModelConfig | None:
         if not isinstance(node.value, dict):
-            found = f"{dotted(path)} is {shown(node)}"
+            found = f"{dotted(path)} is {node_text(node)}"
             self.add(node.place, found, "a mapping such as {ranker: lightgbm, …}")
             return None
-        name, kind = self.named(node, path, "ranker", rankers.catalog)
-        options = self.validated(sections.ModelOptions, node.only(sections.ModelOptions.model_fields), path)
+        name, kind = self.load_named(node, path, "ranker", rankers.catalog)
+        options = self.validate(
+            sections.ModelOptions, node.keep_keys(sections.ModelOptions.model_fields), path
+        )
         if kind is None:
             return None
-        own = node.without("ranker", *sections.ModelOptions.model_fields)
+        ranker_options = node.drop_keys("ranker", *sections.ModelOptions.model_fields)
         for option in _path_options(kind):
-            own = own.changed((option,), absolute_path)
-        ranker = self.validated(kind, own, path, also_known=("ranker", *sections.ModelOptions.model_fields))
+            ranker_options = ranker_options.change_at((option,), absolute_path)
+        ranker = self.validate(
+            kind, ranker_options, path, also_known=("ranker", *sections.ModelOptions.model_fields)
+        )
         if ranker is None or options is None:
             return None
         if self.check_rankers:
@@ -424,22 +438,22 @@ class _Loading:
     def add_problem_of_model(self, path: KeyPath, problem: Problem) -> None:
         """Collect a ranker's problem in the place of the option it is about, or of the nearest key around it."""
         steps = (*path, *problem.place.split("."))
-        name = dotted(steps if self.tree.at(steps) else path)
-        while (key := self.tree.at(steps[:-1])) is None or steps[-1] not in key.key_places:
+        name = dotted(steps if self.tree.find(steps) else path)
+        while (key := self.tree.find(steps[:-1])) is None or steps[-1] not in key.key_places:
             steps = steps[:-1]
         place = key.key_places[str(steps[-1])]
         self.add(place, f"{name}: {problem.found}", problem.expected, problem.cure)
 
     def compare(self) -> CompareConfig | None:
         compare = self.section(CompareConfig, "compare")
-        baseline, models = self.tree.at(("compare", "baseline")), self.tree.at(("models",))
+        baseline, models = self.tree.find(("compare", "baseline")), self.tree.find(("models",))
         if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
-            where, cure = ("compare", "baseline"), "the first model is the baseline unless one is named"
+            path, cure = ("compare", "baseline"), "the first model is the baseline unless one is named"
             swept = expand.origins(self.tree)
-            self.check(rules.model_rule(where, "", baseline.value, models.mapping, swept, cure))
+            self.check(rules.model_rule(path, "", baseline.value, models.mapping, swept, cure))
         return compare
 
-    # --- what they share ---
+    # --- shared by the sections ---
 
     def mapping(self, section: str, *, required: bool = True) -> Node | None:
         node = self.tree.mapping.get(section)
@@ -448,7 +462,7 @@ class _Loading:
                 self.add(self.tree.place, f"the experiment has no {section!r}", _EXPECTED[section])
             return None
         if not isinstance(node.value, dict):
-            self.add(node.place, f"{section} is {shown(node)}", _EXPECTED[section])
+            self.add(node.place, f"{section} is {node_text(node)}", _EXPECTED[section])
             return None
         return node
 
@@ -456,43 +470,45 @@ class _Loading:
         self, kind: type[Kind], section: str, *, required: bool = True, also_known: Iterable[str] = ()
     ) -> Kind | None:
         node = self.mapping(section, required=required)
-        return None if node is None else self.validated(kind, node, (section,), also_known)
+        return None if node is None else self.validate(kind, node, (section,), also_known)
 
-    def unknown(self, path: KeyPath, key: str, known: Iterable[str]) -> bool:
-        """Whether a key names nothing that is known; the normal form has spelt out what is."""
-        node = self.tree.at((*path, key))
+    def has_unknown_name(self, path: KeyPath, key: str, known_names: Iterable[str]) -> bool:
+        """Collect the problem of a key that is still in the normal form, which has expanded all known names."""
+        node = self.tree.find((*path, key))
         if node is not None:
-            found = f"{dotted((*path, key))} is {shown(node)}"
-            self.add(node.place, found, cure=did_you_mean(str(node.plain()), known))
+            found = f"{dotted((*path, key))} is {node_text(node)}"
+            self.add(node.place, found, cure=did_you_mean(str(node.as_python()), known_names))
         return node is not None
 
-    def named(self, node: Node, path: KeyPath, key: str, catalog: Catalog) -> tuple[str, Any]:
-        """The class that the value of `key` names, or None."""
-        entry, called = node.mapping.get(key), dotted((*path, key))
+    def load_named(self, node: Node, path: KeyPath, key: str, catalog: Catalog) -> tuple[str, Any]:
+        """Return the value of `key` and the class that it names, or None."""
+        entry, full_name = node.mapping.get(key), dotted((*path, key))
         if entry is None or not isinstance(entry.value, str):
-            found = f"{dotted(path)} has no {key!r}" if entry is None else f"{called} is {shown(entry)}"
+            found = (
+                f"{dotted(path)} has no {key!r}" if entry is None else f"{full_name} is {node_text(entry)}"
+            )
             self.add((entry or node).place, found, f"one of {', '.join(catalog.names())}")
             return "", None
         try:
             return entry.value, catalog.load(entry.value, ConfigError)
         except UsageError as error:
             for problem in error.problems:
-                self.add(entry.place, f"{called}: {problem}")
+                self.add(entry.place, f"{full_name}: {problem}")
             return entry.value, None
 
-    def validated(
+    def validate(
         self, kind: type[Kind], node: Node, path: KeyPath, also_known: Iterable[str] = ()
     ) -> Kind | None:
-        """The node as a `kind`; None when something is wrong with it."""
+        """Return the node as a `kind`; None where it has problems, which are collected."""
         try:
             return _strict(kind, node)
         except ValidationError as error:
-            self.problems += explained(error, kind, node, path, also_known)
+            self.problems += explain_errors(error, kind, node, path, also_known)
             return None
 
     def check(self, violations: Iterable[rules.Violation]) -> None:
         for path, found, expected, cure in violations:
-            while (node := self.tree.at(path)) is None:  # what is missing is told where it would stand
+            while (node := self.tree.find(path)) is None:  # what is missing is told where it would stand
                 path = path[:-1]
             self.add(node.place, found, expected, cure)
 
@@ -501,13 +517,13 @@ class _Loading:
 
 
 def _strict(kind: type[Kind], node: Node) -> Kind:
-    """Strict JSON rules: a list may become a tuple and text a path, but "5" and true are no numbers."""
-    return kind.model_validate_json(json.dumps(node.plain()), strict=True)
+    """Validate by strict JSON rules: a list may become a tuple and text a path, but "5" and true are no numbers."""
+    return kind.model_validate_json(json.dumps(node.as_python()), strict=True)
 
 
 @cache
 def _path_options(kind: type[BaseModel]) -> frozenset[str]:
-    """The options that are paths, which are made absolute."""
+    """Return the options that are paths, which are made absolute."""
     properties = kind.model_json_schema().get("properties", {})
     return frozenset(
         name

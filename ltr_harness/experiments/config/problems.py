@@ -15,16 +15,16 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.retired import retirement
 from ltr_harness._util.text import plural
 from ltr_harness.errors import HarnessError, MismatchError, Problem
-from ltr_harness.experiments.config.yaml_tree import KeyPath, Node, dotted, shown
+from ltr_harness.experiments.config.yaml_tree import KeyPath, Node, dotted, node_text
 
 Schema = dict[str, Any]
 _LISTED = 100
 
 
-def explained(
+def explain_errors(
     error: ValidationError, kind: type[BaseModel], node: Node, path: KeyPath, also_known: Iterable[str] = ()
 ) -> list[Problem]:
-    """Each thing wrong with `node`, once, at its place in the file."""
+    """Return each problem of `node`, once, at its place in the file."""
     schema = kind.model_json_schema(by_alias=True)
     problems: dict[KeyPath, Problem] = {}
     from_union: set[KeyPath] = set()
@@ -41,9 +41,9 @@ def explained(
     deeper = ((steps, other) for steps in from_union for other in problems if len(other) > len(steps))
     shallow = {steps for steps, other in deeper if other[: len(steps)] == steps}
     listed = [problem for steps, problem in problems.items() if steps not in shallow]
-    left = len(details) - _LISTED
-    if left > 0:
-        listed.append(Problem("", f"and {left:,} more {plural('problem', left)}", count=left))
+    n_more = len(details) - _LISTED
+    if n_more > 0:
+        listed.append(Problem("", f"and {n_more:,} more {plural('problem', n_more)}", count=n_more))
     return listed
 
 
@@ -60,15 +60,15 @@ class _Finding:
     @property
     def place(self) -> Node:
         """The node that the finding is about; the whole one where the file has none there."""
-        return self.node.at(self.steps) or self.node
+        return self.node.find(self.steps) or self.node
 
     @property
     def parent(self) -> Node | None:
-        return self.node.at(self.steps[:-1]) if self.steps else None
+        return self.node.find(self.steps[:-1]) if self.steps else None
 
     @property
     def name(self) -> str:
-        return _called(self.path, self.steps, self.node)
+        return _path_text(self.path, self.steps, self.node)
 
     @cached_property
     def accepted(self) -> list[Schema]:
@@ -76,7 +76,7 @@ class _Finding:
 
     @property
     def expected(self) -> str:
-        return in_words({"anyOf": self.accepted}, self.schema)
+        return schema_in_words({"anyOf": self.accepted}, self.schema)
 
     @property
     def reason(self) -> str:
@@ -91,14 +91,14 @@ class _Finding:
         if parent is not None and self.detail["loc"][-1:] == ("[key]",):
             found = f"{dotted((*self.path, *self.steps[:-1]))}: name {str(self.steps[-1])!r}"
             return Problem(parent.key_places[str(self.steps[-1])], found, self.reason)
-        raised = self.detail.get("ctx", {}).get("error")
-        if raised is not None:
-            return self.broken_rule(raised)
+        error = self.detail.get("ctx", {}).get("error")
+        if error is not None:
+            return self.broken_rule(error)
         return self.wrong_value(self.expected or self.reason)
 
     def missing_key(self) -> Problem:
         place = (self.parent or self.node).place
-        section = _called(self.path, self.steps[:-1], self.node) or "the experiment"
+        section = _path_text(self.path, self.steps[:-1], self.node) or "the experiment"
         if section.startswith("data.splits") and self.steps[-1] == "test":
             cure = "add `test: test.csv` or `test: {holdout: 0.2}`; or `files:` and `folds: 5` in place of splits"
             return Problem(place, f"{section} has no 'test'", cure=cure)
@@ -117,26 +117,26 @@ class _Finding:
         cure = did_you_mean(key, names)
         if "params" in names and not cure.startswith("did you mean"):
             cure = f"parameters of the library go under params ({cure})"
-        where = dotted((*self.path, *self.steps[:-1])) or "the experiment"
-        return Problem(place, f"unknown key {key!r} in {where}", cure=cure)
+        section_name = dotted((*self.path, *self.steps[:-1])) or "the experiment"
+        return Problem(place, f"unknown key {key!r} in {section_name}", cure=cure)
 
-    def broken_rule(self, raised: Exception) -> Problem:
+    def broken_rule(self, error: Exception) -> Problem:
         """Return the problem of a value that a validator refused."""
         place = self.place.place
-        if isinstance(raised, HarnessError):
-            problems = "; ".join(str(problem) for problem in raised.problems)
+        if isinstance(error, HarnessError):
+            problems = "; ".join(str(problem) for problem in error.problems)
             return Problem(place, f"{self.name}: {problems}")
         if not self.steps:  # two options that do not go together: the text names them
-            return Problem(place, f"{self.name}: {raised}")
+            return Problem(place, f"{self.name}: {error}")
         if isinstance(
-            raised, MismatchError
+            error, MismatchError
         ):  # a rule between options: the section's whole value is no part of it
-            return Problem(place, f"{self.name}: {raised.found}", raised.expected)
-        return self.wrong_value(str(raised))
+            return Problem(place, f"{self.name}: {error.found}", error.expected)
+        return self.wrong_value(str(error))
 
     def wrong_value(self, expected: str) -> Problem:
         value, kind, place = self.place.value, self.detail["type"], self.place.place
-        found = f"{self.name} is {shown(self.place)}"
+        found = f"{self.name} is {node_text(self.place)}"
         if isinstance(value, str):
             words = [word for option in self.accepted for word in option.get("enum", ())]
             names = [word for word in words if isinstance(word, str)]
@@ -153,8 +153,8 @@ class _Finding:
         return Problem(place, found, expected)
 
 
-def _called(path: KeyPath, steps: KeyPath, node: Node) -> str:
-    """A path as the file has it: the only fold of `splits: {train: …}` has no name there."""
+def _path_text(path: KeyPath, steps: KeyPath, node: Node) -> str:
+    """Return a path as the file has it: the only fold of `splits: {train: …}` has no name there."""
     splits = node.mapping.get("splits")
     if steps[:2] == ("splits", "all") and splits and splits.mapping["all"].place == splits.place:
         steps = ("splits", *steps[2:])
@@ -162,7 +162,7 @@ def _called(path: KeyPath, steps: KeyPath, node: Node) -> str:
 
 
 def _accepts_unquoted(text: str, accepted: Iterable[Schema]) -> bool:
-    """Whether the text would be a value of the right kind, had it no quotes."""
+    """Return whether the text would be a value of an accepted kind, had it no quotes."""
     kinds = {option.get("type") for option in accepted}
     words = [word for option in accepted for word in option.get("enum", ())]
     try:
@@ -175,10 +175,10 @@ def _accepts_unquoted(text: str, accepted: Iterable[Schema]) -> bool:
 
 
 def _steps(node: Node, location: Sequence[str | int]) -> KeyPath:
-    """pydantic's location without what is no key of the data: the names of a union's members."""
+    """Return pydantic's location without the names of a union's members, which are no keys of the data."""
     steps: KeyPath = ()
     for step in location:
-        if node.at((*steps, step)) is not None:
+        if node.find((*steps, step)) is not None:
             steps = (*steps, step)
     return steps
 
@@ -190,18 +190,18 @@ def _resolved(schema: Schema, root: Schema) -> Schema:
 
 
 def _schemas_at(root: Schema, steps: KeyPath) -> list[Schema]:
-    """What may stand at the path: several where an option of a union each accepts something."""
+    """Return the schemas of the values that may stand at the path: one for each accepting option of a union."""
     schemas = _options(root, root)
     for step in steps:
-        below: list[Schema] = []
+        accepted: list[Schema] = []
         for schema in schemas:
             if isinstance(step, int):
                 inner = schema.get("items")
             else:
                 inner = schema.get("properties", {}).get(step, schema.get("additionalProperties"))
             if isinstance(inner, dict):
-                below += _options(inner, root)
-        schemas = below
+                accepted += _options(inner, root)
+        schemas = accepted
     return schemas
 
 
@@ -225,8 +225,8 @@ _PLURAL = {"integer": "integers", "number": "numbers", "string": "text", "object
 _FORMATS = {"file-path": ("a file", "files"), "path": ("a path", "paths")}
 
 
-def in_words(schema: Schema, root: Schema) -> str:
-    """What a JSON Schema accepts, as a noun."""
+def schema_in_words(schema: Schema, root: Schema) -> str:
+    """Return the values that a JSON Schema accepts, as a noun."""
     schema = _resolved(schema, root)
     kind = schema.get("type", "")
     if "anyOf" in schema:
@@ -245,7 +245,7 @@ def in_words(schema: Schema, root: Schema) -> str:
 
 
 def _alternatives(options: Iterable[Schema], root: Schema) -> str:
-    words = [in_words(option, root) for option in options]
+    words = [schema_in_words(option, root) for option in options]
     covered = [word.replace("a number", "an integer") for word in words if "a number" in word]
     return " or ".join(dict.fromkeys(word for word in words if word and word not in covered))
 

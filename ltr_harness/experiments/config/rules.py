@@ -1,4 +1,4 @@
-"""What must hold between the parts of an experiment, beyond what each part checks alone."""
+"""The rules between the parts of an experiment, beyond those that each part checks by itself."""
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ _HOLDOUT = "valid: {holdout: 0.2, seed: 1} sets training queries aside"
 
 
 class Violation(NamedTuple):
-    """A rule that does not hold: where, what was found, what was expected, how to repair it."""
+    """A rule that does not hold: its place, what was found and expected, and how to repair it."""
 
     path: KeyPath
     found: str
@@ -34,7 +34,7 @@ class Violation(NamedTuple):
 
 def size_rule(tree: Node) -> Iterator[Violation]:
     """An experiment is a plan of runs, each of which is a folder: models x folds x seeds."""
-    folds, splits, seeds = (tree.at(path) for path in (("data", "folds"), ("data", "splits"), ("seeds",)))
+    folds, splits, seeds = (tree.find(path) for path in (("data", "folds"), ("data", "splits"), ("seeds",)))
     n_models = len(tree.mapping["models"].mapping) if "models" in tree.mapping else 0
     n_folds = 1
     if folds is not None and isinstance(folds.value, int) and folds.value:
@@ -44,9 +44,9 @@ def size_rule(tree: Node) -> Iterator[Violation]:
     n_seeds = len(seeds.value) if seeds is not None and isinstance(seeds.value, list) else 1
     n_runs = n_models * n_folds * n_seeds
     if n_runs > MOST_RUNS:
-        counted = f"{count_of(n_models, 'model')}, {count_of(n_folds, 'fold')}"
-        counted += f" and {count_of(n_seeds, 'seed')}"
-        yield Violation((), f"{counted} are {n_runs:,} runs", f"at most {MOST_RUNS:,} runs")
+        counts = f"{count_of(n_models, 'model')}, {count_of(n_folds, 'fold')}"
+        counts += f" and {count_of(n_seeds, 'seed')}"
+        yield Violation((), f"{counts} are {n_runs:,} runs", f"at most {MOST_RUNS:,} runs")
 
 
 def data_rules(data: DataLayout) -> Iterator[Violation]:
@@ -136,15 +136,15 @@ def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Violation]:
     for fold, split in splits.items():
         sides = {"train": split.train, "valid": split.valid, "test": split.test}
         files = {
-            side: {posixpath.normpath(file) for file in named} if isinstance(named, tuple) else set()
-            for side, named in sides.items()
+            side: {posixpath.normpath(file) for file in paths} if isinstance(paths, tuple) else set()
+            for side, paths in sides.items()
         }
-        for (one, other), reason in reasons.items():
-            both = sorted(files[one] & files[other])
-            if both:
-                blamed, cure = ("valid", _HOLDOUT) if "valid" in (one, other) else ("test", "")
-                found = f"{', '.join(both)} is in {one} and in {other} of the same split: {reason}"
-                yield Violation(("data", "splits", fold, blamed), found, "different files", cure)
+        for (first, second), reason in reasons.items():
+            shared_files = sorted(files[first] & files[second])
+            if shared_files:
+                blamed_side, cure = ("valid", _HOLDOUT) if "valid" in (first, second) else ("test", "")
+                found = f"{', '.join(shared_files)} is in {first} and in {second} of the same split: {reason}"
+                yield Violation(("data", "splits", fold, blamed_side), found, "different files", cure)
 
 
 def stopping_rules(
@@ -170,32 +170,34 @@ def stopping_rules(
 
 
 def model_rule(
-    where: KeyPath, said: str, name: str, models: Iterable[str], swept: Mapping[str, str], cure: str = ""
+    path: KeyPath, prefix: str, name: str, models: Iterable[str], origins: Mapping[str, str], cure: str = ""
 ) -> Iterator[Violation]:
-    """A name of one of the models; `swept` are the points of sweeps by the model they were made of."""
-    models, points = list(models), [point for point, model in swept.items() if model == name]
+    """A name is one of the models; `origins` has for each point of a sweep the model that it was made of."""
+    models, points = list(models), [point for point, model in origins.items() if model == name]
     if name not in models and points:
-        found = f"{said}{name!r} is swept: it became {count_of(len(points), 'model')}"
-        yield Violation(where, found, f"one of them, such as {points[0]!r}", cure)
+        found = f"{prefix}{name!r} is swept: it became {count_of(len(points), 'model')}"
+        yield Violation(path, found, f"one of them, such as {points[0]!r}", cure)
     elif name not in models:
-        yield Violation(where, f"{said}there is no model {name!r}", cure=did_you_mean(name, models))
+        yield Violation(path, f"{prefix}there is no model {name!r}", cure=did_you_mean(name, models))
 
 
 def part_rules(
     models: Mapping[str, ModelConfig],
-    known: Mapping[str, object],
-    swept: Mapping[str, str],
+    named_models: Mapping[str, object],
+    origins: Mapping[str, str],
     without_valid: bool,
 ) -> Iterator[Violation]:
     """A model is made of other models that are trained; what chooses its weights needs validation data."""
     for name, model in models.items():
-        where, said = ("models", name, "of"), f"models.{name}.of: "
+        path, prefix = ("models", name, "of"), f"models.{name}.of: "
         for part in model.ranker.parts():
             if part == name or (part in models and models[part].ranker.parts()):
                 itself = "itself" if part == name else f"{part!r}, which is made of others"
-                yield Violation(where, f"{said}names {itself}", "models that are trained")
+                yield Violation(path, f"{prefix}names {itself}", "models that are trained")
             else:
-                yield from model_rule(where, said, part, [one for one in known if one != name], swept)
+                yield from model_rule(
+                    path, prefix, part, [other for other in named_models if other != name], origins
+                )
         if model.ranker.needs_valid and without_valid:
             found = f"models.{name} chooses its weights on validation data, and there is none"
             weights = ", ".join(f"{part}: 1" for part in model.ranker.parts())
@@ -204,13 +206,19 @@ def part_rules(
 
 
 def carried_rules(models: Mapping[str, ModelConfig], metrics: Iterable[Metric]) -> Iterator[Violation]:
-    """What a model takes over is for metrics that are reported and take it."""
-    taking = [str(one) for one in metrics if isinstance(one, ProbabilityMetric) and one.takes_fitted]
+    """A model takes over temperatures only for reported metrics that have a fitted T."""
+    fitted_names = [
+        str(metric) for metric in metrics if isinstance(metric, ProbabilityMetric) and metric.takes_fitted
+    ]
     for name, model in models.items():
-        for metric in [one for one in model.temperatures if one not in taking]:
-            where = ("models", name, "carried", "temperature", metric)
-            found = f"models.{name}.carried.temperature: no reported metric {metric!r} has a fitted T"
-            yield Violation(where, found, cure=did_you_mean(metric, taking) if taking else "leave it out")
+        for metric_name in model.temperatures:
+            if metric_name not in fitted_names:
+                path = ("models", name, "carried", "temperature", metric_name)
+                found = (
+                    f"models.{name}.carried.temperature: no reported metric {metric_name!r} has a fitted T"
+                )
+                cure = did_you_mean(metric_name, fitted_names) if fitted_names else "leave it out"
+                yield Violation(path, found, cure=cure)
 
 
 def estimate_rules(
@@ -219,23 +227,23 @@ def estimate_rules(
     """Labels that estimate relevance need metrics that are right on average where labels are."""
     if rule is None or not rule.estimates:
         return
-    for where, wanted in metrics.items():
-        for metric in wanted:
+    for path, requested in metrics.items():
+        for metric in requested:
             k = "" if metric.k is None else f"@{metric.k}"
             if metric.is_linear_sum and metric.empty != "zero":
                 found = f"{metric} leaves out queries without an event, so its mean is not an estimate of relevance"
-                yield Violation(where, found, cure=f"use {metric.name}(gain=linear,empty=zero){k}")
+                yield Violation(path, found, cure=f"use {metric.name}(gain=linear,empty=zero){k}")
             elif not metric.graded:
                 found = f"{metric} asks only whether a label is above 0: it counts what happened, whatever its rank"
                 cure = f"use dcg(gain=linear,empty=zero){k}"
-                yield Violation(where, found, "a metric of graded labels", cure)
+                yield Violation(path, found, "a metric of graded labels", cure)
 
 
 _SPACE: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Space])
 
 
 def with_built_in(tune: TuneConfig, models: Mapping[str, ModelConfig]) -> TuneConfig:
-    """The same with what ``built-in`` stands for, where there is something."""
+    """Return the section with each ``built-in`` replaced by the ranker's own space, where it has one."""
     spaces = dict(tune.models)
     for name, space in tune.models.items():
         if space == BUILT_IN and name in models:
@@ -246,41 +254,41 @@ def with_built_in(tune: TuneConfig, models: Mapping[str, ModelConfig]) -> TuneCo
 def tune_rules(
     tune: TuneConfig,
     models: Mapping[str, ModelConfig],
-    known: Mapping[str, object],
+    named_models: Mapping[str, object],
     splits: Mapping[str, SplitConfig],
     *,
     stopping: bool,
     check_rankers: bool,
 ) -> Iterator[Violation]:
-    """What cannot be searched; `models` are the sound ones of those that are known."""
+    """A search is of options and values that the ranker takes; `models` are the valid ones of `named_models`."""
     for name, space in tune.models.items():
-        where, model = ("tune", "models", name), models.get(name)
-        if name not in known:
-            cure = did_you_mean(name, known) if known else ""
-            yield Violation(where, f"tune.models: there is no model {name!r}", cure=cure)
+        path, model = ("tune", "models", name), models.get(name)
+        if name not in named_models:
+            cure = did_you_mean(name, named_models) if named_models else ""
+            yield Violation(path, f"tune.models: there is no model {name!r}", cure=cure)
         elif model is None:
             continue
         elif model.ranker.parts():
             found = f"tune.models.{name}: a model that is made of others is not searched"
             cure = "tune its parts; `sweep:` compares several settings"
-            yield Violation(where, found, cure=cure)
+            yield Violation(path, found, cure=cure)
         elif isinstance(space, str):
-            with_it = f" with the objective {model.objective}" if model.objective else ""
-            found = f"there is no built-in space for the ranker {model.ranker_name}{with_it}"
+            objective_text = f" with the objective {model.objective}" if model.objective else ""
+            found = f"there is no built-in space for the ranker {model.ranker_name}{objective_text}"
             expected = "a mapping such as {params.num_leaves: {low: 7, high: 127, log: true}}"
-            yield Violation(where, f"tune.models.{name}: {found}", expected)
+            yield Violation(path, f"tune.models.{name}: {found}", expected)
         elif getattr(model.ranker, "data_parallel", False):
             found = f"tune.models.{name}: a model that is trained across workers cannot be tuned"
             cure = "tune it without data_parallel, on fewer queries, and write down what was chosen"
-            yield Violation(where, found, cure=cure)
+            yield Violation(path, found, cure=cure)
         elif not space:
-            yield Violation(where, f"tune.models.{name} searches nothing", "at least one option, or built-in")
+            yield Violation(path, f"tune.models.{name} searches nothing", "at least one option, or built-in")
         elif stopping and experiment.ROUNDS in space:
             found = f"tune.models.{name}.{experiment.ROUNDS} with stopping"
             cure = "stopping chooses the rounds of every trial; leave it out, or use `stopping: null`"
-            yield Violation((*where, experiment.ROUNDS), found, "one of them", cure)
+            yield Violation((*path, experiment.ROUNDS), found, "one of them", cure)
         else:
-            yield from _refused(where, model, space, check_rankers)
+            yield from _space_violations(path, model, space, check_rankers)
     for fold, split in splits.items():
         if split.valid is None and tune.inner_folds is None:
             found = f"split {fold!r} has no validation data, on which tune could choose"
@@ -288,24 +296,26 @@ def tune_rules(
             yield Violation(("data", "splits", fold), found, cure=cure)
 
 
-def _refused(where: KeyPath, config: ModelConfig, space: Mapping[str, Any], ask: bool) -> Iterator[Violation]:
-    """Options and values of a space that the ranker does not take."""
-    if ask and config.ranker.check():
+def _space_violations(
+    path: KeyPath, config: ModelConfig, space: Mapping[str, Any], check_ranker: bool
+) -> Iterator[Violation]:
+    """Yield a violation for each option and value of a space that the ranker does not take."""
+    if check_ranker and config.ranker.check():
         return  # told already, where the model stands
     for probe in probes(space):
         try:
             ranker = experiment.model_at(config, probe).ranker
-            problems = ranker.check() if ask else []
+            problems = ranker.check() if check_ranker else []
         except RankerError as error:
             problems = list(error.problems)
         for problem in problems:
-            path = (*where, problem.place) if problem.place in space else where
+            option_path = (*path, problem.place) if problem.place in space else path
             found = f"{problem.place}: {problem.found}" if problem.place else problem.found
-            yield Violation(path, f"tune.models.{where[-1]}: {found}", problem.expected, problem.cure)
+            yield Violation(option_path, f"tune.models.{path[-1]}: {found}", problem.expected, problem.cure)
 
 
 def probes(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Points that together try both ends of every range and every value of every list."""
+    """Yield points that together try both ends of every range and every value of every list."""
     sides = {
         option: (values.low, values.high) if isinstance(values, Range) else (values[0], values[-1])
         for option, values in space.items()

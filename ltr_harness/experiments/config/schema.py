@@ -1,4 +1,4 @@
-"""What an experiment is, as values: everything decided, every name resolved, nothing left of the YAML.
+"""An experiment as values: everything decided, every name resolved, nothing left of the YAML.
 
 The descriptions are what editors show through ``configs/schema.json``.
 """
@@ -28,7 +28,7 @@ from ltr_harness.data.readers.reader import Reader
 from ltr_harness.data.time_folds import MOST_FOLDS, Span, TimeFolds
 from ltr_harness.errors import MismatchError, Problem, RankerError
 from ltr_harness.experiments.config.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
-from ltr_harness.experiments.config.tune import Section, Seed, TuneConfig, several
+from ltr_harness.experiments.config.tune import Section, Seed, TuneConfig, list_validator
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.models.objectives import MetricValue
@@ -36,30 +36,30 @@ from ltr_harness.models.ranker import Ranker
 
 
 def checked_name(value: str) -> str:
-    """A name that tables, folders and pages can carry."""
+    """Return a name that tables, folders and pages can carry; refuse others."""
     if not value.strip() or value != value.strip() or not value.isprintable() or len(value) > 200:
         raise ValueError("1 to 200 printable characters that neither begin nor end with a space")
     return value
 
 
-def _decides(metric: Metric) -> Metric:
+def _check_decides(metric: Metric) -> Metric:
     if metric.diagnostic:
-        why = f"{metric.name} does not say which is better"
-        raise ValueError(f"a metric that can decide, such as ndcg@10: {why}")
+        reason = f"{metric.name} does not say which is better"
+        raise ValueError(f"a metric that can decide, such as ndcg@10: {reason}")
     return metric
 
 
-def _fixed_k(metric: Metric) -> Metric:
+def _check_fixed_k(metric: Metric) -> Metric:
     if metric.k is None and not metric.depends_on_size:  # a probability has no K
         example = metric.with_cutoff(10) if metric.takes_cutoff else "ndcg@10"
         raise ValueError(f"a metric at a fixed K, such as {example}")
     return metric
 
 
-def _only_valid(value: Any) -> Any:
+def _check_is_valid(value: Any) -> Any:
     if value != "valid":
-        why = "chosen on the data that judges the models (test) it would flatter them, on train it would never stop"
-        raise ValueError(f"'valid': the number of rounds is chosen on validation data only; {why}")
+        reason = "chosen on the data that judges the models (test) it would flatter them, on train it would never stop"
+        raise ValueError(f"'valid': the number of rounds is chosen on validation data only; {reason}")
     return value
 
 
@@ -68,11 +68,11 @@ _FILE = {"type": "string", "format": "file-path"}
 Files = Annotated[
     tuple[str, ...],
     BeforeValidator(one_or_many),
-    several(10_000),
+    list_validator(10_000),
     WithJsonSchema({"anyOf": [_FILE, {"type": "array", "items": _FILE}]}),
 ]
-DecidingMetric = Annotated[MetricValue, AfterValidator(_decides)]
-FixedKMetric = Annotated[DecidingMetric, AfterValidator(_fixed_k)]
+DecidingMetric = Annotated[MetricValue, AfterValidator(_check_decides)]
+FixedKMetric = Annotated[DecidingMetric, AfterValidator(_check_fixed_k)]
 Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
 SectionName = Annotated[str, AfterValidator(lambda name: section_catalog.known(name))]
 
@@ -116,10 +116,10 @@ class TimeFoldsConfig(Section):
 
     @property
     def rule(self) -> TimeFolds:
-        """How it divides."""
+        """The rule by which queries are divided."""
         spans = self.model_dump(include={"test", "valid", "gap", "train", "step", "label_horizon"})
-        given = {name: Span.of(text) for name, text in spans.items() if text not in (None, "expanding")}
-        return TimeFolds(**given, at_most=self.at_most)
+        options = {name: Span.of(text) for name, text in spans.items() if text not in (None, "expanding")}
+        return TimeFolds(**options, at_most=self.at_most)
 
 
 class SplitConfig(Section):
@@ -136,8 +136,8 @@ class SplitConfig(Section):
 
     @model_validator(mode="after")
     def _divided_once(self) -> Self:
-        both = [side for side in (self.valid, self.test) if isinstance(side, Holdout)]
-        if len({side.model_copy(update={"holdout": 0}) for side in both}) > 1:
+        holdouts = [side for side in (self.valid, self.test) if isinstance(side, Holdout)]
+        if len({side.model_copy(update={"holdout": 0}) for side in holdouts}) > 1:
             expected = "the same by_time, together, stratify and seed, because the queries are divided once"
             raise MismatchError("valid and test are held out in different ways", expected)
         return self
@@ -164,7 +164,7 @@ class JudgmentsConfig(Section):
     """How several judgments of a document become one label; an error unless given. Majority: of equals the lowest."""
 
     @model_validator(mode="after")
-    def _whose(self) -> Self:
+    def _check_sources(self) -> Self:
         if (self.files is None) == (not self.by_split):
             expected = "either `files`, or `train`, `valid` and `test` with files each, or some of them"
             raise ValueError(expected)
@@ -186,7 +186,7 @@ def _as_files(value: Any) -> Any:
 
 
 class DataLayout(Section):
-    """What stands under ``data:`` beside the reader's own options."""
+    """The options under ``data:`` beside the reader's own."""
 
     root: Path
     """Folder of the data files; relative to this file."""
@@ -223,9 +223,9 @@ class DataConfig(DataLayout):
 class MetricsConfig(Section):
     """What is measured, and which number decides."""
 
-    cutoffs: Annotated[tuple[Annotated[int, Field(ge=1, le=LARGEST_CUTOFF)], ...], several(1_000)]
+    cutoffs: Annotated[tuple[Annotated[int, Field(ge=1, le=LARGEST_CUTOFF)], ...], list_validator(1_000)]
     """The fixed Ks of every table and chart."""
-    report: Annotated[tuple[MetricValue, ...], several(1_000, repeated=True)]
+    report: Annotated[tuple[MetricValue, ...], list_validator(1_000, repeated=True)]
     """Metrics; each is reported at every cutoff unless it names its own, as in mrr@20."""
     primary: FixedKMetric
     """The one number that decides, such as ndcg@10; its K is the K of the comparison."""
@@ -233,11 +233,11 @@ class MetricsConfig(Section):
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
         """Every metric at every cutoff, in the order of the report, each once; the primary is among them."""
-        wanted = [at_k for metric in self.report for at_k in metric.at(sorted(self.cutoffs))]
-        return tuple(dict.fromkeys([*wanted, self.primary]))
+        requested = [at_k for metric in self.report for at_k in metric.at(sorted(self.cutoffs))]
+        return tuple(dict.fromkeys([*requested, self.primary]))
 
     def with_max_grade(self, max_grade: float | None) -> "MetricsConfig":
-        """The same metrics, those that need the scale's highest grade having it."""
+        """Return the section with the scale's highest grade in the metrics that need it."""
         return MetricsConfig(
             cutoffs=self.cutoffs,
             report=tuple(metric.with_max_grade(max_grade) for metric in self.report),
@@ -251,7 +251,7 @@ class StoppingConfig(Section):
 
     metric: DecidingMetric
     """What decides, such as ndcg@10."""
-    on: Annotated[Literal["valid"], BeforeValidator(_only_valid)] = "valid"
+    on: Annotated[Literal["valid"], BeforeValidator(_check_is_valid)] = "valid"
     """Always validation data; test data is refused."""
 
     def rule(self, max_grade: float | None) -> StoppingRule:
@@ -268,7 +268,7 @@ class CarriedConfig(Section):
 
 
 class ModelOptions(Section):
-    """What stands under a model beside the ranker's own options."""
+    """The options under a model beside the ranker's own."""
 
     rounds: int | None = Field(default=None, ge=1)
     """Train exactly this many rounds; only without `stopping`."""
@@ -286,7 +286,7 @@ class ModelConfig(ModelOptions):
 
     @property
     def objective(self) -> str | None:
-        """What it is trained for; None where the ranker has nothing of the kind."""
+        """The objective of training; None where the ranker has none."""
         objective = getattr(self.ranker, "objective", None)
         return None if objective is None else str(objective)
 
@@ -296,7 +296,7 @@ class ModelConfig(ModelOptions):
         return {} if self.carried is None else self.carried.temperature
 
     def with_max_grade(self, max_grade: float | None) -> Self:
-        """The same, what it optimises having the scale's highest grade if it asks for one."""
+        """Return the model with the scale's highest grade in its objective, if that asks for one."""
         return self.model_copy(update={"ranker": self.ranker.with_max_grade(max_grade)})
 
 
@@ -320,7 +320,7 @@ class CompareConfig(Section):
         return Method(**{option.name: getattr(self, option.name) for option in dataclasses.fields(Method)})
 
 
-Formats = Annotated[tuple[ReportFormat, ...], BeforeValidator(one_or_many), several()]
+Formats = Annotated[tuple[ReportFormat, ...], BeforeValidator(one_or_many), list_validator()]
 
 
 class ReportConfig(Section):
@@ -328,24 +328,26 @@ class ReportConfig(Section):
 
     formats: Formats = DEFAULT_FORMATS
     """Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it."""
-    sections: Annotated[tuple[SectionName, ...], BeforeValidator(one_or_many), several()] | None = Field(
-        default=None,
-        description="Which sections, in this order; all where none is named. `ltr-harness list sections` has their "
-        "names. report.json is complete whatever is chosen.",
+    sections: Annotated[tuple[SectionName, ...], BeforeValidator(one_or_many), list_validator()] | None = (
+        Field(
+            default=None,
+            description="Which sections, in this order; all where none is named. `ltr-harness list sections` has their "
+            "names. report.json is complete whatever is chosen.",
+        )
     )
 
 
 class Header(Section):
-    """What stands at the top level beside the sections."""
+    """The options at the top level beside the sections."""
 
     name: Name
     """Runs are stored under this name."""
-    seeds: Annotated[tuple[Seed, ...], several(10_000)] = (1,)
+    seeds: Annotated[tuple[Seed, ...], list_validator(10_000)] = (1,)
     """Each model is trained once per seed."""
 
 
 class Outline(Section):
-    """What an experiment says of its comparison, nothing of which has to be loaded."""
+    """The parts of an experiment that are about its comparison, nothing of which has to be loaded."""
 
     name: str
     models: dict[str, Any]  # by name, in the order of the file
@@ -368,7 +370,7 @@ ROUNDS = "rounds"
 
 
 def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
-    """The model at a point of its search space; options and values that cannot be are refused together."""
+    """Return the model at a point of its search space; refuse impossible options and values together."""
     fields = config.ranker.model_dump()
     rounds = config.rounds
     canonical = getattr(config.ranker, "canonical_name", str)  # a parameter may have several names
@@ -384,8 +386,12 @@ def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
             found = f"the ranker {config.ranker_name} has no option {option!r}"
             problems.append(Problem(option, found, cure=cure))
         elif dot:
-            others = {key: kept for key, kept in fields[field].items() if canonical(key) != canonical(name)}
-            fields[field] = {**others, name: value}
+            other_parameters = {
+                key: parameter
+                for key, parameter in fields[field].items()
+                if canonical(key) != canonical(name)
+            }
+            fields[field] = {**other_parameters, name: value}
         else:
             fields[field] = value
     RankerError.refuse(problems)
@@ -393,5 +399,7 @@ def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
         ranker = type(config.ranker).model_validate(fields)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        raise RankerError([Problem(".".join(map(str, one["loc"])), one["msg"]) for one in details]) from None
+        raise RankerError(
+            [Problem(".".join(map(str, detail["loc"])), detail["msg"]) for detail in details]
+        ) from None
     return ModelConfig(ranker_name=config.ranker_name, ranker=ranker, rounds=rounds, carried=config.carried)

@@ -25,24 +25,24 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Number = int | float
 
 
-def several(most: float = math.inf, *, repeated: bool = False) -> AfterValidator:
-    """At least one value, at most so many, and each once."""
+def list_validator(most: float = math.inf, *, repeated: bool = False) -> AfterValidator:
+    """Return a validator of lists with at least one value, at most so many, and each once."""
 
     def check(values: Any) -> Any:
         if not values:
             raise ValueError("at least one")
         if len(values) > most:
             raise ValueError(f"at most {most:,}; found {len(values):,}")
-        twice = sorted(str(value) for value, count in Counter(list(values)).items() if count > 1)
-        if twice and not repeated:
-            raise ValueError(f"each once; {', '.join(twice)} was given more than once")
+        repeated_values = sorted(str(value) for value, count in Counter(list(values)).items() if count > 1)
+        if repeated_values and not repeated:
+            raise ValueError(f"each once; {', '.join(repeated_values)} was given more than once")
         return values
 
     return AfterValidator(check)
 
 
 class Section(BaseModel):
-    """What experiments are made of: no other keys, and nothing changes."""
+    """A part of an experiment: no other keys are accepted, and no value changes."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True
@@ -50,7 +50,7 @@ class Section(BaseModel):
 
 
 def shown_value(value: Any) -> str:
-    """A value as names and messages have it: YAML's words, no more digits than it was written with."""
+    """Return a value as names and messages have it: YAML's words, no more digits than it was written with."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -71,32 +71,34 @@ class Range(Section):
     """Only low, low + step, low + 2 step …"""
 
     @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def _check_bounds(self) -> Self:
         if not self.low < self.high:
             raise ValueError("low < high")
         if self.log and self.low <= 0:
             raise ValueError("low > 0 with log: true")
         if self.log and self.step is not None:
             raise ValueError("step or log: true, not both")
-        if self.whole and isinstance(self.step, float):
+        if self.is_integer and isinstance(self.step, float):
             raise ValueError("an integer step between integers")
         return self
 
     @property
-    def whole(self) -> bool:
-        """Only integers are meant."""
+    def is_integer(self) -> bool:
+        """True where only integers are meant."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
-    def drawn(self, share: float) -> Number:
-        """The value at a share of the way, rounded to what a name can carry: four digits."""
+    def value_at(self, share: float) -> Number:
+        """Return the value at a share of the way from low to high, rounded to the four digits that names can carry."""
         if self.step is not None:
             steps = math.floor((self.high - self.low) / self.step + 1e-9)
             value = self.low + self.step * math.floor(share * (steps + 1))
-            return value if self.whole else float(f"{value:.12g}")
-        half = 0.5 if self.whole else 0.0  # each integer owns the stretch from half below to half above it
+            return value if self.is_integer else float(f"{value:.12g}")
+        half = (
+            0.5 if self.is_integer else 0.0
+        )  # each integer owns the stretch from half below to half above it
         low, high = self.low - half, self.high + half
         value = low * (high / low) ** share if self.log else low + (high - low) * share
-        rounded = round(value) if self.whole else float(f"{value:.4g}")
+        rounded = round(value) if self.is_integer else float(f"{value:.4g}")
         return type(rounded)(min(max(rounded, self.low), self.high))
 
 
@@ -105,9 +107,11 @@ def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
         raise ValueError("at least one value")
     # by kind too: 1, 1.0 and true are equal in Python and different things to a library
     ordered = sorted((type(value).__name__, shown_value(value)) for value in values)
-    twice = [value for (kind, value), other in pairwise(ordered) if (kind, value) == other]
-    if twice:
-        raise ValueError(f"each value once; {', '.join(dict.fromkeys(twice))} was given more than once")
+    repeated_values = [value for (kind, value), other in pairwise(ordered) if (kind, value) == other]
+    if repeated_values:
+        raise ValueError(
+            f"each value once; {', '.join(dict.fromkeys(repeated_values))} was given more than once"
+        )
     return values
 
 
@@ -161,16 +165,18 @@ class SweepConfig(Section):
         if self.points is not None and not self.random:
             expected = "none: a grid has as many points as combinations"
             raise MismatchError("sweep.points without sweep.random", expected)
-        both = sorted(self.grid.keys() & self.random.keys())
-        if both:
-            raise MismatchError(f"{', '.join(both)} in sweep.grid and in sweep.random", "one of them")
+        shared_options = sorted(self.grid.keys() & self.random.keys())
+        if shared_options:
+            raise MismatchError(
+                f"{', '.join(shared_options)} in sweep.grid and in sweep.random", "one of them"
+            )
         return self
 
 
 class TuneConfig(Section):
     """Options of models, searched for the values that are best on validation data."""
 
-    models: Annotated[dict[str, Literal["built-in"] | dict[str, Space]], several()]
+    models: Annotated[dict[str, Literal["built-in"] | dict[str, Space]], list_validator()]
     """Model to what is searched: {params.num_leaves: {low: 7, high: 127, log: true}, …}, or built-in."""
     trials: int | None = Field(default=None, ge=1)
     """Budget: this many trials per model and fold."""
@@ -203,6 +209,6 @@ class TuneConfig(Section):
         return self
 
     def space(self, model: str) -> Mapping[str, Any]:
-        """What is searched for a model; empty where it is not tuned."""
+        """Return the options that are searched for a model; empty where it is not tuned."""
         space = self.models.get(model, {})
         return {} if isinstance(space, str) else space

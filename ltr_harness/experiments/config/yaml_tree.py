@@ -27,7 +27,7 @@ KeyPath = tuple[str | int, ...]
 
 
 class Place(str):
-    """Where a value was written, as messages print it; `line` 0 where there are no lines, as in ``--set a.b=v``."""
+    """The place of a value, as messages print it; `line` 0 where there are no lines, as in ``--set a.b=v``."""
 
     name: str
     line: int
@@ -40,7 +40,7 @@ class Place(str):
         return place
 
     def position(self, main: str) -> tuple[bool, str, int, int]:
-        """Return what problems are sorted by: those of the main file come first, then file, line and column count."""
+        """Return the key that problems are sorted by: the main file first, then file, line and column."""
         return self.name != main, self.name, self.line, self.column
 
 
@@ -57,16 +57,16 @@ class Node:
         """The entries of a mapping; empty for anything else."""
         return self.value if isinstance(self.value, dict) else {}
 
-    def plain(self) -> Any:
-        """The value as Python's own dicts, lists and scalars."""
+    def as_python(self) -> Any:
+        """Return the value as Python's own dicts, lists and scalars."""
         if isinstance(self.value, dict):
-            return {key: node.plain() for key, node in self.value.items()}
+            return {key: node.as_python() for key, node in self.value.items()}
         if isinstance(self.value, list):
-            return [node.plain() for node in self.value]
+            return [node.as_python() for node in self.value]
         return self.value
 
-    def at(self, path: KeyPath) -> Node | None:
-        """The node below this one, or None."""
+    def find(self, path: KeyPath) -> Node | None:
+        """Return the node at a path below this one, or None."""
         node: Node | None = self
         for step in path:
             if node is None:
@@ -80,49 +80,49 @@ class Node:
         return node
 
     def with_entry(self, key: str, node: Node) -> Node:
-        """This mapping with one entry replaced or added."""
+        """Return this mapping with one entry replaced or added."""
         places = {**self.key_places, key: self.key_places.get(key, node.place)}
         return Node({**self.mapping, key: node}, self.place, places)
 
     def with_defaults(self, values: Mapping[str, Any], place: Place) -> Node:
-        """This mapping with the entries that it lacks, at the place of what they follow from."""
-        lacking = {key: from_plain(value, place) for key, value in values.items() if key not in self.mapping}
+        """Return this mapping with the entries that it lacks, at the place that they follow from."""
+        lacking = {key: from_python(value, place) for key, value in values.items() if key not in self.mapping}
         places = {**dict.fromkeys(lacking, place), **self.key_places}
         return Node({**self.mapping, **lacking}, self.place, places)
 
-    def changed(self, path: tuple[str, ...], change: Callable[[Node], Node]) -> Node:
-        """This mapping with what stands at a path, if anything does, as `change` returns it."""
+    def change_at(self, path: tuple[str, ...], change: Callable[[Node], Node]) -> Node:
+        """Return this mapping with the node at a path, if it exists, as `change` returns it."""
         node = self.mapping.get(path[0])
         if node is None:
             return self
-        return self.with_entry(path[0], node.changed(path[1:], change) if path[1:] else change(node))
+        return self.with_entry(path[0], node.change_at(path[1:], change) if path[1:] else change(node))
 
-    def only(self, keys: Iterable[str]) -> Node:
-        """This mapping with none but the given keys."""
-        wanted = set(keys)
-        kept = {key: node for key, node in self.mapping.items() if key in wanted}
-        return Node(kept, self.place, {key: self.key_places[key] for key in kept})
+    def keep_keys(self, keys: Iterable[str]) -> Node:
+        """Return this mapping with the given keys only."""
+        wanted_keys = set(keys)
+        entries = {key: node for key, node in self.mapping.items() if key in wanted_keys}
+        return Node(entries, self.place, {key: self.key_places[key] for key in entries})
 
-    def without(self, *keys: str) -> Node:
-        """This mapping without the given keys."""
-        return self.only(self.mapping.keys() - set(keys))
+    def drop_keys(self, *keys: str) -> Node:
+        """Return this mapping without the given keys."""
+        return self.keep_keys(self.mapping.keys() - set(keys))
 
 
 def dotted(path: KeyPath) -> str:
-    """A path as ``--set`` takes it."""
+    """Return a path as ``--set`` takes it."""
     return ".".join(str(step) for step in path)
 
 
-def shown(node: Node) -> str:
-    """A value as messages print it: short, in YAML's words."""
-    text = json.dumps(node.plain(), ensure_ascii=False)
+def node_text(node: Node) -> str:
+    """Return a value as messages print it: short, in YAML's words."""
+    text = json.dumps(node.as_python(), ensure_ascii=False)
     if isinstance(node.value, str):
         text = repr(node.value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def secrets_in(text: str, place: Place, name: str = "") -> list[Problem]:
-    """What is wrong with an address that holds a secret: folders of experiments, reports and records would keep it."""
+    """Return the problem of an address that holds a secret, which folders of experiments and records would keep."""
     if without_secrets(text) == text:
         return []
     found = f"{name} has a secret in it, which records would keep".lstrip()
@@ -134,21 +134,21 @@ TRUTHS_MEANT = {"stopping": {True: "on"}, "alerts": {True: "on"}}
 
 
 def _key_of(key: Any, path: str) -> str:
-    """A key of Python's own mapping as text, as it was written where YAML 1.1 has made a truth value of it."""
+    """Return a key of Python's own mapping as text, as it was written where YAML 1.1 has made a truth value of it."""
     if isinstance(key, bool):
         return TRUTHS_MEANT.get(path, {}).get(key, str(key))
     return str(key)
 
 
-def from_plain(value: Any, place: Place, problems: list[Problem] | None = None, path: str = "") -> Node:
-    """The tree of Python's own values, NumPy numbers and paths, all at one place; others are added to `problems`."""
+def from_python(value: Any, place: Place, problems: list[Problem] | None = None, path: str = "") -> Node:
+    """Return Python's own values, NumPy numbers and paths as a tree at one place; `problems` gets all others."""
     if isinstance(value, Mapping):
         return _from_mapping(value, place, problems, path)
     if isinstance(value, list | tuple):
-        items = [from_plain(item, place, problems, f"{path}.{at}") for at, item in enumerate(value)]
+        items = [from_python(item, place, problems, f"{path}.{index}") for index, item in enumerate(value)]
         return Node(items, place)
     if hasattr(value, "tolist"):  # a NumPy number or array
-        return from_plain(value.tolist(), place, problems, path)
+        return from_python(value.tolist(), place, problems, path)
     if isinstance(value, PurePath):
         value = str(value)
     if problems is None or value is None or isinstance(value, bool | int | float):
@@ -167,7 +167,7 @@ def _from_mapping(
     entries = {}
     for key, item in mapping.items():
         name = _key_of(key, path)
-        entries[name] = from_plain(item, place, problems, f"{path}.{name}".lstrip("."))
+        entries[name] = from_python(item, place, problems, f"{path}.{name}".lstrip("."))
     if problems is not None:
         for name in entries:
             problems += secrets_in(name, place, f"a key of {path or 'the experiment'}")
@@ -177,52 +177,52 @@ def _from_mapping(
 _MISPLACED = ("mapping values are not allowed here", "expected <block end>, but found")
 
 
-def in_words(problem: yaml.MarkedYAMLError, text: str) -> tuple[str, str, str]:
-    """What was found, what was expected, and the cure."""
-    what, context = problem.problem or problem.context or "not YAML", problem.context or ""
+def describe_syntax_error(problem: yaml.MarkedYAMLError, text: str) -> tuple[str, str, str]:
+    """Return the finding, the expectation and the cure for a syntax error."""
+    message, context = problem.problem or problem.context or "not YAML", problem.context or ""
     mark, opened = problem.problem_mark or problem.context_mark, problem.context_mark
     if "parsing a flow" in context and mark is not None and opened and opened.line < mark.line:
         bracket = text.splitlines()[opened.line][opened.column]
         found = f"the {bracket!r} of line {opened.line + 1} is not closed, or a ',' is missing before this"
         return found, "", ""
-    if mark is not None and (what.startswith(_MISPLACED) or "got ':'" in what):
+    if mark is not None and (message.startswith(_MISPLACED) or "got ':'" in message):
         lines = text.splitlines()[: mark.line + 1]
-        told = _indentation(lines)
-        if told is not None:
-            return (*told, "")
-        return f"not valid YAML: {what}", "", _cure_of_colon(lines[-1])
-    if "could not find expected ':'" in what:
-        return f"not valid YAML: {what}", "", "is a ':' or a space after it missing?"
+        indentation = _indentation(lines)
+        if indentation is not None:
+            return (*indentation, "")
+        return f"not valid YAML: {message}", "", _cure_of_colon(lines[-1])
+    if "could not find expected ':'" in message:
+        return f"not valid YAML: {message}", "", "is a ':' or a space after it missing?"
     if "single document" in context:
         return "not valid YAML: a second document ('---')", "", "one experiment per file"
-    cure = "indent with spaces" if "'\\t'" in what else ""
-    return f"not valid YAML: {what}", "", cure
+    cure = "indent with spaces" if "'\\t'" in message else ""
+    return f"not valid YAML: {message}", "", cure
 
 
 def _indentation(lines: Sequence[str]) -> tuple[str, str] | None:
-    """What is wrong with the last line's indentation, and what fits; None where it is not the reason."""
+    """Return the finding and the expectation for the last line's indentation; None where it is not the reason."""
     indents = [len(line) - len(line.lstrip(" ")) for line in lines]
     written = [bool(line.strip()) and not line.lstrip().startswith("#") for line in lines]
-    above = [(at, indents[at - 1]) for at in range(1, len(lines)) if written[at - 1]]
-    if not above:
+    previous = [(number, indents[number - 1]) for number in range(1, len(lines)) if written[number - 1]]
+    if not previous:
         return None
-    here = indents[-1]
-    before, deepest = above[-1]
+    last_indent = indents[-1]
+    before, deepest = previous[-1]
     fitting = [(before, deepest)]
-    for at, indent in reversed(above):
+    for number, indent in reversed(previous):
         if indent < fitting[-1][1]:
-            fitting.append((at, indent))
+            fitting.append((number, indent))
     opens = lines[before - 1].split("#")[0].rstrip().endswith((":", "-"))
-    if here in [indent for _, indent in fitting] or (here > deepest and opens):
+    if last_indent in [indent for _, indent in fitting] or (last_indent > deepest and opens):
         return None
-    at, indent = min(fitting, key=lambda one: abs(one[1] - here))
+    number, indent = min(fitting, key=lambda candidate: abs(candidate[1] - last_indent))
     name = lines[-1].strip().partition(":")[0]
-    fits = f"{count_of(indent, 'space')}, as in line {at}"
-    return f"{name!r} is indented by {count_of(here, 'space')}", fits
+    expected = f"{count_of(indent, 'space')}, as in line {number}"
+    return f"{name!r} is indented by {count_of(last_indent, 'space')}", expected
 
 
 def _cure_of_colon(line: str) -> str:
-    """``objective: rank: ndcg``: to YAML, a colon before a space ends a key."""
+    """Return the cure for lines such as ``objective: rank: ndcg``: to YAML, a colon before a space ends a key."""
     form = re.search(r"([\w.]+): +([^\s'\"{\[,:]+): +([^\s,}\]]+)", line)
     if form is None:
         return ""
@@ -244,7 +244,7 @@ _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
 def read_yaml(path: Path, name: str | None = None) -> Node:
-    """The file's tree; `name` is how messages call the file, its path unless given."""
+    """Return the file's tree; `name` is the file's name in messages, its path unless given."""
     name = name or str(path)
     try:
         if path.is_fifo():
@@ -273,14 +273,14 @@ def read_yaml(path: Path, name: str | None = None) -> Node:
 
 
 def not_an_experiment(name: str) -> str:
-    """What a file may be instead, by its name; "" for one that is called as experiments are."""
+    """Return the cure for a file that is no experiment, by its name; "" where it is named like an experiment."""
     if Path(name).suffix.lower() in (".yaml", ".yml", ".json"):
         return ""
     return f"is it data? `ltr-harness init {name}` writes an experiment for it"
 
 
 def parse_yaml(text: str, name: str, folder: Path, *, lines: bool = True) -> Node:
-    """The tree of a text; duplicate keys, tags and what is no YAML are refused together."""
+    """Return the tree of a text; refuse duplicate keys, tags and what is no YAML together."""
     reading = _Reading(name, folder, lines)
     try:
         tree = reading.tree(text)
@@ -314,7 +314,7 @@ class _Composer(yaml.BaseLoader):
 
 
 class _Reading:
-    """One text being read: collects problems, so that all duplicates and tags are told at once."""
+    """One text being read: collects problems, so that all duplicates and tags are refused at once."""
 
     def __init__(self, name: str, folder: Path, lines: bool) -> None:
         self.name, self.folder, self.lines = name, folder, lines
@@ -337,7 +337,7 @@ class _Reading:
         return self.node(root)
 
     def _count(self, source: Any, counts: dict[int, int]) -> int:
-        """How many values a node stands for, each counted once however many aliases refer to it; refuses too many."""
+        """Return the number of a node's values, each counted once however many aliases refer to it; refuse too many."""
         if id(source) in counts:
             return counts[id(source)]
         counts[id(source)] = 1  # what contains itself ends here, and is said where it is read
@@ -391,8 +391,10 @@ class _Reading:
                 merged += node.value if isinstance(node.value, list) else [node]
             elif key.value in entries:
                 first = places[key.value]
-                told = f"line {first.line}" if first.line else "before"
-                self.add(key_place, f"key {key.value!r} was given already, {told}", cure="remove one")
+                earlier_place = f"line {first.line}" if first.line else "before"
+                self.add(
+                    key_place, f"key {key.value!r} was given already, {earlier_place}", cure="remove one"
+                )
             else:
                 self.problems += secrets_in(key.value, key_place)
                 entries[key.value] = self.node(value)
@@ -409,7 +411,7 @@ class _Reading:
         if isinstance(problem, yaml.MarkedYAMLError):
             mark = problem.problem_mark or problem.context_mark
             place = self.place(mark) if mark else self.name
-            self.add(place, *in_words(problem, text))
+            self.add(place, *describe_syntax_error(problem, text))
         elif isinstance(problem, ReaderError):
             code = problem.character if isinstance(problem.character, int) else ord(problem.character)
             line = text.count("\n", 0, problem.position) + 1
@@ -421,7 +423,7 @@ class _Reading:
         """After a syntax error, read each top-level section alone, so that one typo does not hide the next."""
         lines = text.splitlines(keepends=True)
         starts = [number for number, line in enumerate(lines) if re.match(r"[\w'\"][^#]*:(\s|$)", line)]
-        told = False  # the first section that fails alone does so for the reason known already
+        has_failed = False  # the first section that fails alone does so for the reason known already
         for start, end in [*pairwise([*starts, len(lines)])][:_SECTIONS_LOOKED_AT]:
             section = "\n" * start + "".join(lines[start:end])  # on the lines where it stands in the text
             try:
@@ -429,13 +431,13 @@ class _Reading:
             except yaml.MarkedYAMLError as problem:
                 if "undefined alias" in str(problem.problem):  # its anchor may stand in another section
                     continue
-                if told:
+                if has_failed:
                     self.problem(problem, section)
-                told = True
+                has_failed = True
 
 
 def plain_scalar(text: str) -> Scalar:
-    """What an unquoted word means in YAML 1.2 (core schema)."""
+    """Return the meaning of an unquoted word in YAML 1.2 (core schema)."""
     if text in _NULL:
         return None
     if text in _BOOL:

@@ -173,7 +173,7 @@ def _fold(run: Run, data_root: Path | None) -> Fold:
 def _data_section(configuration: Path) -> dict[str, Any]:
     """How an experiment reads its data; only that is looked at, because the rest may have changed since."""
     node = stored_tree(configuration).mapping.get("data")
-    section = None if node is None else node.plain()
+    section = None if node is None else node.as_python()
     return section if isinstance(section, dict) else {}
 
 

@@ -328,8 +328,8 @@ def _distribution(values: Any) -> Any:
 
     if not isinstance(values, Range):
         return distributions.CategoricalDistribution(values)
-    number: Any = int if values.whole else float
-    kind: Any = distributions.IntDistribution if values.whole else distributions.FloatDistribution
+    number: Any = int if values.is_integer else float
+    kind: Any = distributions.IntDistribution if values.is_integer else distributions.FloatDistribution
     step = {} if values.step is None else {"step": number(values.step)}
     return kind(number(values.low), number(values.high), log=values.log, **step)
 

@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from ltr_harness.experiments.config.load import load_experiment
-from ltr_harness.experiments.config.problems import in_words
+from ltr_harness.experiments.config.problems import schema_in_words
 from ltr_harness.experiments.config.rules import probes
 from ltr_harness.experiments.config.schema import ModelConfig, model_at
 from ltr_harness.experiments.config.tune import Range, shown_value
-from ltr_harness.experiments.config.yaml_tree import Place, from_plain, parse_yaml, plain_scalar
-from ltr_harness.experiments.config.yaml_tree import in_words as yaml_in_words
+from ltr_harness.experiments.config.yaml_tree import Place, from_python, parse_yaml, plain_scalar
+from ltr_harness.experiments.config.yaml_tree import describe_syntax_error as yaml_in_words
 from ltr_harness.models.xgboost import XGBoostRanker
 
 
@@ -22,7 +22,7 @@ def test_model_at() -> None:
 
 def test_in_words() -> None:
     assert (
-        in_words({"type": "array", "items": {"type": "integer", "minimum": 1}}, {})
+        schema_in_words({"type": "array", "items": {"type": "integer", "minimum": 1}}, {})
         == "a list of integers >= 1"
     )
 
@@ -38,12 +38,12 @@ def test_range() -> None:
 
 
 def test_range_drawn() -> None:
-    assert [Range(low=1, high=4).drawn(u) for u in (0.0, 0.25, 0.99)] == [1, 2, 4]
-    assert Range(low=0.01, high=1.0, log=True).drawn(0.5) == 0.1
+    assert [Range(low=1, high=4).value_at(u) for u in (0.0, 0.25, 0.99)] == [1, 2, 4]
+    assert Range(low=0.01, high=1.0, log=True).value_at(0.5) == 0.1
 
 
 def test_from_plain() -> None:
-    assert from_plain({"seeds": (1, 2)}, Place("configuration")).plain() == {"seeds": [1, 2]}
+    assert from_python({"seeds": (1, 2)}, Place("configuration")).as_python() == {"seeds": [1, 2]}
 
 
 def test_in_words_of_yaml() -> None:
@@ -56,7 +56,7 @@ def test_in_words_of_yaml() -> None:
 
 def test_parse_yaml() -> None:
     tree = parse_yaml("{eta: 1e-3, on: no}", "example", Path())
-    assert tree.plain() == {"eta": 0.001, "on": "no"}
+    assert tree.as_python() == {"eta": 0.001, "on": "no"}
     assert str(tree.mapping["on"].place) == "example:1:17"
 
 

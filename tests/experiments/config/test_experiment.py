@@ -289,8 +289,8 @@ def test_any_parameters_survive_the_way_through_yaml(given_params: dict[str, Any
     source = base(models={"trees": {"ranker": "lightgbm", "params": given_params}})
     experiment = load_experiment(source, check_rankers=False)
     tree = parse_yaml(resolved_yaml(experiment), "experiment.yaml", Path())
-    assert tree.plain()["models"]["trees"]["params"] == given_params
-    assert load_experiment(tree.plain(), check_rankers=False) == experiment
+    assert tree.as_python()["models"]["trees"]["params"] == given_params
+    assert load_experiment(tree.as_python(), check_rankers=False) == experiment
 
 
 def test_folds_survive_the_way_through_yaml(write: Write) -> None:

@@ -30,7 +30,7 @@ def test_mappings_merge_and_everything_else_is_replaced(write: Write) -> None:
         models: {b: {ranker: feature}}
         """
     )
-    assert merged_tree(child).plain() == {
+    assert merged_tree(child).as_python() == {
         "seeds": [9],
         "stopping": {"patience": 7, "every": 2},
         "models": {"a": {"ranker": "random"}, "b": {"ranker": "feature"}},
@@ -45,7 +45,7 @@ def test_a_key_given_in_both_is_told_where_it_was_given_last(write: Write) -> No
 
 def test_a_section_can_be_switched_off(write: Write) -> None:
     write("stopping: {metric: ndcg@10}", "base.yaml")
-    assert merged_tree(write("extends: base.yaml\nstopping: null")).plain() == {"stopping": None}
+    assert merged_tree(write("extends: base.yaml\nstopping: null")).as_python() == {"stopping": None}
 
 
 def test_later_bases_win_over_earlier_and_grandparents_are_found_from_their_own_folder(write: Write) -> None:
@@ -53,7 +53,7 @@ def test_later_bases_win_over_earlier_and_grandparents_are_found_from_their_own_
     write("extends: er/grand.yaml\nb: one\nc: one\nd: one", "deep/one.yaml")
     write("c: two\nd: two", "two.yaml")
     tree = merged_tree(write("extends: [deep/one.yaml, two.yaml]\nd: own"))
-    assert tree.plain() == {"a": "grand", "b": "one", "c": "two", "d": "own"}
+    assert tree.as_python() == {"a": "grand", "b": "one", "c": "two", "d": "own"}
     assert {key: str(node.place) for key, node in tree.mapping.items()} == {
         "a": "deep/er/grand.yaml:1:4",
         "b": "deep/one.yaml:2:4",
@@ -66,7 +66,7 @@ def test_two_files_may_share_a_base(write: Write) -> None:
     write("a: 1", "base.yaml")
     write("extends: base.yaml\nb: 2", "one.yaml")
     write("extends: base.yaml\nc: 3", "two.yaml")
-    assert merged_tree(write("extends: [one.yaml, two.yaml]")).plain() == {"a": 1, "b": 2, "c": 3}
+    assert merged_tree(write("extends: [one.yaml, two.yaml]")).as_python() == {"a": 1, "b": 2, "c": 3}
 
 
 def test_circles_are_refused_with_the_way_round(write: Write) -> None:
@@ -110,14 +110,14 @@ def test_overrides(override: str, path: tuple[str | int, ...], value: object) ->
         "seeds": [1, 2],
         "models": {"a": {"params": None}, "b.v2": {"ranker": "random"}},
     }
-    node = merged_tree(source, [override]).at(path)
+    node = merged_tree(source, [override]).find(path)
     assert node is not None
-    assert node.plain() == value
+    assert node.as_python() == value
     assert str(node.place) == f"--set {override}"
 
 
 def test_the_last_override_wins() -> None:
-    assert merged_tree({"a": 1}, ["a=2", "a=3"]).plain() == {"a": 3}
+    assert merged_tree({"a": 1}, ["a=2", "a=3"]).as_python() == {"a": 3}
 
 
 @pytest.mark.parametrize(

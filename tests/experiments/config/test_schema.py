@@ -45,9 +45,9 @@ def validator() -> jsonschema.Draft202012Validator:
 def test_every_config_fits_as_written_and_as_resolved(
     path: Path, validator: jsonschema.Draft202012Validator
 ) -> None:
-    validator.validate(merged_tree(path).plain())
+    validator.validate(merged_tree(path).as_python())
     resolved = resolved_yaml(load_experiment(path, check_rankers=False))
-    validator.validate(parse_yaml(resolved, "resolved", Path()).plain())
+    validator.validate(parse_yaml(resolved, "resolved", Path()).as_python())
 
 
 def sound(**changes: Any) -> dict[str, Any]:

@@ -244,15 +244,15 @@ def test_a_swept_model_is_no_baseline_but_its_points_are() -> None:
     st.floats(0, 1, exclude_max=True),
 )
 def test_whole_ranges_draw_whole_numbers_within(ends: tuple[int, int], log: bool, share: float) -> None:
-    value = Range(low=ends[0], high=ends[1], log=log).drawn(share)
+    value = Range(low=ends[0], high=ends[1], log=log).value_at(share)
     assert isinstance(value, int)
     assert ends[0] <= value <= ends[1]
 
 
 def test_every_whole_number_is_as_likely_as_another() -> None:
-    drawn = [Range(low=3, high=7).drawn(at / 1000) for at in range(1000)]
+    drawn = [Range(low=3, high=7).value_at(at / 1000) for at in range(1000)]
     assert all(
         190 <= drawn.count(value) <= 210 for value in range(3, 8)
     )  # round(…) itself is even-handed to 0.5
-    stepped = [Range(low=0.5, high=1.0, step=0.25).drawn(at / 999) for at in range(999)]
+    stepped = [Range(low=0.5, high=1.0, step=0.25).value_at(at / 999) for at in range(999)]
     assert {value: stepped.count(value) for value in set(stepped)} == {0.5: 333, 0.75: 333, 1.0: 333}

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.errors import ConfigError, Problem
-from ltr_harness.experiments.config.yaml_tree import Place, from_plain, parse_yaml, read_yaml
+from ltr_harness.experiments.config.yaml_tree import Place, from_python, parse_yaml, read_yaml
 
 
 def plain(text: str) -> Any:
-    return parse_yaml(text, "x.yaml", Path()).plain()
+    return parse_yaml(text, "x.yaml", Path()).as_python()
 
 
 def problems(text: str) -> list[str]:
@@ -87,17 +87,17 @@ def test_every_node_knows_file_line_and_column() -> None:
     tree = parse_yaml(
         "name: x\nmodels:\n  a: {ranker: random}\nseeds:\n  - 1\n  - 2\n", "exp.yaml", Path("f")
     )
-    ranker = tree.at(("models", "a", "ranker"))
-    second = tree.at(("seeds", 1))
+    ranker = tree.find(("models", "a", "ranker"))
+    second = tree.find(("seeds", 1))
     assert ranker is not None
     assert second is not None
     assert str(ranker.place) == "exp.yaml:3:15"
     assert str(second.place) == "exp.yaml:6:5"
     assert str(tree.mapping["models"].key_places["a"]) == "exp.yaml:3:3"
     assert ranker.place.folder == Path("f")
-    assert tree.at(("models", "b", "ranker")) is None
-    assert tree.at(("seeds", 2)) is None
-    assert tree.at(("name", "x")) is None
+    assert tree.find(("models", "b", "ranker")) is None
+    assert tree.find(("seeds", 2)) is None
+    assert tree.find(("name", "x")) is None
 
 
 def test_all_duplicate_keys_are_told_with_both_lines() -> None:
@@ -133,7 +133,7 @@ def test_anchors_aliases_and_merge_keys() -> None:
     d: {<<: [{y: 9}, *base], z: 4}
     """
     tree = parse_yaml(text, "x.yaml", Path())
-    assert tree.plain() == {
+    assert tree.as_python() == {
         "a": {"x": 1, "y": 2},
         "b": {"x": 1, "y": 2},
         "c": {"x": 1, "y": 3},
@@ -185,19 +185,19 @@ def test_unreadable_files(tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
     path = tmp_path / "windows.yaml"
     path.write_bytes("name: x\r\nseeds: [1]\r\n".encode("utf-8-sig"))
-    assert read_yaml(path).plain() == {"name": "x", "seeds": [1]}
+    assert read_yaml(path).as_python() == {"name": "x", "seeds": [1]}
 
 
 def test_values_from_python() -> None:
     data = {"root": Path("a") / "b", "seeds": (np.int64(1), 2), "gain": np.array([0.5, 1.0]), 3: None}
-    assert from_plain(data, Place("configuration")).plain() == {
+    assert from_python(data, Place("configuration")).as_python() == {
         "root": str(Path("a") / "b"),
         "seeds": [1, 2],
         "gain": [0.5, 1.0],
         "3": None,
     }
     problems: list[Problem] = []
-    from_plain({"a": {"b": [1, object()]}, "c": {1, 2}}, Place("configuration"), problems)
+    from_python({"a": {"b": [1, object()]}, "c": {1, 2}}, Place("configuration"), problems)
     assert [str(problem) for problem in problems] == [
         "configuration: a.b.1 is a object; expected text, a number, a list or a mapping",
         "configuration: c is a set; expected text, a number, a list or a mapping",
@@ -234,7 +234,7 @@ def test_a_pipe_is_waited_for_with_a_word(tmp_path: Path, caplog: pytest.LogCapt
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=("a: 1\n",), daemon=True)
     writer.start()
-    assert read_yaml(pipe).plain() == {"a": 1}
+    assert read_yaml(pipe).as_python() == {"a": 1}
     writer.join()
     assert [record.getMessage() for record in caplog.records] == [
         f"{pipe} is a pipe: waiting for what is written to it"
