@@ -361,9 +361,8 @@ def contrast(
         if not np.isnan(trained.p[j]):
             level, spread = method.level(family_sizes[j]), table.spread(j, components[j], method)
             detectable = detectable_difference(spread, table.n_units(j), level, table.widths[j], higher[j])
-            gain = difference.difference if higher[j] else -difference.difference
-            if gain > detectable and not difference.p_corrected < method.alpha:
-                detectable = math.nan  # refuted: another model of few queries, or too few draws, hides it
+            if _is_refuted(detectable, difference, higher[j], method.alpha):
+                detectable = math.nan
         pair = Paired(
             model=cell.model.name,
             other=cell.other.name,
@@ -384,6 +383,12 @@ def contrast(
             )
         pairs.append(pair)
     return tuple(pairs)
+
+
+def _is_refuted(detectable: float, difference: Difference, higher: bool, alpha: float) -> bool:
+    """Return whether a larger gain was not significant: another model of few queries, or too few draws, hid it."""
+    gain = difference.difference if higher else -difference.difference
+    return gain > detectable and not difference.p_corrected < alpha
 
 
 def _columns_of(families: Sequence[Sequence[Contrast]]) -> list[slice]:

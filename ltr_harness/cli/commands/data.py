@@ -273,8 +273,7 @@ def data_cache(unused: int | None, clear: bool) -> None:
 
     Removed data is parsed again when it is next read; runs that are reading it go on.
     """
-    from ltr_harness.data.cache import kept_entries, remove_entries
-    from ltr_harness.data.readers.text_files import in_words
+    from ltr_harness.data.cache import kept_entries
 
     if clear and unused is not None:
         raise UsageError("--clear and --unused; expected one of them")
@@ -283,20 +282,33 @@ def data_cache(unused: int | None, clear: bool) -> None:
         echo("the data cache is off (LTR_HARNESS_CACHE=off)")
         return
     entries = kept_entries(folder)
-    n_entries = count_of(len(entries), "entry")
-    if clear or unused is not None:
-        least_days = 0 if unused is None else unused
-        old = [entry for entry in entries if clear or _days_unused(entry) > least_days]
-        remove_entries(folder, old, everything=clear)
-        freed = sum(entry.size for entry in old)
-        echo(f"removed {len(old):,} of {n_entries}, {in_words(freed)}: {folder}")
-        return
+    if clear:
+        _remove_entries(folder, entries, len(entries), everything=True)
+    elif unused is not None:
+        old = [entry for entry in entries if _days_unused(entry) > unused]
+        _remove_entries(folder, old, len(entries), everything=False)
+    else:
+        _list_entries(folder, entries)
+
+
+def _remove_entries(folder: Path, entries: Sequence[KeptEntry], n_all: int, *, everything: bool) -> None:
+    from ltr_harness.data.cache import remove_entries
+    from ltr_harness.data.readers.text_files import in_words
+
+    remove_entries(folder, entries, everything=everything)
+    freed = sum(entry.size for entry in entries)
+    echo(f"removed {len(entries):,} of {count_of(n_all, 'entry')}, {in_words(freed)}: {folder}")
+
+
+def _list_entries(folder: Path, entries: Sequence[KeptEntry]) -> None:
+    from ltr_harness.data.readers.text_files import in_words
+
     for entry in entries:
         days = int(_days_unused(entry))
         last_read = "today" if days <= 0 else f"{count_of(days, 'day')} ago"
         echo(f"{in_words(entry.size):>9}  {last_read:>14}  {entry.title}")
     total = sum(entry.size for entry in entries)
-    echo(f"{n_entries}, {in_words(total)}: {folder}")
+    echo(f"{count_of(len(entries), 'entry')}, {in_words(total)}: {folder}")
 
 
 def _days_unused(entry: KeptEntry) -> float:
