@@ -14,7 +14,7 @@ from ltr_harness.errors import Caution, Problem, UsageError
 from ltr_harness.monitoring.config import MonitorConfig, Windows
 from ltr_harness.monitoring.stats.several_samples import (
     WindowVariance,
-    variance_between,
+    between_window_variance,
     variance_of_neighbours,
 )
 
@@ -162,17 +162,17 @@ class Units:
         variance, source, correlation = None, "the baseline", 0.0
         if self.before is not None:
             theirs = self.before[rows_before]
-            variance = variance_between(before, theirs)
+            variance = between_window_variance(before, theirs)
             if variance is not None and not own:  # hours of a day have their season, and days hold them
                 correlation = correlation_of_neighbours(without_season(before, before), theirs)
                 n, alike = variance.n, share_of_variance(np.full(variance.n, 1 / variance.n), correlation)
                 left = 1 - (n * alike - 1) / max(n - 1, 1)  # around their own mean such neighbours vary less
-                freedom = variance.freedom * ((1 - correlation**2) / (1 + correlation**2))
+                freedom = variance.df * ((1 - correlation**2) / (1 + correlation**2))
                 variance = WindowVariance(variance.variance / left, variance.mean_square / left, freedom, n)
         if variance is None:
             variance = variance_of_neighbours(without_season(now, before), coded(self.now[rows]))
             source = "production"
-        if variance is None or (own and variance.freedom < _WINDOWS_OF_THEIR_OWN):
+        if variance is None or (own and variance.df < _WINDOWS_OF_THEIR_OWN):
             return None
         return DaysDiffer(self, source, variance, correlation, rows_before)
 

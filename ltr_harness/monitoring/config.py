@@ -1,4 +1,4 @@
-"""What a monitoring configuration may say; `load_monitor_config` reads one."""
+"""The configuration of monitoring; `load_monitor_config` reads one."""
 
 import dataclasses
 import hashlib
@@ -32,7 +32,7 @@ def _window_size(text: str) -> str:
     return text
 
 
-def _some(value: Any) -> Any:
+def _check_not_empty(value: Any) -> Any:
     if value in ([], ()):
         raise ValueError("at least one metric; the first one raises alerts")
     return tuple(value) if isinstance(value, list) else value
@@ -47,7 +47,7 @@ MetricField = Annotated[
 
 
 class Columns(ListColumns, use_attribute_docstrings=True):
-    """Which column plays which role."""
+    """The columns of the log by their roles."""
 
     retrieved: Name | None = Field(
         default=None,
@@ -67,15 +67,15 @@ class Columns(ListColumns, use_attribute_docstrings=True):
     @model_validator(mode="after")
     def _each_once(self) -> Self:
         roles = [*self.segments, *self.features]
-        twice = sorted({name for name in roles if roles.count(name) > 1})
-        if twice:
-            found = f"{', '.join(map(repr, twice))} given twice"
+        repeated_names = sorted({name for name in roles if roles.count(name) > 1})
+        if repeated_names:
+            found = f"{', '.join(map(repr, repeated_names))} given twice"
             raise MismatchError(found, "each once among segments and features")
         return self
 
 
 class Windows(Part, use_attribute_docstrings=True):
-    """How time is cut."""
+    """The windows of time."""
 
     size: Annotated[str, AfterValidator(_window_size)] = "1d"
     timezone: TimeZone = Field(default="UTC", description="Days begin at its midnight.")
@@ -87,7 +87,7 @@ class Windows(Part, use_attribute_docstrings=True):
 
 
 class Compare(Part, use_attribute_docstrings=True):
-    """When a difference is one."""
+    """The rule by which a difference counts."""
 
     alternative: Literal["drop", "change"] = "drop"
     alpha: float = Field(default=0.05, gt=0, lt=1)
@@ -109,7 +109,7 @@ class Compare(Part, use_attribute_docstrings=True):
 
 
 class Labels(Part, use_attribute_docstrings=True):
-    """When labels, rather than the ranking, changed."""
+    """The rule by which labels, rather than the ranking, changed."""
 
     alpha: float = Field(default=0.01, gt=0, lt=1)
     min_drop: float = Field(default=0.1, gt=0)
@@ -182,7 +182,7 @@ AlertKind = Literal["change", "slice", "label_rate", "input", "contract", "arm",
 
 
 class Alerts(Part, use_attribute_docstrings=True):
-    """What ends in exit code 4."""
+    """The alerts, which end in exit code 4."""
 
     on: tuple[AlertKind, ...] = get_args(AlertKind)
     below: dict[Name, float] = Field(default={}, examples=[{"ndcg@10": 0.85}])
@@ -198,7 +198,7 @@ PLACES: Any = {
     "parity": {"model"},
     "propensity": {"estimate": {"path", "baseline_path"}},
 }
-"""Fields that say where files lie: no part of what was asked."""
+"""Fields that say where files lie: the digest of the configuration leaves them out."""
 
 
 class MonitorConfig(Part, use_attribute_docstrings=True):
@@ -213,8 +213,8 @@ class MonitorConfig(Part, use_attribute_docstrings=True):
     """Folder of the windows of earlier runs; this run adds its own."""
     columns: Columns
     relevance: Relevance = Relevance()
-    metrics: Annotated[tuple[MetricField, ...], BeforeValidator(_some), Field(min_length=1)] = tuple(
-        map(parse_metric, ("ndcg@10", "ndcg@3", "mrr@10"))
+    metrics: Annotated[tuple[MetricField, ...], BeforeValidator(_check_not_empty), Field(min_length=1)] = (
+        tuple(map(parse_metric, ("ndcg@10", "ndcg@3", "mrr@10")))
     )
     empty: Literal["skip", "zero", "one"] = "skip"
     """Value of a query without a relevant document; the other rules are shown beside it."""
@@ -244,12 +244,12 @@ class MonitorConfig(Part, use_attribute_docstrings=True):
 
     @property
     def limits(self) -> dict[Metric, float]:
-        """A metric of `resolved_metrics` to what it must reach."""
+        """Each limited metric, as in `resolved_metrics`, with the value that it must reach."""
         return {self.resolved(parse_metric(name)): limit for name, limit in self.alerts.below.items()}
 
     @property
     def confidence(self) -> float:
-        """Of all intervals: no higher than the tests', whose alerts' intervals would hold 0."""
+        """The confidence of all intervals, at most that of the tests, as else an alert's interval could hold 0."""
         alpha = max(self.compare.alpha, self.slices.alpha, self.labels.alpha)
         return min(self.compare.confidence, 1 - alpha)
 
@@ -259,14 +259,14 @@ class MonitorConfig(Part, use_attribute_docstrings=True):
         return min(max(10, self.primary.k or 10), 50)
 
     def over_all_runs(self) -> "MonitorConfig":
-        """The same for a run whose history is kept: one alpha for all runs, unless the file says which."""
+        """Return the configuration of a run with a history: one alpha for all runs, unless the file says otherwise."""
         if "correct" in self.compare.model_fields_set:
             return self
         compare = self.compare.model_copy(update={"correct": "sequence"})
         return self.model_copy(update={"compare": compare})
 
     def definition(self) -> dict[str, Any]:
-        """What two results must share to be compared: metrics, the rule of relevance, the rule for empty queries."""
+        """Return what two results must share to be compared: metrics, and the rules of relevance and empty queries."""
         relevance = self.relevance.definition
         if self.columns.retrieved:  # nothing without it: older results keep their definition
             relevance = {**relevance, "missed": "count"}
@@ -275,9 +275,9 @@ class MonitorConfig(Part, use_attribute_docstrings=True):
         return {"metrics": metrics, "relevance": relevance, "ips": clip}
 
     def digest(self) -> str:
-        """SHA-256 of the configuration without the places of files."""
-        plain = self.model_dump(mode="json", exclude=PLACES)
-        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+        """Return the SHA-256 of the configuration without the places of files."""
+        settings = self.model_dump(mode="json", exclude=PLACES)
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 @lru_cache(maxsize=64)  # every test of every window asks for it
@@ -299,5 +299,5 @@ HIGHEST_GRADE = 30  # with exponential gain: LightGBM's table of gains and XGBoo
 
 
 def needs_whole_grades(metric: Metric) -> bool:
-    """Whether grades enter as powers of two: NDCG's default gain, ERR's stopping probability."""
+    """Return whether grades enter as powers of two: NDCG's default gain, ERR's stopping probability."""
     return "exp" in (getattr(metric, "gain", ""), getattr(metric, "stop", ""))

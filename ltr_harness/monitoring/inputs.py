@@ -23,15 +23,15 @@ from ltr_harness.monitoring.calendar import coded
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import FeatureDrift, FeatureOverTime, MonitorResult, table_of
-from ltr_harness.monitoring.stats.adjustment import Decomposition, Parts, decompose
+from ltr_harness.monitoring.stats.adjustment import Decomposition, DifferenceParts, decompose
 from ltr_harness.monitoring.stats.drift import (
+    bin_codes,
     bin_edges,
-    binned,
     distances,
+    effective_sample_size,
     jensen_shannon,
     psi,
     psi_threshold,
-    worth,
 )
 from ltr_harness.report.blocks import Badge, Block, Column, Details, Heading, Paragraph, Table
 
@@ -105,7 +105,7 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
     ends = [known.min(), np.nextafter(known.max(), np.inf)] if known.size else []
     range_edges = np.unique(np.concatenate((ends, edges)))
     shares = _missing_share(name, periods.now), _missing_share(name, periods.before)
-    bins, cells = ((binned(now, of), binned(before, of)) for of in (edges, range_edges))
+    bins, cells = ((bin_codes(now, of), bin_codes(before, of)) for of in (edges, range_edges))
     odd = _odd_values(name, now, known, edges)
     rest = _divided(cells, range_edges.size + 2, shares, odd, periods, alpha)
     return ComparedColumn(name, "number", bins, edges.size + 2, *rest, values=(now, before))
@@ -188,7 +188,7 @@ def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[F
         used = int(np.count_nonzero(counts[0] + counts[1]))
         # what users repeat is said once
         whose = zip(column.bins, periods.clusters, strict=True)
-        ours, theirs = (worth(codes, column.n_bins, clusters) for codes, clusters in whose)
+        ours, theirs = (effective_sample_size(codes, column.n_bins, clusters) for codes, clusters in whose)
         moved, shares = psi(*counts), (ours / now.size, theirs / before.size)
         threshold = psi_threshold(ours, theirs, used, rule.alpha / m, rule.psi_floor)
         only = {"distance": jensen_shannon(*counts)}
@@ -250,7 +250,7 @@ def _by_window(column: ComparedColumn, members: Sequence[Ints], periods: Periods
     rule, (now, before), n_bins = periods.config.drift, column.bins, column.n_bins
     clusters, clusters_before = periods.clusters
     counts_before = np.bincount(before, minlength=n_bins).astype(np.float64)
-    theirs = worth(before, n_bins, clusters_before)
+    theirs = effective_sample_size(before, n_bins, clusters_before)
     moved, limits = [], []
     for rows in members:
         if rows.size < _PER_BIN * rule.bins:
@@ -261,7 +261,7 @@ def _by_window(column: ComparedColumn, members: Sequence[Ints], periods: Periods
         counts = np.bincount(codes, minlength=n_bins).astype(np.float64)
         used = int(np.count_nonzero(counts + counts_before))
         own = None if clusters is None else coded(clusters[rows])
-        ours = worth(codes, n_bins, own)
+        ours = effective_sample_size(codes, n_bins, own)
         moved.append(psi(counts, counts_before))
         limits.append(psi_threshold(ours, theirs, used, rule.alpha / m, rule.psi_floor))
     return FeatureOverTime(column.name, tuple(moved), tuple(limits))
@@ -280,7 +280,7 @@ def gain_shares(path: Path) -> dict[str, float]:
 
 def divided(parts: Decomposition, m: int) -> dict[str, Any]:
     """What every column of `m` says of the change that its cells divide."""
-    shown = {field.name: getattr(parts, field.name) for field in fields(Parts)}
+    shown = {field.name: getattr(parts, field.name) for field in fields(DifferenceParts)}
     return shown | {"mix_p": min(1.0, m * parts.mix_p)}
 
 

@@ -31,7 +31,7 @@ from ltr_harness.monitoring.result import (
     RankRow,
     table_of,
 )
-from ltr_harness.monitoring.stats.several_samples import WindowVariance, bonferroni, widened
+from ltr_harness.monitoring.stats.several_samples import WindowVariance, bonferroni, widen
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Table, Tone
 from ltr_harness.report.formats import p_value
@@ -344,7 +344,7 @@ def _with_errors_of_propensities(change: Estimate, by_rank: _ByRank, periods: Pe
         parts = [(now - before, rule.errors)]
     variance = sum(_table_variance(weights, errors) for weights, errors in parts if errors)
     measured = WindowVariance(variance, variance, float("inf"), 0)
-    return widened(change, measured, float(variance > 0), "drop", periods.config.confidence)
+    return widen(change, measured, float(variance > 0), "drop", periods.config.confidence)
 
 
 def _table_variance(weights: Floats, errors: Sequence[float]) -> float:

@@ -22,7 +22,7 @@ from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, pa
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import column_of, places_of, primary_of
 from ltr_harness.monitoring.stats.adjustment import KeyEffects, Regression, dummies, hinges
-from ltr_harness.monitoring.stats.several_samples import widened
+from ltr_harness.monitoring.stats.several_samples import widen
 
 _BINS = 5  # of a feature; its line breaks between them
 _LEAST = 20  # queries of the baseline in a cell that has a mean of its own
@@ -36,7 +36,7 @@ class Prediction:
     precision: Floats  # (p, p), as in `Regression`
     key_noise: float  # variance of the keys' estimated effects in production's mean of the primary metric
 
-    def widened(self, reference: Sample, rows: Array | None) -> Sample:
+    def widen(self, reference: Sample, rows: Array | None) -> Sample:
         """The baseline's sample, as uncertain as its prediction is for (n_rows,) of production's queries."""
         chosen = self.covariates if rows is None else self.covariates[rows]
         if not (chosen.size and reference.values.size):
@@ -143,7 +143,7 @@ class Periods:
             if keys is not None:
                 key, key_before, size = keys
                 effects = KeyEffects.of(reference[known], key_before[known], size)
-                reference[known] -= effects.of_others
+                reference[known] -= effects.leave_one_out
                 adjusted -= effects.effects[key]
                 shares = np.bincount(key, minlength=size) / key.size
                 noise.append(float(shares**2 @ effects.noise))
@@ -293,7 +293,7 @@ class Periods:
         now = self.sample_now(now_values, rows)
         before = self.reference if values is None else self.sample_before(before_values)
         if self.prediction is not None:
-            before = self.prediction.widened(before, rows)
+            before = self.prediction.widen(before, rows)
         plain = difference(now, before, alternative=side, confidence=self.config.confidence)
         if not self.units or np.isnan(plain.error):  # nothing to widen: a side has no value, or one
             return plain
@@ -317,7 +317,7 @@ class Periods:
     ) -> Estimate:
         """Return the widest of what the units make of an estimate: hours of a day share the day."""
         wide = [
-            widened(
+            widen(
                 plain,
                 known.variance,
                 self._unit_share(known, rows, rows_before),

@@ -18,7 +18,7 @@ from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.errors import Caution
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.stats.adjustment import Parts
+from ltr_harness.monitoring.stats.adjustment import DifferenceParts
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Column, Table
 
@@ -111,7 +111,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SegmentDecomposition(Parts):
+class SegmentDecomposition(DifferenceParts):
     """The change divided by one segment column; `adjusted` is production's mean with the baseline's shares."""
 
     column: str
@@ -151,7 +151,7 @@ class SearchedColumn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureDrift(Parts):
+class FeatureDrift(DifferenceParts):
     """One feature or segment: how far it moved, and how much of the change that explains."""
 
     name: str  # of the feature or segment, or what was made of it per query

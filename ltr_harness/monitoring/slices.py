@@ -30,7 +30,7 @@ from ltr_harness.monitoring.result import (
     drawn,
     table_of,
 )
-from ltr_harness.monitoring.stats.drift import bin_edges, binned
+from ltr_harness.monitoring.stats.drift import bin_codes, bin_edges
 from ltr_harness.monitoring.stats.several_samples import bonferroni
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table, axis_of
 
@@ -384,7 +384,7 @@ def _features(periods: Periods) -> list[_Column]:
         else:
             bins = [f"{name} present"]
         predicates = (*bins, f"{name} missing")
-        columns.append(_Column(binned(now, edges), binned(before, edges), predicates))
+        columns.append(_Column(bin_codes(now, edges), bin_codes(before, edges), predicates))
     return columns
 
 

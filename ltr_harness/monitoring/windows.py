@@ -32,7 +32,7 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
 from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_known, primary_of
 from ltr_harness.monitoring.result import Change, Examined, MonitorResult, Window, table_of
-from ltr_harness.monitoring.stats.several_samples import bonferroni, widened
+from ltr_harness.monitoring.stats.several_samples import bonferroni, widen
 from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Tone
@@ -346,7 +346,7 @@ def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estim
     )
     for known in periods.primary_days:
         share = _share(known, rows, past, periods)
-        wide = widened(estimate, known.variance, share, side, confidence)
+        wide = widen(estimate, known.variance, share, side, confidence)
         if wide.error >= estimate.error:
             estimate = wide
             break
@@ -357,7 +357,7 @@ def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tupl
     """The baseline's mean in the seasons of the queries and windows, and its influence."""
     sample, strata = periods.reference, periods.strata
     if periods.prediction is not None and rows.size:
-        sample = periods.prediction.widened(sample, rows)
+        sample = periods.prediction.widen(sample, rows)
     if sample.strata is None or strata[0] is None:
         return sample.unweighted_mean
     size = int(max(sample.strata.max(), strata[0].max())) + 1

@@ -16,7 +16,7 @@ from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.monitoring.stats.drift import bin_edges, binned, distances, psi, psi_threshold
+from ltr_harness.monitoring.stats.drift import bin_codes, bin_edges, distances, psi, psi_threshold
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.verdict import _explains
 
@@ -112,7 +112,7 @@ def test_psi_of_a_hundred_against_a_hundred_is_no_drift() -> None:
     for _ in range(400):
         one, other = random.standard_normal(100), random.standard_normal(100)
         edges = bin_edges(other, 10)
-        counts = [np.bincount(binned(x, edges), minlength=10).astype(float) for x in (one, other)]
+        counts = [np.bincount(bin_codes(x, edges), minlength=10).astype(float) for x in (one, other)]
         value = psi(*counts)
         flagged += value > psi_threshold(100, 100, 10, 0.05)
         customary += value > 0.1

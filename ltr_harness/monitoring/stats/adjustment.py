@@ -1,4 +1,4 @@
-"""Adjustment for the mix: values less what the baseline's queries tell of them, and a difference by its causes."""
+"""Adjustment for the mix: values less their prediction from the baseline, and a difference by its causes."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from ltr_harness.comparison.stats.cluster_sums import Floats, UnitCodes
 from ltr_harness.comparison.stats.two_samples import Estimate, Influence, Sample, difference_of_means
 from ltr_harness.monitoring.stats.drift import bin_edges
-from ltr_harness.monitoring.stats.several_samples import variance_between
+from ltr_harness.monitoring.stats.several_samples import between_window_variance
 
 _SMALLEST = 1e-8  # relative size of a direction in which covariates do not differ
 
@@ -26,7 +26,7 @@ class Regression:
 
     @classmethod
     def of(cls, values: Floats, covariates: Floats) -> Self:
-        """The fit of (n,) values on (n, p) covariates."""
+        """Fit values, (n,), on covariates, (n, p)."""
         n, mean = values.size, float(values.mean())
         x = covariates - covariates.mean(axis=0)
         precision = np.linalg.pinv(x.T @ x / n, rcond=_SMALLEST, hermitian=True)
@@ -38,42 +38,44 @@ class Regression:
 
 @dataclass(frozen=True, eq=False)
 class KeyEffects:
-    """What values of one key (a query's text) have in common, as far as a baseline tells."""
+    """The effects of keys (a query's text) on the values, estimated from a baseline."""
 
     effects: Floats  # (n_keys,), each key's mean beyond the overall one, shrunk; 0 of unknown keys
-    of_others: Floats  # (n,), for each of the baseline's values the effect as its key's other values tell it
+    leave_one_out: (
+        Floats  # (n,), for each of the baseline's values its key's effect by the other values of the key
+    )
     noise: Floats  # (n_keys,), variance of the effects' estimates
 
     @classmethod
     def of(cls, values: Floats, keys: UnitCodes, size: int) -> Self:
-        """Best linear predictions from (n,) values and the codes of their keys."""
-        off = values - values.mean()
+        """Compute the best linear predictions from values, (n,), and the codes of their keys."""
+        deviations = values - values.mean()
         n = np.bincount(keys, minlength=size).astype(np.float64)
-        total = np.bincount(keys, off, minlength=size)
+        total = np.bincount(keys, deviations, minlength=size)
         # codes without gaps, as they are windows to the estimator of variances
-        difference_of_means = variance_between(Sample(values), np.unique(keys, return_inverse=True)[1])
-        spread = 0.0 if difference_of_means is None else difference_of_means.variance
-        if spread <= 0:
+        between_keys = between_window_variance(Sample(values), np.unique(keys, return_inverse=True)[1])
+        key_variance = 0.0 if between_keys is None else between_keys.variance
+        if key_variance <= 0:
             return cls(np.zeros(size), np.zeros(values.size), np.zeros(size))
-        freedom = max(float((n[n > 0] - 1).sum()), 1.0)
+        degrees_of_freedom = max(float((n[n > 0] - 1).sum()), 1.0)
         means = total / np.maximum(n, 1)
-        within = float(((off - means[keys]) ** 2).sum()) / freedom
-        ratio = within / spread
-        others = (total[keys] - off) / np.maximum(n[keys] - 1 + ratio, 1e-12)
-        weight = n / np.maximum(n + ratio, 1e-12)
-        return cls(weight * means, others, weight**2 * within / np.maximum(n, 1))
+        within_variance = float(((deviations - means[keys]) ** 2).sum()) / degrees_of_freedom
+        ratio = within_variance / key_variance
+        leave_one_out = (total[keys] - deviations) / np.maximum(n[keys] - 1 + ratio, 1e-12)
+        shrinkage = n / np.maximum(n + ratio, 1e-12)
+        return cls(shrinkage * means, leave_one_out, shrinkage**2 * within_variance / np.maximum(n, 1))
 
 
-def dummies(codes: UnitCodes, kept: UnitCodes, shares: Floats) -> Floats:
-    """(n, p) columns of 1 and 0, less the baseline's shares; cells that are not kept are as the baseline on average."""
-    columns: Floats = (codes[:, np.newaxis] == kept).astype(np.float64)
-    known = columns.any(axis=1)
-    columns[known] -= shares
+def dummies(codes: UnitCodes, categories: UnitCodes, shares: Floats) -> Floats:
+    """Return columns of 1 and 0 less the baseline's shares, (n, p); codes of no category are as the baseline's mean."""
+    columns: Floats = (codes[:, np.newaxis] == categories).astype(np.float64)
+    in_category = columns.any(axis=1)
+    columns[in_category] -= shares
     return columns
 
 
 def hinges(values: Floats, reference: Floats, bins: int) -> Floats:
-    """(n, 1 + breaks) columns whose sums are the lines that break at the reference's quantiles, less its means."""
+    """Return columns whose sums are lines that break at the reference's quantiles, less its means, (n, 1 + breaks)."""
     breaks = bin_edges(reference, bins)
     scale = reference.max() - reference.min()
 
@@ -87,7 +89,7 @@ def hinges(values: Floats, reference: Floats, bins: int) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
+class DifferenceParts:
     """A difference of means divided by cells (segments, or bins of a feature): within + mix + unmatched."""
 
     within: Estimate  # what comes from changes inside the cells that both sides have
@@ -99,54 +101,57 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Decomposition(Parts):
-    """The parts of one sample's difference to another, and what they were made of."""
+class Decomposition(DifferenceParts):
+    """The parts of the difference between two periods' samples, with the counts and means by cell."""
 
     total: Estimate  # difference of the means
     unmatched_p: float  # as `mix_p`
-    adjusted: float  # the mean that `one` would have in the common cells with the shares of `other`
-    counts: Floats  # (2, cells) queries of one and other
+    adjusted: float  # the mean that `now` would have in the common cells with the shares of `before`
+    counts: Floats  # (2, cells) queries of now and before
     means: Floats  # (2, cells), NaN where a cell is empty
 
 
 def decompose(
-    one: Sample,
-    one_cells: UnitCodes,
-    other: Sample,
-    other_cells: UnitCodes,
+    now: Sample,
+    now_cells: UnitCodes,
+    before: Sample,
+    before_cells: UnitCodes,
     confidence: float = 0.95,
-    apart: NDArray[np.bool_] | None = None,
+    excluded: NDArray[np.bool_] | None = None,
 ) -> Decomposition:
-    """Split a difference into within, mix and what cannot be matched.
+    """Split a difference into within, mix and unmatched.
 
     Over the cells that both sides have, with their shares w and means m: mix = sum (w1 - w0) (m0 + m1) / 2. A cell that
-    one side lacks, or that is set `apart`, is no mix: nobody knows what the lacking side's mean would be there.
+    one side lacks, or that is `excluded`, is no mix: nobody knows what the lacking side's mean would be there.
     """
-    codes, samples = (one_cells, other_cells), (one, other)
+    codes, samples = (now_cells, before_cells), (now, before)
     size = int(max(cells.max(initial=0) for cells in codes)) + 1
     counts = np.array([np.bincount(cells, minlength=size) for cells in codes], dtype=np.float64)
-    weighed = zip(codes, samples, strict=True)
+    codes_and_samples = zip(codes, samples, strict=True)
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where a side has no query
-        means = np.array([np.bincount(cells, s.values, minlength=size) for cells, s in weighed]) / counts
-    n = one.values.size + other.values.size
-    total = one.unweighted_mean[0] - other.unweighted_mean[0]
+        means = (
+            np.array([np.bincount(cells, s.values, minlength=size) for cells, s in codes_and_samples])
+            / counts
+        )
+    n = now.values.size + before.values.size
+    total = now.unweighted_mean[0] - before.unweighted_mean[0]
     all_influence = [sample.values - sample.unweighted_mean[0] for sample in samples]
 
     def estimate(value: float, influences: list[Floats]) -> Estimate:
-        # `between` subtracts the other side
+        # `difference_of_means` subtracts the other side
         a, b = (Influence.of(i, s.clusters) for i, s in zip(influences, samples, strict=True))
         return difference_of_means(value, a, b, confidence=confidence, n=n)
 
     common: NDArray[np.bool_] = np.all(counts > 0, axis=0)
-    if apart is not None:
-        common[: apart.size] &= ~apart[: common.size]
+    if excluded is not None:
+        common[: excluded.size] &= ~excluded[: common.size]
     if not common.any():
-        nothing = Estimate(float("nan"), n=n)
+        undefined = Estimate(float("nan"), n=n)
         return Decomposition(
             total=estimate(total, all_influence),
-            within=nothing,
-            mix=nothing,
-            unmatched=nothing,
+            within=undefined,
+            mix=undefined,
+            unmatched=undefined,
             mix_p=1.0,
             unmatched_p=1.0,
             unmatched_share=1.0,
@@ -154,52 +159,54 @@ def decompose(
             counts=counts,
             means=means,
         )
-    counted, at = np.where(common, counts, 0.0), np.where(common, means, 0.0)
-    known = counted.sum(axis=1)
-    shares = counted / known[:, np.newaxis]
-    moved, middle = shares[0] - shares[1], at.mean(axis=0)
+    common_counts, common_means = np.where(common, counts, 0.0), np.where(common, means, 0.0)
+    n_common = common_counts.sum(axis=1)
+    shares = common_counts / n_common[:, np.newaxis]
+    share_change, average_means = shares[0] - shares[1], common_means.mean(axis=0)
     # each query's influence on the common cells' mean and on the mix, and its weights in the mix and the rest
     of_common, of_mix, mix_weights, rest_weights = [], [], [], []
     for side, sign in enumerate((1.0, -1.0)):
         cells, values = codes[side], samples[side].values
-        here: NDArray[np.bool_] = common[cells]
-        scale = values.size / known[side]  # queries of common cells stand for all of them
-        by_share = middle - float((shares[side] * middle).sum())
-        by_mean = sign * moved / 2 / np.where(shares[side] > 0, shares[side], 1.0)
-        of_common.append(scale * here * (values - (shares[side] * at[side]).sum()))
-        of_mix.append(scale * here * (by_share[cells] + by_mean[cells] * (values - at[side][cells])))
-        mix_weights.append(here * moved[cells] / 2 / np.maximum(counted[side], 1.0)[cells])
-        rest = np.where(here, -(values.size - known[side]) / known[side], 1.0)
+        in_common: NDArray[np.bool_] = common[cells]
+        scale = values.size / n_common[side]  # queries of common cells stand for all of them
+        by_share = average_means - float((shares[side] * average_means).sum())
+        by_mean = sign * share_change / 2 / np.where(shares[side] > 0, shares[side], 1.0)
+        of_common.append(scale * in_common * (values - (shares[side] * common_means[side]).sum()))
+        of_mix.append(
+            scale * in_common * (by_share[cells] + by_mean[cells] * (values - common_means[side][cells]))
+        )
+        mix_weights.append(in_common * share_change[cells] / 2 / np.maximum(common_counts[side], 1.0)[cells])
+        rest = np.where(in_common, -(values.size - n_common[side]) / n_common[side], 1.0)
         rest_weights.append(sign * (rest / values.size))
-    mix = float((moved * middle).sum())
-    centre = (shares * at).sum(axis=1)
-    between_common = float(centre[0] - centre[1])
-    unmatched = total - between_common
+    mix = float((share_change * average_means).sum())
+    mean_in_common = (shares * common_means).sum(axis=1)
+    difference_in_common = float(mean_in_common[0] - mean_in_common[1])
+    unmatched = total - difference_in_common
     return Decomposition(
         total=estimate(total, all_influence),
-        within=estimate(between_common - mix, list(map(np.subtract, of_common, of_mix))),
+        within=estimate(difference_in_common - mix, list(map(np.subtract, of_common, of_mix))),
         mix=estimate(mix, of_mix),
         unmatched=estimate(unmatched, list(map(np.subtract, all_influence, of_common))),
-        mix_p=_chance(mix, mix_weights, samples),
-        unmatched_p=_chance(unmatched, rest_weights, samples),
-        unmatched_share=float(1 - known[0] / one.values.size),
-        adjusted=float((shares[1] * at[0]).sum()),
+        mix_p=_shuffled_p(mix, mix_weights, samples),
+        unmatched_p=_shuffled_p(unmatched, rest_weights, samples),
+        unmatched_share=float(1 - n_common[0] / now.values.size),
+        adjusted=float((shares[1] * common_means[0]).sum()),
         counts=counts,
         means=means,
     )
 
 
-def _chance(value: float, weights: list[Floats], samples: tuple[Sample, Sample]) -> float:
-    """How often sum(weights * values) would be as large in shuffled data or with clusters' signs flipped, if more."""
+def _shuffled_p(value: float, weights: list[Floats], samples: tuple[Sample, Sample]) -> float:
+    """Return the p of sum(weights * values) under shuffling, or under flips of clusters' signs if that is larger."""
     expected = variance = 0.0
     for weight, sample in zip(weights, samples, strict=True):
-        off = sample.values - sample.unweighted_mean[0]
-        uneven = weight - weight.mean()
+        deviations = sample.values - sample.unweighted_mean[0]
+        weight_deviations = weight - weight.mean()
         expected += float(weight.sum()) * sample.unweighted_mean[0]
-        shuffled = float((uneven**2).sum() * (off**2).sum()) / max(off.size - 1, 1)
+        shuffled = float((weight_deviations**2).sum() * (deviations**2).sum()) / max(deviations.size - 1, 1)
         flipped = 0.0
         if sample.clusters is not None:
-            flipped = float((np.bincount(sample.clusters, uneven * off) ** 2).sum())
+            flipped = float((np.bincount(sample.clusters, weight_deviations * deviations) ** 2).sum())
         variance += max(shuffled, flipped)
     if variance <= 0:
         return 1.0 if abs(value - expected) <= 1e-12 else 0.0

@@ -9,9 +9,9 @@ from ltr_harness.comparison.stats.cluster_sums import Floats, UnitCodes
 from ltr_harness.comparison.stats.two_samples import Estimate, Sample, difference
 from ltr_harness.monitoring.stats.several_samples import (
     WindowVariance,
-    variance_between,
+    between_window_variance,
     variance_of_neighbours,
-    widened,
+    widen,
 )
 
 
@@ -24,19 +24,19 @@ def test_by_hand() -> None:
     """Days of 2, 2 and 4 queries around their mean .5: r = -.2, 0, .1; N = 8."""
     values = np.array([0.2, 0.4, 0.4, 0.6, 0.5, 0.7, 0.5, 0.7])
     day = np.array([0, 0, 1, 1, 2, 2, 2, 2])
-    found = variance_between(Sample(values), day)
+    found = between_window_variance(Sample(values), day)
     assert found is not None
     r, n = np.array([-0.2, 0.0, 0.1]), np.array([2, 2, 4])
     sampling = np.array([0.02 / 2, 0.02 / 2, 0.04 / 3 / 4])  # of each day's mean
     scale = (n * (1 - 2 * n / 8 + (n**2).sum() / 64)).sum()
     assert found.mean_square == pytest.approx((n * r**2).sum() / scale)
     assert found.variance == pytest.approx(((n * r**2).sum() - (n * sampling * (1 - n / 8)).sum()) / scale)
-    assert (found.freedom, found.n) == (pytest.approx(2.0), 3)
+    assert (found.df, found.n) == (pytest.approx(2.0), 3)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("shock", [0.0, 0.01, 0.03])
-@pytest.mark.parametrize("estimate", [variance_between, variance_of_neighbours])
+@pytest.mark.parametrize("estimate", [between_window_variance, variance_of_neighbours])
 def test_the_variance_is_found_on_average(estimate: object, shock: float) -> None:
     random = np.random.default_rng(1)
     found = [
@@ -52,13 +52,13 @@ def test_a_season_is_no_variance_of_days() -> None:
     random = np.random.default_rng(2)
     values, day = days(random, 28, 200, 0.0)
     values = values - 0.1 * (day % 7 >= 5)
-    plain = variance_between(Sample(values), day)
-    seasonal = variance_between(Sample(values, strata=day % 7), day)
+    plain = between_window_variance(Sample(values), day)
+    seasonal = between_window_variance(Sample(values, strata=day % 7), day)
     assert plain is not None
     assert seasonal is not None
     assert plain.variance == pytest.approx(0.1**2 * 2 / 7 * 5 / 7 * 28 / 27, rel=0.1)
     assert seasonal.variance < 1e-4
-    assert (plain.freedom, seasonal.freedom) == (pytest.approx(27), pytest.approx(21))
+    assert (plain.df, seasonal.df) == (pytest.approx(27), pytest.approx(21))
 
 
 def test_users_who_come_every_day_are_no_variance_of_days() -> None:
@@ -68,7 +68,7 @@ def test_users_who_come_every_day_are_no_variance_of_days() -> None:
         day = np.repeat(np.arange(10), 200)
         user = random.integers(0, 100, day.size)
         values = 0.8 + 0.1 * random.standard_normal(100)[user] + 0.05 * random.standard_normal(day.size)
-        variance = variance_between(Sample(values, user), day)
+        variance = between_window_variance(Sample(values, user), day)
         assert variance is not None
         found.append(variance.variance)
     assert np.mean(found) < 0.02**2 / 2
@@ -79,7 +79,7 @@ def test_a_lasting_change_moves_one_neighbour() -> None:
     values, day = days(random, 60, 300, 0.0)
     dropped = values - 0.04 * (day >= 30)
     quiet, changed = (variance_of_neighbours(Sample(v), day) for v in (values, dropped))
-    around = variance_between(Sample(dropped), day)
+    around = between_window_variance(Sample(dropped), day)
     assert quiet is not None
     assert changed is not None
     assert around is not None
@@ -89,24 +89,24 @@ def test_a_lasting_change_moves_one_neighbour() -> None:
 
 def test_too_few_windows_say_nothing() -> None:
     values, day = days(np.random.default_rng(5), 2, 50, 0.01)
-    assert variance_between(Sample(values), day) is None
-    assert variance_between(Sample(values[:50]), day[:50]) is None
+    assert between_window_variance(Sample(values), day) is None
+    assert between_window_variance(Sample(values[:50]), day[:50]) is None
     week, weekdays = days(np.random.default_rng(6), 7, 50, 0.01)
-    assert variance_between(Sample(week, strata=weekdays), weekdays) is None  # each weekday once
+    assert between_window_variance(Sample(week, strata=weekdays), weekdays) is None  # each weekday once
     assert variance_of_neighbours(Sample(values), day) is None
 
 
 def test_widened_by_hand() -> None:
     plain = Estimate(-0.03, -0.05, -0.01, 0.01, 0.01, 100, 98.0)
     between = WindowVariance(0.0003, 0.00035, 6.0, 7)
-    wide = widened(plain, between, 1 + 1 / 7, "drop")
+    wide = widen(plain, between, 1 + 1 / 7, "drop")
     variance = 0.0001 + 8 / 7 * 0.0003
     assert wide.error == pytest.approx(np.sqrt(variance))
     assert wide.df == pytest.approx(variance**2 / ((8 / 7 * 0.00035) ** 2 / 6 + 0.0001**2 / 98))
     assert wide.p > plain.p
     assert (wide.low + wide.high) / 2 == pytest.approx(-0.03)
-    assert widened(plain, between, 0.0) == plain
-    quiet = widened(plain, WindowVariance(0.0, 0.0004, 6.0, 7), 8 / 7, "drop")
+    assert widen(plain, between, 0.0) == plain
+    quiet = widen(plain, WindowVariance(0.0, 0.0004, 6.0, 7), 8 / 7, "drop")
     assert (quiet.error, quiet.df) == (pytest.approx(np.sqrt(8 / 7 * 0.0004)), pytest.approx(6, abs=0.1))
 
 
@@ -122,9 +122,9 @@ def test_a_new_day_is_called_a_change_as_often_as_promised(runs: int, n_days: in
         before, day = days(random, n_days, 200, shock)
         now, _ = days(random, 1, 200, shock)
         plain = difference(Sample(now), Sample(before), alternative="change")
-        between = variance_between(Sample(before), day)
+        between = between_window_variance(Sample(before), day)
         assert between is not None
-        called += widened(plain, between, 1 + 1 / n_days).p <= 0.05
+        called += widen(plain, between, 1 + 1 / n_days).p <= 0.05
         naive += plain.p <= 0.05
     assert called <= 0.06 * runs + 2 * np.sqrt(0.05 * 0.95 * runs)
     if shock == 0.05:

@@ -54,7 +54,9 @@ def test_cells_may_be_set_apart() -> None:
     random = np.random.default_rng(5)
     values, cells = random.random(300), np.repeat([0, 1, 2], 100)
     other, other_cells = random.random(101), np.append(np.repeat([0, 1], 50), 2)
-    apart = decompose(Sample(values), cells, Sample(other), other_cells, apart=np.array([False, False, True]))
+    apart = decompose(
+        Sample(values), cells, Sample(other), other_cells, excluded=np.array([False, False, True])
+    )
     gone = decompose(Sample(values), cells, Sample(other[:100]), other_cells[:100])
     assert apart.mix.value == pytest.approx(gone.mix.value)
     assert apart.within.value == pytest.approx(gone.within.value)

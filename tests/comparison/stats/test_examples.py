@@ -17,12 +17,12 @@ from ltr_harness.comparison.stats.two_samples import Sample, always_valid_p, dif
 from ltr_harness.comparison.stream import Drawn
 from ltr_harness.experiments.compare.errors_in_variables import TrueEffects, variation_p
 from ltr_harness.monitoring.stats.adjustment import KeyEffects, Regression, decompose
-from ltr_harness.monitoring.stats.drift import bin_edges, distances, worth
+from ltr_harness.monitoring.stats.drift import bin_edges, distances, effective_sample_size
 from ltr_harness.monitoring.stats.several_samples import (
+    between_window_variance,
     bonferroni,
     same_shares_p,
     sample_ratio_p,
-    variance_between,
 )
 
 
@@ -59,7 +59,7 @@ def test_key_effects_of() -> None:
     values = np.array([0.2, 0.2, 0.5, 0.5, 0.8, 0.8])
     fit = KeyEffects.of(values, np.array([0, 0, 1, 1, 2, 2]), 4)
     assert (fit.effects + 0.5).round(3).tolist() == [0.2, 0.5, 0.8, 0.5]
-    assert (fit.of_others + 0.5).round(3).tolist()[:2] == [0.2, 0.2]
+    assert (fit.leave_one_out + 0.5).round(3).tolist()[:2] == [0.2, 0.2]
 
 
 def test_decompose() -> None:
@@ -109,7 +109,7 @@ def test_bin_edges() -> None:
 def test_worth() -> None:
     """Four users of five queries each, all alike, are worth three values."""
     users = np.repeat(np.arange(4), 5)
-    assert round(worth(users % 2, 2, users), 1) == 3.0
+    assert round(effective_sample_size(users % 2, 2, users), 1) == 3.0
 
 
 def test_distances() -> None:
@@ -202,9 +202,9 @@ def test_same_shares_p() -> None:
 def test_variance_between() -> None:
     """Four days of 100 queries, at .7, .8, .7, .8, whose queries are all alike."""
     days = np.repeat(np.arange(4), 100)
-    between = variance_between(Sample(np.array([0.7, 0.8, 0.7, 0.8])[days]), days)
+    between = between_window_variance(Sample(np.array([0.7, 0.8, 0.7, 0.8])[days]), days)
     assert round(between.variance, 6) == 0.003333
-    assert between.freedom == 3.0
+    assert between.df == 3.0
 
 
 def test_bonferroni() -> None:

@@ -19,7 +19,7 @@ from ltr_harness.comparison.stats.two_samples import (
     profile_p,
 )
 from ltr_harness.monitoring.stats.adjustment import decompose
-from ltr_harness.monitoring.stats.drift import bin_edges, binned, distances, jensen_shannon, psi
+from ltr_harness.monitoring.stats.drift import bin_codes, bin_edges, distances, jensen_shannon, psi
 
 RANDOM = np.random.default_rng(1)
 
@@ -315,8 +315,8 @@ def test_drift_measures() -> None:
     assert jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == 1.0
     assert jensen_shannon(np.array([3.0, 1.0]), np.array([3.0, 1.0])) == 0.0
     edges = bin_edges(one, 10)
-    assert np.bincount(binned(one, edges)).tolist() == [50] * 10
-    assert binned(np.array([np.nan, -9.0, 9.0]), edges).tolist() == [10, 0, 9]
+    assert np.bincount(bin_codes(one, edges)).tolist() == [50] * 10
+    assert bin_codes(np.array([np.nan, -9.0, 9.0]), edges).tolist() == [10, 0, 9]
     assert psi(np.array([10.0, 10.0]), np.array([10.0, 10.0])) == 0.0
     assert psi(np.array([10.0, 0.0]), np.array([0.0, 10.0])) > 10
 

@@ -48,7 +48,7 @@ def test_effects_of_keys_are_shrunk_as_mixed_models_shrink_them() -> None:
     assert np.var(new - fit.effects[keys]) == pytest.approx(
         0.01 + 0.01 * np.mean(1 / (n[keys] + 0.25)), rel=0.03
     )
-    assert np.var(values - fit.of_others) == pytest.approx(
+    assert np.var(values - fit.leave_one_out) == pytest.approx(
         0.01 + 0.01 * np.mean(1 / (n[keys] - 1 + 0.25)), rel=0.03
     )
 
@@ -57,7 +57,7 @@ def test_keys_that_do_not_differ_have_no_effects() -> None:
     values = np.tile([0.2, 0.8], 50)
     fit = KeyEffects.of(values, np.repeat(np.arange(50), 2), 50)
     assert not fit.effects.any()
-    assert not fit.of_others.any()
+    assert not fit.leave_one_out.any()
 
 
 def test_a_new_cell_is_as_the_average() -> None:
@@ -83,4 +83,8 @@ def test_a_single_degree_of_freedom_is_one() -> None:
 
 def test_one_key_alone_has_no_effect() -> None:
     fit = KeyEffects.of(np.array([0.0, 0.5, 0.25]), np.array([1, 1, 1]), 3)
-    assert (fit.effects.tolist(), fit.of_others.tolist(), fit.noise.tolist()) == ([0] * 3, [0] * 3, [0] * 3)
+    assert (fit.effects.tolist(), fit.leave_one_out.tolist(), fit.noise.tolist()) == (
+        [0] * 3,
+        [0] * 3,
+        [0] * 3,
+    )

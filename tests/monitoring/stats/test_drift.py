@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from ltr_harness.monitoring.stats.drift import (
+    bin_codes,
     bin_edges,
-    binned,
     distances,
     jensen_shannon,
     psi,
@@ -35,13 +35,13 @@ def test_jensen_shannon_by_hand() -> None:
 
 
 def test_a_value_on_an_edge_is_in_the_bin_above_it() -> None:
-    assert binned(np.array([0.9, 1.0, 1.1, 2.0]), np.array([1.0, 2.0])).tolist() == [0, 1, 1, 2]
+    assert bin_codes(np.array([0.9, 1.0, 1.1, 2.0]), np.array([1.0, 2.0])).tolist() == [0, 1, 1, 2]
 
 
 def test_nothing_known_makes_one_bin_and_no_distance() -> None:
     unknown = np.full(3, np.nan)
     assert bin_edges(unknown, 4).tolist() == []
-    assert binned(np.array([-1.0, 1.0, np.nan]), bin_edges(unknown, 4)).tolist() == [0, 0, 1]
+    assert bin_codes(np.array([-1.0, 1.0, np.nan]), bin_edges(unknown, 4)).tolist() == [0, 0, 1]
     for pair in ((unknown, np.ones(2)), (np.ones(2), unknown)):
         assert np.isnan(distances(*pair)).all()
 

@@ -5,37 +5,45 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.monitoring.stats.drift import distances, worth
+from ltr_harness.monitoring.stats.drift import distances, effective_sample_size
 
 
 def test_both_ends() -> None:
     users = np.repeat(np.arange(50), 4)
     random = np.random.default_rng(0)
-    assert worth(random.integers(0, 5, 200), 5, None) == 200
-    assert worth(random.integers(0, 5, 50)[users], 5, users) == pytest.approx(
+    assert effective_sample_size(random.integers(0, 5, 200), 5, None) == 200
+    assert effective_sample_size(random.integers(0, 5, 50)[users], 5, users) == pytest.approx(
         50 * 49 / 50
     )  # n / (4 units / (units - 1))
-    assert worth(np.zeros(200, dtype=np.int64), 1, users) == 200  # nothing varies
-    assert worth(random.integers(0, 5, 9), 5, np.zeros(9, dtype=np.int64)) == 1  # one user says one thing
-    assert worth(random.integers(0, 5, 200), 5, np.arange(200)) == pytest.approx(200 * 199 / 200)
+    assert effective_sample_size(np.zeros(200, dtype=np.int64), 1, users) == 200  # nothing varies
+    assert (
+        effective_sample_size(random.integers(0, 5, 9), 5, np.zeros(9, dtype=np.int64)) == 1
+    )  # one user says one thing
+    assert effective_sample_size(random.integers(0, 5, 200), 5, np.arange(200)) == pytest.approx(
+        200 * 199 / 200
+    )
 
 
 def test_by_hand_for_one_threshold() -> None:
     # users a (1, 1), b (1, 0), c (0, 0): share 1/2, off by +1, 0, -1
     effect = (1 + 0 + 1) * 3 / 2 / (6 * 0.25)
-    assert worth(np.array([0, 0, 0, 1, 1, 1]), 2, np.array([0, 0, 1, 1, 2, 2])) == pytest.approx(6 / effect)
+    assert effective_sample_size(
+        np.array([0, 0, 0, 1, 1, 1]), 2, np.array([0, 0, 1, 1, 2, 2])
+    ) == pytest.approx(6 / effect)
 
 
 def test_many_categories_cost_no_memory() -> None:
     random = np.random.default_rng(1)
     codes = random.integers(0, 10_000, 300_000)
-    assert worth(codes, 10_000, np.arange(300_000) // 2) == pytest.approx(300_000, rel=0.03)
+    assert effective_sample_size(codes, 10_000, np.arange(300_000) // 2) == pytest.approx(300_000, rel=0.03)
 
 
 def test_gaps_in_the_clusters_codes_count_for_nothing() -> None:
     random = np.random.default_rng(2)
     codes, users = random.integers(0, 3, 60), np.repeat(np.arange(20), 3)
-    assert worth(codes, 3, users * 7 + 5) == pytest.approx(worth(codes, 3, users))
+    assert effective_sample_size(codes, 3, users * 7 + 5) == pytest.approx(
+        effective_sample_size(codes, 3, users)
+    )
 
 
 def test_a_share_of_independent_values_makes_p_larger() -> None:
@@ -67,7 +75,7 @@ def test_by_definition(least: int, size: int, users: int) -> None:
     codes = np.clip(
         random.integers(least, size, users)[of_user] + random.integers(-1, 2, 60), least, size - 1
     )
-    assert worth(codes, size, of_user) == pytest.approx(by_definition(codes, size, of_user))
+    assert effective_sample_size(codes, size, of_user) == pytest.approx(by_definition(codes, size, of_user))
 
 
 def test_no_values_are_worth_more_than_they_are_many() -> None:
@@ -75,6 +83,6 @@ def test_no_values_are_worth_more_than_they_are_many() -> None:
         np.tile([0, 1], 10),
         np.repeat(np.arange(10), 2),
     )  # each user says one of each: no spread at all
-    assert worth(codes, 2, users) == 20
+    assert effective_sample_size(codes, 2, users) == 20
     nothing = np.array([], dtype=np.int64)
-    assert worth(nothing, 5, nothing) == 0
+    assert effective_sample_size(nothing, 5, nothing) == 0
