@@ -217,7 +217,7 @@ class _JoinedRun:
 
 
 def _read_runs(source: RankingSource, qrels_path: Path) -> Rankings:
-    from ltr_harness.data.readers.judgment_formats import described, qrels_of, run_of
+    from ltr_harness.data.readers.judgment_formats import format_summary, qrels_of, run_of
 
     try:
         qrels = qrels_of(qrels_path)
@@ -228,7 +228,7 @@ def _read_runs(source: RankingSource, qrels_path: Path) -> Rankings:
     runs = all_of([partial(_join_run, path, qrels, source) for path in source.run])
     names = _run_names(runs, source.run)
     rankings = tuple(replace(run.ranking, name=name) for name, run in zip(names, runs, strict=True))
-    forms = [(str(qrels.path), described(qrels))]
+    forms = [(str(qrels.path), format_summary(qrels))]
     forms += [(name, run.form) for name, run in zip(names, runs, strict=True)]
     # TREC's own files are what the options are for
     other_forms = [(name, form) for name, form in forms if not form.startswith("TREC")]
@@ -240,13 +240,13 @@ def _read_runs(source: RankingSource, qrels_path: Path) -> Rankings:
 
 
 def _join_run(path: Path, qrels: "Qrels", source: RankingSource) -> _JoinedRun:
-    from ltr_harness.data.readers.judgment_formats import described, run_of
+    from ltr_harness.data.readers.judgment_formats import format_summary, run_of
     from ltr_harness.data.readers.trec import join
 
     run = run_of(path)
     joined = join(qrels, run, judged_only=source.judged_only, depth=source.depth, complete=source.all_queries)
     ranking = ScoredRanking("", run.path, joined.judgments, joined.scores, joined.retrieved, run.tag)
-    return _JoinedRun(ranking, described(run), joined.cautions)
+    return _JoinedRun(ranking, format_summary(run), joined.cautions)
 
 
 def _run_names(runs: Sequence[_JoinedRun], paths: Sequence[Path]) -> list[str]:

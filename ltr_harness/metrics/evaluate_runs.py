@@ -125,7 +125,7 @@ def evaluate_runs(
         bm25: rows of (query, document, score): 2 queries, 4 rows
     """
     from ltr_harness.data.dataset import fingerprint_judgments
-    from ltr_harness.data.readers.judgment_formats import qrels_of, recognised
+    from ltr_harness.data.readers.judgment_formats import format_summaries, qrels_of
     from ltr_harness.data.readers.trec import join
 
     requested = as_list(metrics)
@@ -153,17 +153,17 @@ def evaluate_runs(
     first = next(iter(evaluations.values()))
     cautions += [caution for caution in first.cautions if caution.kind != judged_share.FEW_JUDGED]
     cautions += _few_judged(evaluations)
-    return EvaluatedRuns(evaluations, recognised(judged, rankings), cautions)
+    return EvaluatedRuns(evaluations, format_summaries(judged, rankings), cautions)
 
 
 def _read_runs(runs: Any) -> dict[str, TrecRun]:
     """Return the rankings by the names they were given, else their own, else their files', if these differ."""
-    from ltr_harness.data.readers.judgment_formats import is_one
+    from ltr_harness.data.readers.judgment_formats import is_single_source
 
-    if isinstance(runs, Mapping) and not is_one(runs):
+    if isinstance(runs, Mapping) and not is_single_source(runs):
         names = _labels(runs)
         return dict(zip(names, _rankings(list(runs.values()), names), strict=True))
-    values = list(runs) if isinstance(runs, list | tuple) and not is_one(runs) else [runs]
+    values = list(runs) if isinstance(runs, list | tuple) and not is_single_source(runs) else [runs]
     labels = ["run"]
     if len(values) > 1:
         labels = [f"run {number}" for number in range(1, len(values) + 1)]

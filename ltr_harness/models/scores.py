@@ -98,7 +98,7 @@ def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:
         )
     run = read_run(file)
     every = np.arange(run.scores.size)
-    named = zip(run.queries.of(every).tolist(), run.documents.of(every).tolist(), strict=True)
+    named = zip(run.queries.values_at(every).tolist(), run.documents.values_at(every).tolist(), strict=True)
     known = dict(zip(named, run.scores.tolist(), strict=True))
     ids = np.repeat(split.groups.ids.astype(str), split.groups.sizes).tolist()
     wanted = list(zip(ids, documents.astype(str).tolist(), strict=True))

@@ -19,7 +19,7 @@ from ltr_harness.data.columns import coded, numbers_of
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.logs.contract import THREADS, LogRows
 from ltr_harness.data.queries import Bools, Floats, Ints
-from ltr_harness.data.readers.rows import recoded
+from ltr_harness.data.readers.rows import remap_codes
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.experiments.runs import Run, load_run
 from ltr_harness.metrics import bind
@@ -167,7 +167,7 @@ def _matrix(table: Any, columns: dict[str, str], run: Run) -> NDArray[np.float32
         if codes is None:
             found = f"has the type {table[column].type}"
             raise DataError(Problem(f"column {column!r}", found, f"texts: {name} is a category"))
-        matrix[:, at] = recoded(*codes, texts)
+        matrix[:, at] = remap_codes(*codes, texts)
     return matrix
 
 

@@ -1,4 +1,4 @@
-"""CatBoost's pools: rows without a header, and a `.cd` file that says what each column is."""
+"""CatBoost's pools: rows without a header, and a `.cd` file that describes their columns."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,17 +51,17 @@ class CatBoostPool(TableReader):
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
         description = self._description(files, root)
-        described = _described(description)
+        descriptions = _read_description(description)
         first = Delimited(self.paths(files, root)[0], self.separator, header=False)
-        beyond = [at for at in described if at >= len(first.columns)]
-        if beyond:
+        unknown_columns = [number for number in descriptions if number >= len(first.columns)]
+        if unknown_columns:
             expected = f"columns 0 to {len(first.columns) - 1}, which {first.path.name} has"
-            raise DataError.at(description, f"describes column {beyond[0]}", expected)
-        columns = [described.get(at, ("num", "")) for at in range(len(first.columns))]
-        by_kind = [(kind, name or str(at)) for at, (kind, name) in enumerate(columns)]
+            raise DataError.at(description, f"describes column {unknown_columns[0]}", expected)
+        columns = [descriptions.get(number, ("num", "")) for number in range(len(first.columns))]
+        by_kind = [(kind, name or str(number)) for number, (kind, name) in enumerate(columns)]
         names = [name for _, name in by_kind]
-        if twice := repeated(names):
-            raise DataError.at(description, f"names {', '.join(map(repr, twice))} twice")
+        if repeated_names := repeated(names):
+            raise DataError.at(description, f"names {', '.join(map(repr, repeated_names))} twice")
         roles: dict[str, Any] = {_ROLES[kind]: name for kind, name in by_kind if kind in _ROLES}
         features = tuple(name for kind, name in by_kind if kind in _FEATURES)
         categorical = tuple(name for kind, name in by_kind if kind == "categ")
@@ -86,11 +86,11 @@ class CatBoostPool(TableReader):
         return table
 
 
-def _described(path: Path) -> dict[int, tuple[str, str]]:
-    """Column number to what it is, in lower case, and its name."""
-    described: dict[int, tuple[str, str]] = {}
+def _read_description(path: Path) -> dict[int, tuple[str, str]]:
+    """Return the kind of each described column, in lower case, and its name, by the column's number."""
+    descriptions: dict[int, tuple[str, str]] = {}
     problems = []
-    known = (*_ROLES, *_FEATURES, *_IGNORED)
+    known_kinds = (*_ROLES, *_FEATURES, *_IGNORED)
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         if not line.strip():
             continue
@@ -98,17 +98,17 @@ def _described(path: Path) -> dict[int, tuple[str, str]]:
         column, kind, name = (*(part.strip() for part in line.split("\t", 2)), "", "")[:3]
         if not column.isascii() or not column.isdigit():
             problems.append(Problem(place, f"column {column!r}", "a column number, a tab, and what it is"))
-        elif kind.lower() not in known:
-            cure = did_you_mean(kind.lower(), known)
+        elif kind.lower() not in known_kinds:
+            cure = did_you_mean(kind.lower(), known_kinds)
             problems.append(Problem(place, f"unknown kind of column {kind!r}", cure=cure))
-        elif int(column) in described:
+        elif int(column) in descriptions:
             problems.append(Problem(place, f"describes column {column} twice"))
         else:
-            described[int(column)] = (kind.lower(), name)
-    kinds = [kind for kind, _ in described.values()]
+            descriptions[int(column)] = (kind.lower(), name)
+    kinds = [kind for kind, _ in descriptions.values()]
     for role, examples in (("label", "Label"), ("query", "GroupId")):
         n = sum(_ROLES.get(kind) == role for kind in kinds)
         if n != 1 and not problems:
             problems.append(Problem(str(path), f"{n} columns are {examples}", "exactly one"))
     DataError.refuse(limited(problems))
-    return described
+    return descriptions

@@ -1,4 +1,4 @@
-"""What names of columns mean: the one place that every command and reader asks."""
+"""The meaning of columns' names, for every command and reader."""
 
 import json
 import re
@@ -23,7 +23,7 @@ ROLES = {
     ),
     "position": ("position", "pos", "rank"),
 }  # fmt: skip
-"""Of tables with one row per document of a query: what a column is, to the names that say so."""
+"""The roles of columns in tables with one row per document of a query, and the names that imply them."""
 
 LISTINGS = {
     "query": (*ROLES["query"], "q_id", "queryid", "topic", "topic_id", "query_text", "query_number", "qno"),
@@ -33,7 +33,7 @@ LISTINGS = {
     "score": ("score", "sim", "similarity", "prediction", "pred", "y_pred"),
     "subtopic": ("subtopic", "subtopic_id", "iteration"),
 }
-"""Of tables of judgments and rankings, which have no features: further names."""
+"""Further names in tables of judgments and rankings, which have no features."""
 
 # Beside the queries and documents: who searched, in which visit, and when.
 _OTHER_IDS = ("id", "uuid", "guid", "user", "uid", "session", "visitor", "timestamp", "ts", "datetime")
@@ -55,14 +55,14 @@ _OF_QUERIES = {
 
 
 def time_and_user(columns: Sequence[str]) -> dict[str, str]:
-    """The columns that are called as a query's time and as its user, where there are any."""
-    found = {role: column_among(names, columns) for role, names in _OF_QUERIES.items()}
-    return {role: column for role, column in found.items() if column is not None}
+    """Return the columns with names of a query's time and of its user, where there are any."""
+    column_of_role = {role: column_among(names, columns) for role, names in _OF_QUERIES.items()}
+    return {role: column for role, column in column_of_role.items() if column is not None}
 
 
 def is_id(name: str) -> bool:
-    """Whether a column is called as ids and times are, from which nothing holds for new queries."""
-    return _key(name) in _ids() or _plain(name).endswith(_ID_ENDINGS)
+    """Return whether a column has a name of ids or times, from which nothing holds for new queries."""
+    return _key(name) in _ids() or _snake_case(name).endswith(_ID_ENDINGS)
 
 
 # What pandas calls the index of a frame: as Parquet, as CSV, and where such a file is read.
@@ -71,23 +71,23 @@ _ROW_COUNT = re.compile(r"index|level_\d+")
 
 
 def is_index(name: str) -> bool:
-    """Whether a column is called as the index of a frame, or not at all."""
+    """Return whether a column has the name of a frame's index, or none."""
     return _INDEX.fullmatch(name) is not None
 
 
 def may_count_rows(name: str) -> bool:
-    """Whether a column is called as an index that became a column: its values say whether it counts rows."""
+    """Return whether a column has the name of an index that became a column: its values show whether it counts rows."""
     return _ROW_COUNT.fullmatch(name) is not None
 
 
 def columns_named(names: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The names of columns for messages; those without one by their place among all columns."""
+    """Return the names of columns for messages; those without one by their place among all columns."""
     return [name or f"column {columns.index(name) + 1} (without a name)" for name in names]
 
 
 def is_place(name: str) -> bool:
-    """Whether a column is named as the place in a list, where 1 is the best."""
-    return _among(name, _PLACES)
+    """Return whether a column has a name of places in a list, where 1 is the best."""
+    return _is_named(name, _PLACES)
 
 
 # A word of the name: rank_shown, srp_position, slot_index. The rank of a page is no place in a list.
@@ -101,23 +101,23 @@ _SCORE_WORDS = {
 
 
 def has_place_word(name: str) -> bool:
-    """Whether a word of a column's name is that of a place in a list."""
-    return not _among(name, _NO_PLACES) and not _PLACE_WORDS.isdisjoint(_plain(name).split("_"))
+    """Return whether a word of a column's name means a place in a list."""
+    return not _is_named(name, _NO_PLACES) and not _PLACE_WORDS.isdisjoint(_snake_case(name).split("_"))
 
 
 def orders_by_rank(name: str) -> bool:
-    """Whether a column that orders rows is called as ranks, of which 1 is the best, and not as scores."""
+    """Return whether a column that orders rows has a name of ranks, of which 1 is the best, and not of scores."""
     is_place_word = has_place_word(name) or has_place_word(name.removesuffix("s"))
-    return is_place_word and _SCORE_WORDS.isdisjoint(_plain(name).split("_"))
+    return is_place_word and _SCORE_WORDS.isdisjoint(_snake_case(name).split("_"))
 
 
 def rank_column(columns: Sequence[str]) -> str | None:
-    """The column of ranks in a table without scores; None where there is none, or several that may be it."""
+    """Return the column of ranks in a table without scores; None where there is none, or several candidates."""
     well_known = column_among(["rank", *ROLES["position"]], columns)
     if well_known is not None:
         return well_known
-    called_so = [name for name in columns if orders_by_rank(name)]
-    return called_so[0] if len(called_so) == 1 else None
+    rank_columns = [name for name in columns if orders_by_rank(name)]
+    return rank_columns[0] if len(rank_columns) == 1 else None
 
 
 # Of whom or what a number is, alone or before a word for numbers: customer, customer_no, row_number.
@@ -133,11 +133,15 @@ _DATE_ENDINGS = ("_date", "_datetime")
 
 
 def may_be_id(name: str) -> bool:
-    """Whether whole numbers of this name may be those of a customer, a listing, a row or a day."""
-    if is_id(name) or _among(name, (*_NUMBERED_ALONE, *_DATES)) or _plain(name).endswith(_DATE_ENDINGS):
+    """Return whether whole numbers of this name may be those of a customer, a listing, a row or a day."""
+    if (
+        is_id(name)
+        or _is_named(name, (*_NUMBERED_ALONE, *_DATES))
+        or _snake_case(name).endswith(_DATE_ENDINGS)
+    ):
         return True
-    *before, last = _plain(name).split("_")
-    return last in _NUMBER_WORDS and bool(before) and before[-1] in _NUMBERED
+    *qualifiers, last_word = _snake_case(name).split("_")
+    return last_word in _NUMBER_WORDS and bool(qualifiers) and qualifiers[-1] in _NUMBERED
 
 
 # What a user does with a result, known only after it was shown. Rates and counts of the past say so: n_orders_30d.
@@ -162,18 +166,18 @@ _AROUND_OUTCOMES = re.compile(r"^(is_)?(was_)?(has_)?|(_eur)?(_usd)?(_flag)?(_bo
 
 
 def is_outcome(name: str) -> bool:
-    """Whether a column is called as what users do with a result, which is no feature of it."""
-    return _among(_bare(name), _OUTCOMES)
+    """Return whether a column has a name of what users do with a result, which is no feature of it."""
+    return _is_named(_outcome_stem(name), _OUTCOMES)
 
 
 def event_weight(name: str) -> int | None:
-    """What a column called as an event is worth, from 1 for a click to 4 for a purchase; None where it is no event."""
-    return next((weight for weight, names in _EVENTS.items() if _among(_bare(name), names)), None)
+    """Return the weight of an event by its column's name, from 1 for a click to 4 for a purchase; None for no event."""
+    return next((weight for weight, names in _EVENTS.items() if _is_named(_outcome_stem(name), names)), None)
 
 
-def _bare(name: str) -> str:
-    """An outcome's name without what tables write around it."""
-    return _AROUND_OUTCOMES.sub("", _plain(name))
+def _outcome_stem(name: str) -> str:
+    """Return an outcome's name without the usual prefixes and suffixes."""
+    return _AROUND_OUTCOMES.sub("", _snake_case(name))
 
 
 def features_line(names: Sequence[str]) -> str:
@@ -186,30 +190,32 @@ def features_line(names: Sequence[str]) -> str:
     return f"`features: [{listed}]`"
 
 
-def column_for(role: str, columns: Sequence[str], said: str | None = None) -> str | None:
-    """The column of a table that has a role; None where no name says so."""
-    return said if said in columns else column_among(ROLES[role], columns)
+def column_for(role: str, columns: Sequence[str], configured_column: str | None = None) -> str | None:
+    """Return the column of a table that has a role; None where no name implies it."""
+    return configured_column if configured_column in columns else column_among(ROLES[role], columns)
 
 
 def column_among(names: Sequence[str], columns: Sequence[str]) -> str | None:
-    """The column that goes by the first of these names that there is; None where there is none."""
+    """Return the column with the first of these names that occurs; None where none does."""
     keys = {_key(name): name for name in reversed(columns)}
     singular = {key: key.removesuffix("s") for key in keys}
-    known = {key if one in _ids() else one: keys[key] for key, one in singular.items()} | keys
-    return next((known[_key(name)] for name in names if _key(name) in known), None)
+    column_of_key = {
+        key if singular_key in _ids() else singular_key: keys[key] for key, singular_key in singular.items()
+    } | keys
+    return next((column_of_key[_key(name)] for name in names if _key(name) in column_of_key), None)
 
 
-def _among(name: str, names: Sequence[str]) -> bool:
+def _is_named(name: str, names: Sequence[str]) -> bool:
     return column_among(names, [name]) is not None
 
 
-def _plain(name: str) -> str:
+def _snake_case(name: str) -> str:
     words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return words.lower().replace("-", "_").replace(" ", "_")
 
 
 def _key(name: str) -> str:
-    return _plain(name).replace("_", "")
+    return _snake_case(name).replace("_", "")
 
 
 @cache

@@ -41,46 +41,46 @@ class Delimited(OpenedTable):
         self._data = text_bytes(path)
         self.size = len(self._data)
         self.n_rows: int | None = None
-        first = next(self._records(), None)
-        if first is None:
+        first_record = next(self._records(), None)
+        if first_record is None:
             raise DataError.at(path, "has only blank lines", "rows")
         try:  # or pyarrow would refuse another encoding in words that nobody understands
             bytes(self._data[: 1 << 20] if header else b"").lstrip().partition(b"\n")[0].decode("utf-8")
         except UnicodeDecodeError:
-            place, found = f"{path}:{first[0]}", "the header is not UTF-8"
+            place, found = f"{path}:{first_record[0]}", "the header is not UTF-8"
             raise DataError.at(place, found, "UTF-8 text", "save it as UTF-8") from None
-        if len(first[1]) == 1:
-            refuse_other_separator(path, first[0], first[1][0], separator, _NAME_IT)
-        self.columns = first[1] if header else [str(i) for i in range(len(first[1]))]
-        if twice := repeated(self.columns):
-            if missing := self.missing_header():
-                raise DataError(missing)
-            found = f"the header names {', '.join(map(repr, twice))} twice"
-            if "" in twice:
-                places = [str(at) for at, name in enumerate(self.columns, start=1) if not name]
+        if len(first_record[1]) == 1:
+            refuse_other_separator(path, first_record[0], first_record[1][0], separator, _NAME_IT)
+        self.columns = first_record[1] if header else [str(i) for i in range(len(first_record[1]))]
+        if repeated_names := repeated(self.columns):
+            if header_problem := self.missing_header():
+                raise DataError(header_problem)
+            found = f"the header names {', '.join(map(repr, repeated_names))} twice"
+            if "" in repeated_names:
+                places = [str(number) for number, name in enumerate(self.columns, start=1) if not name]
                 found = f"columns {shortened(places, SHOWN)} have no name"
-            raise DataError.at(f"{path}:{first[0]}", found, "a name of its own for each column")
+            raise DataError.at(f"{path}:{first_record[0]}", found, "a name of its own for each column")
 
     def missing_header(self) -> Problem | None:
-        """That at least half of the first row is numbers, which do not merely count columns."""
+        """Return the problem that at least half of the first row is numbers, unless they merely count columns."""
         if not self.header:
             return None
         numbers = [name for name in self.columns if name and _is_number(name)]
-        counted = [str(at) for start in (0, 1) for at in range(start, start + len(numbers))]
+        column_numbers = [str(number) for start in (0, 1) for number in range(start, start + len(numbers))]
         n = len(numbers)
-        if 2 * n < len(self.columns) or numbers in (counted[:n], counted[n:]):
+        if 2 * n < len(self.columns) or numbers in (column_numbers[:n], column_numbers[n:]):
             return None
         found = f"the first row has values, not names: {shortened(self.columns, 6)}"
         cure = "write one above the rows, or use `reader: lightgbm` for rows that begin with the label"
         return Problem(str(self.path), found, "a header with the names of the columns", cure)
 
     def numeric_columns(self) -> set[str]:
-        """Columns that hold numbers, true and false, or nothing, in the first megabyte."""
+        """Return the columns that have numbers, true and false, or nothing in the first megabyte."""
         return {name for name, kind in self._first_types.items() if is_numeric(kind)}
 
     @cached_property
     def _first_types(self) -> dict[str, Any]:
-        """Column to the Arrow type of its values in the first megabyte."""
+        """The Arrow types of columns' values in the first megabyte."""
         from pyarrow import csv
 
         try:
@@ -93,22 +93,24 @@ class Delimited(OpenedTable):
     def first_texts(self, names: Sequence[str]) -> dict[str, list[str]]:
         """See `OpenedTable`; everything is text here."""
         records = [fields for _, fields, _ in self._first_records]
-        at = {name: self.columns.index(name) for name in names}
-        return {name: [fields[i] for fields in records if len(fields) > i] for name, i in at.items()}
+        index_of_column = {name: self.columns.index(name) for name in names}
+        return {
+            name: [fields[i] for fields in records if len(fields) > i] for name, i in index_of_column.items()
+        }
 
     @cached_property
     def _first_records(self) -> list[tuple[int, list[str], str]]:
         return list(islice(self._records(), self.header, self.header + FIRST_ROWS))
 
     def decimal_commas(self, columns: Sequence[str]) -> list[Problem]:
-        """See `OpenedTable`; as far as a column's first rows say."""
+        """See `OpenedTable`; only a column's first rows are read."""
         problems = []
         for name in columns:
-            at = self.columns.index(name)
+            column = self.columns.index(name)
             cells = [
-                (line, fields[at])
+                (line, fields[column])
                 for line, fields, _ in self._first_records
-                if len(fields) > at and fields[at].strip()
+                if len(fields) > column and fields[column].strip()
             ]
             if cells and all(_DECIMAL_COMMA.fullmatch(cell) for _, cell in cells):
                 place, found = f"{self.path}:{cells[0][0]}", f"column {name!r} contains {cells[0][1]!r}"
@@ -117,7 +119,7 @@ class Delimited(OpenedTable):
         return problems
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
-        """Numbers (NULL, NaN and nothing are null), texts without the apostrophe that `csv_cell` writes."""
+        """Read numbers (NULL, NaN and nothing are null), and texts without the apostrophe that `csv_cell` writes."""
         from pyarrow import compute
 
         try:
@@ -128,8 +130,8 @@ class Delimited(OpenedTable):
         if table.num_rows == 0:
             raise DataError.at(self.path, "has a header and no rows", "rows")
         for name in texts:
-            written = compute.replace_substring_regex(table[name], FORMULA, r"\1")
-            table = table.set_column(table.column_names.index(name), name, written)
+            values = compute.replace_substring_regex(table[name], FORMULA, r"\1")
+            table = table.set_column(table.column_names.index(name), name, values)
         return Columns(table)
 
     def read_of(self, rows: NDArray[np.bool_], numbers: Sequence[str], texts: Sequence[str]) -> Columns:
@@ -140,13 +142,13 @@ class Delimited(OpenedTable):
             return self.read(numbers, texts)
         except DataError:
             table = self.read([], [*numbers, *texts]).table
-        nothing = pa.scalar(None, pa.string())
-        for at, name in enumerate(numbers):
-            table = table.set_column(at, name, compute.if_else(pa.array(rows), table[name], nothing))
+        null = pa.scalar(None, pa.string())
+        for index, name in enumerate(numbers):
+            table = table.set_column(index, name, compute.if_else(pa.array(rows), table[name], null))
         return Columns(self._as_numbers(table, numbers))
 
     def _number_types(self, numbers: Sequence[str]) -> dict[str, Any]:
-        """The types to read columns of numbers with: truth values where they are true and false at first."""
+        """Return the types to read columns of numbers with: truth values where the first rows have true and false."""
         is_truth = {name for name, kind in self._first_types.items() if pa.types.is_boolean(kind)}
         return {name: pa.bool_() if name in is_truth else pa.float64() for name in numbers}
 
@@ -164,28 +166,28 @@ class Delimited(OpenedTable):
             raise self._unexpected(problem) from None
 
     def _as_numbers(self, table: Any, numbers: Sequence[str]) -> Any:
-        """A table of texts with some columns as numbers. Raises DataError: each column with text that is none."""
+        """Return a table of texts with some columns as numbers. Raises DataError: each column with other text."""
         from pyarrow import compute
 
-        nothing, found = pa.scalar(None, pa.string()), []
+        null, text_cells = pa.scalar(None, pa.string()), []
         for name in numbers:
             is_empty = compute.is_in(table[name], value_set=pa.array([*_nulls()]))
-            cells = compute.if_else(is_empty, nothing, table[name])
+            cells = compute.if_else(is_empty, null, table[name])
             values = truths_of(cells)
             if values is None:
-                found += self._texts_in(cells, name)
-            if values is None and not found:
+                text_cells += self._texts_in(cells, name)
+            if values is None and not text_cells:
                 try:
                     values = compute.ascii_trim(cells, " \t").cast(pa.float64())
                 except pa.ArrowInvalid as problem:
                     raise self._unexpected(problem) from None
-            if not found:
+            if not text_cells:
                 table = table.set_column(table.column_names.index(name), name, values)
-        DataError.refuse(self._not_numeric(found))
+        DataError.refuse(self._not_numeric(text_cells))
         return table
 
     def place(self, row: int) -> str:
-        """``file:line`` of a row; counted anew each time, since only messages ask."""
+        """Return ``file:line`` of a row; counted each time, since only messages need it."""
         return f"{self.path}:{self._lines([row + self.header])[0]}"
 
     def _stream(self) -> io.BufferedReader:
@@ -200,7 +202,7 @@ class Delimited(OpenedTable):
         return {"read_options": layout, "parse_options": dialect}
 
     def _records(self, errors: str = "backslashreplace") -> Iterator[tuple[int, list[str], str]]:
-        """Line, fields and text of each record that is not blank, the header included."""
+        """Yield line, fields and text of each record that is not blank, the header included."""
         csv.field_size_limit(_FIELD_LIMIT)
         lines: list[str] = []
 
@@ -219,13 +221,13 @@ class Delimited(OpenedTable):
                 lines.clear()
 
     def records_as_they_stand(self) -> Iterator[bytes]:
-        """The text of each record that is not blank, its line end included, the header first."""
-        for _, _, whole in self._records("surrogateescape"):
-            ended = whole if whole.endswith(("\n", "\r")) else f"{whole}\n"
-            yield ended.encode("utf-8", "surrogateescape")
+        """Yield the text of each record that is not blank, its line end included, the header first."""
+        for _, _, text in self._records("surrogateescape"):
+            record = text if text.endswith(("\n", "\r")) else f"{text}\n"
+            yield record.encode("utf-8", "surrogateescape")
 
     def _lines(self, records: Sequence[int]) -> list[int]:
-        """The lines in which the given records start, counted from 0, the header included."""
+        """Return the lines in which records start, which are counted from 0, the header included."""
         lines = [line for line, _, _ in islice(self._records(), max(records) + 1)]
         return [lines[record] for record in records]
 
@@ -233,46 +235,46 @@ class Delimited(OpenedTable):
         """Raise if rows have too few or too many fields; pyarrow's own hook stumbles over other encodings."""
         n = len(self.columns)
         rows = [(line, len(fields)) for line, fields, _ in self._records()][int(self.header) :]
-        wrong = [(line, fields) for line, fields in rows if fields != n]
-        every, cure = "", ""
-        if len(wrong) == len(rows) > 1 and len({fields for _, fields in rows}) == 1:
+        wrong_rows = [(line, fields) for line, fields in rows if fields != n]
+        comparison, cure = "", ""
+        if len(wrong_rows) == len(rows) > 1 and len({fields for _, fields in rows}) == 1:
             # a header that does not fit, or commas that mean something else: one line says it
-            every, wrong = f", like all {len(rows):,}", wrong[:1]
+            comparison, wrong_rows = f", like all {len(rows):,}", wrong_rows[:1]
             cure = "are there decimal commas, or commas without quotes?" if self.separator == "," else ""
-        if wrong:
-            where = "as in the header" if self.header else "as in the first row"
+        if wrong_rows:
+            reference = "as in the header" if self.header else "as in the first row"
             problems = [
                 Problem(
                     f"{self.path}:{line}",
-                    f"the row has {count_of(fields, 'field')}{every}",
-                    f"{n}, {where}",
+                    f"the row has {count_of(fields, 'field')}{comparison}",
+                    f"{n}, {reference}",
                     cure if fields > n else "",
                 )
-                for line, fields in wrong[:SHOWN]
+                for line, fields in wrong_rows[:SHOWN]
             ]
-            raise DataError(limited(problems, len(wrong)))
+            raise DataError(limited(problems, len(wrong_rows)))
 
-    def _texts_in(self, cells: Any, name: str) -> "list[_Texts]":
-        """The texts of a column that are no numbers, where it has some."""
+    def _texts_in(self, cells: Any, name: str) -> "list[_TextCells]":
+        """Return the texts of a column that are no numbers, if it has some."""
         values = cells.to_pylist()
         rows = [row for row, value in enumerate(values) if value is not None and not _is_number(value)]
         n_cells = len(cells) - cells.null_count
-        return [_Texts(name, rows, [values[row] for row in rows], n_cells)] if rows else []
+        return [_TextCells(name, rows, [values[row] for row in rows], n_cells)] if rows else []
 
-    def _not_numeric(self, found: "Sequence[_Texts]") -> list[Problem]:
-        """One problem for each column with texts, in the order of their lines."""
-        in_order = sorted(found, key=lambda texts: (texts.rows[0], self.columns.index(texts.column)))
-        lines = self._lines([texts.rows[0] + self.header for texts in in_order]) if found else []
+    def _not_numeric(self, text_cells: "Sequence[_TextCells]") -> list[Problem]:
+        """Return one problem for each column with texts, in the order of their lines."""
+        in_order = sorted(text_cells, key=lambda texts: (texts.rows[0], self.columns.index(texts.column)))
+        lines = self._lines([texts.rows[0] + self.header for texts in in_order]) if text_cells else []
         problems: list[Problem] = []
         for line, texts in zip(lines, in_order, strict=True):
             place, n = f"{self.path}:{line}", len(texts.rows)
-            plain = column_problem(place, texts.column, texts.values, n, "a number")
+            summary = column_problem(place, texts.column, texts.values, n, "a number")
             first = texts.values[0]
             problems.append(
                 NotNumeric(
                     place,
-                    plain.found,
-                    plain.expected,
+                    summary.found,
+                    summary.expected,
                     column=texts.column,
                     text=first,
                     n_texts=n,
@@ -285,8 +287,8 @@ class Delimited(OpenedTable):
         return DataError.at(self.path, f"cannot be read as a table: {problem}")
 
 
-class _Texts(NamedTuple):
-    """Texts in a column of numbers, and where they stand."""
+class _TextCells(NamedTuple):
+    """Texts in a column of numbers, and their rows."""
 
     column: str
     rows: list[int]
@@ -295,7 +297,7 @@ class _Texts(NamedTuple):
 
 
 class _Passing(io.RawIOBase):
-    """Bytes from front to back; what has been read leaves memory, else a mapped file would fill it."""
+    """A stream of a file's bytes; the part that has been read leaves memory, else a mapped file would fill it."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self._data = data
@@ -324,7 +326,7 @@ def _is_number(text: str) -> bool:
 
 @cache
 def _nulls() -> frozenset[str]:
-    """What pyarrow reads as null in a column of numbers."""
+    """Return the texts that pyarrow reads as null in a column of numbers."""
     from pyarrow.csv import ConvertOptions
 
     return frozenset(ConvertOptions().null_values)

@@ -25,10 +25,10 @@ from ltr_harness.data.readers.column_names import LISTINGS, column_among, column
 from ltr_harness.data.readers.csv import Delimited
 from ltr_harness.data.readers.parquet import ArrowTable, Parquet
 from ltr_harness.data.readers.rows import OfRow, RowProblems
-from ltr_harness.data.readers.table_columns import OpenedTable, unfit_ids
+from ltr_harness.data.readers.table_columns import OpenedTable, invalid_ids
 from ltr_harness.data.readers.text_files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
 from ltr_harness.data.readers.trec import Qrels, TrecRun
-from ltr_harness.data.readers.trec_lines import Names, checked_names
+from ltr_harness.data.readers.trec_lines import NameColumn, checked_names
 from ltr_harness.data.readers.words import NotNumeric, listing_cure
 from ltr_harness.errors import DataError, MissingExtraError, Problem, UsageError
 
@@ -42,7 +42,7 @@ _EXPECTED = {
 
 
 @dataclass(frozen=True, eq=False)
-class Listing:
+class UncheckedRows:
     """One value for each (query, document), not checked yet."""
 
     source: str  # the file, or what messages call it
@@ -55,73 +55,75 @@ class Listing:
     name: str = ""  # the run's own name, or ""
     subtopics: Any = None  # as the queries, for judgments by subtopic; None for others
 
-    def qrels(self, *, several: bool = False) -> Qrels:
-        """The rows as judgments, one of each document, or `several`."""
+    def qrels(self, *, allow_repeats: bool = False) -> Qrels:
+        """Return the rows as judgments; one of each document, unless repeats are allowed."""
         bad = ~(np.abs(self.values) < trec.LARGEST_GRADE)
-        queries, documents, *subtopics = self._names("qrels", bad, several)
-        whole = self.values.astype(np.int64)
-        grades = whole if np.array_equal(whole, self.values) else self.values
+        queries, documents, *subtopics = self._names("qrels", bad, allow_repeats)
+        integers = self.values.astype(np.int64)
+        grades = integers if np.array_equal(integers, self.values) else self.values
         each = Qrels(Path(self.source), queries, documents, grades, form=self.form, place=self.place)
-        return trec.of_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
+        return trec.merge_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
 
     def run(self) -> TrecRun:
-        """The rows as a ranking."""
+        """Return the rows as a ranking."""
         queries, documents = self._names("run", np.isnan(self.values))
         return TrecRun(Path(self.source), queries, documents, self.values, self.name, form=self.form)
 
-    def _names(self, role: Role, bad: Bools, several: bool = False) -> list[Names]:
+    def _names(self, role: Role, bad: Bools, allow_repeats: bool = False) -> list[NameColumn]:
         if not len(self.values):
             raise DataError.at(self.source, f"has no rows (read as {self.form})", "at least one row")
         columns = {"query": self.queries, "document": self.documents}
-        if self.subtopics is not None and not several:
+        if self.subtopics is not None and not allow_repeats:
             columns["subtopic"] = self.subtopics
         problems = RowProblems()
         for column, texts in columns.items():
-            found = partial(_unfit, column, texts)
-            problems.report(unfit_ids(texts), self.place, found, "an id")
+            found = partial(_describe_invalid_id, column, texts)
+            problems.report(invalid_ids(texts), self.place, found, "an id")
         word = WORD[role]
 
-        def no_value(row: int) -> str:
+        def describe_value(row: int) -> str:
             value = self.values[row]
             finding = "missing or no number" if np.isnan(value) else f"{value:g}"
             return f"the {word} is {finding}"
 
-        problems.report(bad, self.place, no_value, _EXPECTED[role])
+        problems.report(bad, self.place, describe_value, _EXPECTED[role])
         problems.finish()
         bound = Bound.of_file(sum(int(texts.nbytes) for texts in columns.values()))
         names = []
         for column, texts in columns.items():
             encoded = texts.combine_chunks().dictionary_encode()
             values = checked_names(encoded.dictionary.to_pylist(), self.source, column, bound)
-            names.append(Names.by_row(values, encoded.indices.to_numpy().astype(np.int64)))
+            names.append(NameColumn.by_row(values, encoded.indices.to_numpy().astype(np.int64)))
         before = trec.line_before(trec.lists_of(names[0], *names[2:]), names[1])
-        what = "judged" if role == "qrels" else "listed"
-        once = "each document once per query"
+        verb = "judged" if role == "qrels" else "listed"
+        expected = "each document once per query"
         if len(names) > 2:
-            once += " and subtopic"
+            expected += " and subtopic"
 
-        def already(row: int) -> str:
+        def describe_repeat(row: int) -> str:
             query, document = (columns[name][row].as_py() for name in ("query", "document"))
-            there = self.place(int(before[row]))
-            return f"document {document!r} is {what} for query {query!r} at {there} already"
+            earlier_place = self.place(int(before[row]))
+            return f"document {document!r} is {verb} for query {query!r} at {earlier_place} already"
 
-        if not several:
-            problems.report_repeats(before, self.place, already, once, self.values)
+        if not allow_repeats:
+            problems.report_repeats(before, self.place, describe_repeat, expected, self.values)
         problems.finish()
         return names
 
 
-def _unfit(column: str, texts: Any, row: int) -> str:
+def _describe_invalid_id(column: str, texts: Any, row: int) -> str:
     text = texts[row].as_py()
     if not text:
         return f"the {column} is missing"
-    shown = text if len(text) <= 60 else text[:60] + "…"
-    why = f"{len(text):,} characters long" if len(text) > LONGEST_ID else "with a NUL byte"
-    return f"the {column} is {shown!r}, {why}"
+    quoted = text if len(text) <= 60 else text[:60] + "…"
+    reason = f"{len(text):,} characters long" if len(text) > LONGEST_ID else "with a NUL byte"
+    return f"the {column} is {quoted!r}, {reason}"
 
 
-def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The columns of query, document, and grade or score, where nothing was said told by their names."""
+def columns_of(
+    table: OpenedTable, role: Role, configured_columns: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the columns of query, document, and grade or score, by their names where none is configured."""
     value = column_among(LISTINGS[WORD[role]], table.columns)
     if value is None and role == "run":
         value = rank_column(table.columns)
@@ -129,29 +131,29 @@ def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = 
         "query": column_among(LISTINGS["query"], table.columns),
         "document": column_among(LISTINGS["document"], table.columns),
         WORD[role]: value,
-        **(said or {}),
+        **(configured_columns or {}),
     }
-    lacking = [what for what, column in named.items() if column is None]
+    lacking = [field for field, column in named.items() if column is None]
     if lacking:
-        expected = "; ".join(f"{what}: {', '.join(LISTINGS[what][:6])} …" for what in lacking)
+        expected = "; ".join(f"{field}: {', '.join(LISTINGS[field][:6])} …" for field in lacking)
         columns = shortened([repr(name) for name in columns_named(table.columns, table.columns)], 8)
         found = f"no column is the {' or the '.join(lacking)} (columns: {columns})"
-        cures = [_cure_of_name(what, table.columns) for what in lacking]
+        cures = [_cure_of_name(field, table.columns) for field in lacking]
         cure = next(filter(None, cures), "rename the column")
         raise DataError.at(table.path, found, f"such as {expected}", cure)
-    return {what: str(column) for what, column in named.items()}
+    return {field: str(column) for field, column in named.items()}
 
 
-def _cure_of_name(what: str, columns: Sequence[str]) -> str:
-    """Which column to rename: one with a word for it among others, such as `Gains (relevance score)`."""
+def _cure_of_name(field: str, columns: Sequence[str]) -> str:
+    """Return the cure that renames a column with a fitting word in its name, such as `Gains (relevance score)`."""
     for name in columns:
-        if any(column_among(LISTINGS[what], [word]) for word in re.findall(r"\w+", name)):
-            return f"rename the column {name!r} to {LISTINGS[what][0]}"
+        if any(column_among(LISTINGS[field], [word]) for word in re.findall(r"\w+", name)):
+            return f"rename the column {name!r} to {LISTINGS[field][0]}"
     return ""
 
 
-def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
-    """The rows of a table, its columns told by their names."""
+def of_table(table: OpenedTable, role: Role, form: str) -> UncheckedRows:
+    """Return the rows of a table, whose columns are found by their names."""
     query, document, value = columns_of(table, role).values()
     by_rank = role == "run" and column_among(LISTINGS["score"], table.columns) is None
     subtopic = column_among(LISTINGS["subtopic"], table.columns) if role == "qrels" else None
@@ -159,7 +161,7 @@ def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
     try:
         cells = table.read([value], named_ids)
     except DataError as error:
-        raise DataError(_cured(problem, table) for problem in error.problems) from None
+        raise DataError(_with_listing_cure(problem, table) for problem in error.problems) from None
     ids: list[Any] = [cells.texts(column) for column in named_ids]
     for column, texts in zip(named_ids, ids, strict=True):
         if texts is None:
@@ -170,11 +172,11 @@ def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
     form = f"{form} ({query}, {document}, {meaning})"
     subtopics: Any = ids[2] if subtopic and len(ids[2].unique()) > 1 else None
     values = -values if by_rank else values
-    return Listing(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
+    return UncheckedRows(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
 
 
-def _cured(problem: Problem, table: OpenedTable) -> Problem:
-    """The problem, with what to do about grades that are words."""
+def _with_listing_cure(problem: Problem, table: OpenedTable) -> Problem:
+    """Return the problem, with a cure where grades are words."""
     if not isinstance(problem, NotNumeric) or problem.mostly_numbers:
         return problem
     words = table.read([], [problem.column])[problem.column].unique().drop_null().to_pylist()
@@ -187,8 +189,8 @@ def _of_columns(
     form: str,
     name: str = "",
     place: OfRow | None = None,
-) -> Listing:
-    """The rows of queries, documents and values. Raises DataError: ids that are neither text nor integers."""
+) -> UncheckedRows:
+    """Return the rows of queries, documents and values. Raises DataError: ids that are neither text nor integers."""
     ids = [
         column
         if set(map(type, column)) <= {str}  # as nearly always, and a million looks cheaper
@@ -200,7 +202,7 @@ def _of_columns(
     except UnicodeEncodeError:
         raise DataError.at(source, "an id is not Unicode text (a lone surrogate)", "text") from None
     place = place or (lambda row: f"{source}: row {row + 1}")
-    return Listing(source, form, texts[0], texts[1], _numbers(columns[2]), place, name)
+    return UncheckedRows(source, form, texts[0], texts[1], _numbers(columns[2]), place, name)
 
 
 def _id(value: Any, source: str, column: str) -> str:
@@ -213,7 +215,7 @@ def _id(value: Any, source: str, column: str) -> str:
 
 
 def _numbers(values: Sequence[Any]) -> Floats:
-    """Numbers as float64: NaN for what is none, infinity for an integer beyond float64."""
+    """Return values as float64: NaN where one is no number, infinity for an integer beyond float64."""
     if set(map(type, values)) <= {float, int}:
         with suppress(OverflowError):
             return np.array(values, dtype=np.float64)
@@ -235,8 +237,8 @@ ACCEPTED = (
 )
 
 
-def listing_of(value: Any, source: str, role: Role) -> Listing:
-    """The rows of an object."""
+def listing_of(value: Any, source: str, role: Role) -> UncheckedRows:
+    """Return the rows of an object."""
     if _library(value) == "ranx":
         return _of_ranx(value, source, role)
     if isinstance(value, Mapping):
@@ -257,14 +259,14 @@ def listing_of(value: Any, source: str, role: Role) -> Listing:
     raise UsageError.at(source, f"cannot tell what a {kind} is", ACCEPTED)
 
 
-def _of_ranx(value: Any, source: str, role: Role) -> Listing:
+def _of_ranx(value: Any, source: str, role: Role) -> UncheckedRows:
     kind = type(value).__name__
     if kind != role.capitalize():
         raise DataError.at(source, f"is a ranx {kind}", "ranx Qrels" if role == "qrels" else "a ranx Run")
     return _of_mapping(value.to_dict(), source, role, f"ranx {kind}", value.name or "")
 
 
-def _of_any_mapping(mapping: Mapping[Any, Any], source: str, role: Role) -> Listing:
+def _of_any_mapping(mapping: Mapping[Any, Any], source: str, role: Role) -> UncheckedRows:
     """Return the rows of ratings as OpenSearch has them, of MTEB's predictions, or of documents by query."""
     ratings = _ratings(mapping) if role == "qrels" else None
     if ratings is not None:
@@ -274,11 +276,11 @@ def _of_any_mapping(mapping: Mapping[Any, Any], source: str, role: Role) -> List
     return _of_mapping(mapping, source, role, f"dict {{query: {{document: {WORD[role]}}}}}")
 
 
-def is_one(value: Any) -> bool:
-    """Whether a value is judgments or a ranking by itself, not several under names or in a list."""
+def is_single_source(value: Any) -> bool:
+    """Return whether a value is one set of judgments or one ranking, not several under names or in a list."""
     if isinstance(value, Mapping):
         inner = next(iter(value.values()), None)
-        return isinstance(inner, Mapping) and not any(isinstance(one, Mapping) for one in inner.values())
+        return isinstance(inner, Mapping) and not any(isinstance(cell, Mapping) for cell in inner.values())
     if isinstance(value, list | tuple):
         return bool(value) and _is_row(value[0])
     return True
@@ -297,11 +299,13 @@ def _is_row(value: Any) -> bool:
     return scalars and not any(isinstance(cell, Path) for cell in value) and len(value) > 2
 
 
-def _of_mapping(mapping: Mapping[Any, Any], source: str, role: Role, form: str, name: str = "") -> Listing:
-    wrong = next(((query, inner) for query, inner in mapping.items() if not isinstance(inner, Mapping)), None)
-    if wrong is not None:
-        found = f"holds {type(wrong[1]).__name__} where documents should be"
-        raise DataError.at(f"{source}[{wrong[0]!r}]", found, f"{{query: {{document: {WORD[role]}}}}}")
+def _of_mapping(
+    mapping: Mapping[Any, Any], source: str, role: Role, form: str, name: str = ""
+) -> UncheckedRows:
+    for query, documents_of_query in mapping.items():
+        if not isinstance(documents_of_query, Mapping):
+            found = f"holds {type(documents_of_query).__name__} where documents should be"
+            raise DataError.at(f"{source}[{query!r}]", found, f"{{query: {{document: {WORD[role]}}}}}")
     queries = [query for query, inner in mapping.items() for _ in range(len(inner))]
     documents = [document for inner in mapping.values() for document in inner]
     values = [value for inner in mapping.values() for value in inner.values()]
@@ -312,8 +316,8 @@ def _of_mapping(mapping: Mapping[Any, Any], source: str, role: Role, form: str, 
 _MTEB = "mteb_model_meta"
 
 
-def _of_mteb(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
-    """A retrieval task's predictions as MTEB keeps them, of any subsets and splits that share no query."""
+def _of_mteb(value: Mapping[Any, Any], source: str, role: Role) -> UncheckedRows:
+    """Return a retrieval task's predictions as MTEB stores them, of any subsets and splits that share no query."""
     if role == "qrels":
         raise DataError.at(source, "holds predictions of MTEB, which are a ranking", "judgments")
     part_of: dict[str, str] = {}
@@ -326,8 +330,8 @@ def _of_mteb(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
                 f"{{{_MTEB!r}: …, subset: {{split: {{query: {{document: score}}}}}}}}, of a retrieval task"
             )
             raise DataError.at(source + part, "is not a ranking of MTEB", expected)
-        if twice := next((query for query in queries if query in rows), None):
-            found = f"query {twice!r} stands in {part_of[twice]} and in {part}"
+        if repeated_query := next((query for query in queries if query in rows), None):
+            found = f"query {repeated_query!r} stands in {part_of[repeated_query]} and in {part}"
             cure = f"""take one of them, as jq '.["{subset}"]["{split}"]' does"""
             raise DataError.at(source, found, "each query in one subset and split", cure)
         rows |= queries
@@ -351,7 +355,7 @@ def _mteb_parts(value: Mapping[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def table_in_memory(value: Any, source: str) -> ArrowTable | None:
-    """A frame as a table; None where the value is none. Raises DataError: what cannot be read as a table."""
+    """Return a frame as a table; None for other values. Raises DataError: the frame cannot be read as a table."""
     if not any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")):
         return None
     try:
@@ -360,13 +364,13 @@ def table_in_memory(value: Any, source: str) -> ArrowTable | None:
         raise DataError.at(source, f"cannot be read as a table: {problem}") from None
 
 
-def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
-    """Tuples of three, named tuples and dicts by their fields' names."""
-    each = iter(value)
-    first = next(each, None)
+def _of_rows(value: Iterable[Any], source: str, role: Role) -> UncheckedRows:
+    """Return rows that are tuples of three, or named tuples or dicts, whose fields are found by their names."""
+    iterator = iter(value)
+    first = next(iterator, None)
     if first is None:
         return _of_triples([], source, role)
-    rows = itertools.chain([first], each)
+    rows = itertools.chain([first], iterator)
     if isinstance(first, tuple) and not hasattr(first, "_fields"):
         return _of_triples(list(rows), source, role)
     try:
@@ -381,7 +385,7 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
     return of_table(ArrowTable(table, Path(source)), role, form)
 
 
-def _of_triples(rows: Sequence[Any], source: str, role: Role) -> Listing:
+def _of_triples(rows: Sequence[Any], source: str, role: Role) -> UncheckedRows:
     expected = f"(query, document, {WORD[role]})"
     for number, row in enumerate(rows, 1):
         if not isinstance(row, tuple) or len(row) != 3:
@@ -391,7 +395,7 @@ def _of_triples(rows: Sequence[Any], source: str, role: Role) -> Listing:
 
 
 def _ratings(value: Any) -> Any | None:
-    """OpenSearch's list of judgments, as the Search Relevance Workbench takes and returns it; None where it is none."""
+    """Return OpenSearch's list of judgments, as the Search Relevance Workbench has it; None for other values."""
     if isinstance(value, Mapping):
         hits = value.get("hits")
         if isinstance(hits, Mapping) and hits.get("hits"):
@@ -401,8 +405,8 @@ def _ratings(value: Any) -> Any | None:
     return value if is_list and {"query", "ratings"} <= value[0].keys() else None
 
 
-def _of_ratings(value: Any, source: str) -> Listing:
-    """Ratings are text there: "0.000"."""
+def _of_ratings(value: Any, source: str) -> UncheckedRows:
+    """Return the rows of OpenSearch's ratings, which are text: "0.000"."""
     try:
         rated = [(judged["query"], rating) for judged in value for rating in judged["ratings"]]
         rows = [(query, rating["docId"], float(rating["rating"])) for query, rating in rated]
@@ -421,8 +425,8 @@ _LEVEL = re.compile(r"L[0-9]+")
 _JSON = re.compile(rb'\s*[\[{]\s*["{\]}]')
 
 
-def read_file(path: Path, role: Role, *, several: bool = False) -> Listing | Qrels | TrecRun:
-    """What a file holds, told by its first bytes and, for text, by the first line's cells."""
+def read_file(path: Path, role: Role, *, allow_repeats: bool = False) -> UncheckedRows | Qrels | TrecRun:
+    """Read a file in the form that its first bytes and, in text, the first line's cells show."""
     if (opened := opened_table(path)) is not None:
         return of_table(opened[0], role, opened[1])
     start = _start(path)
@@ -433,17 +437,19 @@ def read_file(path: Path, role: Role, *, several: bool = False) -> Listing | Qre
         return replace(listing, form=f"JSON, {listing.form}")
     cells = _first_line(start).split()
     if len(cells) != 3:
-        return trec.read_qrels(path, several=several) if role == "qrels" else trec.read_run(path)
+        return trec.read_qrels(path, allow_repeats=allow_repeats) if role == "qrels" else trec.read_run(path)
     if role == "run":
         return trec.read_marco_run(path)
     if _LEVEL.fullmatch(cells[2]):
         form = "NTCIR qrels (query document L2)"
-        return trec.read_qrels(path, "query document level", form, several=several)
-    return trec.read_qrels(path, "query document grade", "qrels of three columns", several=several)
+        return trec.read_qrels(path, "query document level", form, allow_repeats=allow_repeats)
+    return trec.read_qrels(
+        path, "query document grade", "qrels of three columns", allow_repeats=allow_repeats
+    )
 
 
 def opened_table(path: Path, names: Sequence[str] = ()) -> tuple[OpenedTable, str] | None:
-    """The table in a file, whose header has the names or tells query and document, and its form; None for others."""
+    """Return the table in a file and its form, if its header has the names or shows query and document; else None."""
     start = _start(path)
     if start.startswith((b"PAR1", b"ARROW1")):
         return Parquet().opened(path), "Parquet or Arrow table"
@@ -452,8 +458,8 @@ def opened_table(path: Path, names: Sequence[str] = ()) -> tuple[OpenedTable, st
     header = _first_line(start)
     for separator, word in SEPARATORS.items():
         cells = [cell.strip().strip('"') for cell in header.split(separator)]
-        told = column_among(LISTINGS["query"], cells) and column_among(LISTINGS["document"], cells)
-        if len(cells) > 2 and (told or (names and {*names} <= {*cells})):
+        has_id_names = column_among(LISTINGS["query"], cells) and column_among(LISTINGS["document"], cells)
+        if len(cells) > 2 and (has_id_names or (names and {*names} <= {*cells})):
             return Delimited(path, separator), f"{word}-separated table"
     if bare_name(path.name).lower().endswith(".csv"):
         separator = separator_in(header) or ","
@@ -467,7 +473,7 @@ def _first_line(start: bytes) -> str:
 
 
 def _start(path: Path) -> bytes:
-    """A file's first bytes, unpacked where it is compressed; of what cannot be unpacked none: reading will say why."""
+    """Return a file's first bytes, unpacked where it is compressed; none of a damaged file, which reading explains."""
     refuse_pipe(path)
     try:
         with open(path, "rb") as stream:
@@ -483,27 +489,31 @@ def _start(path: Path) -> bytes:
 
 
 def _read_json(path: Path) -> Any:
-    """One document, or one to a line."""
+    """Read JSON: one document, or one to a line."""
     text = text_bytes(path).tobytes()
     Bound.of_file(path.stat().st_size).refuse(str(path), "its values take", _JSON_GROWS * len(text))
     try:
         try:
-            return json.loads(text, object_pairs_hook=_once)
+            return json.loads(text, object_pairs_hook=_object_without_repeats)
         except json.JSONDecodeError as problem:
             if problem.msg != "Extra data":
                 raise
-            return [json.loads(line, object_pairs_hook=_once) for line in text.splitlines() if line.strip()]
+            return [
+                json.loads(line, object_pairs_hook=_object_without_repeats)
+                for line in text.splitlines()
+                if line.strip()
+            ]
     except (ValueError, RecursionError) as problem:
         raise DataError.at(path, f"cannot be read as JSON: {problem}") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object, where no name stands in it twice: JSON readers keep the last without a word."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise ValueError(f"{twice!r} stands twice in one object")
-    return made
+def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object. Raises ValueError: a name occurs twice, of which JSON readers silently keep the last."""
+    json_object = dict(pairs)
+    if len(json_object) < len(pairs):
+        repeated_name = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"{repeated_name!r} stands twice in one object")
+    return json_object
 
 
 def _read_lz4(path: Path) -> Mapping[Any, Any]:
@@ -525,31 +535,33 @@ def _read_lz4(path: Path) -> Mapping[Any, Any]:
     return value
 
 
-def qrels_of(value: Any, source: str = "qrels", *, several: bool = False) -> Qrels:
-    """Judgments in any form, one of each document, or `several`."""
-    recognised = value if isinstance(value, Qrels) else _recognised(value, source, "qrels", several)
-    return recognised.qrels(several=several) if isinstance(recognised, Listing) else cast(Qrels, recognised)
+def qrels_of(value: Any, source: str = "qrels", *, allow_repeats: bool = False) -> Qrels:
+    """Return judgments in any form; one of each document, unless repeats are allowed."""
+    rows = value if isinstance(value, Qrels) else _recognise(value, source, "qrels", allow_repeats)
+    return rows.qrels(allow_repeats=allow_repeats) if isinstance(rows, UncheckedRows) else cast(Qrels, rows)
 
 
 def run_of(value: Any, source: str = "run") -> TrecRun:
-    """A ranking in any form; see `qrels_of`."""
-    recognised = value if isinstance(value, TrecRun) else _recognised(value, source, "run")
-    return recognised.run() if isinstance(recognised, Listing) else cast(TrecRun, recognised)
+    """Return a ranking in any form; see `qrels_of`."""
+    rows = value if isinstance(value, TrecRun) else _recognise(value, source, "run")
+    return rows.run() if isinstance(rows, UncheckedRows) else cast(TrecRun, rows)
 
 
-def _recognised(value: Any, source: str, role: Role, several: bool = False) -> Listing | Qrels | TrecRun:
+def _recognise(
+    value: Any, source: str, role: Role, allow_repeats: bool = False
+) -> UncheckedRows | Qrels | TrecRun:
     if isinstance(value, str | Path):
-        return read_file(located([str(value)], Path())[0], role, several=several)
+        return read_file(located([str(value)], Path())[0], role, allow_repeats=allow_repeats)
     return listing_of(value, source, role)
 
 
-def recognised(qrels: Qrels, runs: Mapping[str, TrecRun]) -> list[str]:
-    """What judgments and rankings were taken for, one line each."""
-    said = [f"{name}: {described(run)}" for name, run in runs.items()]
-    return [f"{qrels.path}: {described(qrels)}", *said]
+def format_summaries(qrels: Qrels, runs: Mapping[str, TrecRun]) -> list[str]:
+    """Return the recognised form and the size of judgments and rankings, one line each."""
+    lines = [f"{name}: {format_summary(run)}" for name, run in runs.items()]
+    return [f"{qrels.path}: {format_summary(qrels)}", *lines]
 
 
-def described(table: Qrels | TrecRun) -> str:
-    """What judgments or a ranking were taken for, and how large they are."""
+def format_summary(table: Qrels | TrecRun) -> str:
+    """Return the recognised form and the size of judgments or of a ranking."""
     rows, word = (table.grades, "judgment") if isinstance(table, Qrels) else (table.scores, "row")
     return f"{table.form}: {count_of(table.queries.values.size, 'query')}, {count_of(rows.size, word)}"

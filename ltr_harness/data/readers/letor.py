@@ -52,7 +52,7 @@ _Out = TypeVar("_Out")
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Whole lines of one file, and which rows and lines they are."""
+    """Whole lines of one file, with the numbers of their rows and lines."""
 
     data: NDArray[np.uint8]
     path: Path
@@ -65,16 +65,16 @@ class Chunk:
     first_line: int = 0
 
 
-def _facts(data: NDArray[np.uint8], *, in_full: bool) -> dict[str, Any]:
-    """Fields of a chunk that its text says."""
+def _survey_chunk(data: NDArray[np.uint8], *, in_full: bool) -> dict[str, Any]:
+    """Return the fields of a chunk that its text determines."""
     names = ("n_lines", "n_rows", "smallest", "largest", "largest_line")
-    found = map(int, kernels.survey(data, in_full))
+    figures = map(int, kernels.survey(data, in_full))
     release(data)
-    return dict(zip(names, found, strict=True))
+    return dict(zip(names, figures, strict=True))
 
 
-def surveyed(paths: Sequence[Path]) -> list[Chunk]:
-    """The files in pieces of whole lines, their rows counted, the first and last feature of each row looked at."""
+def survey_files(paths: Sequence[Path]) -> list[Chunk]:
+    """Cut files into pieces of whole lines, count their rows, and look at the first and last feature of each row."""
     problems: list[Problem] = []
     pieces: list[tuple[Path, NDArray[np.uint8]]] = []
     for path in paths:
@@ -85,7 +85,7 @@ def surveyed(paths: Sequence[Path]) -> list[Chunk]:
 
     def survey(piece: tuple[Path, NDArray[np.uint8]]) -> Chunk:
         path, data = piece
-        return Chunk(data, path, **_facts(data, in_full=False))
+        return Chunk(data, path, **_survey_chunk(data, in_full=False))
 
     chunks: list[Chunk] = []
     row = line = 0
@@ -102,7 +102,7 @@ def surveyed(paths: Sequence[Path]) -> list[Chunk]:
 
 
 def _cut(path: Path) -> Iterator[NDArray[np.uint8]]:
-    """Pieces of about `CHUNK` bytes that end with a line."""
+    """Yield pieces of about `CHUNK` bytes that end with a line."""
     data = text_bytes(path)
     first = data[:CHUNK]
     if (first == 13).any() and not (first == 10).any() and np.argmax(first == 13) < len(data) - 1:
@@ -124,7 +124,7 @@ def _cut(path: Path) -> Iterator[NDArray[np.uint8]]:
 
 
 def on_all_cores(task: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
-    """Like `map`; the kernels let other threads run."""
+    """Map items in threads; the kernels let other threads run."""
     cores = available_cores()
     if len(items) < 2 or cores < 2:
         return [task(item) for item in items]
@@ -169,10 +169,10 @@ _WORDS = {
 }  # fmt: skip
 
 
-def problem_in(chunk: Chunk, line: int, code: int, at: int, last: int) -> Problem:
-    """What `parse` reported of a line, with place, token, expectation and cure; `last` is the largest index allowed."""
+def problem_in(chunk: Chunk, line: int, code: int, offset: int, last: int) -> Problem:
+    """Return the problem that `parse` reported of a line; `last` is the largest index allowed."""
     found, expected, cure = _WORDS[code]
-    text = chunk.data[at : at + 200].tobytes().decode("utf-8", "backslashreplace")
+    text = chunk.data[offset : offset + 200].tobytes().decode("utf-8", "backslashreplace")
     token = re.split(r"[ \t\r\n#]", text, maxsplit=1)[0]
     quoted = repr(token if len(token) <= 40 else token[:40] + "…") if token else "the end of the row"
     place = f"{chunk.path}:{chunk.first_line + line}"
@@ -194,11 +194,11 @@ class _Parsed(NamedTuple):
     block_ids: NDArray[np.str_]
     documents: NDArray[np.str_] | None
     problems: list[Problem]
-    counts: kernels.Counts
+    counts: kernels.ParseCounts
 
 
-def _total(parsed: Sequence[_Parsed], what: str) -> int:
-    return sum(getattr(part.counts, what) for part in parsed)
+def _total(parsed: Sequence[_Parsed], name: str) -> int:
+    return sum(getattr(part.counts, name) for part in parsed)
 
 
 class IndexOptions(ValueOptions):
@@ -219,8 +219,8 @@ class IndexOptions(ValueOptions):
 
 def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: bool) -> Rows:
     """Parse ``label[:weight] [qid:id] index:value … [# comment]`` rows; without qid, they have no blocks."""
-    chunks = surveyed(paths)
-    (features, labels, lines, weights), parsed, first = _filled_with_retry(chunks, with_qid, options)
+    chunks = survey_files(paths)
+    (features, labels, lines, weights), parsed, first = _fill_arrays_with_retry(chunks, with_qid, options)
     _refuse_bad_lines(parsed)
     n_rows = len(features)
     starts = {chunk.path: chunk.first_row for chunk in reversed(chunks)}  # of each file's first piece
@@ -260,19 +260,19 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
     return _with_words(rows, words) if with_qid else rows.with_cautions(IGNORED)
 
 
-def _filled_with_retry(
+def _fill_arrays_with_retry(
     chunks: Sequence[Chunk], with_qid: bool, options: IndexOptions
 ) -> tuple[_Arrays, list[_Parsed], int]:
     """Fill arrays of the size that a quick look at the text finds, and again after a look at all of it where needed."""
     filled = None
     with suppress(DataError):
-        filled = _filled(chunks, with_qid=with_qid, options=options)
+        filled = _fill_arrays(chunks, with_qid=with_qid, options=options)
     if filled is not None and not _total(filled[1], "problems"):
         return filled
     del filled  # its memory, before the next one's
     # the largest index stands within a row, or a line is bad
-    examined = on_all_cores(lambda chunk: replace(chunk, **_facts(chunk.data, in_full=True)), chunks)
-    return _filled(examined, with_qid=with_qid, options=options)
+    examined = on_all_cores(lambda chunk: replace(chunk, **_survey_chunk(chunk.data, in_full=True)), chunks)
+    return _fill_arrays(examined, with_qid=with_qid, options=options)
 
 
 def _refuse_bad_lines(parsed: Sequence[_Parsed]) -> None:
@@ -280,14 +280,14 @@ def _refuse_bad_lines(parsed: Sequence[_Parsed]) -> None:
     if not n_problems:
         return
     listed = [problem for part in parsed for problem in part.problems]
-    if n_problems > SHOWN and len({(one.expected, one.cure) for one in listed}) == 1:
+    if n_problems > SHOWN and len({(problem.expected, problem.cure) for problem in listed}) == 1:
         found = f"{listed[0].found} ({n_problems:,} such lines, this is the first)"
         raise DataError(replace(listed[0], found=found))
     raise DataError(limited(listed, n_problems, "bad line"))
 
 
 def _mapped_labels(labels: Floats, options: IndexOptions, place: OfRow) -> Floats:
-    """Return what labels (n_rows,) stand for by `grades`, which have to name all of them."""
+    """Return the grades of labels (n_rows,) by `grades`, which have to name all of them."""
     distinct, which = np.unique(labels, return_inverse=True)
     mapped = options.graded(distinct.tolist())[which]
     unknown = bad_rows(
@@ -300,7 +300,7 @@ def _mapped_labels(labels: Floats, options: IndexOptions, place: OfRow) -> Float
 def _documents(
     parsed: Sequence[_Parsed], n_rows: int
 ) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[Caution]]:
-    """What comments name, and their first words, each where every row has one; and a caution about what is ignored."""
+    """Return document ids that comments name, or their first words, where every row has one; and cautions."""
     # first words count where every row has one that may be an id: it stands alone, or has a digit
     n_named = _total(parsed, "documents")
     if not n_named and not _total(parsed, "words"):
@@ -321,7 +321,7 @@ def _documents(
 
 
 def _with_words(rows: Rows, words: NDArray[np.str_]) -> Rows:
-    """The first words of comments (n_rows,) as document ids, if no query has one twice; and a caution that says so."""
+    """Return the rows with comments' first words (n_rows,) as document ids, if no query repeats one; and a caution."""
     sizes = np.diff(np.append(rows.block_starts, len(words)))
     queries = np.repeat(np.unique(rows.block_ids, return_inverse=True)[1], sizes)
     codes = np.unique(words, return_inverse=True)[1]
@@ -333,25 +333,27 @@ def _with_words(rows: Rows, words: NDArray[np.str_]) -> Rows:
     return replace(rows.with_cautions(caution), document_ids=words)
 
 
-def _filled(
+def _fill_arrays(
     chunks: Sequence[Chunk], *, with_qid: bool, options: IndexOptions
 ) -> tuple[_Arrays, list[_Parsed], int]:
-    """Arrays filled from the text, allocated once, as large as the survey says; and the first index."""
+    """Fill arrays from the text, allocated once, as large as the survey says; return them and the first index."""
     first = options.first_index
     if first is None:
         first = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
     widest, n_rows = max(chunks, key=lambda chunk: chunk.largest), sum(chunk.n_rows for chunk in chunks)
-    if (meant := options.n_features) is not None:
-        n_features, why, slip = meant, f"n_features is {meant:,}", "that"
+    if (fixed_n_features := options.n_features) is not None:
+        n_features, reason, suspect = fixed_n_features, f"n_features is {fixed_n_features:,}", "that"
     else:
         n_features = max(0, widest.largest + 1 - first)
-        why, slip = f"the largest feature index is {widest.largest:,}", "that index"
+        reason, suspect = f"the largest feature index is {widest.largest:,}", "that index"
     # one mistyped index would otherwise ask for a thousand times the memory
     needed = 4 * n_rows * n_features + 8 * n_features  # beside it, `parse` notes a row for each column
     place = f"{widest.path}:{widest.first_line + widest.largest_line}"
-    found = f"{why}: {count_of(n_rows, 'row')} of {count_of(n_features, 'column')} take"
-    cure = f"check whether {slip} is a typo; features with very large indices need hashing or selection first"
-    bound = Bound.of_file(sum(len(chunk.data) for chunk in chunks), meant=meant is not None)
+    found = f"{reason}: {count_of(n_rows, 'row')} of {count_of(n_features, 'column')} take"
+    cure = (
+        f"check whether {suspect} is a typo; features with very large indices need hashing or selection first"
+    )
+    bound = Bound.of_file(sum(len(chunk.data) for chunk in chunks), meant=fixed_n_features is not None)
     bound.refuse(place, found, needed, cure)
     try:
         features = np.zeros((n_rows, n_features), dtype=np.float32)
@@ -374,7 +376,7 @@ def _filled(
 
 
 def _blocks(parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
-    """The runs of equal query ids, those that a cut went through joined again."""
+    """Return the runs of equal query ids, joined again where a cut went through one."""
     starts, ids = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.str_)]
     last: tuple[Path, str] | None = None
     for part in parsed:
@@ -390,32 +392,32 @@ def _repeats(parsed: Sequence[_Parsed]) -> Iterator[Caution]:
     for path, parts in groupby(parsed, key=lambda part: part.chunk.path):
         if repeating := [part.counts for part in parts if part.counts.repeats]:
             rows = count_of(sum(counts.repeats for counts in repeating), "row")
-            where = f"(first in line {repeating[0].first_repeat})"
-            text = f"{rows} of {path.name} give a feature more than once {where}; the last value counts"
+            first_line = f"(first in line {repeating[0].first_repeat})"
+            text = f"{rows} of {path.name} give a feature more than once {first_line}; the last value counts"
             yield Caution("repeated-features", "note", text)
 
 
-def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, options: ValueOptions) -> _Parsed:
+def _parse(chunk: Chunk, with_qid: bool, first_index: int, arrays: _Arrays, options: ValueOptions) -> _Parsed:
     # np.empty costs no memory until it is written, so rows are a fair bound for runs of queries.
     block_rows = np.empty(chunk.n_rows, dtype=np.int64)
     block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     bad = np.empty((SHOWN, 3), dtype=np.int64)
-    written = (*into[:3], block_rows, block_spans, document_spans, bad, into.weights)
+    outputs = (*arrays[:3], block_rows, block_spans, document_spans, bad, arrays.weights)
     beyond = kernels.BEYOND.index(options.beyond_float32)
-    counts, hard = kernels.parse(chunk.data, with_qid, first_index, *written, beyond)
-    last = first_index + into.features.shape[1] - 1
-    found = bad[: min(counts.problems, SHOWN)].tolist()
+    counts, hard = kernels.parse(chunk.data, with_qid, first_index, *outputs, beyond)
+    last = first_index + arrays.features.shape[1] - 1
+    bad_lines = bad[: min(counts.problems, SHOWN)].tolist()
     n_settled = n_late = 0
     for row, column, start, end, line in hard.tolist():  # few numbers, whose rounding Python decides
         value = float(chunk.data[start:end].tobytes())
         code = None
         if column == kernels.LABEL:
-            into.labels[row] = value
+            arrays.labels[row] = value
             if np.isinf(value):
                 code = kernels.LABEL_INFINITE
         elif column == kernels.WEIGHT:
-            into.weights[row] = value
+            arrays.weights[row] = value
             if np.isinf(value):
                 code = kernels.WEIGHT_WRONG
         else:
@@ -424,19 +426,19 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
             if is_beyond and options.beyond_float32 == "error":
                 code = kernels.VALUE_INFINITE
             if column >= 0:  # else a later value of the row counts, which makes this one no more right
-                into.features[row, column] = single
+                arrays.features[row, column] = single
         if code is not None:
             n_late += 1
-            found.append([line, code, start])
-    found.sort(key=itemgetter(0))
-    into.lines[:] += chunk.first_line
+            bad_lines.append([line, code, start])
+    bad_lines.sort(key=itemgetter(0))
+    arrays.lines[:] += chunk.first_line
     complete = counts.problems == 0 and chunk.n_rows in (counts.documents, counts.words)
     parsed = _Parsed(
         chunk,
         block_rows[: counts.blocks].copy(),
         _texts(chunk, block_spans[: counts.blocks]),
         _texts(chunk, document_spans) if complete else None,
-        [problem_in(chunk, line, code, at, last) for line, code, at in found],
+        [problem_in(chunk, line, code, offset, last) for line, code, offset in bad_lines],
         counts._replace(
             problems=counts.problems + n_late,
             first_repeat=chunk.first_line + counts.first_repeat,

@@ -37,7 +37,7 @@ class LightGbm(Reader, IndexOptions):
         return tuple(
             path
             for main in located(files, root, alone=False)
-            for path in (main, *(_beside(main, suffix) for suffix in (*_SIZES, *_OTHERS)))
+            for path in (main, *(_companion_path(main, suffix) for suffix in (*_SIZES, *_OTHERS)))
             if path.is_file()
         )
 
@@ -90,7 +90,7 @@ class LightGbm(Reader, IndexOptions):
 
 
 def _separator(path: Path) -> str | None:
-    """What stands between a file's cells; None in LibSVM rows, which have a colon, as LightGBM tells formats apart."""
+    """Return the separator of a file's cells; None in LibSVM rows, which LightGBM recognises by a colon."""
     lines = bytes(text_bytes(path)[: 1 << 20]).splitlines()
     first = next((line.decode("utf-8", "backslashreplace") for line in lines if line.strip()), "")
     return next((separator for separator in "\t," if separator in first and ":" not in first), None)
@@ -108,13 +108,14 @@ class _Companions:
         sizes = [self._sizes(path, int(n)) for path, n in zip(paths, n_rows, strict=True)]
         weights, positions = (self._per_row(paths, n_rows, suffix, sizes) for suffix in _OTHERS)
         parts = [
-            self._weights(_beside(path, ".weight"), lines, of_file)
+            self._weights(_companion_path(path, ".weight"), lines, of_file)
             for (path, lines), of_file in zip(weights.items(), sizes, strict=False)
         ]
         for path in paths:
-            if _beside(path, ".init").is_file():
+            if _companion_path(path, ".init").is_file():
                 self._note(
-                    "unused-file", f"{_beside(path, '.init').name} is not used: models start from zero here"
+                    "unused-file",
+                    f"{_companion_path(path, '.init').name} is not used: models start from zero here",
                 )
         DataError.refuse(limited(self._problems, noun="problem"))
         self.sizes = np.concatenate(sizes)
@@ -129,15 +130,19 @@ class _Companions:
 
     def _sizes(self, path: Path, n_rows: int) -> NDArray[np.int64]:
         expected, before = "an integer >= 1, the number of rows of a query", len(self._problems)
-        present = [beside for suffix in _SIZES if (beside := _beside(path, suffix)).is_file()]
-        if not present:
+        companions = [
+            companion for suffix in _SIZES if (companion := _companion_path(path, suffix)).is_file()
+        ]
+        if not companions:
             found = f"there is no {path.name}.query (or .group) beside it"
             cure = "use `reader: letor` if rows carry qid:…, `reader: csv` if a column names the query"
             self._refuse(path, found, "the number of rows of each query, one per line", cure)
             return np.empty(0, dtype=np.int64)
-        if len(present) == 2:
-            self._note("unused-file", f"{present[1].name} is not used: {present[0].name} gives the sizes")
-        file = present[0]
+        if len(companions) == 2:
+            self._note(
+                "unused-file", f"{companions[1].name} is not used: {companions[0].name} gives the sizes"
+            )
+        file = companions[0]
         values = self._numbers(file, _lines(file), expected)
         is_size = (values >= 1) & (values < 2**53) & (values == np.floor(values))
         self._report(file, ~is_size, lambda i: f"the size is {values[i]:g}", expected)
@@ -153,15 +158,15 @@ class _Companions:
         suffix: str,
         sizes: Sequence[NDArray[np.int64]],  # (n_queries,) of each file; empty where they are refused
     ) -> dict[Path, list[str]]:
-        """The lines beside each file, weights by row or by query; nothing where there are no such files."""
-        present = [path for path in paths if _beside(path, suffix).is_file()]
+        """Return the lines of each file's companion, weights by row or by query; empty where there are none."""
+        present = [path for path in paths if _companion_path(path, suffix).is_file()]
         absent = [path.name for path in paths if path not in present]
         if absent:
             if present:
                 found = f"{', '.join(absent)} lack such a file"
-                self._refuse(_beside(present[0], suffix), found, "one for every file or for none")
+                self._refuse(_companion_path(present[0], suffix), found, "one for every file or for none")
             return {}
-        columns = {path: _lines(_beside(path, suffix)) for path in present}
+        columns = {path: _lines(_companion_path(path, suffix)) for path in present}
         for path, n, of_file in zip(paths, n_rows, sizes, strict=True):
             column = columns[path]
             of_queries = suffix == ".weight" and len(column) == len(of_file)
@@ -169,14 +174,14 @@ class _Companions:
                 expected = f"{n:,}, one for each row of {path.name}"
                 if suffix == ".weight":
                     expected += f", or {len(of_file):,}, one for each query"
-                self._refuse(_beside(path, suffix), f"has {count_of(len(column), 'line')}", expected)
+                self._refuse(_companion_path(path, suffix), f"has {count_of(len(column), 'line')}", expected)
         return columns
 
     def _weights(self, file: Path, lines: list[str], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The weight of each row; those of queries (n_queries,) are those of all their rows."""
+        """Return the weight of each row; a query's weight is that of all its rows."""
         values = self._numbers(file, lines, "a weight >= 0")
-        wrong = ~(np.isfinite(values) & (values >= 0))
-        self._report(file, wrong, lambda i: f"the weight is {values[i]:g}", "a weight >= 0")
+        bad = ~(np.isfinite(values) & (values >= 0))
+        self._report(file, bad, lambda i: f"the weight is {values[i]:g}", "a weight >= 0")
         if len(values) != len(sizes) or len(values) == sizes.sum():
             return values
         text = f"{file.name} has a weight for each query, as XGBoost reads it; all rows of a query have it"
@@ -189,32 +194,32 @@ class _Companions:
             return numbers.astype(np.int32)
         # LightGBM takes any names, such as pos_1, and so do we: what counts is which rows share one.
         number_of = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        said = "numbered from 0 in the order in which they come up"
-        self._note("named-positions", f"positions are names ({texts[0]}, …), {said}")
+        numbering = "numbered from 0 in the order in which they come up"
+        self._note("named-positions", f"positions are names ({texts[0]}, …), {numbering}")
         return np.array([number_of[text] for text in texts], dtype=np.int32)
 
     def _numbers(self, file: Path, lines: list[str], expected: str) -> NDArray[np.float64]:
-        """The numbers of the lines, 1 where one is none."""
+        """Return the numbers of the lines, 1 where one is none, which is reported."""
         values = np.ones(len(lines), dtype=np.float64)
-        wrong = np.zeros(len(lines), dtype=bool)
+        bad = np.zeros(len(lines), dtype=bool)
         for i, text in enumerate(lines):
             try:  # Python would take 1_000 and ٢ for numbers
                 values[i] = float(text.replace("_", "?").encode())
             except ValueError:
-                wrong[i] = True
-        self._report(file, wrong, lambda i: f"holds {lines[i]!r}", expected)
+                bad[i] = True
+        self._report(file, bad, lambda i: f"holds {lines[i]!r}", expected)
         return values
 
-    def _report(self, file: Path, wrong: NDArray[np.bool_], found: OfRow, expected: str) -> None:
+    def _report(self, file: Path, bad: NDArray[np.bool_], found: OfRow, expected: str) -> None:
         place = lambda i: f"{file}:{i + 1}"  # noqa: E731
-        self._problems += bad_rows(wrong, place, found, expected, f" in {file.name}", "such line")
+        self._problems += bad_rows(bad, place, found, expected, f" in {file.name}", "such line")
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def _companion_path(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a small file, without blanks at either end of a line or of the file."""
+    """Return the lines of a small file, without blanks at either end of a line or of the file."""
     text = text_bytes(path).tobytes().decode("utf-8-sig", "backslashreplace")
     return [line.strip() for line in text.rstrip().splitlines()]

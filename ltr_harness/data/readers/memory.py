@@ -95,8 +95,8 @@ def from_arrays(
         "document_ids": document_ids,
         **{f"attribute {name!r}": values for name, values in attributes.items()},
     }
-    beside = {"query_ids": query_ids, "subtopics": subtopics, "retrieved": retrieved}
-    refuse_unaligned({"features": features, **beside, **columns, "labels": labels})
+    other_columns = {"query_ids": query_ids, "subtopics": subtopics, "retrieved": retrieved}
+    refuse_unaligned({"features": features, **other_columns, **columns, "labels": labels})
     checked = _checked_columns(source, columns, n_rows, names, matrix.shape[1], flags)
     rows = Rows(
         features=matrix,
@@ -104,12 +104,12 @@ def from_arrays(
         labels=checked["labels"].astype(np.float64),
         weights=_numbers(checked, "weights", np.float64),
         positions=_numbers(checked, "positions", np.int32),
-        document_ids=_plain(checked["document_ids"]) if "document_ids" in checked else None,
+        document_ids=_objects_as_texts(checked["document_ids"]) if "document_ids" in checked else None,
         retrieved=flags,
         block_starts=np.asarray(starts, dtype=np.int64),
         block_ids=ids,
         place=lambda row: f"{source}: row {row}",
-        attributes={name: _plain(checked[f"attribute {name!r}"]) for name in attributes},
+        attributes={name: _objects_as_texts(checked[f"attribute {name!r}"]) for name in attributes},
         subtopics=subtopics,
     )
     dataset = assembled(rows, source, regroup=regroup)
@@ -128,7 +128,7 @@ def _checked_columns(
     n_features: int,
     retrieved: NDArray[np.bool_] | None,
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns that were given as arrays (n_rows,), every value checked."""
+    """Return the columns that are not None as arrays (n_rows,), every value checked."""
     checked = {name: as_column(values, name) for name, values in columns.items() if values is not None}
     _refuse_shapes(source, checked, n_rows, names, n_features)
     DataError.refuse(_value_problems(source, checked, retrieved))
@@ -153,14 +153,14 @@ def _refuse_shapes(
 
 
 def _numbers(columns: Mapping[str, NDArray[Any]], name: str, kind: type[np.generic]) -> Any:
-    """Return a column as an array of a kind of numbers; None where it was not given."""
+    """Return a column as an array of a kind of numbers; None where it is absent."""
     return columns[name].astype(kind) if name in columns else None
 
 
 def _starts_and_ids(
     n_rows: int, query_ids: ArrayLike | None, group_sizes: ArrayLike | None
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Where queries' blocks of rows begin, and whose they are."""
+    """Return the first row of each block of rows of a query, and the blocks' query ids."""
     if (query_ids is None) == (group_sizes is None):
         raise DataError("give either query_ids, one per row, or group_sizes, one per query")
     if group_sizes is not None:
@@ -174,7 +174,7 @@ def _starts_and_ids(
         raise DataError(f"{len(rows):,} query_ids; expected {n_rows:,}, one for each row of features")
     if n_rows:
         QueryGroups.from_ids(rows)  # refuses missing ids
-    return blocks_of(_plain(rows), [0])
+    return blocks_of(_objects_as_texts(rows), [0])
 
 
 def from_frame(
@@ -272,8 +272,8 @@ def from_frame(
         reader = Parquet.model_validate(roles)
     except ValidationError as problem:
         raise DataError(
-            Problem(f"from_frame, {'.'.join(map(str, wrong['loc'])) or 'columns'}", wrong["msg"])
-            for wrong in problem.errors()
+            Problem(f"from_frame, {'.'.join(map(str, detail['loc'])) or 'columns'}", detail["msg"])
+            for detail in problem.errors()
         ) from None
     opened = ArrowTable(table, Path(source))
     if judgments is None:
@@ -288,14 +288,14 @@ def from_frame(
 
 
 def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:
-    """Which rows (n_rows,) are candidates."""
+    """Return a mask (n_rows,) of the rows that are candidates."""
     column = as_column(retrieved, "retrieved")
     expected = "1 or True for candidates, 0 or False for missed documents"
     if column.dtype.kind == "O" and not all_numbers(column):
         raise DataError.at(source, f"retrieved are not numbers (dtype {column.dtype})", expected)
-    wrong = np.flatnonzero(~np.isin(column, (0, 1)))
-    if wrong.size:
-        found = f"retrieved[{wrong[0]}] is {column[wrong[0]]} ({wrong.size:,} such)"
+    bad_rows = np.flatnonzero(~np.isin(column, (0, 1)))
+    if bad_rows.size:
+        found = f"retrieved[{bad_rows[0]}] is {column[bad_rows[0]]} ({bad_rows.size:,} such)"
         raise DataError.at(source, found, expected)
     return column.astype(bool)
 
@@ -304,16 +304,16 @@ def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray
     """Return the features of the candidates."""
     expected = "expected an array (n_rows, n_features)"
     if hasattr(features, "toarray"):
-        given = sealed(_dense(features, retrieved))
+        raw = sealed(_dense(features, retrieved))
     elif retrieved is None:
-        given = number_matrix(features, expected)
+        raw = number_matrix(features, expected)
     else:
-        every = np.atleast_1d(unmasked(features, expected))
-        _refuse_other_length(len(every), retrieved)
-        given = number_matrix(sealed(every[retrieved]), expected)
+        rows = np.atleast_1d(unmasked(features, expected))
+        _refuse_other_length(len(rows), retrieved)
+        raw = number_matrix(sealed(rows[retrieved]), expected)
     with np.errstate(over="ignore", under="ignore"):
-        matrix = np.ascontiguousarray(given, dtype=np.float32)
-    matrix = kept(matrix) if np.may_share_memory(matrix, given) else sealed(matrix)
+        matrix = np.ascontiguousarray(raw, dtype=np.float32)
+    matrix = kept(matrix) if np.may_share_memory(matrix, raw) else sealed(matrix)
     sizes = matrix.shape if retrieved is None else matrix.shape[1:]
     if matrix.ndim != 2 or 0 in sizes:
         raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
@@ -407,6 +407,6 @@ def _bad_values(name: str, numbers: Floats, retrieved: NDArray[np.bool_] | None)
     return bad if retrieved is None else bad & (retrieved | ~np.isnan(numbers))
 
 
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Objects as texts, and everything else as it is."""
+def _objects_as_texts(values: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as texts, and everything else unchanged."""
     return values.astype(np.str_) if values.dtype.kind == "O" else values

@@ -1,4 +1,4 @@
-"""Columns of text that would be numbers but for some of their cells: say so, because they are no features."""
+"""Cautions about columns of text that would be numbers but for some of their cells, and so are no features."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ _MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 _IN_FULL = 3  # columns that a caution speaks of one by one
 
 
-class _Mixed(NamedTuple):
+class _MixedColumn(NamedTuple):
     """A column of text whose cells are mostly numbers."""
 
     name: str
@@ -37,17 +37,17 @@ def nearly_numeric(table: OpenedTable, names: Sequence[str]) -> list[Caution]:
     names = [name for name in names if not (is_id(name) or is_outcome(name) or is_index(name))]
     try:
         likely = [name for name, cells in table.first_texts(names).items() if _are_mostly_numbers(cells)]
-        columns = [_mixed(table, name) for name in likely]
+        columns = [_find_mixed_column(table, name) for name in likely]
     except DataError:  # a damaged column that nobody reads is no error
         return []
-    found = [mixed for mixed in columns if mixed is not None]
-    if not found:
+    mixed_columns = [column for column in columns if column is not None]
+    if not mixed_columns:
         return []
-    said = "; ".join(_sentence(mixed, table.path.name) for mixed in found[:_IN_FULL])
-    if others := [mixed.name for mixed in found[_IN_FULL:]]:
-        said += f"; likewise {shortened(others, _IN_FULL)}"
+    text = "; ".join(_sentence(column, table.path.name) for column in mixed_columns[:_IN_FULL])
+    if further_names := [column.name for column in mixed_columns[_IN_FULL:]]:
+        text += f"; likewise {shortened(further_names, _IN_FULL)}"
     cure = f"{NUMBERS_ALONE}, and nothing where a value is missing"
-    return [Caution("text-in-numbers", "warning", f"{said}: ignored as text", cure)]
+    return [Caution("text-in-numbers", "warning", f"{text}: ignored as text", cure)]
 
 
 def _are_mostly_numbers(cells: Sequence[str]) -> bool:
@@ -56,12 +56,12 @@ def _are_mostly_numbers(cells: Sequence[str]) -> bool:
 
 
 def _matches(cells: Any, pattern: str) -> NDArray[np.bool_]:
-    """Which cells (n,) of Arrow's text are as a pattern says from begin to end."""
+    """Return a mask of the cells (n,) of Arrow's text that match a pattern from begin to end."""
     return np.asarray(pc.match_substring_regex(cells, f"^(?:{pattern})$").fill_null(False), dtype=bool)
 
 
-def _mixed(table: OpenedTable, name: str) -> _Mixed | None:
-    """What the whole column holds; None where its first rows misled."""
+def _find_mixed_column(table: OpenedTable, name: str) -> _MixedColumn | None:
+    """Return the figures of the whole column; None where its first rows misled."""
     cells = decoded(table.read([], [name])[name]).cast(pa.large_string())
     is_missing = pc.is_in(cells, value_set=pa.array(_MISSING, cells.type))
     is_filled = np.asarray(cells.is_valid()) & ~np.asarray(is_missing)
@@ -69,18 +69,19 @@ def _mixed(table: OpenedTable, name: str) -> _Mixed | None:
     if 2 * max(is_truth.sum(), is_like_number.sum(), is_number.sum()) <= is_filled.sum():
         return None
     kind, fits = ("true or false", is_truth) if is_truth.sum() > is_number.sum() else ("numbers", is_number)
-    others = np.flatnonzero(is_filled & ~fits)
+    text_rows = np.flatnonzero(is_filled & ~fits)
     n_cells = int(is_filled.sum())
-    if not others.size:
-        return _Mixed(name, n_cells, n_cells, kind, "", "")
-    row = int(others[0])
-    return _Mixed(name, n_cells - others.size, n_cells, kind, str(cells[row]), table.place(row))
+    if not text_rows.size:
+        return _MixedColumn(name, n_cells, n_cells, kind, "", "")
+    row = int(text_rows[0])
+    return _MixedColumn(name, n_cells - text_rows.size, n_cells, kind, str(cells[row]), table.place(row))
 
 
-def _sentence(mixed: _Mixed, file: str) -> str:
-    column, n = f"{mixed.name} in {file}", f"{mixed.n_cells:,}"
-    if not mixed.other:
-        return f"all {n} cells of {column} are {mixed.kind}, written as text"
-    row = mixed.place.rpartition(":")[2].strip()
+def _sentence(mixed_column: _MixedColumn, file: str) -> str:
+    column, n = f"{mixed_column.name} in {file}", f"{mixed_column.n_cells:,}"
+    if not mixed_column.other:
+        return f"all {n} cells of {column} are {mixed_column.kind}, written as text"
+    row = mixed_column.place.rpartition(":")[2].strip()
     place = row if row.startswith("row") else f"line {row}"
-    return f"{mixed.n_numbers:,} of {n} cells of {column} are {mixed.kind}, {mixed.other[:60]!r} in {place} is not"
+    count = f"{mixed_column.n_numbers:,} of {n} cells"
+    return f"{count} of {column} are {mixed_column.kind}, {mixed_column.other[:60]!r} in {place} is not"

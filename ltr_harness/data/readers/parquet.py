@@ -34,27 +34,27 @@ class Parquet(TableReader):
             if not path.is_dir():
                 paths.append(path)
                 continue
-            inside = sorted(
+            files_inside = sorted(
                 file
                 for file in path.rglob("*.parquet")
                 if file.is_file() and not any(part[0] in "._" for part in file.relative_to(path).parts)
             )
-            if not inside:
+            if not files_inside:
                 problems.append(Problem(str(path), "the folder has no .parquet file", "at least one"))
-            paths += inside
+            paths += files_inside
         DataError.refuse(problems)
         return paths
 
     def tables(self, files: Sequence[str], root: Path) -> list[OpenedTable]:
         tables = super().tables(files, root)
         for folder in located(files, root, folders=True):
-            there = [table for table in tables if folder in table.path.parents]
-            inside = {table: partition_keys(folder, table.path) for table in there}
-            for key in dict.fromkeys(key for keys in inside.values() for key in keys):
-                values = pa.array([keys.get(key) for keys in inside.values()], pa.string())
+            tables_in_folder = [table for table in tables if folder in table.path.parents]
+            keys_of_table = {table: partition_keys(folder, table.path) for table in tables_in_folder}
+            for key in dict.fromkeys(key for keys in keys_of_table.values() for key in keys):
+                values = pa.array([keys.get(key) for keys in keys_of_table.values()], pa.string())
                 with suppress(pa.ArrowInvalid):  # whole numbers where all are
                     values = values.cast(pa.int64())
-                for table, value in zip(inside, values, strict=True):
+                for table, value in zip(keys_of_table, values, strict=True):
                     if not isinstance(table, ParquetTable):
                         raise DataError.at(table.path, f"is an Arrow file below {key}=…", "a Parquet file")
                     table.add_key(key, value)
@@ -103,7 +103,7 @@ class ArrowTable(_ArrowSchema):
         _refuse_repeated(path, self.columns)
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
-        """The columns, with a value for each row in place of one for each run of equal ones, however long it is."""
+        """Read the columns, with a value for each row in place of one for each run of equal ones."""
         DataError.refuse(type_problems(self.path, self.schema, numbers))
         if self._table.num_rows == 0:
             raise DataError.at(self.path, "has no rows", "rows")
@@ -140,7 +140,7 @@ class ParquetTable(_ArrowSchema):
         _refuse_repeated(path, self.columns)
 
     def add_key(self, name: str, value: Any) -> None:
-        """Let a key of the file's folder be its last column."""
+        """Add a key of the file's folder as the last column."""
         refuse_stored_keys(self.path, [name], self._file.schema_arrow.names)
         self._keys[name] = value
         self.schema = self.schema.append(pa.field(name, value.type))
@@ -185,28 +185,28 @@ class ParquetTable(_ArrowSchema):
 
 
 def _stored_index(schema: Any) -> set[str]:
-    """The columns that pandas stored as the index of its frame; none where the metadata is damaged."""
+    """Return the columns that pandas stored as the index of its frame; none where the metadata is damaged."""
     with suppress(ValueError, AttributeError, TypeError):
         return {name for name in schema.pandas_metadata["index_columns"] if isinstance(name, str)}
     return set()
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
-    if twice := repeated(names):
-        found = f"has two columns {shortened([repr(name) for name in twice], 5)}"
+    if repeated_names := repeated(names):
+        found = f"has two columns {shortened([repr(name) for name in repeated_names], 5)}"
         raise DataError.at(path, found, "a name of its own for each column")
 
 
 def _refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
-    """Look at what Arrow believes until it is used: text that is no UTF-8, places in a dictionary that it lacks."""
+    """Refuse values that Arrow checks only on use: text that is no UTF-8, codes that a dictionary lacks."""
     problems = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in texts or pa.types.is_dictionary(column.type) or _has_runs(column):
             try:
                 column.validate(full=True)
             except pa.ArrowException as problem:
-                why = str(problem).rpartition("Invalid: ")[2]
-                found = f"column {name!r} contains values that are not valid: {why}"
+                reason = str(problem).rpartition("Invalid: ")[2]
+                found = f"column {name!r} contains values that are not valid: {reason}"
                 problems.append(Problem(str(path), found))
     DataError.refuse(problems)
 
@@ -216,7 +216,7 @@ def _has_runs(column: Any) -> bool:
 
 
 def _width_of_values(column: Any) -> int:
-    """Bytes of a row at most, where each is written out that stands for a run."""
+    """Return the largest number of bytes of a row once runs are written out."""
     if not is_text(column.type.value_type):
         return 8
     from pyarrow import compute
@@ -226,11 +226,13 @@ def _width_of_values(column: Any) -> int:
 
 
 def _has_union(kind: Any) -> bool:
-    return pa.types.is_union(kind) or any(_has_union(kind.field(at).type) for at in range(kind.num_fields))
+    return pa.types.is_union(kind) or any(
+        _has_union(kind.field(index).type) for index in range(kind.num_fields)
+    )
 
 
 def _size_in_memory(table: Any) -> int:
-    """Bytes of a table or a batch, of whole buffers where Arrow cannot measure what a slice has of them.
+    """Return the bytes of a table or a batch, of whole buffers where Arrow cannot measure a slice of them.
 
     Older versions cannot with views. With unions, Arrow follows places in a damaged file beyond its end.
     """

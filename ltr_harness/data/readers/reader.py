@@ -78,7 +78,7 @@ _RANGE = re.compile(
 )
 
 
-class _Range(NamedTuple):
+class _LabelRange(NamedTuple):
     """The labels from `low` to `high`, `high` among them unless `is_open`."""
 
     low: float
@@ -87,16 +87,16 @@ class _Range(NamedTuple):
 
     @classmethod
     def of(cls, label: str) -> Self | None:
-        """What a label such as 2-3.4, 2-<4, <2 or >=4 means; None where it is a word."""
-        found = _RANGE.fullmatch(label.replace(" ", ""))
-        if found is None:
+        """Return the range of a label such as 2-3.4, 2-<4, <2 or >=4; None where it is a word."""
+        match = _RANGE.fullmatch(label.replace(" ", ""))
+        if match is None:
             return None
         try:
-            low = float(found["low"] or found["least"] or -np.inf)
-            high = float(found["high"] or found["below"] or np.inf)
+            low = float(match["low"] or match["least"] or -np.inf)
+            high = float(match["high"] or match["below"] or np.inf)
         except ValueError:  # a version, such as 1.2.3-4
             return None
-        return cls(low, high, bool(found["open"] or found["below"])) if low <= high else None
+        return cls(low, high, bool(match["open"] or match["below"])) if low <= high else None
 
     def __contains__(self, label: object) -> bool:
         if not isinstance(label, float) or not self.low <= label <= self.high:
@@ -104,44 +104,46 @@ class _Range(NamedTuple):
         return label < self.high or not self.is_open
 
 
-def _by_text(value: Any) -> Any:
-    """Grades by the text of their labels; of bins 0 below the first number, 1 from it to below the second, …"""
+def _parse_grades(value: Any) -> Any:
+    """Return grades by the text of their labels; bins give 0 below the first limit, 1 from it to below the second, …"""
     if not isinstance(value, Mapping):
         return value
-    bins = value["bins"] if [*value] == ["bins"] else None
-    if isinstance(bins, int | float):
+    limits = value["bins"] if [*value] == ["bins"] else None
+    if isinstance(limits, int | float):
         cure = "`relevance: {mode: quantiles, column: …, bins: 5}` has as many grades as it is told"
         raise MismatchError("bins is a number", f"the limits, such as bins: [2, 4]; {cure}")
-    if not isinstance(bins, list | tuple):
+    if not isinstance(limits, list | tuple):
         return {str(label): grade for label, grade in value.items()}
-    if not all(isinstance(one, int | float) and np.isfinite(one) for one in bins) or not bins:
+    if not all(isinstance(limit, int | float) and np.isfinite(limit) for limit in limits) or not limits:
         raise MismatchError("bins is not a list of numbers", "such as bins: [2, 4]")
-    if any(low >= high for low, high in pairwise(bins)):
+    if any(low >= high for low, high in pairwise(limits)):
         raise ValueError("each of the bins above the one before")
-    between = [f"{low:g}-<{high:g}" for low, high in pairwise(bins)]
-    labels = [f"<{bins[0]:g}", *between, f">={bins[-1]:g}"]
+    middle_labels = [f"{low:g}-<{high:g}" for low, high in pairwise(limits)]
+    labels = [f"<{limits[0]:g}", *middle_labels, f">={limits[-1]:g}"]
     return {label: grade for grade, label in enumerate(labels)}
 
 
-def _each_once(grades: dict[str, float]) -> dict[str, float]:
+def _refuse_repeated_labels(grades: dict[str, float]) -> dict[str, float]:
     if not grades:
         raise ValueError("at least one label")
-    first: dict[str | float, str] = {}
+    label_of_value: dict[str | float, str] = {}
     for label in grades:
-        if (same := first.setdefault(_label(label), label)) != label:
-            raise ValueError(f"each label once; {same} and {label} are the same number")
-    ranges = sorted((known, label) for label in grades if (known := _Range.of(label)) is not None)
-    for (one, label), (other, another) in pairwise(ranges):
-        if other.low in one:
-            raise ValueError(f"each label once; {label} and {another} both hold {other.low:g}")
+        if (earlier_label := label_of_value.setdefault(_label(label), label)) != label:
+            raise ValueError(f"each label once; {earlier_label} and {label} are the same number")
+    ranges = [(label_range, label) for label in grades if (label_range := _LabelRange.of(label)) is not None]
+    for (lower, lower_label), (upper, upper_label) in pairwise(sorted(ranges)):
+        if upper.low in lower:
+            raise ValueError(f"each label once; {lower_label} and {upper_label} both hold {upper.low:g}")
     return grades
 
 
-Grade = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Grades = Annotated[
-    dict[str, Grade],
-    BeforeValidator(_by_text, json_schema_input_type=dict[str, Grade] | dict[Literal["bins"], list[float]]),
-    AfterValidator(_each_once),
+LabelGrade = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+GradesOfLabels = Annotated[
+    dict[str, LabelGrade],
+    BeforeValidator(
+        _parse_grades, json_schema_input_type=dict[str, LabelGrade] | dict[Literal["bins"], list[float]]
+    ),
+    AfterValidator(_refuse_repeated_labels),
 ]
 
 
@@ -154,7 +156,7 @@ class ValueOptions(BaseModel):
         description="Label of documents that nobody judged, such as -1 in semi-supervised sets. Nothing is learned "
         "from them; metrics count them as not relevant, or tell them apart as bpref and judged do.",
     )
-    grades: Grades | None = Field(
+    grades: GradesOfLabels | None = Field(
         default=None,
         description="What labels stand for: words and their numbers, such as {bad: 0, fair: 1, good: 2}, or fewer "
         'grades, such as {0: 0, 1: 0, 2: 1}, {"0-1.9": 0, "2-3.4": 1} with both ends, or {bins: [2, 4]}: 0 below 2, '
@@ -175,33 +177,37 @@ class ValueOptions(BaseModel):
         return self
 
     def graded(self, labels: Iterable[str | float]) -> NDArray[np.float64]:
-        """What labels stand for by `grades`, which are there; NaN where they do not say."""
+        """Return the grades of labels by the option `grades`; NaN where it does not name a label."""
         grades = (self.grades or {}).items()
-        known = {_label(label): grade for label, grade in grades}
-        ranges = [(held, grade) for label, grade in grades if (held := _Range.of(label)) is not None]
+        grade_of_label = {_label(label): grade for label, grade in grades}
+        ranges = [
+            (label_range, grade)
+            for label, grade in grades
+            if (label_range := _LabelRange.of(label)) is not None
+        ]
         if self.unjudged is not None:
-            known[self.unjudged] = self.unjudged
+            grade_of_label[self.unjudged] = self.unjudged
 
         def grade(label: str | float) -> float:
-            if label in known:
-                return known[label]
-            return next((grade for held, grade in ranges if label in held), np.nan)
+            if label in grade_of_label:
+                return grade_of_label[label]
+            return next((grade for label_range, grade in ranges if label in label_range), np.nan)
 
         return np.array([grade(_label(label)) for label in labels], dtype=np.float64)
 
     @property
     def mapped_labels(self) -> str:
-        """What messages expect where `grades` do not have a label."""
+        """The expectation of messages where `grades` do not have a label."""
         return f"one of {shortened(self.grades or {}, 10)}, as `grades` maps them"
 
 
 def grades_in_words(grades: Mapping[str, float]) -> str:
-    """``bad is 0, good is 1``."""
+    """Return grades as text, such as ``bad is 0, good is 1``."""
     return ", ".join(f"{label} is {grade:g}" for label, grade in grades.items())
 
 
 def _label(label: str | float) -> str | float:
-    """A label as a number where it is one: 1, 1.0 and true are the same, and digits are those of ASCII."""
+    """Return a label as a number where it is one: 1, 1.0 and true are the same, and digits are those of ASCII."""
     truth = {"false": 0.0, "true": 1.0}.get(str(label).strip().lower())
     if truth is not None:
         return truth

@@ -1,4 +1,4 @@
-"""Rows of files, grouped into queries: what readers give to make a dataset; and splits with the same columns."""
+"""Rows of files, from which readers make a dataset; and splits with the same columns."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from ltr_harness.data.repeats import row_before
 from ltr_harness.errors import Caution, DataError, Problem
 
 SHOWN = 20
-"""How many problems of one kind are listed before the rest is only counted."""
+"""The number of problems of one kind that are listed; further ones are counted."""
 
 OfRow = Callable[[int], str]
 """Words on a row, made of its number."""
@@ -62,13 +62,13 @@ class Rows:
             cautions.append(Caution("mapped-labels", "note", text))
         if options.unjudged is not None and (labels == options.unjudged).any():
             judged = labels != options.unjudged
-            n, of = int(np.count_nonzero(~judged)), count_of(labels.size, "document")
-            text = f"{n:,} of {of} {plural('is', n)} not judged (unjudged: {options.unjudged:g})"
+            n, total = int(np.count_nonzero(~judged)), count_of(labels.size, "document")
+            text = f"{n:,} of {total} {plural('is', n)} not judged (unjudged: {options.unjudged:g})"
             cautions.append(Caution("unjudged-documents", "note", text))
             labels = np.where(judged, labels, 0.0)
         if n_beyond and options.beyond_float32 != "error":
-            now = "clipped to its range" if options.beyond_float32 == "clip" else "taken as missing"
-            values = f"{count_of(n_beyond, 'value')} beyond float32 {plural('is', n_beyond)} {now}"
+            treatment = "clipped to its range" if options.beyond_float32 == "clip" else "taken as missing"
+            values = f"{count_of(n_beyond, 'value')} beyond float32 {plural('is', n_beyond)} {treatment}"
             text = f"{values} (beyond_float32: {options.beyond_float32})"
             cautions.append(Caution("values-beyond-float32", "note", text))
         return replace(self, labels=labels, judged=judged, cautions=tuple(cautions))
@@ -108,7 +108,7 @@ def assembled(
     Raises:
         DataError: scattered queries, a document twice in a query, or an attribute that differs within a query.
     """
-    groups, order, regrouped = _grouped(rows, regroup)
+    groups, order, regrouped = _group_rows(rows, regroup)
     subtopics = None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, groups.n_rows)
     if order is not None:
         rows = rows.in_order(order)
@@ -145,7 +145,7 @@ def assembled(
         attributes,
         source,
         rows.sparse,
-        rows.cautions + regrouped + repeats + averaged + _missed(judgments, groups),
+        rows.cautions + regrouped + repeats + averaged + _missed_cautions(judgments, groups),
         file_rows,
         columns or {},
         rows.categories,
@@ -194,21 +194,26 @@ class RowProblems:
 
 
 def bad_rows(
-    bad: NDArray[np.bool_], place: OfRow, found: OfRow, expected: str, where: str = "", noun: str = "such row"
+    bad: NDArray[np.bool_],
+    place: OfRow,
+    found: OfRow,
+    expected: str,
+    location: str = "",
+    noun: str = "such row",
 ) -> list[Problem]:
-    """A problem for each bad row (n_rows,), the first of them listed and the others counted."""
+    """Return a problem for each bad row (n_rows,), the first ones listed and the others counted."""
     problems = RowProblems()
     problems.report(bad, place, found, expected)
-    return limited([problem for _, problem in problems.listed], problems.total, noun, where)
+    return limited([problem for _, problem in problems.listed], problems.total, noun, location)
 
 
 def repeated(names: Iterable[str]) -> list[str]:
-    """The names that come more than once, sorted."""
+    """Return the names that occur more than once, sorted."""
     return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
-    """Query ids (n,) as int64 where every one is a plain integer that fits, else as the text they are."""
+    """Return query ids (n,) as int64 where every one is a plain integer that fits, else as text."""
     try:
         numbers = texts.astype(np.int64)
     except (ValueError, OverflowError):
@@ -218,40 +223,42 @@ def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
 
 
 def blocks_of(ids: NDArray[Any], file_starts: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Starts and ids of the runs of equal query ids in rows; no run spans two files. Shapes: `ids` (n_rows,)."""
-    new = np.ones(len(ids), dtype=bool)
-    new[1:] = ids[1:] != ids[:-1]
-    new[list(file_starts)] = True
-    starts = np.flatnonzero(new).astype(np.int64)
+    """Return starts and ids of the runs of equal query ids; no run spans two files. Shapes: `ids` (n_rows,)."""
+    is_start = np.ones(len(ids), dtype=bool)
+    is_start[1:] = ids[1:] != ids[:-1]
+    is_start[list(file_starts)] = True
+    starts = np.flatnonzero(is_start).astype(np.int64)
     return starts, ids[starts]
 
 
 def limited(
-    problems: Sequence[Problem], total: int | None = None, noun: str = "such row", where: str = ""
+    problems: Sequence[Problem], total: int | None = None, noun: str = "such row", location: str = ""
 ) -> list[Problem]:
-    """The problems, with a last line that counts those beyond the ones listed."""
+    """Return the first problems, and a last line that counts the others."""
     listed = list(problems[:SHOWN])
     if total is None:
         total = sum(problem.count for problem in problems)
     left = total - sum(problem.count for problem in listed)
     if left > 0:
-        listed.append(Problem("", f"and {left:,} more {plural(noun, left)}{where}", count=left))
+        listed.append(Problem("", f"and {left:,} more {plural(noun, left)}{location}", count=left))
     return listed
 
 
-def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] | None, tuple[Caution, ...]]:
+def _group_rows(
+    rows: Rows, regroup: bool
+) -> tuple[QueryGroups, NDArray[np.int64] | None, tuple[Caution, ...]]:
     starts, ids = rows.block_starts, rows.block_ids
     boundaries = np.append(starts, rows.labels.size).astype(np.int64)
-    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
+    _, first, query_of_block = np.unique(ids, return_index=True, return_inverse=True)
     if len(first) == len(ids):
         return QueryGroups(boundaries, ids), None, ()
-    again = np.flatnonzero(first[which] != np.arange(len(ids)))
-    n_scattered = len(np.unique(which[again]))
+    repeats = np.flatnonzero(first[query_of_block] != np.arange(len(ids)))
+    n_scattered = len(np.unique(query_of_block[repeats]))
     share = f"{n_scattered:,} of {count_of(len(first), 'query')}"
     if not regroup:
-        block = again[0]
-        there = rows.place(int(starts[first[which[block]]]))
-        found = f"query {str(ids[block])!r} is not contiguous; its first row is at {there}"
+        block = repeats[0]
+        first_place = rows.place(int(starts[first[query_of_block[block]]]))
+        found = f"query {str(ids[block])!r} is not contiguous; its first row is at {first_place}"
         if n_scattered > 1:
             found += f" ({share} are scattered)"
         cure = "sort the rows by query, or set `regroup: true`"
@@ -262,7 +269,7 @@ def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] 
 
 
 def per_query(name: str, values: NDArray[Any], groups: QueryGroups, place: OfRow) -> NDArray[Any]:
-    """The value of each query (n_queries,), which all its rows (n_rows,) have. Raises DataError: a row has another."""
+    """Return the value of each query (n_queries,). Raises DataError: its rows (n_rows,) differ."""
     starts = groups.boundaries[:-1]
     firsts = values[starts]
     differs = values != np.repeat(firsts, groups.sizes)
@@ -272,8 +279,8 @@ def per_query(name: str, values: NDArray[Any], groups: QueryGroups, place: OfRow
     if bad.size:
         row = int(bad[0])
         query = groups.query_of(row)
-        there = f"in the first row of query {groups.name(query)!r} ({count_of(bad.size, 'such row')})"
-        found = f"attribute {name!r} is {values[row]!s} here and {firsts[query]!s} {there}"
+        location = f"in the first row of query {groups.name(query)!r} ({count_of(bad.size, 'such row')})"
+        found = f"attribute {name!r} is {values[row]!s} here and {firsts[query]!s} {location}"
         cure = "an attribute describes the query; make it a feature if it describes the document"
         raise DataError.at(place(row), found, "one value for all rows of a query", cure)
     return firsts
@@ -285,27 +292,26 @@ def _repeated_documents(rows: Rows, groups: QueryGroups, *, recurring: bool) -> 
     if ids is None:
         return ()
     before = row_before(ids, groups.boundaries)
-    again = np.flatnonzero(before >= 0)
-    if not again.size:
+    repeats = np.flatnonzero(before >= 0)
+    if not repeats.size:
         return ()
-    count, cure = repeats_in_words(ids, again, groups)
-    row = int(again[0])
+    count, cure = repeats_in_words(ids, repeats, groups)
+    row = int(repeats[0])
     if recurring and retrieved is not None:
-        missed = again[~(retrieved[again] & retrieved[before[again]])]
+        missed = repeats[~(retrieved[repeats] & retrieved[before[repeats]])]
         if missed.size:
             recurring, row = False, int(missed[0])
     name = f"document {str(ids[row])!r} of query {groups.name(groups.query_of(row))!r}"
-    there = rows.place(int(before[row]))
+    earlier_place = rows.place(int(before[row]))
     if recurring:
-        text = (
-            f"lists show a document more than once ({count}), such as {name} at {there} and {rows.place(row)}"
-        )
+        example = f"{name} at {earlier_place} and {rows.place(row)}"
+        text = f"lists show a document more than once ({count}), such as {example}"
         return (Caution("repeated-documents", "warning", text, cure),)
-    found = f"{name} is at {there} already ({count})"
+    found = f"{name} is at {earlier_place} already ({count})"
     if retrieved is not None:
         kinds = {True: "a candidate", False: "missed"}
         kind, kind_before = (kinds[bool(retrieved[each])] for each in (row, before[row]))
-        found = f"{name} is {kind} here and {kind_before} at {there} ({count})"
+        found = f"{name} is {kind} here and {kind_before} at {earlier_place} ({count})"
     cure = f"{cure}; rows without ids of their own need no `document_id`"
     raise DataError.at(rows.place(row), found, ONE_ROW_EACH, cure)
 
@@ -342,8 +348,8 @@ def _refuse_absent_weights(rows: Rows, groups: QueryGroups, counts: Bools) -> No
         raise DataError.at(rows.place(row), found, "a weight >= 0")
 
 
-def _missed(judgments: Judgments, everything: QueryGroups) -> tuple[Caution, ...]:
-    """How much was missed, of the rows of candidates and missed documents; nothing where nobody said so."""
+def _missed_cautions(judgments: Judgments, everything: QueryGroups) -> tuple[Caution, ...]:
+    """Return a caution that counts missed documents; none where the rows have no column of them."""
     if judgments.missed is None:
         return ()
     groups, n = judgments.groups, judgments.missed.labels.size
@@ -361,7 +367,7 @@ def _missed(judgments: Judgments, everything: QueryGroups) -> tuple[Caution, ...
 
 
 def within_float32(values: NDArray[np.float32], how: str) -> int:
-    """Put infinite values in their place, and count them; with ``error`` they stay. Shapes: `values` (n_rows,)."""
+    """Clip or drop infinite values, and count them; with ``error`` they stay. Shapes: `values` (n_rows,)."""
     infinite, largest = np.isinf(values), np.finfo(np.float32).max
     if how == "clip":
         np.clip(values, -largest, largest, out=values)
@@ -370,15 +376,17 @@ def within_float32(values: NDArray[np.float32], how: str) -> int:
     return int(np.count_nonzero(infinite))
 
 
-def recoded(codes: NDArray[np.float32], before: Sequence[str], after: Sequence[str]) -> NDArray[np.float32]:
-    """Codes (n_rows,) of the texts `before` as codes of the texts `after`; NaN where the text is not among them."""
+def remap_codes(
+    codes: NDArray[np.float32], before: Sequence[str], after: Sequence[str]
+) -> NDArray[np.float32]:
+    """Return codes (n_rows,) of the texts `before` as codes of the texts `after`; NaN where a text is absent."""
     place = {text: float(code) for code, text in enumerate(after)}
     table = np.array([*(place.get(text, np.nan) for text in before), np.nan], dtype=np.float32)
     return table[np.where(np.isnan(codes), len(before), codes).astype(np.int64)]
 
 
-def occurring(dataset: RankingDataset) -> dict[str, tuple[str, ...]]:
-    """Of each categorical feature the texts that the dataset's rows have: what training on it can know."""
+def occurring_categories(dataset: RankingDataset) -> dict[str, tuple[str, ...]]:
+    """Return the texts of each categorical feature that occur in the dataset's rows."""
     texts_by_column = {}
     for name, texts in dataset.categories.items():
         codes = dataset.features[:, dataset.feature_names.index(name)]
@@ -387,13 +395,13 @@ def occurring(dataset: RankingDataset) -> dict[str, tuple[str, ...]]:
 
 
 def with_categories(dataset: RankingDataset, categories: Mapping[str, tuple[str, ...]]) -> RankingDataset:
-    """The dataset with the codes of these texts; other texts are missing, and a caution counts them."""
+    """Return the dataset with the codes of these texts; other texts are missing, and a caution counts them."""
     if dataset.categories == categories:
         return dataset
     features, cautions = np.array(dataset.features), list(dataset.cautions)
     for name, texts in categories.items():
         column, before = dataset.feature_names.index(name), dataset.categories[name]
-        features[:, column] = recoded(dataset.features[:, column], before, texts)
+        features[:, column] = remap_codes(dataset.features[:, column], before, texts)
         n_unseen = int(np.isnan(features[:, column]).sum() - np.isnan(dataset.features[:, column]).sum())
         if n_unseen:
             rows = f"{count_of(n_unseen, 'row')} {plural('has', n_unseen)}"
@@ -404,9 +412,9 @@ def with_categories(dataset: RankingDataset, categories: Mapping[str, tuple[str,
 
 
 def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
-    """That all splits have candidates and can be given the columns of train, and that there are features at all."""
+    """Refuse splits without candidates, splits that cannot have the columns of train, and data without features."""
     train = datasets["train"]
-    problems = [problem for split in datasets for problem in _misfits(split, datasets[split], train)]
+    problems = [problem for split in datasets for problem in _column_problems(split, datasets[split], train)]
     for split, dataset in datasets.items():
         if not dataset.n_rows:
             found = f"has no candidate in {count_of(dataset.n_queries, 'query')}: all documents were missed"
@@ -419,11 +427,15 @@ def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
     DataError.refuse(problems)
 
 
-def _misfits(split: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:
-    """Columns that a split has more or less than train; where there are none, features of another kind."""
-    place, names, known = _place(split, dataset), set(train.feature_names), set(dataset.feature_names)
-    unknown = [name for name in dataset.feature_names if name not in names]
-    absent = [name for name in train.feature_names if name not in known]
+def _column_problems(split: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:
+    """Return a split's columns beyond train's and those that it lacks; without any, features of another kind."""
+    place, train_names, split_names = (
+        _place(split, dataset),
+        set(train.feature_names),
+        set(dataset.feature_names),
+    )
+    unknown = [name for name in dataset.feature_names if name not in train_names]
+    absent = [name for name in train.feature_names if name not in split_names]
     problems = []
     if unknown:
         cure = "name the columns to use with `features:`"
@@ -434,34 +446,38 @@ def _misfits(split: str, dataset: RankingDataset, train: RankingDataset) -> list
             if "0" in unknown:
                 cure = "set `first_index: 0` if features count from 0 in all files"
         size = f"{count_of(dataset.n_features, 'feature')} against {train.n_features}"
-        found = f"has {_named(unknown)} that the train split does not have ({size})"
+        found = f"has {_feature_list(unknown)} that the train split does not have ({size})"
         problems.append(Problem(place, found, "the features of the train split", cure))
     if absent and not dataset.sparse:
-        problems.append(Problem(place, f"lacks {_named(absent)}", "every feature of the train split"))
-    here, there, kinds = dataset.categories, train.categories, ("a number", "a category")
-    return problems or [
-        Problem(
-            place,
-            f"feature {name!r} is {kinds[name in here]} and in the train split {kinds[name in there]}",
-            "one kind in all splits",
-            "name it under `categorical:` of the reader",
-        )
-        for name in (*here, *there)
-        if (name in here) != (name in there)
-    ]
+        problems.append(Problem(place, f"lacks {_feature_list(absent)}", "every feature of the train split"))
+    if problems:
+        return problems
+    for name in (*dataset.categories, *train.categories):
+        kind, train_kind = _kind_of_feature(name, dataset), _kind_of_feature(name, train)
+        if kind != train_kind:
+            found = f"feature {name!r} is {kind} and in the train split {train_kind}"
+            cure = "name it under `categorical:` of the reader"
+            problems.append(Problem(place, found, "one kind in all splits", cure))
+    return problems
+
+
+def _kind_of_feature(name: str, dataset: RankingDataset) -> str:
+    return "a category" if name in dataset.categories else "a number"
 
 
 def _place(split: str, dataset: RankingDataset) -> str:
     return f"{split} split ({dataset.source})" if dataset.source else f"{split} split"
 
 
-def _named(features: list[str]) -> str:
-    shown = shortened(features, 5)
-    return f"{count_of(len(features), 'feature')} ({shown})" if len(features) > 1 else f"the feature {shown}"
+def _feature_list(features: list[str]) -> str:
+    listed = shortened(features, 5)
+    return (
+        f"{count_of(len(features), 'feature')} ({listed})" if len(features) > 1 else f"the feature {listed}"
+    )
 
 
 def with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingDataset:
-    """The dataset with these columns in this order; columns it lacks are 0.0. The same object if it has them."""
+    """Return the dataset with these columns in this order, 0.0 where it lacks one; the same object if it has them."""
     if dataset.feature_names == names:
         return dataset
     column_of = {name: column for column, name in enumerate(dataset.feature_names)}
@@ -471,7 +487,7 @@ def with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingData
             features[:, column] = dataset.features[:, column_of[name]]
     cautions = dataset.cautions
     if padded := [name for name in names if name not in column_of]:
-        text = f"{_named(padded)} never occur in this split and are 0.0 in all its rows"
+        text = f"{_feature_list(padded)} never occur in this split and are 0.0 in all its rows"
         cautions = (*cautions, Caution("absent-features", "note", text))
     categories = {name: texts for name, texts in dataset.categories.items() if name in names}
     return replace(

@@ -23,7 +23,7 @@ from ltr_harness.data.readers.column_names import column_for, rank_column
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.data.readers.rows import bad_rows
-from ltr_harness.data.readers.table_columns import OpenedTable, unfit_ids
+from ltr_harness.data.readers.table_columns import OpenedTable, invalid_ids
 from ltr_harness.data.readers.text_files import located
 from ltr_harness.data.readers.trec import A_SCORE
 from ltr_harness.data.readers.trec_lines import Lines
@@ -33,15 +33,15 @@ _BY_ORDER = "if the rows stand in the order of the data"
 
 
 class ScoreTable:
-    """A table of scores: the columns that say which row of the data a score belongs to, and what stands in them."""
+    """A table of scores, with the columns that identify each score's row of the data."""
 
-    _query: str | None  # None where rows stand in the order of the data and say no more
+    _query: str | None  # None where rows are identified by their order alone
     _document: str | None = None  # None where documents are not named, or the data has no names of them
     _has_row: bool  # there is a column ``row``, counted from 0 within the query
     _label: str | None
 
     def __init__(self, table: OpenedTable, by: str, judgments: Judgments, named: Mapping[str, str]) -> None:
-        """Read what the columns' names say. Raises DataError: they could name rows, and it is not clear which."""
+        """Choose columns by their names. Raises DataError: columns could name rows, and it is not clear which."""
         self._table = table
         self._judgments, self._groups = judgments, judgments.groups
         columns = [name for name in table.columns if name not in ("score", "row")]
@@ -60,7 +60,7 @@ class ScoreTable:
         self._columns = table.read(numbers, [name for name in (self._query, self._document) if name])
 
     def _choose_document(self, document: str | None, columns: Sequence[str]) -> None:
-        """Take the column that names documents if it is needed; raise where it, or another, cannot be used."""
+        """Choose the column that names documents if it is needed; raise where it, or another, cannot be used."""
         is_named = self._query is not None and document is not None
         if is_named and self._judgments.document_ids is not None:
             self._document = document
@@ -88,61 +88,63 @@ class ScoreTable:
         names = [name for name in columns if _could_name(texts.texts(name), queries)]
         if not names:
             return
-        what, name = ("query", "query_id") if query is None else ("document", "document_id")
+        noun, name = ("query", "query_id") if query is None else ("document", "document_id")
         found = f"has the {plural('column', len(names))} {', '.join(names)}"
         if query:
             found += f" with {query}"
-        found += f": say which is the {what}"
+        found += f": say which is the {noun}"
         expected = "query_id, and document_id or row, which counts from 0 within the query"
-        cure = f"call the {what}'s column {name}, or leave out what is neither {_BY_ORDER}"
+        cure = f"call the {noun}'s column {name}, or leave out what is neither {_BY_ORDER}"
         raise DataError.at(self._table.path, found, expected, cure)
 
     def matched(
         self, by: str, order: NDArray[np.int64], other_queries: bool
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The scores of the rows that are used, higher ones ranking first, and the data's rows that they belong to.
+        """Return the scores of the rows that are used, higher ones ranking first, and their rows of the data.
 
         `order` is (n_rows,). Raises DataError: each score that is none; rows that are not in the data's order, as far
         as their queries and labels say.
         """
         groups, columns = self._groups, self._columns
         scores = columns.numbers(by)
-        wrong, said, expected = np.isnan(scores), "the score is missing or NaN", A_SCORE
+        bad, finding, expected = np.isnan(scores), "the score is missing or NaN", A_SCORE
         if by != "score":
-            wrong, said = ~are_ranks(scores), f"the {by} is missing or no rank"
+            bad, finding = ~are_ranks(scores), f"the {by} is missing or no rank"
             expected = f"{A_RANK}, 1 for the best"
             scores = -scores
-        DataError.refuse(bad_rows(wrong, self._table.place, lambda row: said, expected))
-        at, used = order, np.arange(scores.size)
+        DataError.refuse(bad_rows(bad, self._table.place, lambda row: finding, expected))
+        data_rows, used = order, np.arange(scores.size)
         if self._query is not None and (self._document is not None or self._has_row):
-            at, used = self._rows_named(self._query, other_queries)
+            data_rows, used = self._rows_named(self._query, other_queries)
         else:
-            _as_many(self._table.path, scores.size, self._judgments)
+            _refuse_other_count(self._table.path, scores.size, self._judgments)
             if self._query is not None:
-                wanted = np.repeat(np.arange(groups.n_queries), groups.sizes)[order]
-                other = np.flatnonzero(self._codes(self._query, groups.ids) != wanted)
-                if other.size:
-                    row = int(other[0])
-                    there = f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})"
-                    found = f"query {str(columns.cell(self._query, row))!r} where the data has {there}"
+                data_queries = np.repeat(np.arange(groups.n_queries), groups.sizes)[order]
+                differing = np.flatnonzero(self._codes(self._query, groups.ids) != data_queries)
+                if differing.size:
+                    row = int(differing[0])
+                    in_data = (
+                        f"{groups.name(int(data_queries[row]))!r} ({count_of(differing.size, 'such row')})"
+                    )
+                    found = f"query {str(columns.cell(self._query, row))!r} where the data has {in_data}"
                     second = "row, from 0 within the query, or document_id, where the data has one too"
                     expected = f"the rows of the data in their order, or a second column that names the row: {second}"
                     raise DataError.at(self._table.place(row), found, expected)
         if self._label is not None:  # it says which data the table was made for
-            labels, own = columns.numbers(self._label)[used], self._judgments.labels[at]
-            other = np.flatnonzero(labels != own)
-            if other.size:
-                first = other[0]
-                there = f"{own[first]:g} ({count_of(other.size, 'such row')})"
-                found = f"label {labels[first]:g} where the data has {there}"
+            labels, data_labels = columns.numbers(self._label)[used], self._judgments.labels[data_rows]
+            differing = np.flatnonzero(labels != data_labels)
+            if differing.size:
+                first = differing[0]
+                in_data = f"{data_labels[first]:g} ({count_of(differing.size, 'such row')})"
+                found = f"label {labels[first]:g} where the data has {in_data}"
                 expected = "scores of the same rows: is this another split, or another order?"
                 raise DataError.at(self._table.place(int(used[first])), found, expected)
-        return scores[used], at
+        return scores[used], data_rows
 
     def _rows_named(
         self, query_column: str, other_queries: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The data's row that each row of the table names, every one exactly once; and the table's rows used."""
+        """Return the data's row of each row of the table, every one exactly once; and the table's rows used."""
         groups, columns = self._groups, self._columns
         query = self._codes(query_column, groups.ids)
         data_query = np.repeat(np.arange(groups.n_queries), groups.sizes)
@@ -151,67 +153,67 @@ class ScoreTable:
         data_key = data_query * span + data_named
         order: NDArray[np.int64] = np.argsort(data_key, kind="stable")
         key = query * span + part
-        found_at = np.searchsorted(data_key, key, sorter=order)
-        at: NDArray[np.int64] = order[np.minimum(found_at, order.size - 1)]
-        unknown = (query < 0) | (part < 0) | (data_key[at] != key)
+        positions = np.searchsorted(data_key, key, sorter=order)
+        data_rows: NDArray[np.int64] = order[np.minimum(positions, order.size - 1)]
+        unknown = (query < 0) | (part < 0) | (data_key[data_rows] != key)
 
         def name(row: int) -> str:
             part = columns.cell(second, row)
             part = f"{part:g}" if isinstance(part, float) else part
-            what = "row" if second == "row" else "document"
-            return f"query {str(columns.cell(query_column, row))!r}, {what} {part}"
+            noun = "row" if second == "row" else "document"
+            return f"query {str(columns.cell(query_column, row))!r}, {noun} {part}"
 
-        def refused(bad: NDArray[np.bool_], found: str, expected: str) -> list[Problem]:
+        def row_problems(bad: NDArray[np.bool_], found: str, expected: str) -> list[Problem]:
             return bad_rows(bad, self._table.place, lambda row: f"{name(row)} {found}", expected)
 
-        strange = unknown & (query >= 0) if other_queries else unknown
+        is_stray = unknown & (query >= 0) if other_queries else unknown
         expected = "scores of these rows alone"
         if self._judgments.missed is not None:
             expected += ": missed documents have no rank"
-        problems = refused(strange, "is not a row of the data", expected)
-        at = at[~unknown]
+        problems = row_problems(is_stray, "is not a row of the data", expected)
+        data_rows = data_rows[~unknown]
         source = np.flatnonzero(~unknown)
-        again = ~unknown
-        again[source[np.unique(at, return_index=True)[1]]] = False
-        problems += refused(again, "has a score already", "one score per row")
-        without = np.flatnonzero(np.bincount(at, minlength=groups.n_rows) == 0)
-        if without.size:
-            row = int(without[0])
+        is_repeat = ~unknown
+        is_repeat[source[np.unique(data_rows, return_index=True)[1]]] = False
+        problems += row_problems(is_repeat, "has a score already", "one score per row")
+        unscored = np.flatnonzero(np.bincount(data_rows, minlength=groups.n_rows) == 0)
+        if unscored.size:
+            row = int(unscored[0])
             place = groups.query_of(row)
             first = f"first in query {groups.name(place)!r}, its row {row - int(groups.boundaries[place])}"
-            found = f"{without.size:,} of {count_of(groups.n_rows, 'row')} have no score, {first}"
+            found = f"{unscored.size:,} of {count_of(groups.n_rows, 'row')} have no score, {first}"
             expected = "a score for every row: leaving rows out would change every metric"
             problems.append(Problem(str(self._table.path), found, expected))
         DataError.refuse(problems)
-        return at, source
+        return data_rows, source
 
     def _within_query(self, query: NDArray[np.int64]) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
-        """The column that tells a query's rows apart; what the data's and the table's rows have there, as numbers."""
+        """Return the column that identifies a query's rows, and its values in the data and in the table, as numbers."""
         groups, documents = self._groups, self._judgments.document_ids
         starts = np.repeat(groups.boundaries[:-1], groups.sizes)
         if self._document is not None and documents is not None:
             values, data_named = np.unique(documents.astype(str), return_inverse=True)
             ordered = np.sort(starts * values.size + data_named)
-            twice = np.flatnonzero(np.diff(ordered) == 0)
-            if not twice.size:
+            repeats = np.flatnonzero(np.diff(ordered) == 0)
+            if not repeats.size:
                 return self._document, data_named, self._codes(self._document, values)
             if not self._has_row:
-                start, document = divmod(int(ordered[twice[0]]), values.size)
-                again = f"comes more than once in query {groups.name(groups.query_of(start))!r} of the data"
-                found = f"names rows by {self._document}, but document {str(values[document])!r} {again}"
+                start, document = divmod(int(ordered[repeats[0]]), values.size)
+                finding = f"comes more than once in query {groups.name(groups.query_of(start))!r} of the data"
+                found = f"names rows by {self._document}, but document {str(values[document])!r} {finding}"
                 expected = f"a column `row`, the row within the query from 0, instead of {self._document}"
                 raise DataError.at(self._table.path, found, expected)
-        named = self._columns.numbers("row")
-        inside = (query >= 0) & (named >= 0) & (named == np.floor(named))
-        inside &= named < groups.sizes[np.maximum(query, 0)]
-        return "row", np.arange(groups.n_rows) - starts, np.where(inside, named, -1).astype(np.int64)
+        row_numbers = self._columns.numbers("row")
+        is_row = (query >= 0) & (row_numbers >= 0) & (row_numbers == np.floor(row_numbers))
+        is_row &= row_numbers < groups.sizes[np.maximum(query, 0)]
+        return "row", np.arange(groups.n_rows) - starts, np.where(is_row, row_numbers, -1).astype(np.int64)
 
     def _codes(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
-        """Where each cell of a column stands among the values, -1 where it does not."""
+        """Return the place of each cell of a column among the values, -1 where it is absent."""
         from pyarrow.compute import index_in
 
-        known = pa.array([str(value) for value in values.tolist()], type=pa.string())
-        places = index_in(self._as_text(self._columns, name), value_set=known).fill_null(-1)
+        texts = pa.array([str(value) for value in values.tolist()], type=pa.string())
+        places = index_in(self._as_text(self._columns, name), value_set=texts).fill_null(-1)
         return np.asarray(places.to_numpy().astype(np.int64))
 
     def _as_text(self, columns: Columns, name: str) -> Any:
@@ -223,8 +225,8 @@ class ScoreTable:
 
 
 def _could_name(texts: Any | None, queries: NDArray[np.int64] | None) -> bool:
-    """Whether a column may say which query, or which document of a query, a row is: it is more than a count of rows."""
-    if texts is None or unfit_ids(texts).any():
+    """Return whether a column may identify a row's query, or its document in a query, and is no count of rows."""
+    if texts is None or invalid_ids(texts).any():
         return False
     values = texts.to_numpy(zero_copy_only=False).astype(np.str_)
     codes = np.unique(values, return_inverse=True)[1]
@@ -266,7 +268,7 @@ def read_scores(
     other_queries: bool = False,
     cautions: list[Caution] | None = None,
 ) -> NDArray[np.float64]:
-    """One score for every row of the judgments, float64 (n_rows,) in their row order."""
+    """Return one score for every row of the judgments, float64 (n_rows,) in their row order."""
     file = located([str(path)], Path())[0]
     order = np.arange(judgments.groups.n_rows) if file_order is None else file_order
     name = bare_name(file.name)
@@ -293,7 +295,7 @@ def read_scores(
             lines = Lines(file, "score", more=False)
             scores = lines.numbers("score", A_SCORE)
             lines.finish()
-        _as_many(file, scores.size, judgments)
+        _refuse_other_count(file, scores.size, judgments)
     placed = np.empty(scores.size)
     placed[order] = scores
     return placed
@@ -315,7 +317,7 @@ def _read_array(file: Path) -> NDArray[np.float64]:
     return scores
 
 
-def _as_many(file: Path, n_scores: int, judgments: Judgments) -> None:
+def _refuse_other_count(file: Path, n_scores: int, judgments: Judgments) -> None:
     """Refuse another number of scores than there are rows."""
     groups = judgments.groups
     if n_scores != groups.n_rows:

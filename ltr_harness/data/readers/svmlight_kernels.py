@@ -33,8 +33,8 @@ BEYOND = ("error", "clip", "missing")
 _BEYOND_IS_AN_ERROR, _, _BEYOND_IS_MISSING = range(3)
 
 
-class Counts(NamedTuple):
-    """What `parse` counts."""
+class ParseCounts(NamedTuple):
+    """The counts of `parse`."""
 
     blocks: int  # runs of equal query ids
     documents: int  # rows with a document id; words, alone: with another comment, with one of a single word
@@ -70,7 +70,7 @@ _ZERO = np.int64(48)  # a byte less this is an int64 also where the loop is not 
 
 @compiled
 def survey(data: NDArray[np.uint8], in_full: bool) -> tuple[int, int, int, int, int]:
-    """Lines, rows, smallest and largest feature index (-1: none), and the line of the largest; `data` is (n_bytes,).
+    """Return lines, rows, smallest and largest feature index (-1: none) and the line of the largest; `data` (n_bytes,).
 
     Not `in_full`, the first and the last feature of each row are looked at: enough where they ascend, in a tenth of
     the time.
@@ -107,19 +107,19 @@ def survey(data: NDArray[np.uint8], in_full: bool) -> tuple[int, int, int, int, 
 
 @compiled
 def _index_before(data: NDArray[np.uint8], colon: int) -> int:
-    """The feature index that ends at a colon; -1 where none does."""
-    index, unit, at = 0, 1, colon - 1
-    while at >= 0 and _ZERO <= data[at] <= _NINE and colon - at <= _LONGEST_INDEX:
-        index += unit * (data[at] - _ZERO)
+    """Return the feature index that ends at a colon; -1 where none does."""
+    index, unit, position = 0, 1, colon - 1
+    while position >= 0 and _ZERO <= data[position] <= _NINE and colon - position <= _LONGEST_INDEX:
+        index += unit * (data[position] - _ZERO)
         unit *= 10
-        at -= 1
-    is_index = at < colon - 1 and at >= 0 and (data[at] == _SPACE or data[at] == _TAB)
+        position -= 1
+    is_index = position < colon - 1 and position >= 0 and (data[position] == _SPACE or data[position] == _TAB)
     return index if is_index else -1
 
 
 @compiled
 def _next(data: NDArray[np.uint8], i: int, end: int, byte: int) -> int:
-    """Where the next such byte stands, `end` if there is none; many bytes are looked at side by side."""
+    """Return the place of the next such byte, `end` if there is none; many bytes are compared side by side."""
     while i + _WIDTH <= end:
         block = data[i : i + _WIDTH]
         found = np.uint8(0)
@@ -147,9 +147,10 @@ def parse(
     problems: NDArray[np.int64],  # (n_limit, 3)
     weights: NDArray[np.float64],  # (n_rows,)
     beyond: int,
-) -> tuple[Counts, NDArray[np.int64]]:
-    """Fill the arrays from the text; and the hard numbers, int64 (n, 5): row, column (or `LABEL`, `WEIGHT`, or
-    `REPLACED` by a later value), start, end, line.
+) -> tuple[ParseCounts, NDArray[np.int64]]:
+    """Fill the arrays from the text, and return the hard numbers, int64 (n, 5): row, column, start, end, line.
+
+    Their column may be `LABEL`, `WEIGHT`, or `REPLACED` by a later value.
     """
     n_blocks, n_documents, n_words, n_alone = 0, 0, 0, 0
     n_problems, n_repeats, first_repeat = 0, 0, 0
@@ -165,16 +166,16 @@ def parse(
         if i >= n:
             break
         if data[i] == _NEWLINE or data[i] == _HASH:
-            lost = _lone_return(data, i)
-            if lost >= 0:
+            lone_return = _lone_return(data, i)
+            if lone_return >= 0:
                 if n_problems < len(problems):
-                    problems[n_problems] = line, RETURN_IN_COMMENT, lost + 1
+                    problems[n_problems] = line, RETURN_IN_COMMENT, lone_return + 1
                 n_problems += 1
             i = _next(data, i, n, _NEWLINE) + 1
             continue
         row += 1
         lines[row] = line
-        problem, at = -1, i
+        problem, place = -1, i
 
         end = i if with_qid else n  # a label may end at the colon before a weight
         while with_qid and end < n and data[end] != _COLON and not _ends_token(data[end]):
@@ -189,7 +190,7 @@ def parse(
         else:
             labels[row] = value + 0.0  # -0 becomes 0
             if kind != _EXACT:
-                hard, n_hard = _noted(hard, n_hard, row, LABEL, at, i, line)
+                hard, n_hard = _append_hard_number(hard, n_hard, row, LABEL, place, i, line)
             if i < n and data[i] == _COLON:
                 start = i + 1
                 kind, value, i = _number(data, start)
@@ -199,13 +200,13 @@ def parse(
                     weights[row] = value
                     n_weights += 1
                     if kind != _EXACT:
-                        hard, n_hard = _noted(hard, n_hard, row, WEIGHT, start, i, line)
+                        hard, n_hard = _append_hard_number(hard, n_hard, row, WEIGHT, start, i, line)
 
         if problem < 0:
             i = _skip_blanks(data, i)
             is_qid = _starts_with_qid(data, i)
             if with_qid:
-                at = i
+                place = i
                 if not is_qid:
                     problem = QID_MISSING
                 else:
@@ -223,7 +224,7 @@ def parse(
                         n_blocks += 1
                         previous_start, previous_end = start, i
             elif is_qid:
-                problem, at = QID_UNEXPECTED, i
+                problem, place = QID_UNEXPECTED, i
 
         repeated = False
         while problem < 0:
@@ -231,17 +232,17 @@ def parse(
             if i >= n or data[i] == _NEWLINE:
                 break
             if data[i] == _HASH:
-                lost = _lone_return(data, i)
-                if lost >= 0:
-                    problem, at = RETURN_IN_COMMENT, lost + 1
+                lone_return = _lone_return(data, i)
+                if lone_return >= 0:
+                    problem, place = RETURN_IN_COMMENT, lone_return + 1
                     break
                 is_named, start, end = _document(data, i)
                 fits = end - start <= LONGEST_ID
                 has_nul = _has_nul(data, start, end)
                 if is_named and not fits:
-                    problem, at = ID_TOO_LONG, start
+                    problem, place = ID_TOO_LONG, start
                 elif is_named and has_nul:
-                    problem, at = ID_WITH_NUL, start
+                    problem, place = ID_WITH_NUL, start
                 elif end > start and fits and not has_nul:
                     document_spans[row] = start, end
                     if is_named:
@@ -251,13 +252,13 @@ def parse(
                         end = _skip_blanks(data, end)
                         n_alone += end >= n or data[end] == _NEWLINE
                 break
-            at = i
+            place = i
             index = 0
-            while i < n and _ZERO <= data[i] <= _NINE and i - at < _LONGEST_INDEX:
+            while i < n and _ZERO <= data[i] <= _NINE and i - place < _LONGEST_INDEX:
                 index = index * 10 + (data[i] - _ZERO)
                 i += 1
-            if i == at or i >= n or data[i] != _COLON:
-                problem = _index_problem(data, at)
+            if i == place or i >= n or data[i] != _COLON:
+                problem = _index_problem(data, place)
                 break
             column = index - first_index
             if column < 0:
@@ -296,7 +297,7 @@ def parse(
                     earlier -= 1
             seen[column] = row
             if kind == _HARD:
-                hard, n_hard = _noted(hard, n_hard, row, column, start, i, line)
+                hard, n_hard = _append_hard_number(hard, n_hard, row, column, start, i, line)
             features[row, column] = np.float32(np.nan) if kind == _MISSING else single
 
         if repeated:
@@ -305,10 +306,10 @@ def parse(
                 first_repeat = line
         if problem >= 0:
             if n_problems < len(problems):
-                problems[n_problems] = line, problem, at
+                problems[n_problems] = line, problem, place
             n_problems += 1
         i = _next(data, i, n, _NEWLINE) + 1
-    counts = Counts(
+    counts = ParseCounts(
         n_blocks, n_documents, n_words, n_alone, n_problems, n_repeats, first_repeat, n_weights, n_beyond
     )
     return counts, hard[:n_hard]
@@ -316,7 +317,7 @@ def parse(
 
 @compiled
 def copy_spans(data: NDArray[np.uint8], spans: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
-    """The bytes of each span (n_spans, 2) to one row of `out` (n_spans, longest), zeros on entry."""
+    """Copy the bytes of each span (n_spans, 2) to one row of `out` (n_spans, longest), zeros on entry."""
     for k in range(len(spans)):
         start = spans[k, 0]
         for j in range(spans[k, 1] - start):
@@ -325,9 +326,9 @@ def copy_spans(data: NDArray[np.uint8], spans: NDArray[np.int64], out: NDArray[n
 
 @compiled
 def _number(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
-    """The number that starts at i: how sure it is, its float64 value, and the offset behind it."""
+    """Parse the number that starts at i: return how certain it is, its float64 value, and the offset behind it."""
     n = len(data)
-    at = i
+    begin = i
     negative = i < n and data[i] == _MINUS
     if negative or (i < n and data[i] == _PLUS):
         i += 1
@@ -351,7 +352,7 @@ def _number(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
             break
         i += 1
     if seen == 0:
-        return _word(data, at)
+        return _word(data, begin)
     if i < n and (data[i] | 32) == 101:  # e, E
         i += 1
         sign = 1
@@ -385,7 +386,7 @@ def _number(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
 
 @compiled
 def _word(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
-    """A number spelt as a word: NULL and NaN mean missing, Inf and Infinity infinite."""
+    """Parse a number that is a word: NULL and NaN mean missing, Inf and Infinity infinite."""
     end = _token_end(data, i)
     negative = i < end and data[i] == _MINUS
     if negative or (i < end and data[i] == _PLUS):
@@ -403,9 +404,9 @@ def _word(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
 
 
 @compiled
-def _index_problem(data: NDArray[np.uint8], at: int) -> int:
-    """Why the token at `at` is no ``index:``."""
-    i, n = at, len(data)
+def _index_problem(data: NDArray[np.uint8], begin: int) -> int:
+    """Return the reason why the token at `begin` is no ``index:``."""
+    i, n = begin, len(data)
     if i < n and data[i] == _MINUS:
         i += 1
     first = i
@@ -413,12 +414,12 @@ def _index_problem(data: NDArray[np.uint8], at: int) -> int:
         i += 1
     if i == first or i >= n or data[i] != _COLON:
         return INDEX_NOT_A_NUMBER
-    return INDEX_NEGATIVE if first > at else INDEX_TOO_LARGE
+    return INDEX_NEGATIVE if first > begin else INDEX_TOO_LARGE
 
 
 @compiled
 def _document(data: NDArray[np.uint8], i: int) -> tuple[bool, int, int]:
-    """Whether the comment at i names the document, as in ``# docid = id …``, and where the id or first word stands."""
+    """Return whether the comment at i names the document, as in ``# docid = id …``, and the span of its word."""
     start = _skip_blanks(data, i + 1)
     end = start
     while end < len(data) and (_is_letter(data[end]) or data[end] == _UNDERSCORE):
@@ -434,7 +435,7 @@ def _document(data: NDArray[np.uint8], i: int) -> tuple[bool, int, int]:
 
 @compiled
 def _is_key(data: NDArray[np.uint8], start: int, end: int, key: NDArray[np.uint8]) -> bool:
-    """Whether a word is the key, in letters of either case."""
+    """Return whether a word is the key, in letters of either case."""
     for j in range(len(key)):
         if key[j] == 0 or start + j >= end:
             return key[j] == 0 and start + j == end
@@ -445,7 +446,7 @@ def _is_key(data: NDArray[np.uint8], start: int, end: int, key: NDArray[np.uint8
 
 @compiled
 def _lone_return(data: NDArray[np.uint8], i: int) -> int:
-    """Where a comment has a carriage return that ends no line, so that it hides what follows; -1 if it has none."""
+    """Return the place of a comment's carriage return that ends no line and hides what follows; -1 without one."""
     while i < len(data) and data[i] != _NEWLINE:
         if data[i] == _RETURN and i + 1 < len(data) and data[i + 1] != _NEWLINE and data[i + 1] != _RETURN:
             return i
@@ -460,7 +461,7 @@ def _is_letter(byte: int) -> bool:
 
 @compiled
 def _word_end(data: NDArray[np.uint8], i: int) -> int:
-    """The end of a word in a comment, which may have a #."""
+    """Return the end of a word in a comment, which may have a #."""
     while i < len(data) and not _is_blank(data[i]) and data[i] != _NEWLINE:
         i += 1
     return i
@@ -489,7 +490,7 @@ def _same(data: NDArray[np.uint8], start: int, end: int, other_start: int, other
 
 @compiled
 def _has_nul(data: NDArray[np.uint8], start: int, end: int) -> bool:
-    """NumPy's texts lose NUL bytes at their end, which would make two ids one."""
+    """Return whether there is a NUL byte: NumPy's texts lose those at their end, which would make two ids one."""
     for j in range(start, end):  # noqa: SIM110, compiled code has no generators
         if data[j] == 0:
             return True
@@ -497,10 +498,10 @@ def _has_nul(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 
 @compiled
-def _noted(
+def _append_hard_number(
     hard: NDArray[np.int64], used: int, row: int, column: int, start: int, end: int, line: int
 ) -> tuple[NDArray[np.int64], int]:
-    """The hard numbers with one more, in an array with room for it."""
+    """Return the hard numbers with one more, in an array with room for it."""
     if used == len(hard):
         hard = np.concatenate((hard, np.empty_like(hard)))
     hard[used] = row, column, start, end, line

@@ -18,7 +18,7 @@ from ltr_harness.errors import DataError, Problem
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-class Draws:
+class RandomStream:
     """One stream of numbers of a seed; other streams are independent of it."""
 
     def __init__(self, seed: int, stream: int) -> None:
@@ -189,10 +189,10 @@ class Synthetic(Reader, use_attribute_docstrings=True):
 
     def _split(self, name: str) -> SyntheticRows:
         code = _SPLITS.index(name)
-        parts = self._judged(code)
+        parts = self._draw_judged_rows(code)
         if self.duplicates and code:  # a share of the queries is replaced, under the ids they had
-            train, n = self._judged(0), len(parts.sizes)
-            chosen = Draws(self.seed, _COPIES + code).uniform(n) < self.duplicates
+            train, n = self._draw_judged_rows(0), len(parts.sizes)
+            chosen = RandomStream(self.seed, _COPIES + code).uniform(n) < self.duplicates
             source = np.arange(n) % len(train.sizes)
             sizes = np.where(chosen, train.sizes[source], parts.sizes)
             starts = np.where(chosen, len(parts.labels) + train.starts[source], parts.starts)
@@ -207,7 +207,7 @@ class Synthetic(Reader, use_attribute_docstrings=True):
                 np.concatenate([parts.positions, train.positions])[which],
             )
         if self.clicks and name != "test":
-            draws, n = Draws(self.seed, _CLICKS + code), len(parts.labels)
+            draws, n = RandomStream(self.seed, _CLICKS + code), len(parts.labels)
             query = np.repeat(np.arange(len(parts.sizes)), parts.sizes)
             # shown in the order of one feature and chance
             order = np.lexsort((-(parts.features[:, 0].astype(np.float64) + draws.normal(n)), query))
@@ -220,10 +220,10 @@ class Synthetic(Reader, use_attribute_docstrings=True):
             parts = replace(parts, labels=(seen & liked).astype(np.float64), positions=positions)
         return parts
 
-    def _judged(self, code: int) -> SyntheticRows:
+    def _draw_judged_rows(self, code: int) -> SyntheticRows:
         name = _SPLITS[code]
         n = int(getattr(self.n_queries, name))
-        draws = Draws(self.seed, code)
+        draws = RandomStream(self.seed, code)
 
         share = draws.uniform(n)
         share = share * share
@@ -254,21 +254,21 @@ class Synthetic(Reader, use_attribute_docstrings=True):
         # query_2 says how much there is to find: it moves all labels of a query, and no ranking.
         supply = features[:, kind + 1].astype(np.float64)
         seen = _utility(features, n_match, kind) + 0.5 * supply
-        share = Draws(self.seed, _MARKETS + code).uniform(n)
+        share = RandomStream(self.seed, _MARKETS + code).uniform(n)
         market = np.zeros(n, dtype=np.int64)
         for i in range(1, self.markets):  # each is half as large as the one before
             market += share < 1 / (1 << i)
         noise = self.noise * draws.normal(n_rows)
         if self.markets:
             noise = noise * (1 + market[query_of])
-        worth = seen + noise
+        utility = seen + noise
         labels = np.zeros(n_rows, dtype=np.float64)
         for threshold in _THRESHOLDS:
-            labels += worth > threshold
+            labels += utility > threshold
         first = np.cumsum(sizes) - sizes
         intents = np.where(features[first, kind] > 0, "navigational", "informational")
         if self.leak:
-            chance = Draws(self.seed, _LEAK + code).normal(n_rows)
+            chance = RandomStream(self.seed, _LEAK + code).normal(n_rows)
             features[:, -1] = self.leak * labels + (1 - self.leak) * chance
         ids = (code + 1) * 10_000_000 + np.arange(1, n + 1, dtype=np.int64)
         positions = np.zeros(n_rows, dtype=np.int32)

@@ -25,7 +25,7 @@ from ltr_harness.data.columns import (
 from ltr_harness.data.queries import LONGEST_ID
 from ltr_harness.data.readers.column_names import is_index, may_count_rows
 from ltr_harness.data.readers.reader import ValueOptions
-from ltr_harness.data.readers.rows import Rows, blocks_of, limited, query_ids, recoded, within_float32
+from ltr_harness.data.readers.rows import Rows, blocks_of, limited, query_ids, remap_codes, within_float32
 from ltr_harness.data.readers.text_files import Bound
 from ltr_harness.data.readers.words import NotNumeric, feature_cure, label_cure
 from ltr_harness.data.times import NO_MOMENT, timestamps
@@ -60,15 +60,15 @@ class OpenedTable(ABC):
     streams = False  # whether `data.logs` reads the file as it lies there, batch by batch
 
     def numeric_columns(self) -> set[str]:
-        """Columns that could be features."""
+        """Return the columns that could be features."""
         return {field.name for field in self.schema if is_numeric(field.type)}
 
     def category_columns(self) -> set[str]:
-        """Columns whose type says that they are categories: none in text files."""
+        """Return the columns whose type is that of categories: none in text files."""
         return {field.name for field in self.schema or () if is_category(field.type)}
 
     def first_texts(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """The cells of those of these columns that are text, in the first rows; empty where nothing is."""
+        """Return the first cells of those of these columns that are text; an empty cell is an empty text."""
         kinds = {name: self.schema.field(name).type for name in names}
         texts = [name for name, kind in kinds.items() if is_text(kind)]
         if not texts:
@@ -77,45 +77,45 @@ class OpenedTable(ABC):
         return {name: first[name].cast(pa.string()).fill_null("").to_pylist() for name in texts}
 
     def first_rows(self, names: Sequence[str], n_rows: int) -> Any:
-        """The first rows of some columns, as an Arrow table."""
+        """Return the first rows of some columns, as an Arrow table."""
         return self.read([], names).table.slice(0, n_rows)
 
     def index_columns(self) -> set[str]:
-        """Columns with the index of a frame of pandas, which says where a row stood and nothing about it."""
+        """Return the columns with the index of a frame of pandas, which describes a row's place and not the row."""
         counts = [name for name in self.numeric_columns() if may_count_rows(name) and self._counts_rows(name)]
         return {name for name in self.columns if is_index(name)} | {*counts}
 
     def _counts_rows(self, name: str) -> bool:
-        """Whether a column has whole numbers, each once."""
+        """Return whether a column has whole numbers, each once."""
         try:
             values = self.read([name], []).numbers(name)
-        except DataError:  # which is said with the rest of the file
+        except DataError:  # which is reported with the rest of the file
             return False
         return bool((values == np.floor(values)).all() and np.unique(values).size == values.size)
 
     def missing_header(self) -> Problem | None:
-        """That the first row looks like values, not names; None where it does not."""
+        """Return the problem that the first row looks like values, not names; None where it does not."""
         return None
 
     def decimal_commas(self, columns: Sequence[str]) -> list[Problem]:
-        """The first cell of each column that holds numbers with a decimal comma."""
+        """Return the first cell of each column that has numbers with a decimal comma."""
         return []
 
     @abstractmethod
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
-        """The named columns."""
+        """Read some columns."""
 
     def read_of(self, rows: NDArray[np.bool_], numbers: Sequence[str], texts: Sequence[str]) -> Columns:
-        """The named columns, whose numbers matter in the given rows (n_rows,) alone."""
+        """Read some columns, whose numbers matter only in some rows, a mask (n_rows,)."""
         return self.read(numbers, texts)
 
     def place(self, row: int) -> str:
-        """Where a row stands, for messages: the file, and the row counted from 1."""
+        """Return the place of a row for messages: the file, and the row counted from 1."""
         return f"{self.path}: row {row + 1}"
 
 
 def type_problems(path: Path, schema: Any, numbers: Sequence[str]) -> list[Problem]:
-    """The columns that should hold numbers and are neither of numbers nor of text, at which `text_problems` looks."""
+    """Return the columns that should have numbers and are neither numbers nor text; for text, see `text_problems`."""
     problems = []
     for name in numbers:
         kind = schema.field(name).type
@@ -129,7 +129,7 @@ def type_problems(path: Path, schema: Any, numbers: Sequence[str]) -> list[Probl
 
 
 def text_problems(path: Path, table: Any, numbers: Sequence[str]) -> list[Problem]:
-    """The columns of an Arrow table that should hold numbers and hold text other than true and false."""
+    """Return the columns of an Arrow table that should have numbers and have text other than true and false."""
     problems: list[Problem] = []
     for name in numbers:
         column = table[name]
@@ -143,8 +143,8 @@ def text_problems(path: Path, table: Any, numbers: Sequence[str]) -> list[Proble
     return problems
 
 
-def unfit_ids(texts: Any) -> NDArray[np.bool_]:
-    """Which texts cannot be ids in NumPy: empty ones, very long ones, and those with a NUL byte."""
+def invalid_ids(texts: Any) -> NDArray[np.bool_]:
+    """Return a mask of texts that cannot be ids in NumPy: empty ones, very long ones, and those with a NUL byte."""
     from pyarrow.compute import binary_length, match_substring
 
     length = binary_length(texts).to_numpy()
@@ -186,7 +186,7 @@ class Roles:
 
 
 class TableColumns:
-    """The checked columns of one file; what is wrong with their values is gathered in `problems`."""
+    """The checked columns of one file, and the `problems` of their values."""
 
     def __init__(self, table: OpenedTable, roles: Roles, options: ValueOptions) -> None:
         self.table = table
@@ -253,14 +253,15 @@ class TableColumns:
 
     def _with_cures(self, problems: Sequence[Problem], roles: Roles) -> list[Problem]:
         """Return the problems, those about text in columns of numbers with the line to write, by the column's role."""
-        words = {each.column for each in problems if isinstance(each, NotNumeric) and each.is_word}
+        worded = [problem for problem in problems if isinstance(problem, NotNumeric) and problem.is_word]
+        words = {problem.column for problem in worded}
         categorical = [*roles.categorical, *(name for name in roles.quantities if name in words)]
-        cured: list[Problem] = []
+        cured_problems: list[Problem] = []
         for problem in problems:
             if isinstance(problem, NotNumeric) and not problem.cure:
                 problem = replace(problem, cure=self._cure(problem, roles, categorical))
-            cured.append(problem)
-        return cured
+            cured_problems.append(problem)
+        return cured_problems
 
     def _cure(self, problem: NotNumeric, roles: Roles, categorical: Sequence[str]) -> str:
         if problem.column == roles.label:
@@ -315,18 +316,20 @@ class TableColumns:
         self,
         columns: Columns,
         name: str,
-        table: Callable[[Iterable[Any]], NDArray[np.float64]],
+        look_up: Callable[[Iterable[Any]], NDArray[np.float64]],
         expected: str,
     ) -> NDArray[np.float64]:
-        """What a table has for each text or number of a column (n_rows,); NaN for nothing."""
+        """Return the number of each text or number of a column (n_rows,) by `look_up`; NaN for empty cells."""
         column = columns[name]
         if (coding := coded(column)) is not None:
             codes, texts = coding
-            known = np.append(table(texts), np.nan)
-            return np.asarray(known[np.where(np.isnan(codes), -1, codes).astype(np.int64)])
+            value_of_code = np.append(look_up(texts), np.nan)
+            return np.asarray(value_of_code[np.where(np.isnan(codes), -1, codes).astype(np.int64)])
         if is_numeric(column.type):
-            distinct, which = np.unique(columns.numbers(name) + 0.0, return_inverse=True)  # -0 becomes 0
-            return table(distinct.tolist())[which]
+            distinct, codes_of_rows = np.unique(
+                columns.numbers(name) + 0.0, return_inverse=True
+            )  # -0 becomes 0
+            return look_up(distinct.tolist())[codes_of_rows]
         self._refuse(f"column {name!r} has the type {column.type}", expected)
         return np.zeros(self.n_rows)
 
@@ -342,12 +345,12 @@ class TableColumns:
         return np.full(n_candidates, np.nan, dtype=np.float32)
 
     def _query_ids(self, columns: Columns, names: Sequence[str]) -> NDArray[np.str_]:
-        first, *others = (self._texts(columns, name, _QUERY_ID) for name in names)
+        first, *further_ids = (self._texts(columns, name, _QUERY_ID) for name in names)
         # else two queries could be called alike
-        for name, ids in zip(names[:-1], (first, *others), strict=False):
+        for name, ids in zip(names[:-1], (first, *further_ids), strict=False):
             joins = np.char.find(ids, "/") >= 0
             self._report(joins, name, columns, "no '/', which joins the columns of `query`")
-        for ids in others:
+        for ids in further_ids:
             first = np.char.add(np.char.add(first, "/"), ids)
         return first
 
@@ -361,7 +364,7 @@ class TableColumns:
             cure = "are the ids stored as floats? write them as integers or text" if is_double else ""
             self._refuse(f"column {name!r} has the type {column.type}", f"{expected}: integers or text", cure)
             return np.empty(self.n_rows, dtype=np.str_)
-        return self._as_numpy(values, unfit_ids(values), name, columns, expected)
+        return self._as_numpy(values, invalid_ids(values), name, columns, expected)
 
     def _attribute(self, columns: Columns, name: str) -> NDArray[Any]:
         from pyarrow.compute import binary_length
@@ -381,7 +384,7 @@ class TableColumns:
     def _as_numpy(
         self, texts: Any, unfit: NDArray[np.bool_], name: str, columns: Columns, expected: str
     ) -> NDArray[np.str_]:
-        """Arrow's text as NumPy's, all as wide as the longest; "" throughout where some are reported."""
+        """Return Arrow's text as NumPy's, all as wide as the longest; "" throughout where some are reported."""
         import pyarrow.compute as pc
 
         if unfit.any():
@@ -409,7 +412,7 @@ class TableColumns:
         return np.where(good, values, 0).astype(np.int32)
 
     def _days(self, columns: Columns, name: str) -> NDArray[np.float64]:
-        """When each row was, in days since 1970."""
+        """Return the time of each row, in days since 1970."""
         try:
             moments = timestamps(columns[name], name, "UTC", self.table.place)
         except DataError as error:
@@ -489,16 +492,16 @@ def _joined_features(
     features = parts[0].features if len(parts) == 1 else np.concatenate([part.features for part in parts])
     categories = {}
     for name in parts[0].categories:
-        at = parts[0].feature_names.index(name)
+        column = parts[0].feature_names.index(name)
         texts = tuple(sorted({text for part in parts for text in part.categories[name]}))
-        codes = [recoded(part.features[:, at], part.categories[name], texts) for part in parts]
-        features[:, at] = np.concatenate(codes)
+        codes = [remap_codes(part.features[:, column], part.categories[name], texts) for part in parts]
+        features[:, column] = np.concatenate(codes)
         categories[name] = texts
     return features, categories
 
 
 def _time_texts(column: Any) -> Any | None:
-    """Dates and times as Arrow's text, null as "": dates alone where every time is midnight; None for another type."""
+    """Return dates and times as Arrow's text, null as "": only dates where all are midnights; None for other types."""
     if not (pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
         return None
     if not getattr(column.type, "tz", None):
@@ -513,17 +516,17 @@ def _time_texts(column: Any) -> Any | None:
 
 
 def column_problem(place: str, name: str, values: Sequence[Any], n: int, expected: str) -> Problem:
-    """One problem for all `n` bad cells of a column: the place of the first, and examples of their values."""
-    first, *others = dict.fromkeys(_found_in(value) for value in values)
-    examples = [first, *(each.removeprefix("contains ") for each in others[:2])]
-    if len(others) > 2:
+    """Return one problem for all `n` bad cells of a column: the place of the first, and examples of their values."""
+    first_example, *further_examples = dict.fromkeys(_describe_cell(value) for value in values)
+    examples = [first_example, *(example.removeprefix("contains ") for example in further_examples[:2])]
+    if len(further_examples) > 2:
         examples.append("…")
     rows = f" ({n:,} rows, this is the first)" if n > 1 else ""
     return Problem(place, f"column {name!r} {', '.join(examples)}{rows}", expected)
 
 
-def _found_in(value: Any) -> str:
-    """What a message says of a cell: ``is empty``, ``contains 'x'``."""
+def _describe_cell(value: Any) -> str:
+    """Return a cell in words: ``is empty``, ``contains 'x'``."""
     if value is None or value == "":
         return "is empty"
     if isinstance(value, str) and len(value) > _QUOTED:

@@ -1,4 +1,4 @@
-"""Table reader: which named column is the query, the label, a feature."""
+"""The reader of tables, whose options name the columns of queries, labels and features."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
@@ -124,15 +124,15 @@ class TableReader(FileReader, ValueOptions):
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
         roles = [*self.roles(), *self._named_features()]
-        if twice := repeated(roles):
-            named = f"{', '.join(map(repr, twice))} named more than once"
+        if repeated_names := repeated(roles):
+            named = f"{', '.join(map(repr, repeated_names))} named more than once"
             raise MismatchError(named, "one role for each column")
-        if twice := repeated(self.categorical):
-            raise ValueError(f"{', '.join(map(repr, twice))} named more than once under categorical")
+        if repeated_names := repeated(self.categorical):
+            raise ValueError(f"{', '.join(map(repr, repeated_names))} named more than once under categorical")
         if self.relevance is not None:
-            wrong = [*self._beside_the_rule(), *lacking(self.relevance, self._rule_roles())]
-            if wrong:
-                raise MismatchError("; ".join(wrong))
+            conflicts = [*self._rule_conflicts(), *lacking(self.relevance, self._rule_roles())]
+            if conflicts:
+                raise MismatchError("; ".join(conflicts))
         if isinstance(self.weight, Ageing) and self._day is None:
             raise MismatchError("weight.half_life without times", "`by:`, the column with them")
         if self.features == ():
@@ -142,47 +142,49 @@ class TableReader(FileReader, ValueOptions):
     _labelled: bool = PrivateAttr(default=True)
 
     def without_labels(self) -> Self:
-        """The same reader for rows that nobody has judged, to be scored: their labels read as 0."""
+        """Return the same reader for rows without judgments, which are to be scored: their labels are 0."""
         reader = self.model_copy()
         reader._labelled = False
         return reader
 
     @abstractmethod
     def opened(self, path: Path) -> OpenedTable:
-        """A file, ready to be read."""
+        """Open a file."""
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
-        return self._beside(root).assembled(self.tables(files, root), ", ".join(files))
+        return self._with_logs_in(root).assembled(self.tables(files, root), ", ".join(files))
 
     def tables(self, files: Sequence[str], root: Path) -> list[OpenedTable]:
-        """The files, ready to be read, in order."""
+        """Open the files, in order."""
         return all_of([partial(self.opened, path) for path in self.paths(files, root)])
 
     def inputs(self, files: Sequence[str], root: Path) -> tuple[Path, ...]:
-        rule = self._beside(root).relevance
+        rule = self._with_logs_in(root).relevance
         if rule is None or not rule.logs:
             return super().inputs(files, root)
         from ltr_harness.data.logs.log import files_of
 
         return (*super().inputs(files, root), *(file for log in rule.logs for file in files_of(Path(log))))
 
-    def _beside(self, root: Path) -> Self:
-        """The same reader, the logs of its rule of relevance found from the folder of the data."""
+    def _with_logs_in(self, root: Path) -> Self:
+        """Return the same reader, with the logs of its rule of relevance as paths from the folder of the data."""
         rule = self.relevance
         if rule is None or not rule.logs or not self._labelled:
             return self
-        there = [str(path) for path in located(rule.logs, root, folders=True)]
-        return self.model_copy(update={"relevance": rule.with_logs(there)})
+        paths = [str(path) for path in located(rule.logs, root, folders=True)]
+        return self.model_copy(update={"relevance": rule.with_logs(paths)})
 
     def assembled(self, tables: Sequence[OpenedTable], source: str) -> RankingDataset:
-        """The rows of opened tables, one after the other."""
+        """Return the dataset of opened tables, one after the other."""
         # where the files say how many rows they have: a few bytes can stand for billions of equal rows
         if all(table.n_rows is not None for table in tables):
-            n_rows, others = sum(table.n_rows or 0 for table in tables), self.roles()
-            chosen = self.features or [name for name in tables[0].numeric_columns() if name not in others]
-            size = f"{count_of(n_rows, 'row')} of {count_of(len(chosen) + len(others), 'column')}"
+            n_rows, used_columns = sum(table.n_rows or 0 for table in tables), self.roles()
+            features = self.features or [
+                name for name in tables[0].numeric_columns() if name not in used_columns
+            ]
+            size = f"{count_of(n_rows, 'row')} of {count_of(len(features) + len(used_columns), 'column')}"
             bound = Bound.of_file(sum(table.size for table in tables))
-            needed = n_rows * (4 * len(chosen) + 8 * len(others))
+            needed = n_rows * (4 * len(features) + 8 * len(used_columns))
             bound.refuse(str(tables[0].path), f"{size} take", needed)
         return self._with_documents(tables)._assembled(tables, source)
 
@@ -229,7 +231,7 @@ class TableReader(FileReader, ValueOptions):
         )
 
     def _with_half_lives(self, rows: Rows, parts: Sequence[TableColumns], half_life: Span) -> Rows:
-        """Return the rows with their age in half-lives, and the caution that says so."""
+        """Return the rows with their age in half-lives, and a caution about it."""
         text = f"in training, weights halve every {half_life} back from the newest row ({self._day})"
         days = np.concatenate([part.days for part in parts if part.days is not None])
         rows = rows.with_cautions(Caution("half-life", "note", text))
@@ -245,17 +247,17 @@ class TableReader(FileReader, ValueOptions):
         return columns | self._time_and_user(table, features)
 
     def _time_and_user(self, table: OpenedTable, features: Sequence[str]) -> dict[str, str]:
-        """The columns with the queries' times and users, by their names; numbers are no times that have an order."""
-        taken = {*features, *self.roles()}.difference(self.attributes)
-        found = time_and_user([name for name in table.columns if name not in taken])
-        if found.get("time") in table.numeric_columns():
-            del found["time"]
-        return found
+        """Return the columns with the queries' times and users, by their names; numbers are not taken for times."""
+        used_columns = {*features, *self.roles()}.difference(self.attributes)
+        column_of_role = time_and_user([name for name in table.columns if name not in used_columns])
+        if column_of_role.get("time") in table.numeric_columns():
+            del column_of_role["time"]
+        return column_of_role
 
     def _labels_by_rule(
         self, rule: Relevance, tables: Sequence[OpenedTable], rows: Rows, source: str
     ) -> "RuleLabels":
-        """The rows' labels, from the columns of all files together: a query may stand in several."""
+        """Return the rows' labels from the columns of all files together, as a query may be in several."""
         from pyarrow import concat_tables
 
         from ltr_harness.data.logs.log import open_files, open_log
@@ -273,18 +275,18 @@ class TableReader(FileReader, ValueOptions):
         return labels_of(log, rule, columns, rows.place, rows.features)
 
     def _with_documents(self, tables: Sequence[OpenedTable]) -> Self:
-        """This reader; where no column was said to name the document, `document_id` does if it has a name for all."""
+        """Return this reader, with `document_id` as the documents' column if none is configured and it has no gaps."""
         import pyarrow.compute as pc
 
-        taken = (*self.roles(), *self._named_features())
-        if self.document_id is not None or _DOCUMENT in taken:
+        used_columns = (*self.roles(), *self._named_features())
+        if self.document_id is not None or _DOCUMENT in used_columns:
             return self
         for table in tables:
             if _DOCUMENT not in table.columns:
                 return self
             try:
                 names = table.read([], [_DOCUMENT]).texts(_DOCUMENT)
-            except DataError:  # it will be told with the rest of the file
+            except DataError:  # it is reported with the rest of the file
                 return self
             if names is None or pc.any(pc.equal(names, "")).as_py():
                 return self
@@ -315,31 +317,32 @@ class TableReader(FileReader, ValueOptions):
         return self.weight.by or self.timestamp if isinstance(self.weight, Ageing) else None
 
     def roles(self) -> list[str]:
-        """Columns that are something else than features."""
+        """Return the columns with another role than that of a feature."""
         label = self._label if self._labelled else None
         optional = (label, self.weight_column, self.position, self.document_id, self.retrieved)
         named = [name for name in optional if name is not None]
         return [*self.query_columns, *named, *self.attributes, *self.subtopics]
 
     def no_features(self) -> tuple[str, ...]:
-        """Columns beside the roles that are no features: what a rule of relevance makes labels of, users and times."""
+        """Return further columns that are no features: those that a rule makes labels of, users and times."""
         rule = () if self.relevance is None else self.relevance.named_columns
         return tuple(name for name in (*rule, self.user, self.timestamp, self._day) if name)
 
-    def _beside_the_rule(self) -> Iterator[str]:
-        """What the rule of relevance replaces, and features that it makes labels of."""
+    def _rule_conflicts(self) -> Iterator[str]:
+        """Yield the options that the rule of relevance replaces, and the features that it makes labels of."""
         defaults = {name: type(self).model_fields[name].default for name in ("label", "grades", "unjudged")}
-        given = [name for name, default in defaults.items() if getattr(self, name) != default]
-        if given:
-            yield f"{' and '.join(given)} beside relevance; expected one of them: the rule says what a row is worth"
+        changed_options = [name for name, default in defaults.items() if getattr(self, name) != default]
+        if changed_options:
+            names = " and ".join(changed_options)
+            yield f"{names} beside relevance; expected one of them: the rule says what a row is worth"
         if len(self.query_columns) > 1:
             yield "query of several columns beside relevance; expected one: join them in the file"
         rule = self.relevance
         if self.retrieved and rule and (rule.estimates or rule.by_list):
             yield "retrieved beside relevance that depends on ranks; missed documents have none"
-        both = sorted({*self.no_features()} & {*self._named_features()})
-        if both:
-            yield f"features names {', '.join(both)}, of which relevance makes labels; expected other columns"
+        shared_columns = sorted({*self.no_features()} & {*self._named_features()})
+        if shared_columns:
+            yield f"features names {', '.join(shared_columns)}, of which relevance makes labels; expected other columns"
 
     def _rule_roles(self) -> ListColumns:
         return ListColumns.model_construct(
@@ -351,8 +354,8 @@ class TableReader(FileReader, ValueOptions):
             cluster_id=self.user,
         )
 
-    def _absent(self, name: str, table: OpenedTable) -> Problem:
-        """What to do about a column that is not there: say which has its role, where a name tells."""
+    def _absent_column(self, name: str, table: OpenedTable) -> Problem:
+        """Return the problem that a column is absent, with the column whose name implies its role."""
         role = next((role for role in ROLES if getattr(self, role) == name), None)
         column = column_for(role, table.columns) if role is not None else None
         cure = (
@@ -364,7 +367,7 @@ class TableReader(FileReader, ValueOptions):
         return Problem(str(table.path), f"has no column {name!r}", cure=cure + single)
 
     def _feature_columns(self, tables: Sequence[OpenedTable]) -> tuple[tuple[str, ...], list[Caution]]:
-        """The feature columns, the same for all files, and cautions about columns that are none."""
+        """Return the feature columns, the same for all files, and cautions about ignored columns."""
         roles = self.roles()
         cautions: list[Caution] = []
         problems = []
@@ -378,12 +381,14 @@ class TableReader(FileReader, ValueOptions):
             numbers, texts = columns_to_read(self.relevance, self._rule_roles())
             of_rule += [name for name in (*numbers, *texts) if name not in (*roles, *of_rule)]
         for table in tables:
-            there = set(table.columns)
-            if not there.issuperset(roles) and (missing := table.missing_header()):
-                problems.append(missing)
+            present = set(table.columns)
+            if not present.issuperset(roles) and (header_problem := table.missing_header()):
+                problems.append(header_problem)
                 continue
             problems += [
-                self._absent(name, table) for name in (*roles, *of_rule, *features) if name not in there
+                self._absent_column(name, table)
+                for name in (*roles, *of_rule, *features)
+                if name not in present
             ]
         DataError.refuse(limited(problems, noun="missing column"))
         return features, cautions
@@ -391,33 +396,33 @@ class TableReader(FileReader, ValueOptions):
     def _default_features(
         self, table: OpenedTable, cautions: list[Caution]
     ) -> tuple[tuple[str, ...], list[str]]:
-        """The features where none are named, and the columns that hold no numbers; cautions about what is ignored."""
+        """Return the features where none are named, and the columns without numbers, with cautions about them."""
         numeric = table.numeric_columns() | table.category_columns()
-        taken = {*self.roles(), *self.no_features()}
-        rest = [name for name in table.columns if name not in taken]
+        used_columns = {*self.roles(), *self.no_features()}
+        rest = [name for name in table.columns if name not in used_columns]
         free = [name for name in rest if name in numeric and name not in self.categorical]
         left_out = [name for name in rest if name not in numeric and name not in self.categorical]
         if left_out:
             listed = ", ".join(columns_named(left_out, table.columns))
             text = f"ignored non-numeric columns of {table.path.name}: {listed}"
             cautions += [*nearly_numeric(table, left_out), Caution("ignored-columns", "note", text)]
-        ignored = _no_signals(free, table.index_columns())
+        ignored = _columns_without_signal(free, table.index_columns())
         for kind, names in ignored.items():
             if names:
                 listed = ", ".join(columns_named(names, table.columns))
                 text = f"ignored {kind} of {table.path.name}: {listed}"
                 cure = "`features:` with their names would learn from them"
                 cautions.append(Caution("ignored-columns", "note", text, cure))
-        kept = {*free, *self.categorical}.difference(*ignored.values())
+        chosen = {*free, *self.categorical}.difference(*ignored.values())
         absent = [name for name in self.categorical if name not in table.columns]
-        return (*(name for name in rest if name in kept), *absent), left_out
+        return (*(name for name in rest if name in chosen), *absent), left_out
 
 
-def _no_signals(names: Sequence[str], indexes: Collection[str]) -> dict[str, list[str]]:
-    """Return columns of numbers from which nothing should be learned unasked, by the reason."""
-    others = [name for name in names if name not in indexes]
+def _columns_without_signal(names: Sequence[str], indexes: Collection[str]) -> dict[str, list[str]]:
+    """Return columns of numbers that are features only on request, by the reason."""
+    remaining = [name for name in names if name not in indexes]
     return {
         "the index": [name for name in names if name in indexes],
-        "ids and times": [name for name in others if is_id(name)],
-        "outcomes": [name for name in others if is_outcome(name)],
+        "ids and times": [name for name in remaining if is_id(name)],
+        "outcomes": [name for name in remaining if is_outcome(name)],
     }

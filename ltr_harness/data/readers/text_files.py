@@ -43,16 +43,16 @@ class Bound:
 
     @classmethod
     def of_file(cls, size: int, room: tuple[float, str] | None = None, *, meant: bool = False) -> Self:
-        """The bound of what is made of a file. Raises UsageError: `VARIABLE` is no size."""
-        if given := os.environ.get(VARIABLE, "").strip().lower():
-            if given == "off":
+        """Return the bound of the memory that a file's content may take. Raises UsageError: `VARIABLE` is no size."""
+        if setting := os.environ.get(VARIABLE, "").strip().lower():
+            if setting == "off":
                 return cls(float("inf"), VARIABLE)
-            match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", given)
+            match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", setting)
             if match is None or match[2] not in _UNITS:
-                raise UsageError.at(VARIABLE, f"found {given!r}", "a size, such as 20GB, or off")
+                raise UsageError.at(VARIABLE, f"found {setting!r}", "a size, such as 20GB, or off")
             return cls(float(match[1]) * _UNITS[match[2]], VARIABLE)
-        available, why = (memory(), "the memory of this machine") if room is None else room
-        bound = cls(float("inf") if available is None else available, why)
+        available, reason = (memory(), "the memory of this machine") if room is None else room
+        bound = cls(float("inf") if available is None else available, reason)
         times = max(SMALL, TIMES * size)
         if meant or times >= bound.most:
             return bound
@@ -72,7 +72,7 @@ class Bound:
 
 @cache
 def memory() -> float | None:
-    """Bytes of memory that this process may take at most; None where nothing says."""
+    """Return the bytes of memory that this process may take at most; None where no limit is known."""
     limits: list[float] = []
     with suppress(ValueError, OSError, AttributeError):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -83,12 +83,12 @@ def memory() -> float | None:
         import resource
 
         soft = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
-        limits += [one for one in soft if one != resource.RLIM_INFINITY]
+        limits += [limit for limit in soft if limit != resource.RLIM_INFINITY]
     return min(limits, default=None)
 
 
 def in_words(size: float) -> str:
-    """A number of bytes for people."""
+    """Return a number of bytes for people."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:,.1f} {unit}"
@@ -99,7 +99,7 @@ _IN_MEMORY = 64 << 20
 
 
 def unpacked(path: Path, kind: str, blocks: Iterator[bytes]) -> NDArray[np.uint8]:
-    """What is in a compressed file: in memory while it is small, in a nameless file, mapped, when it grows."""
+    """Unpack a compressed file: into memory while it is small, into a nameless, mapped file when it grows."""
     room = float(shutil.disk_usage(tempfile.gettempdir()).free), f"the room in {tempfile.gettempdir()}"
     bound = Bound.of_file(path.stat().st_size, room)
     size = 0
@@ -111,8 +111,8 @@ def unpacked(path: Path, kind: str, blocks: Iterator[bytes]) -> NDArray[np.uint8
                 stream.write(block)
         except (EOFError, zlib.error) as problem:
             early = isinstance(problem, EOFError)
-            what = "ends too early (truncated)" if early else f"is damaged ({problem})"
-            raise DataError.at(path, f"the {kind} file {what}", cure="copy or download it again") from None
+            finding = "ends too early (truncated)" if early else f"is damaged ({problem})"
+            raise DataError.at(path, f"the {kind} file {finding}", cure="copy or download it again") from None
         if not size:
             raise DataError.at(path, "the file is empty", "rows")
         if size > _IN_MEMORY:
@@ -123,7 +123,7 @@ def unpacked(path: Path, kind: str, blocks: Iterator[bytes]) -> NDArray[np.uint8
 
 
 def mapped(file: int) -> NDArray[np.uint8]:
-    """An open file's bytes without reading them; the map lives as long as the array does."""
+    """Map an open file's bytes; the map lives as long as the array does."""
     return np.frombuffer(mmap.mmap(file, 0, access=mmap.ACCESS_READ), dtype=np.uint8)
 
 
@@ -140,7 +140,7 @@ _NOT_TEXT = {
 
 
 def located(files: Sequence[str], root: Path, *, folders: bool = False, alone: bool = True) -> list[Path]:
-    """The paths behind file names; other files stand beside those that are not `alone`."""
+    """Return the paths of file names; files that are not `alone` have companions beside them."""
     if not files:
         raise DataError.at(root, "no file is given for this split", "at least one file")
     problems = []
@@ -171,7 +171,7 @@ def located(files: Sequence[str], root: Path, *, folders: bool = False, alone: b
 
 
 def text_bytes(path: Path) -> NDArray[np.uint8]:
-    """A text file's bytes, uint8 (n,): memory-mapped, or unpacked where it is compressed (gzip, zstd, bzip2, xz)."""
+    """Return a text file's bytes, uint8 (n,): memory-mapped, or unpacked if compressed (gzip, zstd, bzip2, xz)."""
     try:
         refuse_pipe(path)
         with open(path, "rb") as stream:
@@ -181,9 +181,9 @@ def text_bytes(path: Path) -> NDArray[np.uint8]:
             kind = compression_of(start)
             if kind is not None:
                 return unpacked(path, kind.name, kind.blocks(path))
-            for magic, (what, cure) in _NOT_TEXT.items():
+            for magic, (file_kind, cure) in _NOT_TEXT.items():
                 if start.startswith(magic):
-                    raise DataError.at(path, f"is {what}", "a text file", cure)
+                    raise DataError.at(path, f"is {file_kind}", "a text file", cure)
             if not os.fstat(stream.fileno()).st_size:  # as the kernel's own files, such as those in /proc
                 raise DataError.at(path, "does not say its size", "a file on a disk", "copy it to one first")
             return mapped(stream.fileno())
@@ -192,7 +192,7 @@ def text_bytes(path: Path) -> NDArray[np.uint8]:
 
 
 def release(data: NDArray[np.uint8]) -> None:
-    """Let go of the memory of a part (n_bytes,) of a mapped file; touched again, it comes back from the file."""
+    """Release the memory of a part (n_bytes,) of a mapped file; touched again, it comes back from the file."""
     base: object = data
     while isinstance(base, np.ndarray | memoryview):
         base = base.base if isinstance(base, np.ndarray) else base.obj
@@ -203,7 +203,7 @@ def release(data: NDArray[np.uint8]) -> None:
 
 
 def unreadable(path: Path, problem: OSError) -> DataError:
-    """The operating system's reason, in one line."""
+    """Return the error of an unreadable file, with the operating system's reason."""
     return DataError.at(path, f"cannot be read: {problem.strerror or problem}")
 
 
@@ -221,7 +221,7 @@ def _pipe(path: Path) -> Problem:
 def _nearest(path: Path) -> str:
     folder = path.parent
     if set(path.name) & set("*?["):
-        matching = ", ".join(sorted(one.name for one in folder.glob(path.name))[:_LISTED])
+        matching = ", ".join(sorted(match.name for match in folder.glob(path.name))[:_LISTED])
         return f"patterns are not expanded; list the files: [{matching or 'a.csv, b.csv'}]"
     if folder.is_dir():
         names = [entry.name for entry in folder.iterdir()] if os.access(folder, os.R_OK) else []

@@ -17,16 +17,16 @@ from ltr_harness._util.text import count_of, shortened
 from ltr_harness.data.judgments import Grades, Judgments, Subtopics
 from ltr_harness.data.queries import QueryGroups, sealed
 from ltr_harness.data.readers import trec_kernels as kernels
-from ltr_harness.data.readers.trec_lines import WITHOUT_BLANKS, Lines, Names, Texts, number_of
+from ltr_harness.data.readers.trec_lines import WITHOUT_BLANKS, Lines, NameColumn, PackedNames, number_of
 from ltr_harness.errors import Caution, DataError
 
 Namer = Callable[[NDArray[np.int64]], NDArray[np.str_]]
-"""The names (n,) of rows (n,)."""
+"""A function from rows (n,) to their names (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class LateJudgments(Judgments):
-    """Judgments whose rows get labels of eight bytes, and names, when somebody asks for them."""
+    """Judgments whose rows get labels of eight bytes, and names, on request."""
 
     names: Namer = field(kw_only=True)
     _given: NDArray[Any] = field(init=False)  # labels, as narrow as they came
@@ -51,19 +51,19 @@ class LateJudgments(Judgments):
         return None if names is None else sealed(names)
 
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
-        """See `Judgments`; of the others no name is made. Shapes: `rows` (n,)."""
+        """See `Judgments`; other rows get no name. Shapes: `rows` (n,)."""
         return self.names(rows)
 
     def take(self, queries: NDArray[np.int64]) -> Judgments:
-        """The given queries alone, their labels and documents as late. Shapes: `queries` (n_kept,)."""
-        some = Judgments(self._given, self.groups, self.query_weights, None, self.judged, self.subtopics)
-        taken, rows = some.take(queries), self.groups.take(queries)[1]
-        return LateJudgments(**vars(taken), names=partial(of_some, self.names, rows))
+        """Return the judgments of some queries, with labels and names on request too. Shapes: `queries` (n_kept,)."""
+        judgments = Judgments(self._given, self.groups, self.query_weights, None, self.judged, self.subtopics)
+        selected, rows = judgments.take(queries), self.groups.take(queries)[1]
+        return LateJudgments(**vars(selected), names=partial(select_names, self.names, rows))
 
 
-def of_some(names: Namer, some: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.str_]:
-    """The names (n,) of some of the rows whose names are known."""
-    return names(some[rows])
+def select_names(names: Namer, subset: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.str_]:
+    """Return the names of rows (n,) of a subset of the rows that `names` takes."""
+    return names(subset[rows])
 
 
 _RUN = "query Q0 document rank score tag"
@@ -78,8 +78,8 @@ class _Listed:
     """Documents of queries, one a line."""
 
     path: Path
-    queries: Names  # each line's query
-    documents: Names | Texts  # each line's document
+    queries: NameColumn  # each line's query
+    documents: NameColumn | PackedNames  # each line's document
     form: str = field(kw_only=True)  # what the file, or whatever it is, was recognised as
     cautions: tuple[Caution, ...] = field(default=(), kw_only=True)
 
@@ -91,7 +91,7 @@ class Qrels(_Listed):
     # (n_lines,), int64, or float64 where judgments are no whole numbers; negative: in the pool, but nobody judged it
     grades: NDArray[np.int64] | NDArray[np.float64]
     subtopics: Subtopics | None = None  # of the lines; None where the judgments name none
-    # where a line stands, for messages
+    # the place of a line, for messages
     place: Callable[[int], str] | None = field(default=None, kw_only=True)
 
     @property
@@ -108,7 +108,7 @@ class Qrels(_Listed):
             QueryGroups.from_sizes(np.bincount(self.queries.codes), self.queries.values),
             judged=grades >= 0,
             subtopics=None if self.subtopics is None else self.subtopics.take(order),
-            names=partial(of_some, self.documents.of, order),
+            names=partial(select_names, self.documents.values_at, order),
         )
 
 
@@ -125,21 +125,21 @@ def read_qrels(
     fields: str = "query iteration document grade",
     form: str = "TREC qrels",
     *,
-    several: bool = False,
+    allow_repeats: bool = False,
 ) -> Qrels:
-    """Judgments from a file with these fields; with `several` of a document, whatever its second column says."""
+    """Read judgments from a file with these fields; repeats may be allowed, whatever the second column says."""
     lines = Lines(Path(path), fields, more=False)
     queries, documents = lines.names("query"), lines.texts("document")
     grades = _levels(lines) if "level" in fields else _integer_grades(lines)
-    subtopics = lines.names("iteration") if "iteration" in fields and not several else None
+    subtopics = lines.names("iteration") if "iteration" in fields and not allow_repeats else None
     if subtopics is not None and subtopics.values.size == 1:
         subtopics = None
-    if not several:
-        _refuse_twice(lines, queries, documents, grades, "judged", subtopics)
+    if not allow_repeats:
+        _refuse_repeats(lines, queries, documents, grades, "judged", subtopics)
     lines.finish()
     place = lambda row: f"{lines.path}:{lines.line(row)}"  # noqa: E731
-    each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form=form, place=place)
-    return each if subtopics is None else of_subtopics(each, subtopics, "the second column")
+    qrels = Qrels(lines.path, queries, documents, grades.astype(np.int64), form=form, place=place)
+    return qrels if subtopics is None else merge_subtopics(qrels, subtopics, "the second column")
 
 
 def _levels(lines: Lines) -> NDArray[np.float64]:
@@ -161,9 +161,9 @@ def _integer_grades(lines: Lines) -> NDArray[np.float64]:
     return grades
 
 
-def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
-    """Judgments by subtopic as one judgment for each document, its highest grade, and the grades beside it."""
-    queries, documents, grades = each.queries, each.documents, each.grades
+def merge_subtopics(qrels: Qrels, subtopics: NameColumn, location: str) -> Qrels:
+    """Return judgments by subtopic as one for each document, with its highest grade, and the grades beside it."""
+    queries, documents, grades = qrels.queries, qrels.documents, qrels.grades
     pair = queries.codes * documents.values.size + documents.codes
     _, first, of_line = np.unique(pair, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -176,24 +176,24 @@ def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
     start = queries.codes[relevant] * by_name.size
     distinct, number = np.unique(start + by_name[subtopics.codes[relevant]], return_inverse=True)
     number -= np.searchsorted(distinct, start)
-    cautions = each.cautions
+    cautions = qrels.cautions
     if n_several := int(np.count_nonzero(np.bincount(row) > 1)):
-        said = f"{count_of(n_several, 'document')} with judgments for several subtopics ({where})"
-        text = f"{said}; metrics that know no subtopics take the highest grade"
-        cautions = (*cautions, Caution("several-subtopics", "note", text, place=str(each.path)))
+        finding = f"{count_of(n_several, 'document')} with judgments for several subtopics ({location})"
+        text = f"{finding}; metrics that know no subtopics take the highest grade"
+        cautions = (*cautions, Caution("several-subtopics", "note", text, place=str(qrels.path)))
     return replace(
-        each,
-        queries=Names.by_row(queries.values, queries.codes[lines]),
-        documents=Names.by_row(documents.values, documents.codes[lines]),
+        qrels,
+        queries=NameColumn.by_row(queries.values, queries.codes[lines]),
+        documents=NameColumn.by_row(documents.values, documents.codes[lines]),
         grades=highest,
         subtopics=Subtopics.of(row[relevant], number, grades[relevant].astype(np.float64)),
         cautions=cautions,
-        place=None if each.place is None else lambda row: str(each.place and each.place(lines[row])),
+        place=None if qrels.place is None else lambda row: str(qrels.place and qrels.place(lines[row])),
     )
 
 
 def read_marco_run(path: str | Path) -> TrecRun:
-    """A ranking in MS MARCO's form, lines ``query document rank``; rank 1 is the best."""
+    """Read a ranking in MS MARCO's form, lines ``query document rank``; rank 1 is the best."""
     expected = "a rank: an integer, 1 for the best (a run with scores has six columns)"
     lines = Lines(Path(path), "query document rank", more=False)
     queries, documents = lines.names("query"), lines.texts("document")
@@ -203,23 +203,23 @@ def read_marco_run(path: str | Path) -> TrecRun:
         lambda row: f"the rank is {lines.text(row, 'rank')}",
         expected,
     )
-    _refuse_twice(lines, queries, documents, ranks, "listed")
+    _refuse_repeats(lines, queries, documents, ranks, "listed")
     lines.finish()
     return TrecRun(lines.path, queries, documents, -ranks, "", form="MS MARCO run (query document rank)")
 
 
 def read_run(path: str | Path) -> TrecRun:
-    """A ranking from a file."""
+    """Read a ranking from a file."""
     lines = Lines(Path(path), _RUN, more=True)
     queries, documents, tags = lines.names("query"), lines.texts("document"), lines.names("tag")
     _refuse_blanks_in_ids(lines, tags)
     scores = lines.numbers("score", A_SCORE)
-    _refuse_twice(lines, queries, documents, scores, "listed")
+    _refuse_repeats(lines, queries, documents, scores, "listed")
     lines.finish()
     cautions = []
     if tags.values.size > 1:
-        several = f"{count_of(tags.values.size, 'run tag')} ({shortened(tags.values, 3)})"
-        text = f"{several}; the last line's is used"
+        tag_list = f"{count_of(tags.values.size, 'run tag')} ({shortened(tags.values, 3)})"
+        text = f"{tag_list}; the last line's is used"
         cautions.append(Caution("several-run-tags", "note", text, place=str(path)))
     # whether the ranks, which nothing is computed from, tell another story than the scores
     ranks, n_queries = lines.numbers_if_all_are("rank"), queries.values.size
@@ -235,14 +235,14 @@ def read_run(path: str | Path) -> TrecRun:
             contrary &= (scores[row] < scores[above]) & (ranks[row] < ranks[above])
             n = np.unique(codes[row][contrary]).size
         if n:
-            said = f"ranks contradict the scores in {n:,} of {count_of(n_queries, 'query')}"
-            text = f"{said}; the scores decide, higher first"
+            finding = f"ranks contradict the scores in {n:,} of {count_of(n_queries, 'query')}"
+            text = f"{finding}; the scores decide, higher first"
             cautions.append(Caution("contradictory-ranks", "warning", text, place=str(lines.path)))
     tag = str(tags.values[tags.of_block[-1]])
     return TrecRun(lines.path, queries, documents, scores, tag, form="TREC run", cautions=tuple(cautions))
 
 
-def _refuse_blanks_in_ids(lines: Lines, tags: Names) -> None:
+def _refuse_blanks_in_ids(lines: Lines, tags: NameColumn) -> None:
     """Raise where the scores stand in place of the tag, which blanks in the ids before it have moved."""
     if tags.values.size == 1:  # a tag that begins with a number
         return
@@ -257,30 +257,30 @@ def _refuse_blanks_in_ids(lines: Lines, tags: Names) -> None:
         raise DataError.at(f"{lines.path}:{lines.line(row)}", found, f"`{_RUN}`", WITHOUT_BLANKS)
 
 
-def lists_of(queries: Names, *subtopics: Names) -> Names:
-    """The queries, told apart by subtopic too where there are any."""
-    for one in subtopics:
-        queries = Names.by_row(queries.values, queries.codes * one.values.size + one.codes)
+def lists_of(queries: NameColumn, *subtopics: NameColumn) -> NameColumn:
+    """Return the lists of documents: the queries, or each subtopic of each query where there are subtopics."""
+    for names in subtopics:
+        queries = NameColumn.by_row(queries.values, queries.codes * names.values.size + names.codes)
     return queries
 
 
-def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:
-    """Where each row's query and document stood last before it; -1 where they did not."""
+def line_before(queries: NameColumn, documents: NameColumn | PackedNames) -> NDArray[np.int64]:
+    """Return the last row (n_rows,) before each that has its query and document; -1 without one."""
     key = queries.codes * documents.values.size + documents.codes
     order = np.argsort(key, kind="stable")
-    again = np.flatnonzero(key[order][1:] == key[order][:-1]) + 1
+    repeats = np.flatnonzero(key[order][1:] == key[order][:-1]) + 1
     before = np.full(key.size, -1)
-    before[order[again]] = order[again - 1]
+    before[order[repeats]] = order[repeats - 1]
     return before
 
 
-def _refuse_twice(
+def _refuse_repeats(
     lines: Lines,
-    queries: Names,
-    documents: Texts,
+    queries: NameColumn,
+    documents: PackedNames,
     values: NDArray[Any],  # (n_lines,), grades, ranks or scores
-    what: str,
-    subtopics: Names | None = None,
+    verb: str,
+    subtopics: NameColumn | None = None,
 ) -> None:
     """Report the first document that is listed again for the same query, or the same subtopic of one."""
     if subtopics is None:
@@ -296,7 +296,7 @@ def _refuse_twice(
     def found(row: int) -> str:
         subtopic = "" if subtopics is None else f" and subtopic {lines.text(row, 'iteration')}"
         return (
-            f"document {str(documents.values[documents.codes[row]])!r} is {what} for query "
+            f"document {str(documents.values[documents.codes[row]])!r} is {verb} for query "
             f"{str(queries.values[queries.codes[row]])!r}{subtopic} on line {lines.line(int(before[row]))} already"
         )
 
@@ -322,42 +322,48 @@ class Joined:
 def join(
     qrels: Qrels, run: TrecRun, *, complete: bool = False, judged_only: bool = False, depth: int | None = None
 ) -> Joined:
-    """A run beside the judgments of its queries, by trec_eval's rules; cautions name the queries that are left out."""
+    """Join a run with the judgments of its queries by trec_eval's rules; cautions name the queries left out."""
     code_of = {name: code for code, name in enumerate(qrels.queries.values.tolist())}
     in_qrels = np.array([code_of.get(name, -1) for name in run.queries.values.tolist()], dtype=np.int32)
-    kept = np.zeros(qrels.n_queries, dtype=bool)
-    kept[in_qrels[in_qrels >= 0]] = True
-    if not kept.any():
-        own, others = (shortened(each.queries.values, 3) for each in (run, qrels))
-        found = f"has no query of {qrels.path}: its queries are {own}, those of the qrels {others}"
+    included = np.zeros(qrels.n_queries, dtype=bool)
+    included[in_qrels[in_qrels >= 0]] = True
+    if not included.any():
+        run_queries, qrels_queries = (shortened(each.queries.values, 3) for each in (run, qrels))
+        found = (
+            f"has no query of {qrels.path}: its queries are {run_queries}, those of the qrels {qrels_queries}"
+        )
         raise DataError.at(run.path, found, "a run over the queries of the qrels")
     cautions = [*run.cautions]
-    unknown, lacking = run.queries.values[in_qrels < 0], qrels.queries.values[~kept]
+    unknown, lacking = run.queries.values[in_qrels < 0], qrels.queries.values[~included]
     if unknown.size:
-        said = f"{unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels"
-        text = f"{said} and are left out: {shortened(unknown, 3)}"
+        finding = f"{unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels"
+        text = f"{finding} and are left out: {shortened(unknown, 3)}"
         cautions.append(Caution("unknown-queries", "note", text, place=str(run.path)))
     if lacking.size:
         fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
-        said = f"{lacking.size:,} of the {count_of(kept.size, 'query')} of the qrels are not in the run"
-        text = f"{said} and {fate}: {shortened(lacking, 3)}"
+        finding = (
+            f"{lacking.size:,} of the {count_of(included.size, 'query')} of the qrels are not in the run"
+        )
+        text = f"{finding} and {fate}: {shortened(lacking, 3)}"
         cautions.append(Caution("absent-queries", "note", text, place=str(run.path)))
     if complete:
-        kept[:] = True
-    arrangement = _Arrangement(qrels, run, in_qrels, kept, judged_only, depth)
+        included[:] = True
+    arrangement = _Arrangement(qrels, run, in_qrels, included, judged_only, depth)
     most = run.scores.size + qrels.grades.size
     dtype = np.uint8 if np.isin(qrels.grades, np.arange(-1, 256)).all() else np.float64
     labels: NDArray[Any] = np.zeros(most, dtype)
     (judged, retrieved), scores = np.zeros((2, most), dtype=bool), np.zeros(most)
     line = np.empty(0 if qrels.subtopics is None else most, dtype=np.int32)
-    given = run.scores
-    if np.isneginf(given).any():  # elsewhere that says "not listed": any numbers in the same order do
-        given = np.unique(given, return_inverse=True)[1].astype(np.float64)
-    sizes = arrangement.fill(given, (labels, judged, retrieved, scores), (np.empty(0, dtype=np.int32), line))
+    run_scores = run.scores
+    if np.isneginf(run_scores).any():  # elsewhere that says "not listed": any numbers in the same order do
+        run_scores = np.unique(run_scores, return_inverse=True)[1].astype(np.float64)
+    sizes = arrangement.fill(
+        run_scores, (labels, judged, retrieved, scores), (np.empty(0, dtype=np.int32), line)
+    )
     n = int(sizes.sum())
     judgments = LateJudgments(
         labels[:n],
-        QueryGroups.from_sizes(sizes[kept], qrels.queries.values[kept]),
+        QueryGroups.from_sizes(sizes[included], qrels.queries.values[included]),
         judged=judged[:n],
         subtopics=None if qrels.subtopics is None else qrels.subtopics.take(line[:n].astype(np.int64)),
         names=arrangement.names,
@@ -366,27 +372,27 @@ def join(
 
 
 class _Arrangement:
-    """Where the rows of a run and its judgments stand, query by query: what `arrange` takes."""
+    """The rows of a run and of its judgments, query by query, as `arrange` takes them."""
 
     def __init__(
         self,
         qrels: Qrels,
         run: TrecRun,
         in_qrels: NDArray[np.int32],
-        kept: NDArray[np.bool_],
+        included: NDArray[np.bool_],
         judged_only: bool,
         depth: int | None,
     ) -> None:
         code_of_block = in_qrels[run.queries.of_block]
         blocks = np.argsort(code_of_block, kind="stable")[np.count_nonzero(code_of_block < 0) :]
-        every, codes = np.arange(qrels.n_queries + 1), qrels.queries.codes
+        bounds, codes = np.arange(qrels.n_queries + 1), qrels.queries.codes
         lines = np.argsort(codes, kind="stable")
         listed = np.empty(0, dtype=bool) if depth is None else _ranks(run) <= depth
-        judged = np.searchsorted(codes[lines], every), lines, qrels.grades.astype(np.float64)
-        self.kept, self._most = kept, run.scores.size + qrels.grades.size
+        judged = np.searchsorted(codes[lines], bounds), lines, qrels.grades.astype(np.float64)
+        self._included, self._most = included, run.scores.size + qrels.grades.size
         self._listed, self._judged = run.documents, qrels.documents
-        self._blocks = np.searchsorted(code_of_block[blocks], every), blocks, run.queries.starts
-        self._names = listed, run.documents.spans, judged, qrels.documents.spans, judged_only, kept
+        self._blocks = np.searchsorted(code_of_block[blocks], bounds), blocks, run.queries.starts
+        self._names = listed, run.documents.spans, judged, qrels.documents.spans, judged_only, included
 
     def fill(
         self,
@@ -394,31 +400,32 @@ class _Arrangement:
         columns: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]],
         sources: tuple[NDArray[np.int32], NDArray[np.int32]],
     ) -> NDArray[np.int64]:
-        """Fill columns and sources as `arrange` does; the rows of each query."""
-        sizes = np.zeros(self.kept.size, dtype=np.int64)
+        """Fill columns and sources as `arrange` does, and return the number of rows of each query."""
+        sizes = np.zeros(self._included.size, dtype=np.int64)
         kernels.arrange((*self._blocks, scores), *self._names, sizes, columns, sources)
         return sizes
 
     @cached_property
     def sources(self) -> NDArray[np.int32]:
-        """A row of the run, or -1 - line of the judgments: only who asks for names needs them, and few do."""
+        """A row of the run, or -1 - line of the judgments, for each row; only names need them."""
         labels, flags, nothing = np.zeros(self._most, np.uint8), np.zeros(self._most, dtype=bool), np.empty(0)
         rows, lines = np.empty(self._most, dtype=np.int32), np.empty(0, dtype=np.int32)
         self.fill(nothing, (labels, flags, flags, nothing), (rows, lines))
         return rows
 
-    def names(self, wanted: NDArray[np.int64]) -> NDArray[np.str_]:
-        """The documents of the wanted rows (n,)."""
-        rows = self.sources[wanted].astype(np.int64)
-        is_listed = rows >= 0
-        some, others = self._listed.of(rows[is_listed]), self._judged.of(-1 - rows[~is_listed])
-        names = np.empty(rows.size, dtype=np.promote_types(some.dtype, others.dtype))
-        names[is_listed], names[~is_listed] = some, others
+    def names(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """Return the documents of rows (n,)."""
+        sources = self.sources[rows].astype(np.int64)
+        is_listed = sources >= 0
+        listed = self._listed.values_at(sources[is_listed])
+        judged = self._judged.values_at(-1 - sources[~is_listed])
+        names = np.empty(sources.size, dtype=np.promote_types(listed.dtype, judged.dtype))
+        names[is_listed], names[~is_listed] = listed, judged
         return names
 
 
 def _ranks(run: TrecRun) -> NDArray[np.int64]:
-    """Each line's rank, from 1: by score, and by document id, descending, where scores tie."""
+    """Return each line's rank, from 1: by score, and by document id, descending, where scores tie."""
     codes, scores = run.queries.codes, run.scores
     order = np.lexsort((-scores, codes))
     above, row = order[:-1], order[1:]

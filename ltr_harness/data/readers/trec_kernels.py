@@ -22,47 +22,47 @@ _POWERS = np.array([float(10**power) for power in range(23)])  # all of them exa
 
 @compiled
 def _in_token(byte: int) -> bool:
-    """Whether a byte is no white space."""
+    """Return whether a byte is no white space."""
     return byte > _SPACE or (byte != _SPACE and not _TAB <= byte <= _RETURN)
 
 
 @compiled
 def split(
     data: NDArray[np.uint8],  # (n_bytes,)
-    at: int,
+    position: int,
     starts: NDArray[np.int64],  # (n_rows, n_fields)
     ends: NDArray[np.int64],  # (n_rows, n_fields)
     lines: NDArray[np.int64],  # (n_rows,)
     counts: NDArray[np.int64],  # (n_rows,)
 ) -> tuple[int, int, int]:
-    """Where the fields of the next lines stand: rows found, where the next line begins, lines passed."""
+    """Find the fields of the next lines; return the rows, the beginning of the next line, and the lines passed."""
     row, line, size = 0, 0, data.size
-    most, wanted = starts.shape
-    while at < size and row < most:
+    most, n_fields = starts.shape
+    while position < size and row < most:
         line += 1
         field = 0
-        while at < size:
-            byte = data[at]
+        while position < size:
+            byte = data[position]
             if byte == _NEWLINE:
                 break
-            if byte == _RETURN and (at + 1 == size or data[at + 1] != _NEWLINE):
+            if byte == _RETURN and (position + 1 == size or data[position + 1] != _NEWLINE):
                 break
             if byte == _SPACE or _TAB <= byte <= _RETURN:
-                at += 1
+                position += 1
                 continue
-            begin = at
-            while at < size and _in_token(data[at]):
-                at += 1
-            if field < wanted:
+            begin = position
+            while position < size and _in_token(data[position]):
+                position += 1
+            if field < n_fields:
                 starts[row, field] = begin
-                ends[row, field] = at
+                ends[row, field] = position
             field += 1
-        at += 1
+        position += 1
         if field > 0:
             lines[row] = line
             counts[row] = field
             row += 1
-    return row, at, line
+    return row, position, line
 
 
 @compiled
@@ -79,49 +79,51 @@ def parse(
     changes: NDArray[np.int64],  # (n_room, 4)
     hard: NDArray[np.int64],  # (n_room, 4)
 ) -> tuple[int, int, int, int, int, int]:
-    """Lines to columns: why it stopped, the next row, the next byte, lines passed, changes, hard numbers."""
-    numbers, others, packed, offsets = columns
-    own = data[first:]  # indices from 0 save a sign check at every access
-    size, n_fields = own.size, kinds.size
-    at, lines, n_changes, n_hard = 0, 0, 0, 0
-    while at < size and row < last_row:
+    """Parse lines into columns; return why it stopped, the next row and byte, lines, changes and hard numbers."""
+    numbers, other_numbers, packed, offsets = columns
+    rest = data[first:]  # indices from 0 save a sign check at every access
+    size, n_fields = rest.size, kinds.size
+    position, lines, n_changes, n_hard = 0, 0, 0, 0
+    while position < size and row < last_row:
         if n_changes + n_fields > len(changes) or n_hard + n_fields > len(hard):
             break
-        begin, field = at, 0
-        while at < size:
-            byte = own[at]
+        begin, field = position, 0
+        while position < size:
+            byte = rest[position]
             if byte <= _SPACE:
-                if byte == _NEWLINE or (byte == _RETURN and (at + 1 == size or own[at + 1] != _NEWLINE)):
+                if byte == _NEWLINE or (
+                    byte == _RETURN and (position + 1 == size or rest[position + 1] != _NEWLINE)
+                ):
                     break
                 if byte == _SPACE or _TAB <= byte <= _RETURN:
-                    at += 1
+                    position += 1
                     continue
             if field == 0 and byte == _HASH and first + begin != hash_at:
                 return AT_HASH, row, first + begin, lines, n_changes, n_hard
-            start = at
+            start = position
             kind = kinds[field] if field < n_fields else SKIPPED
             if kind >= NUMBER:
                 if byte == _MINUS:
-                    at += 1
-                whole, digits, places = 0, at, -1
-                while at < size and _ZERO <= own[at] <= _NINE:
-                    whole = 10 * whole + (own[at] - _ZERO)
-                    at += 1
-                digits = at - digits
-                if at < size and own[at] == _POINT and digits > 0:
-                    at += 1
-                    places = at
-                    while at < size and _ZERO <= own[at] <= _NINE:
-                        whole = 10 * whole + (own[at] - _ZERO)
-                        at += 1
-                    places = at - places
+                    position += 1
+                mantissa, digits, places = 0, position, -1
+                while position < size and _ZERO <= rest[position] <= _NINE:
+                    mantissa = 10 * mantissa + (rest[position] - _ZERO)
+                    position += 1
+                digits = position - digits
+                if position < size and rest[position] == _POINT and digits > 0:
+                    position += 1
+                    places = position
+                    while position < size and _ZERO <= rest[position] <= _NINE:
+                        mantissa = 10 * mantissa + (rest[position] - _ZERO)
+                        position += 1
+                    places = position - places
                     digits += places
-                plain = 0 < digits <= 18 and places != 0 and whole <= _EXACT
-                while at < size and _in_token(own[at]):
-                    plain = False
-                    at += 1
-                if plain:
-                    value = float(whole)
+                is_simple = 0 < digits <= 18 and places != 0 and mantissa <= _EXACT
+                while position < size and _in_token(rest[position]):
+                    is_simple = False
+                    position += 1
+                if is_simple:
+                    value = float(mantissa)
                     if places > 0:
                         value /= _POWERS[places]
                     if byte == _MINUS:
@@ -129,38 +131,38 @@ def parse(
                     if kind == NUMBER:
                         numbers[row] = value
                     else:
-                        others[row] = value
+                        other_numbers[row] = value
                 else:
                     hard[n_hard, 0], hard[n_hard, 1] = field, row
-                    hard[n_hard, 2], hard[n_hard, 3] = first + start, first + at
+                    hard[n_hard, 2], hard[n_hard, 3] = first + start, first + position
                     n_hard += 1
             elif kind == TEXT:
-                end = offsets[row] - at
-                while at < size and _in_token(own[at]):
-                    packed[end + at] = own[at]
-                    at += 1
-                offsets[row + 1] = end + at
+                end = offsets[row] - position
+                while position < size and _in_token(rest[position]):
+                    packed[end + position] = rest[position]
+                    position += 1
+                offsets[row + 1] = end + position
             else:
-                while at < size and _in_token(own[at]):
-                    at += 1
+                while position < size and _in_token(rest[position]):
+                    position += 1
                 if kind == CODED:
                     before = previous[field, 0]
-                    same = previous[field, 1] - before == at - start
+                    same = previous[field, 1] - before == position - start
                     if same:
-                        for i in range(at - start):
-                            same &= data[before + i] == own[start + i]
+                        for i in range(position - start):
+                            same &= data[before + i] == rest[start + i]
                     if not same:
                         changes[n_changes, 0], changes[n_changes, 1] = field, row
-                        changes[n_changes, 2], changes[n_changes, 3] = first + start, first + at
+                        changes[n_changes, 2], changes[n_changes, 3] = first + start, first + position
                         n_changes += 1
-                        previous[field, 0], previous[field, 1] = first + start, first + at
+                        previous[field, 0], previous[field, 1] = first + start, first + position
             field += 1
         if field != n_fields and field > 0 and not (more and field > n_fields):
             return AT_WRONG, row, first + begin, lines, n_changes, n_hard
-        at += 1
+        position += 1
         lines += 1
         row += field > 0
-    return GOES_ON, row, first + min(at, size), lines, n_changes, n_hard
+    return GOES_ON, row, first + min(position, size), lines, n_changes, n_hard
 
 
 @compiled
@@ -171,13 +173,13 @@ def gather(
     packed: NDArray[np.uint8],  # (most_bytes,)
     offsets: NDArray[np.int64],  # (n_rows + 1,)
 ) -> None:
-    """Tokens one after the other."""
-    at = offsets[0]
+    """Copy tokens one after the other."""
+    position = offsets[0]
     for row in range(starts.size):
         for i in range(starts[row], ends[row]):
-            packed[at] = data[i]
-            at += 1
-        offsets[row + 1] = at
+            packed[position] = data[i]
+            position += 1
+        offsets[row + 1] = position
 
 
 @compiled
@@ -188,7 +190,7 @@ def contrary_queries(
     ranks: NDArray[np.float64],  # (n_rows,)
     n_queries: int,
 ) -> int:
-    """Queries in which a row with a lower score has a lower rank; -1 where rows do not stand by query and score."""
+    """Count the queries in which a row with a lower score has a lower rank; -1 unless rows are by query and score."""
     if codes.size > n_queries:
         return -1
     contrary = 0
@@ -206,11 +208,11 @@ def contrary_queries(
 def widen(
     packed: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArray[np.int64], texts: NDArray[np.uint32]
 ) -> None:
-    """ASCII names, packed at their offsets (n_names + 1,), of some rows (n,) as NumPy's texts (n, longest)."""
+    """Write ASCII names, packed at their offsets (n_names + 1,), of rows (n,) as NumPy's texts (n, longest)."""
     for i in range(rows.size):
         start = offsets[rows[i]]
-        for at in range(start, offsets[rows[i] + 1]):
-            texts[i, at - start] = packed[at]
+        for position in range(start, offsets[rows[i] + 1]):
+            texts[i, position - start] = packed[position]
 
 
 _FACTOR, _START = np.uint64(1099511628211), np.uint64(1469598103934665603)  # FNV's
@@ -219,30 +221,30 @@ _BYTE, _HALF = np.uint64(8), np.uint64(32)
 
 @compiled
 def _hash(data: NDArray[np.uint8], start: int, end: int) -> np.int64:
-    """FNV's, of seven bytes at a time, at least 0; unsigned, for a signed product that overflows is not defined."""
-    own = data[start:end]
-    value, whole = _START, own.size - own.size % 7
-    for i in range(0, whole, 7):
+    """Return FNV's hash, of seven bytes at a time, at least 0; unsigned, as signed overflow is not defined."""
+    token = data[start:end]
+    value, n_in_words = _START, token.size - token.size % 7
+    for i in range(0, n_in_words, 7):
         word = np.uint64(0)
         for j in range(7):
-            word = (word << _BYTE) | own[i + j]
+            word = (word << _BYTE) | token[i + j]
         value = (value ^ word) * _FACTOR
         value ^= value >> _HALF
-    word = np.uint64(own.size)
-    for i in range(whole, own.size):
-        word = (word << _BYTE) | own[i]
+    word = np.uint64(token.size)
+    for i in range(n_in_words, token.size):
+        word = (word << _BYTE) | token[i]
     value = (value ^ word) * _FACTOR
     return np.int64((value ^ (value >> _HALF)) >> np.uint64(1))
 
 
 @compiled
 def _equal(
-    data: NDArray[np.uint8], start: int, end: int, others: NDArray[np.uint8], other: int, other_end: int
+    data: NDArray[np.uint8], start: int, end: int, other_data: NDArray[np.uint8], other: int, other_end: int
 ) -> bool:
     if end - start != other_end - other:
         return False
     for i in range(end - start):  # noqa: SIM110, compiled code has no generators
-        if data[start + i] != others[other + i]:
+        if data[start + i] != other_data[other + i]:
             return False
     return True
 
@@ -254,7 +256,7 @@ def has_twice(
     packed: NDArray[np.uint8],  # (n_bytes,)
     offsets: NDArray[np.int64],  # (n_rows + 1,)
 ) -> bool:
-    """Whether a document stands twice in one query, as far as hashes tell: no is certain."""
+    """Return whether a document stands twice in one query, as far as hashes tell: no is certain."""
     table = np.empty(16, dtype=np.int64)
     for query in range(boundaries.size - 1):
         places = 16
@@ -283,16 +285,16 @@ def arrange(
     judged: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],  # (n_queries + 1,)
     judged_names: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],  # (n_bytes,)
     judged_only: bool,
-    kept: NDArray[np.bool_],  # (n_queries,)
+    included: NDArray[np.bool_],  # (n_queries,)
     sizes: NDArray[np.int64],  # (n_queries,)
     columns: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]],  # (most_rows,)
     sources: tuple[NDArray[np.int32], NDArray[np.int32]],  # (most_rows,)
 ) -> int:
-    """Rows query by query: what is listed, in its order, then what is judged and not listed; how many there are."""
-    first_block, blocks, starts, given = listed
-    packed, offsets, at = listed_names
+    """Fill rows query by query, the listed ones in their order, then judged ones not listed; return their number."""
+    first_block, blocks, starts, run_scores = listed
+    packed, offsets, name_of_row = listed_names
     first_judged, by_query, grades = judged
-    judged_packed, judged_offsets, judged_at = judged_names
+    judged_packed, judged_offsets, name_of_line = judged_names
     labels, is_judged, is_listed, scores = columns
     rows, lines = sources
     most = 0
@@ -303,11 +305,11 @@ def arrange(
         places *= 2
     table = np.empty(places, dtype=np.int64)
     hashes = np.zeros(places, dtype=np.int64)
-    taken = np.empty(most, dtype=np.bool_)
+    is_matched = np.empty(most, dtype=np.bool_)
     n = 0
     for query in range(sizes.size):
         sizes[query] = 0
-        if not kept[query]:
+        if not included[query]:
             continue
         begin, first, size = n, first_judged[query], first_judged[query + 1] - first_judged[query]
         places = 16
@@ -316,19 +318,19 @@ def arrange(
         hashes[:places] = 0
         for i in range(size):
             line = by_query[first + i]
-            name = judged_at[line] if judged_at.size > 0 else line
+            name = name_of_line[line] if name_of_line.size > 0 else line
             value = _hash(judged_packed, judged_offsets[name], judged_offsets[name + 1]) | 1
             place = (value >> 8) & (places - 1)
             while hashes[place] != 0:
                 place = (place + 1) & (places - 1)
             hashes[place] = value
             table[place] = i
-            taken[i] = False
+            is_matched[i] = False
         for block in range(first_block[query], first_block[query + 1]):
             for row in range(starts[blocks[block]], starts[blocks[block] + 1]):
                 if counts.size > 0 and not counts[row]:
                     continue
-                name = at[row] if at.size > 0 else row
+                name = name_of_row[row] if name_of_row.size > 0 else row
                 start, end = offsets[name], offsets[name + 1]
                 value = _hash(packed, start, end) | 1
                 place = (value >> 8) & (places - 1)
@@ -336,7 +338,7 @@ def arrange(
                 while hashes[place] != 0:
                     if hashes[place] == value:
                         line = by_query[first + table[place]]
-                        other = judged_at[line] if judged_at.size > 0 else line
+                        other = name_of_line[line] if name_of_line.size > 0 else line
                         begins, ends = judged_offsets[other], judged_offsets[other + 1]
                         if _equal(judged_packed, begins, ends, packed, start, end):
                             judgment = line
@@ -348,19 +350,19 @@ def arrange(
                 else:
                     if judged_only and grades[judgment] < 0:
                         continue
-                    taken[table[place]] = True
+                    is_matched[table[place]] = True
                     labels[n] = max(grades[judgment], 0)
                     is_judged[n] = grades[judgment] >= 0
                 is_listed[n] = True
                 if scores.size > 0:
-                    scores[n] = given[row]
+                    scores[n] = run_scores[row]
                 if rows.size > 0:
                     rows[n] = row
                 if lines.size > 0:
                     lines[n] = judgment
                 n += 1
         for i in range(size):
-            if not taken[i]:
+            if not is_matched[i]:
                 line = by_query[first + i]
                 labels[n] = max(grades[line], 0)
                 is_judged[n] = grades[line] >= 0

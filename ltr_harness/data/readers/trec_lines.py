@@ -13,19 +13,18 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
 from ltr_harness.data.columns import Ids
-from ltr_harness.data.queries import LONGEST_ID
+from ltr_harness.data.queries import LONGEST_ID, Ints
 from ltr_harness.data.readers import trec_kernels as kernels
 from ltr_harness.data.readers.rows import SHOWN, OfRow, RowProblems
 from ltr_harness.data.readers.text_files import Bound, located, release, text_bytes
 from ltr_harness.errors import DataError, Problem
 
-Places = NDArray[np.int64]
 Spans = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 """Names one after the other, where each begins and the last ends, and which of them each row has; empty: its own."""
 
 
 @dataclass(frozen=True, eq=False)
-class Names:
+class NameColumn:
     """A column of names, each different one stored once."""
 
     values: NDArray[np.str_]  # (n_distinct,), in the order they first appear
@@ -34,17 +33,17 @@ class Names:
 
     @classmethod
     def by_row(cls, values: NDArray[np.str_], codes: NDArray[np.int64]) -> Self:
-        """Names of rows. Shapes: `values` (n_distinct,), `codes` (n_rows,)."""
+        """Return the names of rows as a column. Shapes: `values` (n_distinct,), `codes` (n_rows,)."""
         starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
         return cls(values, codes[starts], np.append(starts, codes.size))
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
-        """int64 (n_rows,), which name each row has."""
+        """The code of each row's name, int64 (n_rows,)."""
         return np.repeat(self.of_block, np.diff(self.starts))
 
-    def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
-        """The names of the given rows. Shapes: `rows` (n,)."""
+    def values_at(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """Return the names of rows. Shapes: `rows` (n,)."""
         return self.values[self.codes[rows]]
 
     @cached_property
@@ -52,7 +51,7 @@ class Names:
         """The names as bytes."""
         encoded = [value.encode("utf-8", "surrogatepass") for value in self.values.tolist()]
         packed = np.array(bytearray(b"".join(encoded)))
-        offsets = np.concatenate([[0], np.cumsum([len(one) for one in encoded], dtype=np.int64)])
+        offsets = np.concatenate([[0], np.cumsum([len(name) for name in encoded], dtype=np.int64)])
         return packed, offsets.astype(_offset(packed.size)), self.codes
 
 
@@ -61,12 +60,12 @@ def _offset(n_bytes: int) -> type[np.int32 | np.int64]:
 
 
 def decoded(names: Sequence[bytes]) -> list[str]:
-    """Names as texts; bytes that are no UTF-8 are shown as escapes."""
+    """Return names as texts, in which bytes that are no UTF-8 are escapes."""
     return [name.decode("utf-8", "backslashreplace") for name in names]
 
 
 def checked_names(values: Sequence[str], source: str, column: str, bound: Bound) -> NDArray[np.str_]:
-    """Names as an array, where they do not take more memory than they may."""
+    """Return names as an array. Raises DataError: they would take more memory than the bound."""
     longest = max(map(len, values))
     found = f"a {column} has {longest:,} characters, so that the {len(values):,} different ones take"
     bound.refuse(source, found, 4 * longest * len(values))
@@ -74,8 +73,8 @@ def checked_names(values: Sequence[str], source: str, column: str, bound: Bound)
 
 
 @dataclass(frozen=True, eq=False)
-class Texts:
-    """A column of names, most of them different, as bytes: texts are made when somebody asks for them."""
+class PackedNames:
+    """A column of names, most of them different, as bytes: texts are made on request."""
 
     packed: NDArray[np.uint8]  # uint8, one row's name after the other
     offsets: NDArray[np.int64]  # int32, of large files int64, (n_rows + 1,), where each begins
@@ -92,10 +91,10 @@ class Texts:
         """See `Names`."""
         return self._names.codes
 
-    def of(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
-        """The names of the given rows. Shapes: `rows` (n,)."""
+    def values_at(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """Return the names of rows. Shapes: `rows` (n,)."""
         if self.longest is None:
-            return self._names.of(rows)
+            return self._names.values_at(rows)
         texts = np.zeros((rows.size, self.longest), dtype=np.uint32)
         kernels.widen(self.packed, self.offsets, rows, texts)
         return texts.view(f"<U{self.longest}")[:, 0]
@@ -106,12 +105,12 @@ class Texts:
         return self.packed, self.offsets, np.empty(0, dtype=np.int64)
 
     @cached_property
-    def _names(self) -> Names:
+    def _names(self) -> NameColumn:
         buffers = [None, pa.py_buffer(self.offsets.astype(np.int64)), pa.py_buffer(self.packed)]
         encoded = pa.Array.from_buffers(pa.large_binary(), self.offsets.size - 1, buffers).dictionary_encode()
         codes = encoded.indices.to_numpy().astype(np.int64)
         values = checked_names(decoded(encoded.dictionary.to_pylist()), *self.source)
-        return Names.by_row(values, codes)
+        return NameColumn.by_row(values, codes)
 
 
 class Coded:
@@ -122,21 +121,21 @@ class Coded:
         self.codes: list[NDArray[np.int32]] = []
         self.rows: list[NDArray[np.int64]] = []
 
-    def add(self, data: NDArray[np.uint8], rows: Places, starts: Places, ends: Places) -> None:
-        """Take in the names, each from its start to its end, of rows that have not that of the row above."""
+    def add(self, data: NDArray[np.uint8], rows: Ints, starts: Ints, ends: Ints) -> None:
+        """Add the names, each from its start to its end, of rows that differ from the row above."""
         self.codes.append(self.names.numbered(data, starts, ends))
         self.rows.append(rows)
 
 
 class Numbers:
-    """A column of numbers, of which the plain ones are there; `strict` while Arrow takes all of them."""
+    """A column of numbers, into which the kernel writes the simple ones; `strict` while Arrow reads all others."""
 
     def __init__(self, most: int) -> None:
         self.values = np.empty(most)
         self.strict = True
 
-    def add(self, data: NDArray[np.uint8], rows: Places, starts: Places, ends: Places) -> None:
-        """Take in those that are not plain, each from its start to its end."""
+    def add(self, data: NDArray[np.uint8], rows: Ints, starts: Ints, ends: Ints) -> None:
+        """Add numbers that are not simple, each from its start to its end."""
         offsets = np.zeros(starts.size + 1, dtype=np.int64)
         packed = np.empty(int((ends - starts).sum()), dtype=np.uint8)
         kernels.gather(data, starts, ends, packed, offsets)
@@ -150,7 +149,7 @@ class Numbers:
 
 
 def number_of(token: bytes) -> float:
-    """Takes what Arrow's strict reading leaves out, such as ``+1.5``; NaN for what is no number."""
+    """Return a number that Arrow's strict reading refuses, such as ``+1.5``; NaN where it is none."""
     try:
         return np.nan if b"_" in token else float(token)
     except ValueError:
@@ -168,32 +167,32 @@ WITHOUT_BLANKS = "if ids have blanks, replace each by `_`, in judgments and rank
 _BLOCK = 1 << 16
 """Lines that are parsed at a time."""
 _ROOM = 1 << 14
-"""Names that change, and numbers that are not plain, in a block."""
+"""Names that change, and numbers that are not simple, in a block."""
 
 
-class _Block(NamedTuple):
-    """Where lines without a comment among them begin: the first byte, lines and rows before it."""
+class _BlockStart(NamedTuple):
+    """The beginning of lines without a comment among them: its byte, and the lines and rows before it."""
 
-    at: int
+    offset: int
     line: int
     row: int
 
 
-class _Split(NamedTuple):
-    """Lines in fields: where these stand, the line of each row, its number of fields, and what it is not."""
+class _SplitLines(NamedTuple):
+    """Lines split into fields, with the line and the number of fields of each row."""
 
-    starts: Places  # (n_rows, n_fields), as ends
-    ends: Places
-    lines: Places  # (n_rows,), as counts
-    counts: Places
-    wrong: NDArray[np.bool_]  # (n_rows,), rows of another number of fields
-    comments: list[int]  # rows that are none
+    starts: Ints  # (n_rows, n_fields), as ends
+    ends: Ints
+    lines: Ints  # (n_rows,), as counts
+    counts: Ints
+    is_bad: NDArray[np.bool_]  # (n_rows,), rows of another number of fields
+    comments: list[int]  # rows that are comments
     after: int  # the first byte behind them
     passed: int  # lines
 
 
 class Lines:
-    """One file's lines, split into fields, without blank ones and comments; all that is wrong is told at once."""
+    """One file's lines, split into fields, without blank ones and comments; all bad lines are reported together."""
 
     def __init__(self, path: Path, form: str, *, more: bool) -> None:
         self.path = located([str(path)], Path())[0]
@@ -214,7 +213,7 @@ class Lines:
         self._packed = np.empty(n_bytes, dtype=np.uint8)
         self._offsets: NDArray[Any] = np.empty(most + 1, dtype=_offset(n_bytes))
         self._offsets[0] = 0
-        self._blocks: list[_Block] = []
+        self._blocks: list[_BlockStart] = []
         self._wrong: list[tuple[int, int, int]] = []  # row, line and fields of the first of them
         self._problems = RowProblems()
         self.n_rows = 0
@@ -232,69 +231,69 @@ class Lines:
         self.finish()
 
     def _read(self) -> int:
-        """Parse all lines into the columns; the number of wrong lines."""
+        """Parse all lines into the columns, and return the number of bad lines."""
         data, n_fields = self._data, len(self._form)
         numbers = [column for column in self._columns.values() if isinstance(column, Numbers)]
         main, other = [column.values for column in (*numbers, Numbers(0), Numbers(0))][:2]
         kinds, arrays = self._kinds, (main, other, self._packed, self._offsets)
         previous = np.full((n_fields, 2), -1, dtype=np.int64)
         changes, hard = np.empty((2, _ROOM + n_fields, 4), dtype=np.int64)
-        at = line = released = 0
+        position = line = released = 0
         hash_at = -1
-        while at < data.size:
-            self._blocks.append(_Block(at, line, self.n_rows))
+        while position < data.size:
+            self._blocks.append(_BlockStart(position, line, self.n_rows))
             last = self.n_rows + _BLOCK
-            stopped, self.n_rows, at, passed, n_changes, n_hard = kernels.parse(
-                data, at, self.n_rows, last, kinds, self._more, hash_at, previous, arrays, changes, hard
+            stopped, self.n_rows, position, passed, n_changes, n_hard = kernels.parse(
+                data, position, self.n_rows, last, kinds, self._more, hash_at, previous, arrays, changes, hard
             )
             line += passed
-            for found in (changes[:n_changes], hard[:n_hard]):
-                for place in np.unique(found[:, 0]).tolist():
-                    rows, starts, ends = found[found[:, 0] == place, 1:].T.copy()
-                    self._columns[self._form[place]].add(data, rows, starts, ends)
+            for entries in (changes[:n_changes], hard[:n_hard]):
+                for field in np.unique(entries[:, 0]).tolist():
+                    rows, starts, ends = entries[entries[:, 0] == field, 1:].T.copy()
+                    self._columns[self._form[field]].add(data, rows, starts, ends)
             if stopped == kernels.AT_WRONG:
                 break
             if stopped == kernels.AT_HASH:
-                found_line = self._split(at, 1)
+                found_line = self._split(position, 1)
                 if found_line.comments:
-                    at, line = found_line.after, line + 1
+                    position, line = found_line.after, line + 1
                 else:
-                    hash_at = at
-            if at - released > 1 << 22:
-                release(data[released:at])
-                released = at
+                    hash_at = position
+            if position - released > 1 << 22:
+                release(data[released:position])
+                released = position
         n_wrong = 0
         # from the first wrong line on, rows are only counted, and the wrong ones among them
-        while at < data.size:
-            some = self._split(at, _BLOCK)
-            for row in np.flatnonzero(some.wrong)[: SHOWN - len(self._wrong)].tolist():
-                before = self.n_rows + row - bisect_right(some.comments, row)
-                self._wrong.append((before, line + int(some.lines[row]), int(some.counts[row])))
-            n_wrong += int(some.wrong.sum())
-            self.n_rows += some.counts.size - len(some.comments)
-            line += some.passed
-            release(data[at : some.after])
-            at = some.after
+        while position < data.size:
+            fields = self._split(position, _BLOCK)
+            for row in np.flatnonzero(fields.is_bad)[: SHOWN - len(self._wrong)].tolist():
+                before = self.n_rows + row - bisect_right(fields.comments, row)
+                self._wrong.append((before, line + int(fields.lines[row]), int(fields.counts[row])))
+            n_wrong += int(fields.is_bad.sum())
+            self.n_rows += fields.counts.size - len(fields.comments)
+            line += fields.passed
+            release(data[position : fields.after])
+            position = fields.after
         return n_wrong
 
-    def _split(self, at: int, most: int) -> _Split:
-        """The next lines in fields."""
+    def _split(self, position: int, most: int) -> _SplitLines:
+        """Split the next lines into fields, at most so many."""
         n_fields = len(self._form)
         starts, ends = np.empty((2, most, n_fields), dtype=np.int64)
         lines, counts = np.empty((2, most), dtype=np.int64)
-        n, after, passed = kernels.split(self._data, at, starts, ends, lines, counts)
+        n, after, passed = kernels.split(self._data, position, starts, ends, lines, counts)
         starts, ends, lines, counts = starts[:n], ends[:n], lines[:n], counts[:n]
-        wrong = counts < n_fields if self._more else counts != n_fields
+        is_bad = counts < n_fields if self._more else counts != n_fields
         comments = [
             row
             for row in np.flatnonzero(self._data[starts[:, 0]] == ord("#")).tolist()
-            if wrong[row] or not self._is_row(starts[row], ends[row])
+            if is_bad[row] or not self._is_row(starts[row], ends[row])
         ]
-        wrong[comments] = False
-        return _Split(starts, ends, lines, counts, wrong, comments, after, passed)
+        is_bad[comments] = False
+        return _SplitLines(starts, ends, lines, counts, is_bad, comments, after, passed)
 
-    def names(self, field: str) -> Names:
-        """A field of names."""
+    def names(self, field: str) -> NameColumn:
+        """Return a field of names."""
         column = self._columns[field]
         values, of_block = column.names.values(), np.concatenate(column.codes).astype(np.int64)
         starts = np.append(np.concatenate(column.rows), self.n_rows)
@@ -310,24 +309,24 @@ class Lines:
         with_nul = np.array(["\0" in text for text in texts])
         if with_nul.any():
             self._report_nul(field, each(with_nul))
-        return Names(checked_names(texts, str(self.path), field, bound), of_block, starts)
+        return NameColumn(checked_names(texts, str(self.path), field, bound), of_block, starts)
 
-    def texts(self, field: str) -> Texts:
-        """A field of names, most of which are different."""
+    def texts(self, field: str) -> PackedNames:
+        """Return a field of names, most of which are different."""
         offsets = self._offsets[: self.n_rows + 1]
         packed = self._packed[: offsets[-1]]
         longest = int((offsets[1:] - offsets[:-1]).max())
         self._refuse_long(field, lambda: np.diff(offsets), longest)
 
         bound, is_ascii = Bound.of_file(len(self._data)), packed.max() < 128
-        made = Texts(packed, offsets, longest if is_ascii else None, (str(self.path), field, bound))
+        column = PackedNames(packed, offsets, longest if is_ascii else None, (str(self.path), field, bound))
         if not packed.all():
             bad = np.zeros(self.n_rows, dtype=bool)
             bad[np.searchsorted(offsets, np.flatnonzero(packed == 0), side="right") - 1] = True
             self._report_nul(field, bad)
         if 4 * longest * self.n_rows > bound.most:
-            _ = made.values  # or it would be refused when somebody asks for them
-        return made
+            _ = column.values  # else it would be refused on the first request
+        return column
 
     def _refuse_long(self, field: str, lengths: Callable[[], NDArray[np.int64]], longest: int) -> None:
         if longest <= LONGEST_ID:
@@ -344,61 +343,61 @@ class Lines:
         self.report(bad, lambda row: f"the {field} is {self.text(row, field)}", "text without NUL bytes")
 
     def numbers(self, field: str, expected: str) -> NDArray[np.float64]:
-        """A field of numbers; what is none is reported, NaN too, and is NaN here."""
+        """Return a field of numbers, NaN where it is none, which is reported, as NaN is."""
         values: NDArray[np.float64] = self._columns[field].values[: self.n_rows]
         self.report(np.isnan(values), lambda row: f"the {field} is {self.text(row, field)}", expected)
         return values
 
     def numbers_if_all_are(self, field: str) -> NDArray[np.float64] | None:
-        """A field of numbers; None where a line has something else there."""
+        """Return a field of numbers; None where a line has something else."""
         column = self._columns[field]
         return column.values[: self.n_rows] if column.strict else None
 
     def text(self, row: int, field: str) -> str:
-        """One field as it stands in the file, in quotes."""
-        _, starts, ends = self._located(row)
-        at = self._form.index(field)
-        raw = self._data[starts[at] : ends[at]].tobytes()
-        shown = raw[:60].decode("utf-8", "backslashreplace")
-        return repr(shown + "…" if len(raw) > 60 else shown)
+        """Return one field as it stands in the file, in quotes."""
+        _, starts, ends = self._locate(row)
+        number = self._form.index(field)
+        raw = self._data[starts[number] : ends[number]].tobytes()
+        beginning = raw[:60].decode("utf-8", "backslashreplace")
+        return repr(beginning + "…" if len(raw) > 60 else beginning)
 
     def n_fields(self, row: int) -> int:
-        """How many fields a row has, those after the last that is read included."""
+        """Return the number of a row's fields, including those after the last that is read."""
         block = self._block_of(row)
-        return int(self._split(block.at, row - block.row + 1).counts[-1])
+        return int(self._split(block.offset, row - block.row + 1).counts[-1])
 
     def line(self, row: int) -> int:
-        """The number of a row's line in the file."""
-        return self._located(row)[0]
+        """Return the number of a row's line in the file."""
+        return self._locate(row)[0]
 
-    def _block_of(self, row: int) -> _Block:
-        return self._blocks[bisect_right(self._blocks, row, key=lambda one: one.row) - 1]
+    def _block_of(self, row: int) -> _BlockStart:
+        return self._blocks[bisect_right(self._blocks, row, key=lambda block: block.row) - 1]
 
-    def _located(self, row: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-        """A row's line, and where its fields stand: its block is split again, which only messages need."""
+    def _locate(self, row: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+        """Return a row's line, and the starts and ends of its fields; its block is split again, for messages alone."""
         block = self._block_of(row)
-        found = self._split(block.at, row - block.row + 1)
-        return block.line + int(found.lines[-1]), found.starts[-1], found.ends[-1]
+        lines = self._split(block.offset, row - block.row + 1)
+        return block.line + int(lines.lines[-1]), lines.starts[-1], lines.ends[-1]
 
     def report(self, bad: NDArray[np.bool_], found: OfRow, expected: str) -> None:
-        """Keep a problem for each bad row (n_rows,), for `finish` to tell."""
+        """Keep a problem for each bad row (n_rows,), which `finish` raises."""
         self._problems.report(bad, lambda row: f"{self.path}:{self.line(row)}", found, expected)
 
     def report_repeats(
         self, before: NDArray[np.int64], found: OfRow, expected: str, values: NDArray[Any]
     ) -> None:
-        """Keep one problem for all rows (n_rows,) that repeat an earlier one, for `finish` to tell."""
+        """Keep one problem for all rows (n_rows,) that repeat an earlier one, which `finish` raises."""
         self._problems.report_repeats(
             before, lambda row: f"{self.path}:{self.line(row)}", found, expected, values
         )
 
     def finish(self) -> None:
-        """Raise what was reported, in the order of the lines; nothing if all is well."""
+        """Raise the problems that were reported, in the order of the lines, if there are any."""
         self._problems.finish("such line")
 
     def _is_row(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
-        """Whether a line that starts with # has a name there and numbers where they belong."""
-        numbers = [at for at, field in enumerate(self._form) if field in NUMBERS]
+        """Return whether a line that starts with # is a row: a longer first field, and numbers where they belong."""
+        numbers = [index for index, field in enumerate(self._form) if field in NUMBERS]
         return ends[0] - starts[0] > 1 and not any(
-            np.isnan(number_of(self._data[starts[at] : ends[at]].tobytes())) for at in numbers
+            np.isnan(number_of(self._data[starts[index] : ends[index]].tobytes())) for index in numbers
         )

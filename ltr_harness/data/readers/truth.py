@@ -33,7 +33,7 @@ _COLUMNS = ("queries", "documents", "labels", "judged")  # of every `Truth`
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class JudgmentTable:
     """Judgments of documents, one a row."""
 
     source: str
@@ -50,12 +50,12 @@ class Truth:
     # int64 and float64 (n_judgments,): the row and the grade of each judgment, where rows are made of several
     several: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
 
-    def take(self, rows: NDArray[np.int64]) -> "Truth":
-        """Some rows (n,), without their subtopics."""
+    def take(self, rows: NDArray[np.int64]) -> "JudgmentTable":
+        """Return some rows (n,), without their subtopics."""
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
         attributes = {name: values[rows] for name, values in self.attributes.items()}
         columns |= {"attributes": attributes, "cautions": self.cautions}
-        return Truth(self.source, place=lambda row: self.place(int(rows[row])), **columns)
+        return JudgmentTable(self.source, place=lambda row: self.place(int(rows[row])), **columns)
 
 
 def read_judgments(
@@ -63,36 +63,40 @@ def read_judgments(
     root: Path,
     reader: Reader | None = None,
     columns: Mapping[str, str] | None = None,
-    several: OneLabel | None = None,
-) -> Truth:
-    """The judgments of files: tables, whose columns have the names of the reader's unless told, or qrels."""
+    label_rule: OneLabel | None = None,
+) -> JudgmentTable:
+    """Return the judgments of files: qrels, or tables, whose columns are named by `columns` or else by the reader."""
     parts, columns = [], columns or {}
-    names = [name for names in _said(reader, columns).values() for name in names]
+    names = [name for names in _configured_columns(reader, columns).values() for name in names]
     for path in judgment_files(files, root):
         if opened := opened_table(path, names):
             parts.append(_of_table(opened[0], reader, columns))
         else:
-            parts.append(_of_qrels(qrels_of(path, several=several is not None)))
-    return _one_each(_together(parts, ", ".join(files)), several)
+            parts.append(_of_qrels(qrels_of(path, allow_repeats=label_rule is not None)))
+    return _merge_repeats(_concatenate(parts, ", ".join(files)), label_rule)
 
 
 def judgment_files(files: Sequence[str], root: Path) -> list[Path]:
-    """The files themselves; a folder stands for the Parquet files in it."""
+    """Return the paths of the files; a folder stands for the Parquet files in it."""
     return Parquet().paths(files, root)
 
 
-def judgments_of(value: Any, reader: Reader | None = None, several: OneLabel | None = None) -> Truth:
-    """The judgments in memory, or of a file: a frame, ``{query: {document: grade}}``, or what `evaluate_runs` takes."""
+def judgments_of(
+    value: Any, reader: Reader | None = None, label_rule: OneLabel | None = None
+) -> JudgmentTable:
+    """Return judgments of memory or a file: a frame, ``{query: {document: grade}}``, or a form of `evaluate_runs`."""
     if isinstance(value, str | Path):
-        return read_judgments([str(value)], Path(), reader, several=several)
+        return read_judgments([str(value)], Path(), reader, label_rule=label_rule)
     table = table_in_memory(value, "judgments")
     if table is not None:
-        return _one_each(_of_table(table, reader, {}), several)
-    return _one_each(_of_qrels(qrels_of(value, "judgments", several=several is not None)), several)
+        return _merge_repeats(_of_table(table, reader, {}), label_rule)
+    return _merge_repeats(
+        _of_qrels(qrels_of(value, "judgments", allow_repeats=label_rule is not None)), label_rule
+    )
 
 
 def reader_of_rows(reader: Reader, files: Sequence[str], root: Path) -> tuple[Reader, bool]:
-    """The reader of rows that have judgments beside them, and whether the rows have labels of their own."""
+    """Return the reader of rows that have judgments beside them, and whether the rows have labels of their own."""
     if not isinstance(reader, TableReader) or isinstance(reader, CatBoostPool):
         return reader, True
     labelled = has_labels(reader, [reader.opened(path) for path in reader.paths(files, root)])
@@ -100,7 +104,7 @@ def reader_of_rows(reader: Reader, files: Sequence[str], root: Path) -> tuple[Re
 
 
 def has_labels(reader: TableReader, tables: Sequence[OpenedTable]) -> bool:
-    """Whether rows have labels, or a column that may be one and must not become a feature."""
+    """Return whether rows have labels, or a column that may be one and must not become a feature."""
     if reader.relevance is not None or any(reader.label in table.columns for table in tables):
         return True
     return reader.features is None and any(column_for("label", table.columns) for table in tables)
@@ -108,22 +112,23 @@ def has_labels(reader: TableReader, tables: Sequence[OpenedTable]) -> bool:
 
 def with_judgments(
     dataset: RankingDataset,
-    truth: Truth,
+    truth: JudgmentTable,
     *,
     labelled: bool = True,
     no_candidates: NoCandidates = "zero",
-    elsewhere: NDArray[np.str_] | None = None,
+    queries_of_other_splits: NDArray[np.str_] | None = None,
 ) -> RankingDataset:
-    """The dataset with what was missed, and, where its rows have no labels, with the judgments' labels.
+    """Return the dataset with its missed documents, and, where its rows have no labels, with the judgments' labels.
 
-    `elsewhere` are the queries, as text, that the other splits have: the judged queries of no split are left out then.
+    `queries_of_other_splits` are the queries of the other splits, as text: with them, judged queries of no split are
+    left out.
     """
     judgments, groups = dataset.judgments, dataset.groups
     document_ids = _ids_to_match(dataset)
-    added = elsewhere is None and no_candidates == "zero"
-    match = _Match(dataset, truth, as_text(document_ids), added=added)
+    added = queries_of_other_splits is None and no_candidates == "zero"
+    match = _Join(dataset, truth, as_text(document_ids), added=added)
     labels, judged = judgments.labels, judgments.judged
-    cautions = [*dataset.cautions, *truth.cautions, *match.cautions(no_candidates, elsewhere)]
+    cautions = [*dataset.cautions, *truth.cautions, *match.cautions(no_candidates, queries_of_other_splits)]
     if labelled:
         _refuse_contradictions(match)
     else:
@@ -166,66 +171,72 @@ def _ids_to_match(dataset: RankingDataset) -> NDArray[Any]:
 
 
 def with_candidates(dataset: RankingDataset) -> RankingDataset:
-    """The dataset without the queries that have no row, and a caution that counts them."""
-    there = dataset.groups.has_rows
-    if there.all():
+    """Return the dataset without the queries that have no row, and with a caution that counts them."""
+    has_candidates = dataset.groups.has_rows
+    if has_candidates.all():
         return dataset
-    n = int(np.count_nonzero(~there))
+    n = int(np.count_nonzero(~has_candidates))
     text = f"{count_of(n, 'query')} without candidates {plural('is', n)} left out (no_candidates: skip)"
-    kept = dataset.take(np.flatnonzero(there))
-    return replace(kept, cautions=(*kept.cautions, Caution("queries-without-candidates", "note", text)))
+    candidates = dataset.take(np.flatnonzero(has_candidates))
+    return replace(
+        candidates, cautions=(*candidates.cautions, Caution("queries-without-candidates", "note", text))
+    )
 
 
-class _Match:
-    """Which judgment each row has, and which judgments no row has, in any order; queries without rows are `added`."""
+class _Join:
+    """The join of rows and judgments: each row's judgment, and judgments without a row.
+
+    Judged queries without rows become queries of the dataset if `added`.
+    """
 
     def __init__(
-        self, dataset: RankingDataset, truth: Truth, documents: NDArray[np.str_], *, added: bool
+        self, dataset: RankingDataset, truth: JudgmentTable, documents: NDArray[np.str_], *, added: bool
     ) -> None:
         groups = dataset.groups
-        (own, theirs), names = _coded(groups.ids, truth.queries)
-        (named, asked), distinct = _coded(documents, truth.documents)
-        strays = np.setdiff1d(theirs[truth.judged], own)
-        ids, new = groups.ids, strays
-        if not added:
-            new = strays[:0]
-        if new.size:
-            others = query_ids(names[new])
-            if ids.dtype.kind not in "iu" or others.dtype.kind == "U":  # integers where both are
-                ids, others = as_text(ids), names[new]
-            order = np.argsort(others)
-            ids, new = np.concatenate((ids, others[order])), new[order]
-        number_of = np.full(names.size, -1)
-        number_of[own], number_of[new] = np.arange(own.size), own.size + np.arange(new.size)
-        number = number_of[theirs]
+        (row_queries, judged_queries), names = _encode_ids(groups.ids, truth.queries)
+        (row_documents, judged_documents), document_names = _encode_ids(documents, truth.documents)
+        unmatched = np.setdiff1d(judged_queries[truth.judged], row_queries)
+        ids, new_queries = groups.ids, unmatched[:0]
+        if added and unmatched.size:
+            new_ids = query_ids(names[unmatched])
+            if ids.dtype.kind not in "iu" or new_ids.dtype.kind == "U":  # integers where both are
+                ids, new_ids = as_text(ids), names[unmatched]
+            order = np.argsort(new_ids)
+            ids, new_queries = np.concatenate((ids, new_ids[order])), unmatched[order]
+        n_queries, n_documents = row_queries.size, document_names.size
+        number_of_code = np.full(names.size, -1)
+        number_of_code[row_queries] = np.arange(n_queries)
+        number_of_code[new_queries] = n_queries + np.arange(new_queries.size)
+        number = number_of_code[judged_queries]
         used = np.flatnonzero(number >= 0)
-        judged = pd.Index(number[used] * distinct.size + asked[used])  # each once
-        listed = pd.Index(np.repeat(np.arange(own.size), groups.sizes) * distinct.size + named)
-        at = judged.get_indexer(listed)
-        rows = np.flatnonzero(at >= 0)
+        judged_pairs = pd.Index(number[used] * n_documents + judged_documents[used])  # each once
+        row_pairs = pd.Index(np.repeat(np.arange(n_queries), groups.sizes) * n_documents + row_documents)
+        judgment_of_row = judged_pairs.get_indexer(row_pairs)
+        rows = np.flatnonzero(judgment_of_row >= 0)
         if not rows.size:
-            said = f"query {groups.name(0)!r}, document {str(documents[0])!r}"
-            found = f"{truth.source} judges none of its rows, the first of which is {said}"
-            said = f"query {str(truth.queries[0])!r}, document {str(truth.documents[0])!r}"
+            first_row = f"query {groups.name(0)!r}, document {str(documents[0])!r}"
+            found = f"{truth.source} judges none of its rows, the first of which is {first_row}"
+            first_judgment = f"query {str(truth.queries[0])!r}, document {str(truth.documents[0])!r}"
+            expected = f"the same ids in both; it begins with {first_judgment}"
             cure = "name the split that they are of, as in `judgments: {test: …}`"
-            raise DataError.at(dataset.source, found, f"the same ids in both; it begins with {said}", cure)
-        lines = used[at[rows]]
+            raise DataError.at(dataset.source, found, expected, cure)
+        lines = used[judgment_of_row[rows]]
         is_missed = truth.judged & (number >= 0)
         is_missed[lines] = False
         missed = np.flatnonzero(is_missed)
         missed = missed[np.lexsort((truth.documents[missed], number[missed]))]
         self.dataset, self.truth, self.documents = dataset, truth, documents
         self.ids = ids  # (n_queries,), of the dataset's queries and those that are added to them
-        self.number = number  # (n,), of each judgment's query; -1 where it is not there
+        self.number = number  # (n,), of each judgment's query; -1 where it is left out
         # (n_matched,), those that are judged, and their judgments
         self.rows, self.lines = rows, lines
         self.missed = missed  # (n_missed,), judgments of other documents, by query
-        self.strays = names[strays]  # queries that are judged and have no row
+        self.unmatched_queries = names[unmatched]  # queries that are judged and have no row
 
-    def _by_query(self, of: NDArray[np.int64], first: int = 0) -> NDArray[np.int64]:
-        """Which of some judgments (n,) are of queries from this number on, query by query."""
-        used = np.flatnonzero(self.number[of] >= first)
-        return used[np.argsort(self.number[of[used]], kind="stable")]
+    def _by_query(self, judgments: NDArray[np.int64], first_query: int = 0) -> NDArray[np.int64]:
+        """Return the places of those of some judgments (n,) that are of queries from this number on, query by query."""
+        used = np.flatnonzero(self.number[judgments] >= first_query)
+        return used[np.argsort(self.number[judgments[used]], kind="stable")]
 
     @property
     def raw_judgments(self) -> RawJudgments | None:
@@ -236,24 +247,30 @@ class _Match:
         used = self._by_query(row)
         return RawJudgments(self.number[row[used]], row[used], grades[used])
 
-    def cautions(self, no_candidates: NoCandidates, elsewhere: NDArray[np.str_] | None) -> list[Caution]:
+    def cautions(
+        self, no_candidates: NoCandidates, queries_of_other_splits: NDArray[np.str_] | None
+    ) -> list[Caution]:
         """Return how much was missed, and which judged queries have no row."""
         text = f"every judged document is a candidate: nothing was missed ({self.truth.source})"
         if n := self.missed.size:
-            of = f"{count_of(n, 'judged document')} of {count_of(np.unique(self.number[self.missed]).size, 'query')}"
-            text = f"{of} {plural('was', n)} missed ({self.truth.source})"
+            n_queries = np.unique(self.number[self.missed]).size
+            count = f"{count_of(n, 'judged document')} of {count_of(n_queries, 'query')}"
+            text = f"{count} {plural('was', n)} missed ({self.truth.source})"
         cautions = [Caution("missed-documents", "note", text)]
-        strays = self.strays if elsewhere is None else np.setdiff1d(self.strays, elsewhere)
-        if n := strays.size:
+        unmatched = self.unmatched_queries
+        if queries_of_other_splits is not None:
+            unmatched = np.setdiff1d(unmatched, queries_of_other_splits)
+        if n := unmatched.size:
             fate = "the value 0" if no_candidates == "zero" else f"{plural('is', n)} left out"
             kind = "queries-without-candidates"
-            said = f"{plural('has', n)} no candidate and {fate} (no_candidates: {no_candidates})"
-            if elsewhere is not None:
+            outcome = f"{plural('has', n)} no candidate and {fate} (no_candidates: {no_candidates})"
+            if queries_of_other_splits is not None:
                 kind = "queries-without-split"
                 cure = "`judgments: {train: …, test: …}` says whose they are"
-                said = f"{plural('is', n)} of no split and counted nowhere, such as {shortened(strays, 3)}: {cure}"
+                examples = shortened(unmatched, 3)
+                outcome = f"{plural('is', n)} of no split and counted nowhere, such as {examples}: {cure}"
             share = n / np.unique(self.truth.queries[self.truth.judged]).size
-            cautions.append(Caution(kind, "note", f"{n:,} of the judged queries ({share:.1%}) {said}"))
+            cautions.append(Caution(kind, "note", f"{n:,} of the judged queries ({share:.1%}) {outcome}"))
         return cautions
 
     def labels(self) -> tuple[Floats, Bools]:
@@ -274,79 +291,80 @@ class _Match:
         return Caution("labels-of-judgments", "note", text)
 
     def subtopics(self) -> Subtopics | None:
-        """Return the rows' grades by subtopic, their own where they have some."""
-        own = self.dataset.judgments.subtopics
-        if own is not None and not self.truth.by_column:
+        """Return the rows' grades by subtopic: those of the rows themselves, else those of the judgments."""
+        row_grades = self.dataset.judgments.subtopics
+        if row_grades is not None and not self.truth.by_column:
             found = f"the rows have columns of subtopics, and {self.truth.source} has not"
             raise DataError.at(self.dataset.source, found, "the columns of `subtopics` in the judgments too")
-        if own is not None or self.truth.subtopics is None:
-            return own
+        if row_grades is not None or self.truth.subtopics is None:
+            return row_grades
         line = np.full(self.dataset.n_rows, -1)
         line[self.rows] = self.lines
         return self.truth.subtopics.take(line)
 
-    def _added(self, name: str | None) -> NDArray[Any] | None:
-        """What the judgments say of each added query (n_added,), as the first of its rows has it; None if nothing."""
+    def _values_of_added(self, name: str | None) -> NDArray[Any] | None:
+        """Return the values (n_added,) of an attribute, or of the weight (None), for added queries; None without it."""
         if name not in self.truth.attributes:
             return None
         values = self.truth.attributes[name]
         first_added = self.dataset.n_queries
         rows = self._by_query(np.arange(self.number.size), first_added)
         groups = QueryGroups.from_sizes(np.bincount(self.number[rows] - first_added), self.ids[first_added:])
-        called = "weight" if name is None else name
-        return per_query(called, values[rows], groups, lambda row: self.truth.place(int(rows[row])))
+        label = "weight" if name is None else name
+        return per_query(label, values[rows], groups, lambda row: self.truth.place(int(rows[row])))
 
     def attribute(self, name: str) -> NDArray[Any]:
-        """Values of an attribute (n_queries,): of added queries the judgments' own, or missing ones."""
+        """Return an attribute (n_queries,), whose values for added queries come from the judgments or are missing."""
         values = self.dataset.query_attributes[name]
         n = self.ids.size - values.size
         if not n:
             return values
-        own = self._added(name)
+        added = self._values_of_added(name)
         is_number = values.dtype.kind in "iuf"
-        if own is None:
-            own = np.full(n, np.nan if is_number else "")
-        if is_number and own.dtype.kind in "iuf":
-            return np.concatenate((values, own))
+        if added is None:
+            added = np.full(n, np.nan if is_number else "")
+        if is_number and added.dtype.kind in "iuf":
+            return np.concatenate((values, added))
         if values.dtype.kind == "b":  # as in tables with empty cells
             values = np.where(values, "true", "false")
-        return np.concatenate((as_text(values), as_text(own)))
+        return np.concatenate((as_text(values), as_text(added)))
 
     def weights(self, values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-        """Weights (n_queries,), of added queries the judgments' own."""
+        """Return the weights (n_queries,), those of added queries from the judgments."""
         if values is None or self.ids.size == values.size:
             return values
-        own = self._added(None)
-        if own is None:
+        added = self._values_of_added(None)
+        if added is None:
             n = count_of(self.ids.size - values.size, "judged query")
             found = f"queries have weights, and nothing says those of {n} without candidates"
             cure = "or leave them out with `no_candidates: skip`"
             raise DataError.at(self.dataset.source, found, "the column of `weight` in the judgments", cure)
-        return np.concatenate((values, own))
+        return np.concatenate((values, added))
 
 
-def _refuse_contradictions(match: _Match) -> None:
+def _refuse_contradictions(match: _Join) -> None:
     """Raise if rows have other labels than the judgments of their documents."""
     dataset, truth, rows = match.dataset, match.truth, match.rows
-    own, judged = dataset.labels[rows], np.ones(rows.size, dtype=bool)
+    row_labels, judged = dataset.labels[rows], np.ones(rows.size, dtype=bool)
     if dataset.judgments.judged is not None:
         judged = dataset.judgments.judged[rows]
-    other, counted = truth.labels[match.lines], truth.judged[match.lines]
-    bad = np.flatnonzero((own != other) | (counted & ~judged))
+    judged_labels, counted = truth.labels[match.lines], truth.judged[match.lines]
+    bad = np.flatnonzero((row_labels != judged_labels) | (counted & ~judged))
     problems: list[Problem] = []
-    for at in bad[:_FIRST].tolist():
-        here = f"label {other[at]:g}" if counted[at] else "not judged"
-        there = f"label {own[at]:g}" if judged[at] else "not judged"
-        row, query = int(rows[at]), dataset.groups.name(dataset.groups.query_of(int(rows[at])))
-        found = f"document {str(match.documents[row])!r} of query {query!r}: {here} here, {there} in {dataset.source}"
+    for index in bad[:_FIRST].tolist():
+        judgment = f"label {judged_labels[index]:g}" if counted[index] else "not judged"
+        row_label = f"label {row_labels[index]:g}" if judged[index] else "not judged"
+        row, query = int(rows[index]), dataset.groups.name(dataset.groups.query_of(int(rows[index])))
+        document = f"document {str(match.documents[row])!r} of query {query!r}"
+        found = f"{document}: {judgment} here, {row_label} in {dataset.source}"
         cure = "" if problems else "leave the column of labels out of the rows, if the judgments are right"
-        place = truth.place(int(match.lines[at]))
+        place = truth.place(int(match.lines[index]))
         problems.append(Problem(place, found, "one label for each document of a query", cure))
     DataError.refuse(limited(problems, bad.size, "such document"))
 
 
-def _coded(*columns: NDArray[Any]) -> tuple[list[NDArray[np.int64]], NDArray[np.str_]]:
-    """Numbers for the ids of several columns (n,), the same for the same text, in the order they come; the texts."""
+def _encode_ids(*columns: NDArray[Any]) -> tuple[list[NDArray[np.int64]], NDArray[np.str_]]:
+    """Return codes for the ids of several columns (n,), in the order of their first appearance, and the texts."""
     # as columns of a table, because pyarrow until 20 makes no large texts of NumPy's
     large = (pa.table({"id": as_text(each)})["id"].cast(pa.large_string()) for each in columns)
     texts = pa.chunked_array([chunk for each in large for chunk in each.chunks], pa.large_string())
@@ -357,24 +375,24 @@ def _coded(*columns: NDArray[Any]) -> tuple[list[NDArray[np.int64]], NDArray[np.
 
 
 def as_text(ids: NDArray[Any]) -> NDArray[np.str_]:
-    """Ids (n,) as text."""
+    """Return ids (n,) as text."""
     if ids.dtype.kind in "iuU":
         return ids.astype(np.str_)
     return np.array([str(value) for value in ids.tolist()], dtype=np.str_)
 
 
-def _said(reader: Reader | None, columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Role to the columns that configuration or reader name for it."""
-    said: dict[str, tuple[str, ...]] = {}
+def _configured_columns(reader: Reader | None, columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return the columns that the configuration or the reader names, by their role."""
+    columns_of_role: dict[str, tuple[str, ...]] = {}
     if isinstance(reader, TableReader):
-        said = {"query": reader.query_columns, "label": (reader.label,)}
+        columns_of_role = {"query": reader.query_columns, "label": (reader.label,)}
         if reader.document_id is not None:
-            said["document_id"] = (reader.document_id,)
-    return {**said, **{role: (name,) for role, name in columns.items()}}
+            columns_of_role["document_id"] = (reader.document_id,)
+    return {**columns_of_role, **{role: (name,) for role, name in columns.items()}}
 
 
-def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, str]) -> Truth:
-    """The judgments of a table, by the reader's rules for labels; attributes, weight, subtopics where it has them."""
+def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, str]) -> JudgmentTable:
+    """Return the judgments of a table by the reader's rules for labels, with its attributes, weights and subtopics."""
     options = reader if isinstance(reader, ValueOptions) else ValueOptions()
     roles = _roles_in(table, reader, columns)
     rows = joined([TableColumns(table, roles, options)])
@@ -384,10 +402,10 @@ def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
     if options.unjudged is not None:
         judged = labels != options.unjudged
     sizes = np.diff(np.append(rows.block_starts, labels.size))
-    others: dict[str | None, NDArray[Any]] = dict(rows.attributes.items())
+    values_by_name: dict[str | None, NDArray[Any]] = dict(rows.attributes.items())
     if rows.weights is not None:
-        others[None] = rows.weights
-    return Truth(
+        values_by_name[None] = rows.weights
+    return JudgmentTable(
         str(table.path),
         np.repeat(as_text(rows.block_ids), sizes),
         rows.document_ids,
@@ -396,7 +414,7 @@ def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
         rows.place,
         None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, labels.size),
         bool(roles.subtopics),
-        others,
+        values_by_name,
     )
 
 
@@ -405,7 +423,7 @@ def _roles_in(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
     names_of_qrels = {"query": "query", "document_id": "document", "label": "grade"}
     named = {
         names_of_qrels[role]: "/".join(names)
-        for role, names in _said(reader, columns).items()
+        for role, names in _configured_columns(reader, columns).items()
         if role in columns or {*names} <= {*table.columns}
     }
     absent = [name for name in columns.values() if name not in table.columns]
@@ -413,36 +431,36 @@ def _roles_in(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
         found = f"has no column {absent[0]!r}, which judgments names"
         raise DataError.at(table.path, found, cure=f"its columns: {shortened(table.columns, 8)}")
     found_columns = columns_of(table, "qrels", named)
-    like = reader if isinstance(reader, TableReader) else Parquet()
+    table_reader = reader if isinstance(reader, TableReader) else Parquet()
     query: Sequence[str] = (found_columns["query"],)
-    if "query" not in columns and found_columns["query"] == "/".join(like.query_columns):
-        query = like.query_columns
+    if "query" not in columns and found_columns["query"] == "/".join(table_reader.query_columns):
+        query = table_reader.query_columns
     return Roles(
         label=found_columns["grade"],
         document_id=found_columns["document"],
-        weight=like.weight_column if like.weight_column in table.columns else None,
-        attributes=[name for name in like.attributes if name in table.columns],
-        subtopics=like.subtopics if {*like.subtopics} <= {*table.columns} else (),
+        weight=table_reader.weight_column if table_reader.weight_column in table.columns else None,
+        attributes=[name for name in table_reader.attributes if name in table.columns],
+        subtopics=table_reader.subtopics if {*table_reader.subtopics} <= {*table.columns} else (),
         query=query,
     )
 
 
-def _of_qrels(qrels: Qrels) -> Truth:
-    every = np.arange(qrels.grades.size)
-    return Truth(
+def _of_qrels(qrels: Qrels) -> JudgmentTable:
+    rows = np.arange(qrels.grades.size)
+    return JudgmentTable(
         str(qrels.path),
-        qrels.queries.of(every),
-        qrels.documents.of(every),
+        qrels.queries.values_at(rows),
+        qrels.documents.values_at(rows),
         np.maximum(qrels.grades, 0).astype(np.float64),
         qrels.grades >= 0,
         qrels.place or (lambda row: str(qrels.path)),
         qrels.subtopics,
-        cautions=tuple(replace(one, place=qrels.path.name) for one in qrels.cautions),
+        cautions=tuple(replace(caution, place=qrels.path.name) for caution in qrels.cautions),
     )
 
 
-def _together(parts: Sequence[Truth], source: str) -> Truth:
-    """The judgments of all files."""
+def _concatenate(parts: Sequence[JudgmentTable], source: str) -> JudgmentTable:
+    """Return the judgments of all files as one table."""
     if len(parts) == 1:
         return replace(parts[0], source=source)
     if any(part.subtopics is not None for part in parts):
@@ -451,8 +469,8 @@ def _together(parts: Sequence[Truth], source: str) -> Truth:
     starts = [0, *accumulate(part.labels.size for part in parts)]
 
     def place(row: int) -> str:
-        at = bisect_right(starts, row) - 1
-        return parts[at].place(row - starts[at])
+        number = bisect_right(starts, row) - 1
+        return parts[number].place(row - starts[number])
 
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS
@@ -460,37 +478,37 @@ def _together(parts: Sequence[Truth], source: str) -> Truth:
     shared = [name for name in parts[0].attributes if all(name in part.attributes for part in parts)]
     attributes = {name: np.concatenate([part.attributes[name] for part in parts]) for name in shared}
     cautions = tuple(caution for part in parts for caution in part.cautions)
-    return Truth(source, place=place, attributes=attributes, cautions=cautions, **columns)
+    return JudgmentTable(source, place=place, attributes=attributes, cautions=cautions, **columns)
 
 
-def _one_each(truth: Truth, several: OneLabel | None) -> Truth:
-    """The judgments, one for each document of a query: of several by the rule, without one refused."""
-    (queries,), _ = _coded(truth.queries)
-    (documents,), names = _coded(truth.documents)
+def _merge_repeats(truth: JudgmentTable, label_rule: OneLabel | None) -> JudgmentTable:
+    """Return the judgments, one for each document of a query: several are merged by the rule, without one refused."""
+    (queries,), _ = _encode_ids(truth.queries)
+    (documents,), names = _encode_ids(truth.documents)
     _, first, pair = np.unique(queries * names.size + documents, return_index=True, return_inverse=True)
-    again = first[pair] != np.arange(pair.size)
-    if several is None or not again.any():
+    is_repeat = first[pair] != np.arange(pair.size)
+    if label_rule is None or not is_repeat.any():
 
-        def judged_already(row: int) -> str:
+        def describe_repeat(row: int) -> str:
             document, query = str(truth.documents[row]), str(truth.queries[row])
             return f"document {document!r} of query {query!r} is judged at {truth.place(int(first[pair[row]]))} already"
 
         expected = "each document once per query, or `judgments: {files: …, several: majority}`"
         problems = RowProblems()
-        before = np.where(again, first[pair], -1)
-        problems.report_repeats(before, truth.place, judged_already, expected, truth.labels)
+        before = np.where(is_repeat, first[pair], -1)
+        problems.report_repeats(before, truth.place, describe_repeat, expected, truth.labels)
         problems.finish()
         return truth
     if truth.subtopics is not None:
         found = "documents have several judgments, each with grades by subtopic"
         raise DataError.at(truth.source, found, "one judgment of each document")
     pair, grades = pair[truth.judged], truth.labels[truth.judged]
-    of, labels = one_label_each(pair, grades, several)
+    documents_judged, labels = merge_labels(pair, grades, label_rule)
     label, judged = np.zeros(first.size), np.zeros(first.size, dtype=bool)
-    label[of], judged[of] = labels, True
+    label[documents_judged], judged[documents_judged] = labels, True
     n = int(np.count_nonzero(np.bincount(pair) > 1))
-    said = f"{count_of(n, 'document')} of {first.size:,} {plural('has', n)} several judgments"
-    text = f"{said}: their label is {_RULES[several]} (several: {several})"
+    finding = f"{count_of(n, 'document')} of {first.size:,} {plural('has', n)} several judgments"
+    text = f"{finding}: their label is {_RULES[label_rule]} (several: {label_rule})"
     cautions = (*truth.cautions, Caution("several-labels", "note", text))
     return replace(truth.take(first), labels=label, judged=judged, cautions=cautions, several=(pair, grades))
 
@@ -503,15 +521,18 @@ _RULES = {
 }
 
 
-def one_label_each(
+def merge_labels(
     documents: NDArray[np.int64], grades: NDArray[np.float64], rule: OneLabel
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Each document, ascending, and the one label of its judgments. Shapes: `documents`, `grades` (n_judgments,)."""
+    """Return each document, ascending, and the one label of its judgments.
+
+    Shapes: `documents`, `grades` (n_judgments,).
+    """
     table = pd.DataFrame({"document": documents, "grade": grades})
     if rule == "majority":
         sizes = table.groupby(["document", "grade"], as_index=False).size()
-        depends_on_size = sizes.sort_values(["document", "size", "grade"], ascending=[True, False, True])
-        one = depends_on_size.drop_duplicates("document").set_index("document")["grade"]
+        by_frequency = sizes.sort_values(["document", "size", "grade"], ascending=[True, False, True])
+        labels = by_frequency.drop_duplicates("document").set_index("document")["grade"]
     else:
-        one = table.groupby("document")["grade"].agg(rule)
-    return one.index.to_numpy(), one.to_numpy()
+        labels = table.groupby("document")["grade"].agg(rule)
+    return labels.index.to_numpy(), labels.to_numpy()

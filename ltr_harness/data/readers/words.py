@@ -1,4 +1,4 @@
-"""Words where numbers should be: what is found, and the line that cures it."""
+"""Words where numbers should be, and the line of an experiment file that cures it."""
 
 import json
 import re
@@ -40,13 +40,13 @@ NUMBERS_ALONE = "write numbers alone, with a decimal point"
 
 
 def is_like_number(text: str) -> bool:
-    """Whether a text is a number, perhaps with thousands, a currency or a percent sign."""
+    """Return whether a text is a number, perhaps with thousands, a currency or a percent sign."""
     return re.fullmatch(LIKE_NUMBER, text) is not None
 
 
 @dataclass(frozen=True)
 class NotNumeric(Problem):
-    """Text in a column of numbers: the first, and how many of the cells that are not empty have some."""
+    """Text in a column of numbers: the first, and the number of cells with text among those that are not empty."""
 
     column: str = ""
     text: str = ""
@@ -55,24 +55,24 @@ class NotNumeric(Problem):
 
     @property
     def mostly_numbers(self) -> bool:
-        """Whether more than half of the cells are numbers."""
+        """True where more than half of the cells are numbers."""
         return 2 * self.n_texts < self.n_cells
 
     @property
     def is_word(self) -> bool:
-        """Whether the column holds words rather than numbers with something beside them."""
+        """True where the column has words rather than numbers with a unit."""
         return not (self.mostly_numbers or is_like_number(self.text)) and self.text[:1].isalpha()
 
 
 def label_cure(problem: NotNumeric, words: Sequence[str]) -> str:
-    """Return what to do about labels, of which these are the distinct texts."""
+    """Return the cure for labels that are text; `words` are their distinct texts."""
     if problem.mostly_numbers or is_like_number(problem.text):
         return f"{NUMBERS_ALONE}, or leave such rows out"
     return grades_cure(words)
 
 
 def feature_cure(problem: NotNumeric, categorical: Sequence[str]) -> str:
-    """Return what to do about a feature; `categorical` are the columns that can be read as categories."""
+    """Return the cure for a feature that is text; `categorical` are the columns that can be read as categories."""
     if problem.is_word:
         line = f"`categorical: [{', '.join(categorical)}]`"
         return f"{line} reads it as categories; or leave it out of `features:`"
@@ -81,12 +81,12 @@ def feature_cure(problem: NotNumeric, categorical: Sequence[str]) -> str:
 
 def in_order(words: Sequence[str]) -> list[str] | None:
     """Return the words of a known scale, worst first; None where no scale has them all."""
-    plain = {_plain(word): word for word in words}
-    if not 1 < len(plain) == len(words):
+    word_of_key = {_normalise(word): word for word in words}
+    if not 1 < len(word_of_key) == len(words):
         return None
     for scale in _SCALES:
-        if plain.keys() <= {*scale}:
-            return [plain[word] for word in scale if word in plain]
+        if word_of_key.keys() <= {*scale}:
+            return [word_of_key[word] for word in scale if word in word_of_key]
     return None
 
 
@@ -104,14 +104,16 @@ def listing_cure(words: Sequence[str]) -> str:
     ordered = in_order(words)
     if ordered is None:
         return f"number its words in the table, worst first: {_listed(words)}"
-    return f"number its words in the table: {', '.join(f'{word} {at}' for at, word in enumerate(ordered))}"
+    return (
+        f"number its words in the table: {', '.join(f'{word} {grade}' for grade, word in enumerate(ordered))}"
+    )
 
 
 def _listed(words: Sequence[str]) -> str:
     return shortened(list(map(_quoted, sorted(words))), _LISTED)
 
 
-def _plain(word: str) -> str:
+def _normalise(word: str) -> str:
     return word.strip().lower().replace("_", " ").replace("-", " ")
 
 

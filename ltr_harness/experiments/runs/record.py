@@ -67,10 +67,10 @@ def _checked_learned(learned: dict[str, Any]) -> dict[str, Any]:
 
 def _readable(reading: dict[str, Any]) -> dict[str, Any]:
     """The options of a reader may be anything; grades and the rule of relevance are shown in reports."""
-    from ltr_harness.data.readers.reader import Grades
+    from ltr_harness.data.readers.reader import GradesOfLabels
     from ltr_harness.data.relevance.rule import Relevance
 
-    kinds: dict[str, Any] = {"grades": Grades, "relevance": Relevance}
+    kinds: dict[str, Any] = {"grades": GradesOfLabels, "relevance": Relevance}
     for option, kind in kinds.items():
         if reading.get(option):
             try:

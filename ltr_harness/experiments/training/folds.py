@@ -24,7 +24,7 @@ from ltr_harness.data.dataset import (
 )
 from ltr_harness.data.readers import column_names
 from ltr_harness.data.readers import truth as truths
-from ltr_harness.data.readers.rows import check_alignment, occurring, with_categories, with_columns
+from ltr_harness.data.readers.rows import check_alignment, occurring_categories, with_categories, with_columns
 from ltr_harness.data.splits import divided, divided_by_time, folds, holdout
 from ltr_harness.data.time_folds import DAY, TimeFold, days_of
 from ltr_harness.data.writers import write_dataset
@@ -115,7 +115,10 @@ class FoldReader:
                 parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.training_rows)
             # all with the training part's columns and categories: a text that it never saw is missing
             check_alignment({split: part.dataset for split, part in parts.items()})
-            names, categories = parts["train"].dataset.feature_names, occurring(parts["train"].dataset)
+            names, categories = (
+                parts["train"].dataset.feature_names,
+                occurring_categories(parts["train"].dataset),
+            )
             for split, part in parts.items():
                 if part.dataset.feature_names != names:
                     make = partial(with_columns, part.dataset, names)
@@ -229,7 +232,11 @@ class FoldReader:
                 _, labelled = truths.reader_of_rows(data.reader, files, data.root)
                 candidates, missing = self._rows(files).dataset, data.no_candidates
                 return truths.with_judgments(
-                    candidates, truth, labelled=labelled, no_candidates=missing, elsewhere=elsewhere
+                    candidates,
+                    truth,
+                    labelled=labelled,
+                    no_candidates=missing,
+                    queries_of_other_splits=elsewhere,
                 )
 
             if key not in self._joined:

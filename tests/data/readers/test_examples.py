@@ -16,9 +16,9 @@ from ltr_harness.data.readers.column_names import (
 from ltr_harness.data.readers.judgment_formats import qrels_of, run_of
 from ltr_harness.data.readers.memory import from_arrays
 from ltr_harness.data.readers.reader import ValueOptions, grades_in_words
-from ltr_harness.data.readers.rows import Rows, query_ids, recoded
+from ltr_harness.data.readers.rows import Rows, query_ids, remap_codes
 from ltr_harness.data.readers.synthetic import Synthetic
-from ltr_harness.data.readers.truth import judgments_of, one_label_each, with_judgments
+from ltr_harness.data.readers.truth import judgments_of, merge_labels, with_judgments
 
 
 def test_qrels_of() -> None:
@@ -42,7 +42,7 @@ def test_with_judgments() -> None:
 
 def test_one_label_each() -> None:
     documents, grades = np.array([3, 3, 3, 3, 5]), np.array([0.0, 2.0, 2.0, 0.0, 1.0])
-    assert [one_label_each(documents, grades, rule)[1].tolist() for rule in ("majority", "mean", "max")] == [
+    assert [merge_labels(documents, grades, rule)[1].tolist() for rule in ("majority", "mean", "max")] == [
         [0.0, 1.0],
         [1.0, 1.0],
         [2.0, 1.0],
@@ -92,7 +92,7 @@ def test_truth_of_synthetic_data() -> None:
 
 def test_recoded() -> None:
     assert (
-        repr(recoded(np.array([0, 1, np.nan, 2], np.float32), ("a", "b", "c"), ("c", "a")).tolist())
+        repr(remap_codes(np.array([0, 1, np.nan, 2], np.float32), ("a", "b", "c"), ("c", "a")).tolist())
         == "[1.0, nan, nan, 0.0]"
     )
 

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.data.readers import text_files as cost
-from ltr_harness.data.readers.judgment_formats import is_one, qrels_of, run_of
+from ltr_harness.data.readers.judgment_formats import is_single_source, qrels_of, run_of
 from ltr_harness.data.readers.trec import Qrels, TrecRun
 from ltr_harness.errors import DataError, UsageError
 
@@ -45,7 +45,10 @@ def as_dict(table: Qrels | TrecRun) -> dict[str, dict[str, float]]:
     values = table.grades if isinstance(table, Qrels) else table.scores
     found: dict[str, dict[str, float]] = {}
     for query, document, value in zip(
-        table.queries.of(every).tolist(), table.documents.of(every).tolist(), values.tolist(), strict=True
+        table.queries.values_at(every).tolist(),
+        table.documents.values_at(every).tolist(),
+        values.tolist(),
+        strict=True,
     ):
         found.setdefault(query, {})[document] = value
     return found
@@ -522,6 +525,6 @@ def test_damaged_files_are_read_or_refused(whole: bytes, changes: list[tuple[int
 
 def test_one_or_several() -> None:
     for one in (SCORES, rows(SCORES), frame(SCORES, "qid", "docno", "score"), "a.run", Path("a.run")):
-        assert is_one(one)
+        assert is_single_source(one)
     for several in ({"a": SCORES}, {"a": "a.run"}, [SCORES, SCORES], ["a.run", "b.run"], [rows(SCORES)]):
-        assert not is_one(several)
+        assert not is_single_source(several)

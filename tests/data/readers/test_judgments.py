@@ -332,10 +332,12 @@ def test_queries_without_candidates_are_left_out_where_asked() -> None:
 
 def test_queries_of_other_splits_belong_there_and_those_of_none_are_counted() -> None:
     rows = from_frame(ROWS, features=["bm25"])
-    here = with_judgments(rows, judgments_of(TRUTH), elsewhere=np.array(["c"]))
+    here = with_judgments(rows, judgments_of(TRUTH), queries_of_other_splits=np.array(["c"]))
     assert here.groups.ids.tolist() == ["a", "b"]
     assert not any("of no split" in note for note in map(str, here.cautions))
-    here = with_judgments(rows, judgments_of({**TRUTH, "d": {"x": 1}}), elsewhere=np.array(["c"]))
+    here = with_judgments(
+        rows, judgments_of({**TRUTH, "d": {"x": 1}}), queries_of_other_splits=np.array(["c"])
+    )
     (said,) = (note for note in map(str, here.cautions) if "of no split" in note)
     assert said.startswith("1 of the judged queries (25.0%) is of no split and counted nowhere, such as d: ")
 
@@ -447,7 +449,7 @@ def test_annotators_may_judge_in_one_file_or_in_several(tmp_path: Path, form: st
     frame_of({"a": {"y": 2}}).to_csv(two, index=False)
     rows = from_frame(ROWS, features=["bm25"])
     for files, n in (([one.name], 5), ([one.name, "two.csv"], 6)):
-        truth = read_judgments(files, tmp_path, several="majority")
+        truth = read_judgments(files, tmp_path, label_rule="majority")
         data = with_judgments(rows, truth)
         assert data.raw_judgments is not None
         assert data.raw_judgments.grades.size == n

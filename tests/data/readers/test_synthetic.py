@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
-from ltr_harness.data.readers.synthetic import Clicks, Draws, QueryCounts, Synthetic
+from ltr_harness.data.readers.synthetic import Clicks, QueryCounts, RandomStream, Synthetic
 from ltr_harness.errors import DataError
 
 HERE = Path()
@@ -54,10 +54,12 @@ def test_draws_are_exact_functions_of_raw_integers() -> None:
     """In Python's own integers and fractions: what no other NumPy or processor can round differently."""
     raw = np.random.PCG64(np.random.SeedSequence([3, 1])).random_raw(7).tolist()
     assert raw[0] == 0x40D53196FA6D3213, "the stream that NumPy guarantees"
-    assert Draws(3, 1).uniform(7).tolist() == [float(Fraction(word >> 11, 2**53)) for word in raw]
+    assert RandomStream(3, 1).uniform(7).tolist() == [float(Fraction(word >> 11, 2**53)) for word in raw]
     shorts = [(word >> shift) & 0xFFFF for word in raw[:6] for shift in (0, 16, 32, 48)]
     sums = [sum(shorts[i : i + 12]) for i in (0, 12)]
-    assert Draws(3, 1).normal(2).tolist() == [float(Fraction(total - 393_210, 65_536)) for total in sums]
+    assert RandomStream(3, 1).normal(2).tolist() == [
+        float(Fraction(total - 393_210, 65_536)) for total in sums
+    ]
 
 
 @pytest.mark.long

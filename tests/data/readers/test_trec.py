@@ -37,7 +37,9 @@ def write(tmp_path: Path) -> Write:
 def rows(table: Qrels | TrecRun) -> list[tuple[str, str, float]]:
     values = table.grades if isinstance(table, Qrels) else table.scores
     every = np.arange(values.size)
-    names = zip(table.queries.of(every).tolist(), table.documents.of(every).tolist(), strict=True)
+    names = zip(
+        table.queries.values_at(every).tolist(), table.documents.values_at(every).tolist(), strict=True
+    )
     return [(query, document, value) for (query, document), value in zip(names, values.tolist(), strict=True)]
 
 
@@ -177,7 +179,7 @@ def test_lines_across_blocks_are_what_python_splits(data: Any, tmp_path_factory:
 def test_very_many_names_keep_their_numbers(write: Write) -> None:
     run = read_run(write("".join(f"query{i % 30_011} Q0 d{i} 1 2 tag{i}\n" for i in range(60_000))))
     every = np.arange(60_000)
-    assert run.queries.of(every).tolist() == [f"query{i % 30_011}" for i in range(60_000)]
+    assert run.queries.values_at(every).tolist() == [f"query{i % 30_011}" for i in range(60_000)]
     assert run.tag == "tag59999"
     with pytest.raises(
         DataError, match=r":60001: document 'd7' is listed for query 'query7' on line 8 already"
