@@ -91,7 +91,7 @@ def write(folder: Path, rows: int, events: int) -> None:
 
 def ours(log: Path, events: Path, by: str) -> int:
     from ltr_harness.data.logs.log import open_log
-    from ltr_harness.data.relevance.events import matched
+    from ltr_harness.data.relevance.events import match_events
     from ltr_harness.monitoring.load import load_monitor_config
     from ltr_harness.monitoring.reading import text_columns
 
@@ -104,7 +104,7 @@ def ours(log: Path, events: Path, by: str) -> int:
             "relevance": {"events": {"click": 1, "buy": 4}, "event_log": join},
         }
     )
-    _, _, row, _ = matched(
+    _, _, row, _ = match_events(
         config.relevance.event_log,
         config.columns,
         "UTC",
@@ -239,7 +239,7 @@ def main() -> None:
             rate = (options.rows + options.events) / wall / 1e6
             print(
                 f"{name:<8} {wall:6.1f} s ({processor:5.1f} s of CPU time)  {rate:5.1f} M rows/s  {memory:5.2f} GiB"
-                f"  matched {said}",
+                f"  match_events {said}",
                 flush=True,
             )
 

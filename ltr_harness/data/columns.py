@@ -303,7 +303,7 @@ def values_of(column: Any) -> Any:
     return column.cast(pa.large_string()).fill_null("")
 
 
-Codes = NDArray[np.int32]
+CategoryCodes = NDArray[np.int32]
 Letters = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 Slots = NDArray[np.uint64]
@@ -329,11 +329,11 @@ class Ids:
         self._hashes = np.empty(1 << 11, dtype=np.uint64)
         self._table: Slots = np.full(1 << 12, _FREE)
 
-    def add(self, column: Any, name: str) -> Codes:
+    def add(self, column: Any, name: str) -> CategoryCodes:
         """The number of every value of an Arrow column; new texts get new numbers."""
         return self._numbers(column, name, new=True)
 
-    def find(self, column: Any, name: str) -> Codes:
+    def find(self, column: Any, name: str) -> CategoryCodes:
         """The number of every value of an Arrow column; texts that were never added count as missing."""
         return self._numbers(column, name, new=False)
 
@@ -347,7 +347,7 @@ class Ids:
         letters = self._letters[: offsets[-1]].tobytes()
         return [letters[start:end] for start, end in itertools.pairwise(offsets)]
 
-    def _numbers(self, column: Any, name: str, *, new: bool) -> Codes:
+    def _numbers(self, column: Any, name: str, *, new: bool) -> CategoryCodes:
         codes = np.empty(len(column), dtype=np.int32)
         at = 0
         words, of_words = None, np.empty(0, dtype=np.int32)
@@ -363,7 +363,7 @@ class Ids:
             at += len(chunk)
         return codes
 
-    def numbered(self, data: Letters, starts: Offsets, ends: Offsets, *, new: bool = True) -> Codes:
+    def numbered(self, data: Letters, starts: Offsets, ends: Offsets, *, new: bool = True) -> CategoryCodes:
         """The number of every text that stands in some bytes from its start (n,) to its end (n,)."""
         if new:
             # room for so many more; each array doubles, so that growing costs a fixed share of filling
@@ -468,7 +468,7 @@ def _look_up(
     known: tuple[Letters, Offsets, NDArray[np.uint64], Slots],
     n: int,
     new: bool,
-    codes: Codes,
+    codes: CategoryCodes,
 ) -> int:
     """Fill in the numbers of texts; with `new`, number those that are not known. How many are known then."""
     letters, offsets, hashes, table = known

@@ -110,7 +110,10 @@ def parity_of_rows(
         matrix = _matrix(rows.table.slice(at, _PIECE), columns, run)
         scores.append(run.model.score(matrix))  # whose columns are in order, and whose inputs have a section
         lacking.append(np.isnan(matrix).any(axis=1))
-    model, incomplete = rows.arranged(np.concatenate(scores)), rows.arranged(np.concatenate(lacking))
+    model, incomplete = (
+        rows.in_canonical_order(np.concatenate(scores)),
+        rows.in_canonical_order(np.concatenate(lacking)),
+    )
     reach = parity.tolerance * np.maximum(np.abs(model), spread)
     scored = ~np.isnan(logged)
     with np.errstate(invalid="ignore"):  # infinities

@@ -107,7 +107,7 @@ def _evaluate_batches(
     """Return the log's queries, batch by batch, evaluated in this process."""
     tables, first_row = [], 0
     for batch in log.batches(wanted_columns(config), config.columns.query_id):
-        rows = batch if events is None else events.beside(batch, first_row)
+        rows = batch if events is None else events.add_counts(batch, first_row)
         first_row += batch.num_rows
         table = evaluated(rows, config, contract)
         if table is not None:
@@ -135,7 +135,7 @@ def on_workers(
 
         futures, first = [], 0
         for piece, n in log.pieces(BATCH_ROWS):
-            mine = None if events is None else events.of(first, n)
+            mine = None if events is None else events.of_rows(first, n)
             futures.append(client.submit(_piece, piece, config, contract.empty(), mine, first, pure=False))
             first += n
         place = {future.key: at for at, future in enumerate(futures)}
@@ -174,7 +174,7 @@ def _piece(
 
     held, row = None, 0
     for batch in log.batches(wanted_columns(config), query, in_memory=BATCH_ROWS):
-        table = batch if events is None else events.beside(batch, row)
+        table = batch if events is None else events.add_counts(batch, row)
         row += batch.num_rows
         if held is None:
             end = first_run(table, query)
@@ -537,7 +537,7 @@ _LATEST = np.datetime64("2100-01-01", "ns").astype(np.int64)
 def _first_moments(rows: LogRows, name: str, config: MonitorConfig, contract: Contract) -> Ints | None:
     """(n_queries,) nanoseconds UTC; times without a zone are of the windows' time zone; None where some are none."""
     moments = timestamps(rows.table[name], name, config.windows.timezone, any_year=True)
-    times = rows.arranged(moments)
+    times = rows.in_canonical_order(moments)
     missing = times == NO_MOMENT
     sound = contract.check("time-missing", missing, rows.name)
     out_of_range = ~missing & ((times < _EARLIEST) | (times > _LATEST))

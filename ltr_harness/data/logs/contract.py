@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ltr_harness._util.compiled import compiled
 from ltr_harness.data.columns import A_RANK, Columns
 from ltr_harness.data.logs.settings import ListColumns
+from ltr_harness.data.queries import Floats
 from ltr_harness.errors import Caution, DataError, Problem, Severity
 
 if TYPE_CHECKING:
@@ -127,12 +128,12 @@ class LogCheck:
         return self.count / self.total if self.total else 0.0
 
     def __str__(self) -> str:
-        where = f", such as {', '.join(self.examples)}" if self.examples else ""
-        return f"{self.count:,} of {self.total:,} {self.meaning}{where}"
+        suffix = f", such as {', '.join(self.examples)}" if self.examples else ""
+        return f"{self.count:,} of {self.total:,} {self.meaning}{suffix}"
 
     @property
     def caution(self) -> Caution:
-        """What it means for readers of the result."""
+        """The caution for readers of the result."""
         return Caution(self.check, self.severity, str(self), CHECKS[self.check].cure, self.log)
 
 
@@ -153,7 +154,7 @@ class ScoreRanks:
 
     @property
     def are_upside_down(self) -> bool:
-        """Whether most queries have ranks for scores, with the better rows at low numbers beyond chance."""
+        """True where most queries have ranks for scores, with the better rows at low numbers beyond chance."""
         if self.n_long < _FEWEST_RANKED or 2 * self.n_ranked <= self.n_long:
             return False
         return self.n_falling - self.n_rising > _ERRORS * math.sqrt(self.n_falling + self.n_rising)
@@ -176,19 +177,19 @@ class Contract:
     score_ranks: ScoreRanks = field(default_factory=ScoreRanks)
 
     def check(self, name: str, bad: NDArray[np.bool_], show: Callable[[int], str]) -> bool:
-        """Count what is bad; True if nothing is. Shapes: `bad` (n,)."""
+        """Count bad rows or queries; True if there are none. Shapes: `bad` (n,)."""
         count = int(np.count_nonzero(bad))
         if count:
             examples: dict[str, None] = {}  # different ones: several bad rows of a query are one example
-            for at in np.flatnonzero(bad)[:_LOOKED_AT].tolist():
-                examples[show(at)] = None
+            for index in np.flatnonzero(bad)[:_LOOKED_AT].tolist():
+                examples[show(index)] = None
                 if len(examples) == 3:
                     break
             self.count(name, count, examples)
         return count == 0
 
     def count(self, name: str, n: int, examples: Iterable[str] = ()) -> None:
-        """Count what was found elsewhere."""
+        """Add bad rows, queries or events that the caller counted."""
         if n:
             self._counts[name] = self._counts.get(name, 0) + n
             # The smallest three, so that reading in other batches shows the same ones; row 9 is smaller than row 10.
@@ -198,7 +199,7 @@ class Contract:
             )[:3]
 
     def begin(self, rows: int) -> Callable[[int], str]:
-        """A batch of so many rows begins; how its rows are called."""
+        """Begin a batch of so many rows, and return a function that names its rows."""
         first = self.first_row
         self.totals["rows"] += rows
         if first is None:
@@ -207,11 +208,11 @@ class Contract:
         return lambda row: f"row {first + row + 1}"
 
     def empty(self) -> "Contract":
-        """Another one for a piece of the same log, to be added when it is full."""
+        """Return an empty one for a piece of the same log, for `add`."""
         return Contract(self.log, self.place)
 
     def add(self, other: "Contract") -> None:
-        """What was found in another piece of the log."""
+        """Add the counts of another piece of the log."""
         for name, count in other._counts.items():
             self.count(name, count, other._examples[name])
         self.classes |= other.classes
@@ -235,11 +236,10 @@ class Contract:
         return [Problem(self.place, str(check), cure=CHECKS[check.check].cure) for check in failed]
 
     def raise_errors(self) -> None:
-        """Stop where the log cannot be judged. Raises DataError: every check of severity error that found something."""
+        """Stop where the log cannot be judged. Raises DataError: every failed check of severity error."""
         DataError.refuse(self.errors)
 
 
-Floats = NDArray[np.float64]
 THREADS = 2  # of the compiled loops over one batch
 
 
@@ -261,33 +261,33 @@ class LogRows(Columns):
         return np.repeat(np.arange(self.sizes.size), self.sizes)
 
     def numbers(self, name: str) -> Floats:
-        return self.arranged(super().numbers(name))
+        return self.in_canonical_order(super().numbers(name))
 
     def category(self, name: str) -> "pd.Categorical":
         category = super().category(name)
         return category if self.order is None else category.take(self.order)
 
-    def arranged(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values in the batch's canonical order of rows. Shapes: `values` (n_rows,)."""
+    def in_canonical_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of the file's rows in the batch's canonical order. Shapes: `values` (n_rows,)."""
         return values if self.order is None else values[self.order]
 
     def in_file(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values (n_rows,) in canonical order, in the order of the file."""
+        """Return values (n_rows,) in canonical order in the order of the file."""
         if self.order is None:
             return values
-        there = np.empty_like(values)
-        there[self.order] = values
-        return there
+        file_values = np.empty_like(values)
+        file_values[self.order] = values
+        return file_values
 
     def name(self, row: int) -> str:
-        """A row, for messages."""
+        """Return the name of a row for messages."""
         if self.place is not None:
             return self.place(row if self.order is None else int(self.order[row]))
         return f"query {str(self.queries[np.searchsorted(self.boundaries, row, side='right') - 1])!r}"
 
 
 def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | None:
-    """A batch's rows, query by query; None where their queries cannot be told."""
+    """Return a batch's rows, query by query; None where rows lack a query id."""
     columns_of = Columns(table)
     query = columns_of.category(columns.query_id)
     if not contract.check("query-missing", query.codes < 0, contract.begin(table.num_rows)):
@@ -295,8 +295,8 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | 
     key = columns_of.numbers(columns.rank) if columns.rank else -columns_of.numbers(columns.score or "")
     item = columns_of.category(columns.item_id) if columns.item_id else None
     codes = query.codes.astype(np.int32)
-    same = codes[1:] == codes[:-1]
-    in_order = bool(np.all((codes[1:] > codes[:-1]) | (same & (key[1:] > key[:-1]))))
+    same_query = codes[1:] == codes[:-1]
+    in_order = bool(np.all((codes[1:] > codes[:-1]) | (same_query & (key[1:] > key[:-1]))))
     order = None
     if not in_order:
         # Ties by item, so that the order of the file's rows shows nowhere.
@@ -318,17 +318,17 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | 
 def per_query(
     rows: LogRows, name: str, contract: Contract, check: str = "segment-varies"
 ) -> "pd.Categorical":
-    """A column's value for each query, its first row's; a query in which rows differ is counted."""
+    """Return a column's value for each query, its first row's, and count the queries in which rows differ."""
     of_rows = rows.category(name)
     first = of_rows.codes[rows.boundaries[:-1]]
     varies = np.logical_or.reduceat(of_rows.codes != np.repeat(first, rows.sizes), rows.boundaries[:-1])
-    contract.check(check, varies, lambda at: f"query {str(rows.queries[at])!r} ({name})")
+    contract.check(check, varies, lambda query: f"query {str(rows.queries[query])!r} ({name})")
     return of_rows.take(rows.boundaries[:-1])
 
 
 @compiled
 def _repeated(queries: NDArray[np.int32], items: NDArray[np.int32], n_items: int) -> NDArray[np.bool_]:
-    """Rows whose item stands higher up in the same query; rows are in order of query, -1 is no item."""
+    """Return a mask of rows whose item is higher up in the same query; rows are by query, -1 is no item."""
     seen_in = np.full(n_items, -1, dtype=np.int32)
     repeated = np.zeros(items.size, dtype=np.bool_)
     for row in range(items.size):

@@ -29,7 +29,7 @@ _MOST = 2_000  # columns; a search engine's index has a thousand at most
 
 
 def json_lines(files: Sequence[Path]) -> Any:
-    """A `pyarrow.Table` with a column for every field; fields of objects have dots in their names.
+    """Return a `pyarrow.Table` with a column for every field; fields of objects have dots in their names.
 
     Documents may stand in what a search engine wraps them in: ``{"_index": …, "_source": {…}}`` as exported, or behind
     lines such as ``{"index": {"_index": …}}`` as its bulk API takes them. Lists of objects are left out. What is a
@@ -40,15 +40,15 @@ def json_lines(files: Sequence[Path]) -> Any:
     for file in files:
         for document in _documents(file):
             for name, value in _leaves(document):
-                at, values = fields.setdefault(name, ([], []))
-                at.append(n)
+                rows, values = fields.setdefault(name, ([], []))
+                rows.append(n)
                 values.append(value)
             n += 1
             if len(fields) > _MOST:
                 raise DataError.at(file, f"has more than {_MOST:,} different fields", "documents of one kind")
     if not n:
         raise DataError.at(str(files[0]), "has no rows", "a JSON object a line")
-    return pa.table({name: _column(name, at, values, n) for name, (at, values) in fields.items()})
+    return pa.table({name: _column(name, rows, values, n) for name, (rows, values) in fields.items()})
 
 
 def _documents(file: Path) -> Iterator[dict[str, Any]]:
@@ -80,7 +80,7 @@ def _opened_bytes(file: Path) -> Any:
 
 
 def _is_action(document: dict[str, Any]) -> bool:
-    """Whether a line says what the bulk API is to do with the next one."""
+    """Return whether a line is an instruction of the bulk API, for the next line."""
     if len(document) != 1:
         return False
     ((name, value),) = document.items()
@@ -89,19 +89,19 @@ def _is_action(document: dict[str, Any]) -> bool:
 
 
 def _leaves(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every field with a value, by its path; a stack, as a hostile document is deep."""
-    left = [("", document)]
-    while left:
-        path, value = left.pop()
+    """Yield every field with a value, by its path; with a stack, as a hostile document is deep."""
+    stack = [("", document)]
+    while stack:
+        path, value = stack.pop()
         for key, part in value.items():
             name = f"{path}{key}"
             if isinstance(part, dict):
-                left.append((f"{name}.", part))
+                stack.append((f"{name}.", part))
             elif part is not None and not (isinstance(part, list) and any(isinstance(e, dict) for e in part)):
                 yield name, part
 
 
-def _column(name: str, at: list[int], values: list[Any], n: int) -> Any:
+def _column(name: str, rows: list[int], values: list[Any], n: int) -> Any:
     kinds = {type(value) for value in values}
     if kinds == {list}:
         values = [[_text(part) for part in value if part is not None] for value in values]
@@ -115,7 +115,7 @@ def _column(name: str, at: list[int], values: list[Any], n: int) -> Any:
     else:
         values, kind = [_text(value) for value in values], pa.string()
     column = [None] * n
-    for row, value in zip(at, values, strict=True):
+    for row, value in zip(rows, values, strict=True):
         column[row] = value
     try:
         return pa.array(column, kind)
@@ -154,7 +154,7 @@ class Log:
         in_memory: int | None = None,
         rows: int | None = None,
     ) -> Iterator[Any]:
-        """Tables with the named columns, whole queries each; one that fits into the memory is one batch."""
+        """Yield tables with some columns, whole queries each; a log that fits into the memory is one batch."""
         # a larger one must hold each query's rows together; `read_log` notices where it does not
         rows = BATCH_ROWS if rows is None else rows
         if query is None:
@@ -171,8 +171,8 @@ class Log:
 
                 require_room(pa.cpu_count() + pa.io_thread_count())
                 fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
-                wanted = {name: fields[name] for name in columns}
-                scanner = self._source.scanner(columns=wanted, batch_size=1 << 17, batch_readahead=4)
+                projection = {name: fields[name] for name in columns}
+                scanner = self._source.scanner(columns=projection, batch_size=1 << 17, batch_readahead=4)
                 batches = scanner.to_batches()
             if self._is_arrow_file():
                 batches = map(_validated, batches)
@@ -197,36 +197,36 @@ class Log:
         return pa.concat_tables(self.batches(columns, None))
 
     def pieces(self, rows: int) -> "Iterator[tuple[Log, int]]":
-        """Logs of about so many rows, or of one row group or file, that make up this one, each with its rows."""
+        """Yield logs of about so many rows, or of one row group or file, that make up this one, each with its size."""
         if isinstance(self._source, pa.Table):
-            whole = computable(self._source)
-            for at in range(0, len(whole), rows):
-                mine = pa.array(range(at, min(at + rows, len(whole))))
-                yield Log(self.name, self.columns, whole.take(mine)), len(mine)
+            table = computable(self._source)
+            for start in range(0, len(table), rows):
+                indexes = pa.array(range(start, min(start + rows, len(table))))
+                yield Log(self.name, self.columns, table.take(indexes)), len(indexes)
             return
         import pyarrow.dataset as ds
 
-        held: list[Any] = []
+        pending: list[Any] = []
         n, source = 0, self._source
         fragments: list[Any] = []  # files, or the row groups of Parquet files, in order
         for file in source.get_fragments():
             fragments += file.split_by_row_group() if hasattr(file, "split_by_row_group") else [file]
         for fragment in fragments:
-            held.append(fragment)
+            pending.append(fragment)
             n += fragment.count_rows()
             if n >= rows or (n and fragment is fragments[-1]):
-                part = ds.FileSystemDataset(held, source.schema, source.format, source.filesystem)
+                part = ds.FileSystemDataset(pending, source.schema, source.format, source.filesystem)
                 yield Log(self.name, self.columns, part), n
-                held, n = [], 0
+                pending, n = [], 0
 
     def refuse_missing(self, columns: Sequence[str]) -> None:
-        """Raises DataError: for every column that the log does not have, or has more than once."""
+        """Refuse columns that the log does not have, or has more than once."""
         lacking = [name for name in dict.fromkeys(columns) if name not in self.columns]
-        twice = [f"has the column {n!r} twice" for n in dict.fromkeys(columns) if self.columns.count(n) > 1]
+        repeats = [f"has the column {n!r} twice" for n in dict.fromkeys(columns) if self.columns.count(n) > 1]
         problems = [
             Problem(self.name, f"has no column {n!r}", cure=did_you_mean(n, self.columns)) for n in lacking
         ]
-        problems += [Problem(self.name, found, "each once", "rename one of them") for found in twice]
+        problems += [Problem(self.name, found, "each once", "rename one of them") for found in repeats]
         DataError.refuse(problems)
 
 
@@ -239,31 +239,31 @@ def _validated(batch: Any) -> Any:
 def whole_queries(
     pieces: Iterable[Any], query: str | None, *, in_memory: int = BATCH_ROWS, rows: int = BATCH_ROWS
 ) -> Iterator[Any]:
-    """Tables of whole queries, from batches that may end within one; what fits into the memory is one table."""
+    """Yield tables of whole queries, from batches that may end within one; a log that fits into memory is one table."""
     pending: list[Any] = []
-    held, limit = 0, in_memory
+    n_pending, limit = 0, in_memory
     for piece in pieces:
         pending.append(piece)
-        held += len(piece)
-        if held <= limit:
+        n_pending += len(piece)
+        if n_pending <= limit:
             continue
         limit = rows
-        whole = pa.Table.from_batches(pending)
-        end = len(whole) if query is None else last_run(whole, query)
+        table = pa.Table.from_batches(pending)
+        end = len(table) if query is None else last_run(table, query)
         while end > 0:
             cut = end
             if end > 2 * rows:
-                cut = rows if query is None else first_run(whole, query, rows - 1)
-            yield whole.slice(0, cut)
-            whole = whole.slice(cut)
+                cut = rows if query is None else first_run(table, query, rows - 1)
+            yield table.slice(0, cut)
+            table = table.slice(cut)
             end -= cut
-        pending, held = whole.to_batches(), len(whole)
+        pending, n_pending = table.to_batches(), len(table)
     if pending:
         yield pa.Table.from_batches(pending)
 
 
 def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
-    """A log from a path, or from a pandas or Arrow table in memory."""
+    """Open a log from a path, or from a pandas or Arrow table in memory."""
     table = collected(source)
     try:
         if hasattr(table, "columns"):
@@ -282,7 +282,7 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
 def open_files(
     files: Sequence[Path], name: str | None = None, text_columns: Sequence[str] = (), path: Path | None = None
 ) -> Log:
-    """A log from files of one kind, one after the other."""
+    """Open a log from files of one kind, one after the other."""
     path = path or files[0]
     try:
         dataset = _dataset(path, files, text_columns)
@@ -295,20 +295,20 @@ def open_files(
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files a log consists of, in the order in which they are read."""
+    """Return the files of a log, in the order in which they are read."""
     if not path.exists():
         raise DataError.at(path, "no such file or folder", "a log: Parquet, CSV, Arrow or JSON lines")
     if path.is_file():
         return [path]
-    shown = (file for file in path.rglob("*") if not file.name.startswith((".", "_")))
-    files = sorted(file for file in shown if file.is_file() and _format(file) is not None)
+    visible = (file for file in path.rglob("*") if not file.name.startswith((".", "_")))
+    files = sorted(file for file in visible if file.is_file() and _format(file) is not None)
     if not files:
         raise DataError.at(path, "holds no log", f"files ending in {', '.join(_FORMATS)}")
     return files
 
 
 def _paths(fields: Any) -> Iterator[tuple[str, ...]]:
-    """Where each column is: a field within a structure behind the fields around it."""
+    """Yield the path of each column: the fields of the structures around it, then its own."""
     for field in fields:
         inner = _paths(field.type.fields) if pa.types.is_struct(field.type) else ((),)
         yield from ((field.name, *path) for path in inner)
@@ -393,24 +393,24 @@ def _refuse_other_separator(file: Path, separator: str) -> None:
 
 
 def last_run(table: Any, name: str) -> int:
-    """Rows before the last run of equal values of a column."""
+    """Return the number of rows before the last run of equal values of a column."""
     start, rows = len(table), 1024
     while start > 0:  # the end alone is looked at where that suffices
         start = max(0, len(table) - rows)
-        others = np.flatnonzero(_differs(table.slice(start), name, len(table) - start - 1))
-        if others.size:
-            return start + int(others[-1]) + 1
+        changes = np.flatnonzero(_differs(table.slice(start), name, len(table) - start - 1))
+        if changes.size:
+            return start + int(changes[-1]) + 1
         rows *= 8
     return 0
 
 
 def first_run(table: Any, name: str, row: int = 0) -> int:
-    """Rows up to the end of the run of equal values that a row belongs to."""
+    """Return the number of rows up to the end of the run of equal values that a row belongs to."""
     rows = 1024
     while row < len(table):
-        others = np.flatnonzero(_differs(table.slice(row, rows), name, 0))
-        if others.size:
-            return row + int(others[0])
+        changes = np.flatnonzero(_differs(table.slice(row, rows), name, 0))
+        if changes.size:
+            return row + int(changes[0])
         if row + rows >= len(table):
             break
         row, rows = row + rows - 1, 8 * rows
@@ -418,8 +418,8 @@ def first_run(table: Any, name: str, row: int = 0) -> int:
 
 
 def _differs(table: Any, name: str, row: int) -> NDArray[np.bool_]:
-    """Which rows (n_rows,) have another value than one of them; missing ones are alike."""
+    """Return a mask of the rows (n_rows,) with another value than a given one; missing values are equal."""
     column = plain_column(table[name], name)
     value = column[row]
-    others = pc.not_equal(column, value).fill_null(True) if value.is_valid else column.is_valid()
-    return np.asarray(others.to_numpy())
+    differs = pc.not_equal(column, value).fill_null(True) if value.is_valid else column.is_valid()
+    return np.asarray(differs.to_numpy())

@@ -15,7 +15,7 @@ _LONGEST, _DIGITS = 36_525 * 86_400, 20
 
 
 def seconds(text: str) -> int:
-    """The seconds of a duration such as 7d or 12h."""
+    """Return the seconds of a duration such as 7d or 12h."""
     return int(text[:-1]) * _UNITS[text[-1]]
 
 

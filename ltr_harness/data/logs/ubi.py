@@ -45,7 +45,7 @@ class Ubi(Part):
 
 
 def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], timezone: str) -> tuple[Any, Any]:
-    """A `pyarrow.Table` with a row per object shown, and one with a row per event that counts.
+    """Return a `pyarrow.Table` with a row per object shown, and one with a row per event that counts.
 
     Impressions have `query_id`, `object_id`, `position` from 1 and `timestamp`, and whatever the documents say of the
     query, such as `client_id`, `user_query` and `query_attributes.device`; events `query_id`, `object_id`,
@@ -55,38 +55,46 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
     tables = _tables(path, timezone)
     events = pd.concat([_events(table) for table in tables], ignore_index=True)
     queries = pd.concat([_hits(table) for table in tables], ignore_index=True)
-    shown = queries[queries[OBJECT].notna()]
+    shown_rows = queries[queries[OBJECT].notna()]
     if settings.impressions == "events":
-        shown = events[(events[ACTION] == settings.impression_event) & events[OBJECT].notna()]
-        about = queries.drop(columns=[OBJECT, TIME]).drop_duplicates(QUERY)
-        more = [name for name in about if name == QUERY or name not in shown or shown[name].isna().all()]
-        shown = shown.drop(columns=[name for name in more if name in shown and name != QUERY])
-        shown = shown.merge(about[more], on=QUERY, how="left")
-    shown = shown.sort_values(TIME, kind="stable").drop_duplicates([QUERY, OBJECT])
-    position = shown.groupby(QUERY, sort=False, dropna=False).cumcount() + 1
+        shown_rows = events[(events[ACTION] == settings.impression_event) & events[OBJECT].notna()]
+        query_rows = queries.drop(columns=[OBJECT, TIME]).drop_duplicates(QUERY)
+        added_columns = [
+            name
+            for name in query_rows
+            if name == QUERY or name not in shown_rows or shown_rows[name].isna().all()
+        ]
+        shown_rows = shown_rows.drop(
+            columns=[name for name in added_columns if name in shown_rows and name != QUERY]
+        )
+        shown_rows = shown_rows.merge(query_rows[added_columns], on=QUERY, how="left")
+    shown_rows = shown_rows.sort_values(TIME, kind="stable").drop_duplicates([QUERY, OBJECT])
+    position = shown_rows.groupby(QUERY, sort=False, dropna=False).cumcount() + 1
     if settings.impressions == "events":
-        position = shown[POSITION] + (1 - settings.first_position)
-    shown = shown.assign(position=position)
-    if not len(shown):
+        position = shown_rows[POSITION] + (1 - settings.first_position)
+    shown_rows = shown_rows.assign(position=position)
+    if not len(shown_rows):
         found, cure = f"holds no query with {_HITS[0]}", "set ubi.impressions: events"
         if settings.impressions == "events":
             found = f"holds no event {settings.impression_event!r} with an object_id"
             cure = did_you_mean(settings.impression_event, events[ACTION].value_counts().index[:_SHOWN])
         raise DataError.at(path, found, "what was shown", cure)
-    shown = shown.sort_values(QUERY, kind="stable")  # a large log is read in batches of whole queries
-    empty = {name for name in shown if shown[name].isna().all()} - {QUERY, OBJECT, POSITION, TIME}
-    impressions = pa.Table.from_pandas(shown.drop(columns=[*empty]), preserve_index=False)
-    return impressions, _counted(path, events, names)
+    shown_rows = shown_rows.sort_values(
+        QUERY, kind="stable"
+    )  # a large log is read in batches of whole queries
+    empty = {name for name in shown_rows if shown_rows[name].isna().all()} - {QUERY, OBJECT, POSITION, TIME}
+    impressions = pa.Table.from_pandas(shown_rows.drop(columns=[*empty]), preserve_index=False)
+    return impressions, _select_events(path, events, names)
 
 
 def ubi_events(path: Path, names: Sequence[str], timezone: str) -> Any:
-    """A `pyarrow.Table` with `query_id`, `object_id`, `action_name` and `timestamp` of the events that count."""
+    """Return a `pyarrow.Table` with `query_id`, `object_id`, `action_name` and `timestamp` of counted events."""
     tables = _tables(path, timezone)
-    return _counted(path, pd.concat([_events(table) for table in tables], ignore_index=True), names)
+    return _select_events(path, pd.concat([_events(table) for table in tables], ignore_index=True), names)
 
 
 def _tables(path: Path, timezone: str) -> list[Any]:
-    """Each file's documents with ids as text and times in UTC; columns that are not there are null."""
+    """Return each file's documents with ids as text and times in UTC; absent columns are null."""
     files, tables = files_of(path), []
     for file in [f for f in files if f.stat().st_size] or files:
         log = open_log(file, text_columns=[QUERY, OBJECT, ACTION])
@@ -107,25 +115,29 @@ def _tables(path: Path, timezone: str) -> list[Any]:
     return tables
 
 
-def _counted(path: Path, events: pd.DataFrame, names: Sequence[str]) -> Any:
-    happened = list(events[ACTION].value_counts().index)
-    cures = {name: did_you_mean(name, happened[:_SHOWN]) for name in names if name not in happened}
-    told = [n for n, cure in cures.items() if len(cures) == len(names) or cure.startswith("did you mean")]
-    DataError.refuse(Problem(str(path), f"holds no event {n!r}", "what users did", cures[n]) for n in told)
-    known = events.loc[events[ACTION].isin(names), [QUERY, OBJECT, ACTION, TIME]]
-    return pa.Table.from_pandas(known, preserve_index=False)
+def _select_events(path: Path, events: pd.DataFrame, names: Sequence[str]) -> Any:
+    action_names = list(events[ACTION].value_counts().index)
+    cures = {name: did_you_mean(name, action_names[:_SHOWN]) for name in names if name not in action_names}
+    absent_events = [
+        n for n, cure in cures.items() if len(cures) == len(names) or cure.startswith("did you mean")
+    ]
+    DataError.refuse(
+        Problem(str(path), f"holds no event {n!r}", "what users did", cures[n]) for n in absent_events
+    )
+    counted = events.loc[events[ACTION].isin(names), [QUERY, OBJECT, ACTION, TIME]]
+    return pa.Table.from_pandas(counted, preserve_index=False)
 
 
 def _events(table: Any) -> pd.DataFrame:
     events = table.filter(table[ACTION].is_valid())
-    documents = _plain(events).drop(columns=[OBJECT, POSITION], errors="ignore")
+    documents = _flat_columns(events).drop(columns=[OBJECT, POSITION], errors="ignore")
     documents[OBJECT] = _first(events, _OBJECTS, pa.string())
     documents[POSITION] = _first(events, _ORDINALS, pa.float64())
     return documents
 
 
 def _hits(table: Any) -> pd.DataFrame:
-    """Documents without an action: a row for each hit, and one without an object for a query without hits."""
+    """Return documents without an action: a row for each hit, and one without an object for a query without hits."""
     queries = table.filter(table[ACTION].is_null())
     hits = pa.nulls(len(queries), pa.list_(pa.string()))
     for name in (name for name in _HITS if name in queries.column_names):
@@ -134,24 +146,24 @@ def _hits(table: Any) -> pd.DataFrame:
         try:
             hits = queries[name].combine_chunks().cast(hits.type)
         except pa.ArrowException:
-            what = f"has the type {queries[name].type}"
-            raise DataError.at(f"column {name!r}", what, "a list of ids") from None
+            found = f"has the type {queries[name].type}"
+            raise DataError.at(f"column {name!r}", found, "a list of ids") from None
         break
     parents = pc.list_parent_indices(hits).to_numpy()
     empty = np.setdiff1d(np.arange(len(hits)), parents)
     objects = pa.concat_arrays([pc.list_flatten(hits), pa.nulls(empty.size, pa.string())])
-    documents = _plain(queries).take(np.append(parents, empty)).drop(columns=[OBJECT], errors="ignore")
+    documents = _flat_columns(queries).take(np.append(parents, empty)).drop(columns=[OBJECT], errors="ignore")
     return documents.assign(**{OBJECT: objects.to_pandas().to_numpy()})
 
 
-def _plain(table: Any) -> pd.DataFrame:
-    """Columns that hold one value each; the engine's own query, which may be long, is no column of its hits."""
+def _flat_columns(table: Any) -> pd.DataFrame:
+    """Return the columns of single values, without the engine's query, which may be long."""
     fields = [field for field in table.schema if not pa.types.is_nested(field.type)]
     return pd.DataFrame(table.select([f.name for f in fields if f.name != _ENGINE_QUERY]).to_pandas())
 
 
 def _first(table: Any, names: Sequence[str], kind: Any) -> Any:
-    """The first of these columns that has a value, row by row."""
+    """Return the value of the first of these columns that has one, row by row."""
     columns = [pa.nulls(len(table), kind)]
     for name in names:
         if name in table.column_names:

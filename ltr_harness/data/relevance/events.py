@@ -13,25 +13,24 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.compiled import compiled
-from ltr_harness.data.columns import Ids, category_of, decoded, is_text, utf8
+from ltr_harness.data.columns import CategoryCodes, Ids, category_of, decoded, is_text, utf8
 from ltr_harness.data.computable import is_list, large_list
 from ltr_harness.data.logs.contract import Contract
 from ltr_harness.data.logs.log import Log, open_log
 from ltr_harness.data.logs.settings import ListColumns, seconds
 from ltr_harness.data.logs.ubi import ACTION, OBJECT, TIME, ubi_events
+from ltr_harness.data.queries import Ints
 from ltr_harness.data.relevance.rule import EventLog, Relevance
 from ltr_harness.data.times import timestamps
 from ltr_harness.errors import DataError, Problem
 
-Codes = NDArray[np.int32]
-Rows = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).min
 _UNTIMED = np.empty(0, dtype=np.int64)
 
 
-def matched(
+def match_events(
     join: EventLog, columns: ListColumns, timezone: str, log: Log, source: Any
-) -> tuple[list[str], Codes, Rows, Rows]:
+) -> tuple[list[str], CategoryCodes, Ints, Ints]:
     """Return the events' names; and of every event, its name's number, its row (-1 for none), and its time.
 
     Events are sorted by owner (query or user), item and time. Each row of the log leaves its mark at the first event
@@ -43,8 +42,8 @@ def matched(
     order = np.arange(owner.size)
     if is_by_time and not np.all(happened[1:] >= happened[:-1]):
         order = np.argsort(happened, kind="stable")
-    order, _ = _stably(order, item, items.n)
-    order, starts = _stably(order, owner, owners.n)
+    order, _ = _sort_stably(order, item, items.n)
+    order, starts = _sort_stably(order, owner, owners.n)
     event, item = event[order], item[order]
     if happened.size:
         happened = happened[order]
@@ -53,19 +52,19 @@ def matched(
     del owner, order  # the memory, before the log is read
     first = 0
     for owner_codes, item_codes, moments in _impressions(join, columns, timezone, log, owners, items):
-        _note(owner_codes, item_codes, moments, first, starts, item, time, row, seen)
+        _mark_impressions(owner_codes, item_codes, moments, first, starts, item, time, row, seen)
         first += owner_codes.size
-    _settle(starts, item, time, seconds(join.window) * 10**9, row, seen)
+    _assign_events(starts, item, time, seconds(join.window) * 10**9, row, seen)
     return names.texts(), event, row, happened
 
 
 def _read_events(
     join: EventLog, timezone: str, source: Any, names: Ids, owners: Ids, items: Ids
-) -> tuple[Codes, Codes, Codes, Rows]:
+) -> tuple[CategoryCodes, CategoryCodes, CategoryCodes, Ints]:
     """Return the numbers of every event's name, owner and item, and its time, empty where none is configured."""
     owner, time = join.query_id or join.user or "", join.timestamp
     log = open_log(source, text_columns=[join.event, owner, join.item_id])
-    parts: list[tuple[Codes, Codes, Codes, Rows]] = []
+    parts: list[tuple[CategoryCodes, CategoryCodes, CategoryCodes, Ints]] = []
     for batch in log.batches([name for name in (join.event, owner, join.item_id, time) if name], None):
         event_codes = names.add(batch[join.event], join.event)
         owner_codes = owners.add(batch[owner], owner)
@@ -78,7 +77,7 @@ def _read_events(
 
 def _impressions(
     join: EventLog, columns: ListColumns, timezone: str, log: Log, owners: Ids, items: Ids
-) -> Iterator[tuple[Codes, Codes, Rows]]:
+) -> Iterator[tuple[CategoryCodes, CategoryCodes, Ints]]:
     """Yield the owners, items and times of the log's rows, batch by batch; -1 for those without an event."""
     owner, time, item = columns.query_id, None, columns.item_id or ""
     if not join.query_id:
@@ -89,13 +88,13 @@ def _impressions(
 
 
 @compiled
-def _stably(order: Rows, codes: Codes, n_codes: int) -> tuple[Rows, Rows]:
-    """The order by code, equal codes as they were, the missing first; and where each code begins, from -1 on."""
+def _sort_stably(order: Ints, codes: CategoryCodes, n_codes: int) -> tuple[Ints, Ints]:
+    """Return the stable order by code, the missing first, and the beginning of each code, from -1 on."""
     starts = np.zeros(n_codes + 2, dtype=np.int64)
     for code in codes:
         starts[code + 2] += 1
-    for at in range(1, starts.size):
-        starts[at] += starts[at - 1]
+    for index in range(1, starts.size):
+        starts[index] += starts[index - 1]
     free = starts.copy()
     sorted_order = np.empty_like(order)
     for event in order:
@@ -106,64 +105,64 @@ def _stably(order: Rows, codes: Codes, n_codes: int) -> tuple[Rows, Rows]:
 
 
 @compiled
-def _note(
-    owners: Codes,
-    items: Codes,
-    shown: Rows,
+def _mark_impressions(
+    owners: CategoryCodes,
+    items: CategoryCodes,
+    shown_times: Ints,
     first: int,
-    starts: Rows,
-    item: Codes,
-    time: Rows,
-    row: Rows,
-    seen: Rows,
+    starts: Ints,
+    item: CategoryCodes,
+    time: Ints,
+    row: Ints,
+    seen: Ints,
 ) -> None:
     """Leave each impression's mark at the first event of its owner and item that did not happen before it."""
     timed = time.size > 0
-    for at in range(owners.size):
-        owner, wanted = owners[at], items[at]
-        if owner < 0 or wanted < 0 or (timed and shown[at] == _NEVER):
+    for impression in range(owners.size):
+        owner, item_code = owners[impression], items[impression]
+        if owner < 0 or item_code < 0 or (timed and shown_times[impression] == _NEVER):
             continue
         low, high = starts[owner + 1], starts[owner + 2]
         end = high
         while low < high:
             middle = (low + high) // 2
-            earlier = timed and item[middle] == wanted and time[middle] < shown[at]
-            if item[middle] < wanted or earlier:
+            earlier = timed and item[middle] == item_code and time[middle] < shown_times[impression]
+            if item[middle] < item_code or earlier:
                 low = middle + 1
             else:
                 high = middle
-        if low == end or item[low] != wanted:
+        if low == end or item[low] != item_code:
             continue
         if timed:
-            if shown[at] >= seen[low]:  # of two looks at one moment, the later row
-                seen[low] = shown[at]
-                row[low] = first + at
+            if shown_times[impression] >= seen[low]:  # of two looks at one moment, the later row
+                seen[low] = shown_times[impression]
+                row[low] = first + impression
         elif row[low] < 0:
-            row[low] = first + at
+            row[low] = first + impression
 
 
 @compiled
-def _settle(starts: Rows, item: Codes, time: Rows, window: int, row: Rows, seen: Rows) -> None:
-    """Every event takes the latest mark at or before itself, unless that is too long ago."""
+def _assign_events(starts: Ints, item: CategoryCodes, time: Ints, window: int, row: Ints, seen: Ints) -> None:
+    """Assign every event the latest mark at or before it, unless that is too long ago."""
     timed = time.size > 0
     for owner in range(starts.size - 2):
-        best, when = -1, _NEVER
-        for at in range(starts[owner + 1], starts[owner + 2]):
-            if at == starts[owner + 1] or item[at] != item[at - 1]:
-                best, when = -1, _NEVER
-            if row[at] >= 0:
-                best = row[at]
+        mark, mark_time = -1, _NEVER
+        for event in range(starts[owner + 1], starts[owner + 2]):
+            if event == starts[owner + 1] or item[event] != item[event - 1]:
+                mark, mark_time = -1, _NEVER
+            if row[event] >= 0:
+                mark = row[event]
                 if timed:
-                    when = seen[at]
-            in_time = best >= 0 and (not timed or time[at] - when <= window)
-            row[at] = best if in_time else -1
+                    mark_time = seen[event]
+            in_time = mark >= 0 and (not timed or time[event] - mark_time <= window)
+            row[event] = mark if in_time else -1
 
 
-Counts = dict[str, NDArray[np.int32]]
+EventCounts = dict[str, NDArray[np.int32]]
 
 
-def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contract: Contract) -> Counts:
-    """How often each event stands in each row's list; lists, or text such as ``click,buy``."""
+def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contract: Contract) -> EventCounts:
+    """Count each event in each row's list; lists, or text such as ``click,buy``."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0)
@@ -177,13 +176,13 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
         raise DataError.at(f"column {column_name!r}", f"has the type {array.type}", "a list of event names")
     row = pc.list_parent_indices(array).to_numpy()
     event = category_of(pc.list_flatten(array), column_name)
-    counts: Counts = {}
-    for name, at in zip(names, event.categories.get_indexer(pd.Index(names)), strict=True):
-        rows = row[event.codes == at] if at >= 0 else row[:0]
+    counts: EventCounts = {}
+    for name, index in zip(names, event.categories.get_indexer(pd.Index(names)), strict=True):
+        rows = row[event.codes == index] if index >= 0 else row[:0]
         counts[name] = np.bincount(rows, minlength=len(array)).astype(np.int32)
     unknown = np.append(~event.categories.isin(names), False)[event.codes]  # the last is missing
     contract.totals["events"] += int((event.codes >= 0).sum())
-    contract.check("unknown-event", unknown, lambda at: repr(str(event.categories[event.codes[at]])))
+    contract.check("unknown-event", unknown, lambda index: repr(str(event.categories[event.codes[index]])))
     return counts
 
 
@@ -218,44 +217,44 @@ class JoinedEvents:
         if join.ubi:
             join = join.model_copy(update={"event": ACTION, "item_id": OBJECT, "timestamp": TIME})
             source = ubi_events(Path(source), names, timezone) if isinstance(source, str) else source
-        event_names, event, row, time = matched(join, columns, timezone, log, source)
+        event_names, event, row, time = match_events(join, columns, timezone, log, source)
         numbers = {name: number for number, name in enumerate(names)}
         to_ours = np.array([*(numbers.get(name, -1) for name in event_names), -1])
         code = to_ours[event]
         contract.totals["events"] += row.size
         event_names.append("")  # of none, whose number is -1
-        contract.check("unknown-event", code < 0, lambda at: repr(event_names[event[at]]))
+        contract.check("unknown-event", code < 0, lambda index: repr(event_names[event[index]]))
         contract.count("orphan-event", int((row < 0).sum()))
         cell = (row * len(names) + code)[(code >= 0) & (row >= 0)]
         cell.sort()
         return cls(names, cell, time[row < 0] if time.size else None)
 
-    def of(self, first: int, n: int) -> "JoinedEvents":
-        """Those of `n` rows from row `first` on, which is 0 in the answer."""
+    def of_rows(self, first: int, n: int) -> "JoinedEvents":
+        """Return the events of `n` rows from row `first` on, which becomes row 0."""
         width = len(self.names)
         low, high = np.searchsorted(self.cell, [first * width, (first + n) * width])
         return JoinedEvents(self.names, self.cell[low:high] - first * width)
 
-    def beside(self, table: Any, first: int) -> Any:
-        """A batch of the log, from row `first` on, with a column of counts for every event."""
+    def add_counts(self, table: Any, first: int) -> Any:
+        """Return a batch of the log, from row `first` on, with a column of counts for every event."""
         n, width = table.num_rows, len(self.names)
-        counts = np.bincount(self.of(first, n).cell, minlength=n * width).astype(np.int32)
-        for at, name in enumerate(self.names):
-            table = table.append_column(counts_column(name), pa.array(counts[at::width]))
+        counts = np.bincount(self.of_rows(first, n).cell, minlength=n * width).astype(np.int32)
+        for number, name in enumerate(self.names):
+            table = table.append_column(counts_column(name), pa.array(counts[number::width]))
         return table
 
 
 def counts_column(event: str) -> str:
-    """The column in which a joined event's counts stand."""
+    """Return the name of the column with a joined event's counts."""
     return f"event of the event log: {event}"
 
 
 def refuse_unknown_events(names: Iterable[str], happened: dict[str, int], contract: Contract) -> None:
-    """An event that never happened while others with strange names did is a misspelt one."""
+    """Refuse events that never happened while unknown ones did: they are misspelt."""
     unknown = (check.examples for check in contract.log_checks if check.check == "unknown-event")
-    strange = [name.strip("'") for examples in unknown for name in examples]
-    never = [name for name in names if strange and not happened.get(name)]
-    cures = {name: did_you_mean(name, strange) for name in never}
+    unknown_names = [name.strip("'") for examples in unknown for name in examples]
+    never = [name for name in names if unknown_names and not happened.get(name)]
+    cures = {name: did_you_mean(name, unknown_names) for name in never}
     DataError.refuse(Problem(contract.place, f"event {n!r} never happens", cure=cures[n]) for n in never)
 
 
@@ -263,16 +262,16 @@ _SHOWN = 20  # classes
 
 
 def refuse_unknown_classes(rule: Relevance, contract: Contract) -> None:
-    """Positive classes none of which occurs while others do are misspelt; some of them may be rare."""
+    """Refuse positive classes if none of them occurs while others do: they are misspelt; a few may be rare."""
     if rule.chosen != "match":
         return
     never = [name for name in rule.positive if name not in contract.classes]
     contract.totals["classes"] += len(rule.positive)
-    strange = sorted(contract.classes.difference(rule.positive))[:_SHOWN]
-    if strange and len(never) == len(rule.positive):
-        where = f"in {rule.prediction} or {rule.label}"
-        cures = {name: did_you_mean(name, strange) for name in never}
+    unknown_classes = sorted(contract.classes.difference(rule.positive))[:_SHOWN]
+    if unknown_classes and len(never) == len(rule.positive):
+        location = f"in {rule.prediction} or {rule.label}"
+        cures = {name: did_you_mean(name, unknown_classes) for name in never}
         DataError.refuse(
-            Problem(contract.place, f"class {n!r} never occurs {where}", cure=cures[n]) for n in never
+            Problem(contract.place, f"class {n!r} never occurs {location}", cure=cures[n]) for n in never
         )
     contract.count("absent-class", len(never), map(repr, never))

@@ -96,33 +96,33 @@ def satisfied_clicks(
     segments: Mapping[str, NDArray[np.str_]],
     boundaries: NDArray[np.int64],
 ) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
-    """Clicks (n_rows,), 0 where the user did not stay, and whether a row's click lacks a dwell time it should have.
+    """Return clicks (n_rows,), 0 where the user did not stay, and a mask of clicks that wrongly lack a dwell time.
 
     A missing dwell time is that of the visit's last click, which satisfied: of several without a time the lowest.
 
     Source: Y. Kim, A. Hassan, R. White, I. Zitouni, WSDM 2014: 30 s, and that one threshold does not suit all pages.
     """
-    least = np.full(clicks.size, rule.satisfied)
+    thresholds_of_rows = np.full(clicks.size, rule.satisfied)
     for segment, thresholds in rule.by.items():
         for value, threshold in thresholds.items():
-            least[segments[segment] == value] = threshold
+            thresholds_of_rows[segments[segment] == value] = threshold
     untimed = np.isnan(dwell) & (clicks > 0)
-    unknown = untimed & (np.arange(clicks.size) != _last(untimed, boundaries))
-    kept: NDArray[np.integer] = np.where((dwell >= least) | (untimed & ~unknown), clicks, 0)
-    return kept, unknown
+    lacks_time = untimed & (np.arange(clicks.size) != _last(untimed, boundaries))
+    is_satisfied = (dwell >= thresholds_of_rows) | (untimed & ~lacks_time)
+    return np.where(is_satisfied, clicks, 0), lacks_time
 
 
 def examined(happened: NDArray[np.bool_], scores: Floats, boundaries: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Rows (n_rows,) down to the last one of the query with which something happened; all where nothing did."""
+    """Return a mask of rows (n_rows,) down to the last of the query with an event; all of a query without one."""
     last = _last(happened, boundaries)
     tied = scores == scores[np.maximum(last, 0)]
     return np.asarray((last < 0) | (np.arange(happened.size) <= last) | tied)
 
 
 def _last(holds: NDArray[np.bool_], boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For every row the last row of its query where it holds, -1 where it holds nowhere."""
-    at = np.where(holds, np.arange(holds.size), -1)
-    return np.repeat(np.maximum.reduceat(at, boundaries[:-1]), np.diff(boundaries))
+    """Return, for every row, the last row of its query where `holds` is true, -1 where it is nowhere."""
+    marked_rows = np.where(holds, np.arange(holds.size), -1)
+    return np.repeat(np.maximum.reduceat(marked_rows, boundaries[:-1]), np.diff(boundaries))
 
 
 def _amount(rule: Relevance, count: NDArray[np.integer]) -> Floats:
@@ -245,10 +245,10 @@ def _event_counts(rows: LogRows, rule: Relevance, contract: Contract) -> dict[st
     """Return how often each event happened per row; None where counts are no whole numbers from 0."""
     names = rule.event_names
     if rule.event_log is not None:
-        return {name: rows.arranged(rows.table[counts_column(name)].to_numpy()) for name in names}
+        return {name: rows.in_canonical_order(rows.table[counts_column(name)].to_numpy()) for name in names}
     if rule.list_column:
         of_lists = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
-        return {name: rows.arranged(count) for name, count in of_lists.items()}
+        return {name: rows.in_canonical_order(count) for name, count in of_lists.items()}
     events: dict[str, NDArray[np.int32]] = {}
     is_sound = True
     for name in names:
@@ -370,7 +370,7 @@ def labels_of(
 
 
 class _EventTally:
-    """How often each event happened in all rows, and in how many rows more than once."""
+    """The number of each event in all rows, and of rows with more than one."""
 
     def __init__(self) -> None:
         self.n_events: dict[str, int] = {}
@@ -416,7 +416,7 @@ class _Labelling:
         parts: list[tuple[Floats, NDArray[np.bool_]]] = []
         first = 0
         for batch in self._batches():
-            rows = self.rows(batch if events is None else events.beside(batch, first), first)
+            rows = self.rows(batch if events is None else events.add_counts(batch, first), first)
             first += batch.num_rows
             if rows is None:
                 continue
@@ -485,15 +485,17 @@ class _Labelling:
     def estimates(
         self, propensity: Propensity, grades: Floats, features: NDArray[np.float32] | None
     ) -> tuple[Floats, Caution]:
-        """Return the labels that the rule's estimator makes of what happened, and how much that says."""
+        """Return the labels of the rule's estimator, and a caution with their effective weight."""
         if self.rule.chosen != "doubly_robust":
             features = None
-        looked, query = propensity.column or self.columns.rank or "", self.columns.query_id
-        names = [looked] if features is None else [looked, query]
+        rank_column, query = propensity.column or self.columns.rank or "", self.columns.query_id
+        names = [rank_column] if features is None else [rank_column, query]
         table = pa.concat_tables(self.log.batches(names, None), promote_options="permissive")
         rows = LogRows(table, None, np.empty(0, np.str_), np.array([0, grades.size]), self.place)
-        shown = np.ones(grades.size) if propensity.column else rows.numbers(looked)
-        ranks = np.where((shown >= 1) & (shown == np.floor(shown)), shown, 0).astype(np.int64)
+        ranks_or_ones = np.ones(grades.size) if propensity.column else rows.numbers(rank_column)
+        ranks = np.where(
+            (ranks_or_ones >= 1) & (ranks_or_ones == np.floor(ranks_or_ones)), ranks_or_ones, 0
+        ).astype(np.int64)
         model = None
         if features is not None:
             model = rows.category(query).codes.astype(np.int64), features

@@ -14,13 +14,11 @@ from ltr_harness._util.text import count_of
 from ltr_harness.data.columns import Columns
 from ltr_harness.data.logs.contract import Contract, LogRows
 from ltr_harness.data.logs.log import open_log
-from ltr_harness.data.queries import Floats
+from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.data.relevance.rule import Propensity, PropensityLog, Relevance
 from ltr_harness.errors import Caution, DataError, Problem, all_of
 
-Codes = NDArray[np.int64]
-
-ByRank = dict[int, tuple[float, float]]
+PropensityByRank = dict[int, tuple[float, float]]
 
 _CLICKS = 25  # fewer at a rank, and its propensity is off by a fifth or more
 _SIGMAS = 5  # a shuffle this far from uniform is none
@@ -28,12 +26,12 @@ _ORDINARY = "clicks by rank of an ordinary log are not propensities: run the exp
 
 
 def estimated(rule: Propensity) -> Propensity:
-    """The rule with its experiment replaced by the table that it measured; without an experiment, the rule itself."""
+    """Return the rule with its experiment replaced by the table that it measured; else the rule itself."""
     experiment = rule.estimate
     if experiment is None:
         return rule
     paths = [path for path in (experiment.path, experiment.baseline_path) if path is not None]
-    pages = all_of([partial(_measured, path, experiment) for path in paths])
+    pages = all_of([partial(_measure_propensities, path, experiment) for path in paths])
     tables, errors, sources = zip(*pages, strict=True)
     measured = {
         "table": tables[0],
@@ -47,8 +45,8 @@ def estimated(rule: Propensity) -> Propensity:
     return rule.model_copy(update={"estimate": None, **measured})
 
 
-def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> ByRank:
-    """Propensities from lists in which rank 1 was exchanged with another rank at random, beside untouched lists.
+def from_swaps(lists: Ints, shown_ranks: Ints, original: Ints, clicked: Floats) -> PropensityByRank:
+    """Estimate propensities from lists in which rank 1 was exchanged with another rank at random, or not.
 
     For every rank k, both items of the pair were shown in both orders. With r clicks per list,
     propensity(k) = (r_k untouched + r_k exchanged) / (r_1 untouched + r_1 exchanged): attractiveness cancels,
@@ -58,102 +56,119 @@ def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> 
     Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017.
     """
     partner = np.zeros(int(lists.max(initial=-1)) + 1, dtype=np.int64)
-    partner[lists[shown == 1]] = original[shown == 1]
+    partner[lists[shown_ranks == 1]] = original[shown_ranks == 1]
     at_one = np.zeros(partner.size)
-    at_one[lists[shown == 1]] = clicked[shown == 1]
+    at_one[lists[shown_ranks == 1]] = clicked[shown_ranks == 1]
     ratios = {1: (1.0, 0.0)}
     for k in np.unique(partner[partner > 1]).tolist():
-        here = shown == k
-        arms = [here & (partner[lists] == other) for other in (1, k)]
+        is_at_k = shown_ranks == k
+        arms = [is_at_k & (partner[lists] == other) for other in (1, k)]
         if not all(arm.any() for arm in arms) or sum(clicked[arm].sum() for arm in arms) < _CLICKS:
             continue
-        below, own = _rate([clicked[arm] for arm in arms])
-        above, first = _rate([at_one[lists[arm]] for arm in arms])
-        if above > 0:
-            ratios[k] = below / above, float(np.hypot(own, first))
+        rate_at_k, error_at_k = _rate([clicked[arm] for arm in arms])
+        rate_at_1, error_at_1 = _rate([at_one[lists[arm]] for arm in arms])
+        if rate_at_1 > 0:
+            ratios[k] = rate_at_k / rate_at_1, float(np.hypot(error_at_k, error_at_1))
     return ratios
 
 
-def from_random_order(shown: Codes, clicked: Floats) -> ByRank:
-    """Propensities from lists whose top was shuffled: clicks by rank relative to rank 1, as `from_swaps` has them.
+def from_random_order(shown_ranks: Ints, clicked: Floats) -> PropensityByRank:
+    """Estimate propensities from lists whose top was shuffled: clicks by rank relative to rank 1, as `from_swaps`.
 
     Errors are of the logarithms of clicks: the one of rank 1 is in all propensities.
     """
-    rates = {int(k): _rate([clicked[shown == k]]) for k in np.unique(shown)}
-    enough = {k for k in rates if clicked[shown == k].sum() >= _CLICKS}
-    first = rates.get(1, (0.0, 0.0))[0]
-    return {k: (rate / first, error) for k, (rate, error) in rates.items() if first > 0 and k in enough}
+    rates = {int(k): _rate([clicked[shown_ranks == k]]) for k in np.unique(shown_ranks)}
+    measured_ranks = {k for k in rates if clicked[shown_ranks == k].sum() >= _CLICKS}
+    first_rate = rates.get(1, (0.0, 0.0))[0]
+    return {
+        k: (rate / first_rate, error)
+        for k, (rate, error) in rates.items()
+        if first_rate > 0 and k in measured_ranks
+    }
 
 
 def _rate(arms: list[Floats]) -> tuple[float, float]:
-    """Sum of the arms' click rates, and the standard error of its logarithm: of a rate p of n rows p (1 - p) / n."""
+    """Return the sum of the arms' click rates, and the standard error of its logarithm."""
     rate = sum(float(arm.mean()) for arm in arms)
-    variance = sum(float(arm.var()) / arm.size for arm in arms)
+    variance = sum(float(arm.var()) / arm.size for arm in arms)  # p (1 - p) / n each
     error = float(variance**0.5 / rate) if rate else 0.0
     return rate, error
 
 
-def examination(rows: LogRows, ranks: Codes, rule: Propensity, contract: Contract) -> Floats | None:
-    """How likely users looked at each row, by its rank (n_rows,) or as given; None where values are none."""
+def examination(rows: LogRows, ranks: Ints, rule: Propensity, contract: Contract) -> Floats | None:
+    """Return each row's probability of a look (n_rows,), by its rank or from a column; None if values are invalid."""
     if rule.column:
         values = rows.numbers(rule.column)
         bad = ~((values > 0) & (values <= 1))
-        named = lambda row: f"{rows.name(row)} ({rule.column})"  # noqa: E731
-        return values if contract.check("propensity-invalid", bad, named) else None
+        name_row = lambda row: f"{rows.name(row)} ({rule.column})"  # noqa: E731
+        return values if contract.check("propensity-invalid", bad, name_row) else None
     of_baseline = contract.log == "baseline" and rule.baseline_table
     table = np.array(rule.baseline_table if of_baseline else rule.table)
     contract.check("propensity-unknown", ranks > table.size, rows.name)
     return np.asarray(table[np.minimum(ranks, table.size) - 1])
 
 
-def _measured(path: str, experiment: PropensityLog) -> tuple[tuple[float, ...], tuple[float, ...], str]:
-    """The table by rank relative to rank 1, the errors of its logarithms, and where it comes from in words."""
+def _measure_propensities(
+    path: str, experiment: PropensityLog
+) -> tuple[tuple[float, ...], tuple[float, ...], str]:
+    """Return the table by rank relative to rank 1, the errors of its logarithms, and its source in words."""
     names = [experiment.query_id, experiment.rank, experiment.original, experiment.click]
     log = open_log(path, text_columns=[experiment.query_id])
     columns = Columns(log.read(names))
     lists = columns.category(experiment.query_id).codes.astype(np.int64)
-    shown, original, clicks = map(columns.numbers, names[1:])
-    ranks_good = [(r >= 1) & (r == np.floor(r)) & np.isfinite(r) for r in (shown, original)]
+    shown_ranks, original, clicks = map(columns.numbers, names[1:])
+    ranks_good = [(r >= 1) & (r == np.floor(r)) & np.isfinite(r) for r in (shown_ranks, original)]
     bad = {
         "rows without a query id": lists < 0,
         f"rows whose {experiment.rank} is not an integer from 1 on": ~ranks_good[0],
         f"rows whose {experiment.original} is not an integer from 1 on": ~ranks_good[1],
         f"rows whose {experiment.click} is not a count": ~(clicks >= 0),
     }
-    found = [f"{np.count_nonzero(at):,} of {at.size:,} {what}" for what, at in bad.items() if at.any()]
+    found = [
+        f"{np.count_nonzero(is_bad):,} of {is_bad.size:,} {description}"
+        for description, is_bad in bad.items()
+        if is_bad.any()
+    ]
     DataError.refuse(Problem(path, text) for text in found)
-    rows = lists, shown.astype(np.int64), original.astype(np.int64), (clicks > 0).astype(np.float64)
-    by_rank, n, how = (_swapped if experiment.design == "swaps" else _shuffled)(path, *rows)
+    rows = lists, shown_ranks.astype(np.int64), original.astype(np.int64), (clicks > 0).astype(np.float64)
+    by_rank, n, how = (_estimate_from_swaps if experiment.design == "swaps" else _estimate_from_shuffles)(
+        path, *rows
+    )
     if len(by_rank) < 2:
-        few, expected = f"too few clicks, {int(rows[3].sum()):,}", f"{_CLICKS} at rank 1 and another rank"
-        raise DataError.at(path, few, expected, "a longer experiment")
+        shortage, expected = (
+            f"too few clicks, {int(rows[3].sum()):,}",
+            f"{_CLICKS} at rank 1 and another rank",
+        )
+        raise DataError.at(path, shortage, expected, "a longer experiment")
     ranks = np.array(sorted(by_rank))
-    every = np.arange(1, ranks[-1] + 1)
+    all_ranks = np.arange(1, ranks[-1] + 1)
     # between measured ranks, a power of the rank
-    known = np.array([by_rank[k] for k in ranks.tolist()])
-    curve = np.exp(np.interp(np.log(every), np.log(ranks), np.log(known[:, 0])))
-    errors = np.append(known[0, 1], np.interp(np.log(every[1:]), np.log(ranks[1:]), known[1:, 1]))
-    between = sorted({*every.tolist()} - {*by_rank})
+    measured = np.array([by_rank[k] for k in ranks.tolist()])
+    curve = np.exp(np.interp(np.log(all_ranks), np.log(ranks), np.log(measured[:, 0])))
+    errors = np.append(measured[0, 1], np.interp(np.log(all_ranks[1:]), np.log(ranks[1:]), measured[1:, 1]))
+    interpolated_ranks = sorted({*all_ranks.tolist()} - {*by_rank})
     source = f"{how} in {count_of(n, 'list')}"
-    if between:
-        source += f" (rank {', '.join(map(str, between))} from its neighbours)"
+    if interpolated_ranks:
+        source += f" (rank {', '.join(map(str, interpolated_ranks))} from its neighbours)"
     return tuple(np.minimum(curve, 1.0).tolist()), tuple(errors.tolist()), source
 
 
-def _swapped(
-    path: str, lists: Codes, shown: Codes, original: Codes, clicked: Floats
-) -> tuple[ByRank, int, str]:
-    """`from_swaps`, after a look at whether these are swaps."""
+def _estimate_from_swaps(
+    path: str, lists: Ints, shown_ranks: Ints, original: Ints, clicked: Floats
+) -> tuple[PropensityByRank, int, str]:
+    """Estimate propensities with `from_swaps`; refuse lists that are not swapped at random."""
     size = int(lists.max()) + 1
     first = np.zeros(size, dtype=np.int64)
-    first[lists[shown == 1]] = original[shown == 1]
+    first[lists[shown_ranks == 1]] = original[shown_ranks == 1]
     k = first[lists]
     # an untouched list's rows stand where they stood; of an exchanged one, all but 1 and k do
-    as_planned = np.where(shown == 1, original == k, np.where(shown == k, original == 1, original == shown))
+    as_planned = np.where(
+        shown_ranks == 1, original == k, np.where(shown_ranks == k, original == 1, original == shown_ranks)
+    )
     odd = first == 0
     odd[lists[~as_planned]] = True
     partner_seen = np.zeros(size, dtype=bool)
-    partner_seen[lists[(shown == k) & as_planned]] = True
+    partner_seen[lists[(shown_ranks == k) & as_planned]] = True
     odd |= ~partner_seen
     of_all = f"of {count_of(size, 'list')}"
     if odd.any():
@@ -167,28 +182,31 @@ def _swapped(
             "some lists exchanged and some not",
         )
         raise DataError.at(path, found, f"{expected}, at random", _ORDINARY)
-    return from_swaps(lists, shown, original, clicked), size, "random swaps"
+    return from_swaps(lists, shown_ranks, original, clicked), size, "random swaps"
 
 
-def _shuffled(
-    path: str, lists: Codes, shown: Codes, original: Codes, clicked: Floats
-) -> tuple[ByRank, int, str]:
-    """`from_random_order`, after a look at whether the order was random."""
-    n = int(np.max(shown, initial=0, where=shown != original))
-    top = (shown <= n) & (np.bincount(lists[shown <= n], minlength=lists.max() + 1)[lists] == n)
-    shown, original, clicked = shown[top], original[top], clicked[top]
-    if n < 2 or not shown.size:
+def _estimate_from_shuffles(
+    path: str, lists: Ints, shown_ranks: Ints, original: Ints, clicked: Floats
+) -> tuple[PropensityByRank, int, str]:
+    """Estimate propensities with `from_random_order`; refuse an order that was not random."""
+    n = int(np.max(shown_ranks, initial=0, where=shown_ranks != original))
+    top = (shown_ranks <= n) & (np.bincount(lists[shown_ranks <= n], minlength=lists.max() + 1)[lists] == n)
+    shown_ranks, original, clicked = shown_ranks[top], original[top], clicked[top]
+    if n < 2 or not shown_ranks.size:
         found = "every item stands where it was ranked"
         raise DataError.at(path, found, "lists with a shuffled top", _ORDINARY)
-    size = shown.size // n
-    stood = np.bincount(shown, original, minlength=n + 1)[1:] / np.bincount(shown, minlength=n + 1)[1:]
+    size = shown_ranks.size // n
+    mean_ranks = (
+        np.bincount(shown_ranks, original, minlength=n + 1)[1:]
+        / np.bincount(shown_ranks, minlength=n + 1)[1:]
+    )
     expected, error = (n + 1) / 2, np.sqrt((n**2 - 1) / 12 / size)
-    worst = int(np.argmax(np.abs(stood - expected)))
-    if abs(stood[worst] - expected) > _SIGMAS * error:
-        found = f"items shown at rank {worst + 1} were ranked {stood[worst]:.2f} on average"
+    worst = int(np.argmax(np.abs(mean_ranks - expected)))
+    if abs(mean_ranks[worst] - expected) > _SIGMAS * error:
+        found = f"items shown at rank {worst + 1} were ranked {mean_ranks[worst]:.2f} on average"
         found += f": the top {n} are not in random order"
         raise DataError.at(path, found, f"{expected:g}, as in a uniform shuffle", _ORDINARY)
-    return from_random_order(shown, clicked), size, f"random order of the top {n}"
+    return from_random_order(shown_ranks, clicked), size, f"random order of the top {n}"
 
 
 FOLDS = 5
@@ -197,7 +215,7 @@ _RIDGE = 1.0  # of standardised features: as much as one row
 
 
 def inverse_propensity(gains: Floats, looked: Floats, clip: float) -> Floats:
-    """What happened, over the probability of a look: y = g / max(p, clip).
+    """Return gains over the probability of a look: y = g / max(p, clip).
 
     Unbiased for relevance where p >= clip. Where it is less, y is too small on average, by p / clip, and varies less.
 
@@ -207,7 +225,7 @@ def inverse_propensity(gains: Floats, looked: Floats, clip: float) -> Floats:
 
 
 def doubly_robust(gains: Floats, looked: Floats, predicted: Floats, clip: float) -> Floats:
-    """A prediction, corrected by what happened: y = r + (g - p r) / max(p, clip).
+    """Return a prediction, corrected by the gains: y = r + (g - p r) / max(p, clip).
 
     Unbiased where the probabilities are right and not clipped, and also where the prediction is right. Where p >= clip
     it is `inverse_propensity`; where less, the prediction stands in for what clipping takes away, so the clip can be
@@ -219,11 +237,11 @@ def doubly_robust(gains: Floats, looked: Floats, predicted: Floats, clip: float)
     return predicted * (1 - looked / divisor) + gains / divisor
 
 
-def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArray[np.float32]) -> Floats:
-    """Relevance by ridge regression of the other folds on p (1, z, z**2), p: of a look, z: standardised features."""
+def cross_fitted(gains: Floats, looked: Floats, queries: Ints, features: NDArray[np.float32]) -> Floats:
+    """Predict relevance by ridge regression of the other folds on p (1, z, z**2), z: standardised features."""
     mean = np.nan_to_num(np.nanmean(features, axis=0, dtype=np.float64)) if features.size else np.zeros(0)
     spread = np.nan_to_num(np.nanstd(features, axis=0, dtype=np.float64)) if features.size else np.zeros(0)
-    chunks = [slice(at, at + _CHUNK) for at in range(0, gains.size, _CHUNK)]
+    chunks = [slice(start, start + _CHUNK) for start in range(0, gains.size, _CHUNK)]
 
     def design(rows: slice) -> Floats:
         z = np.nan_to_num((features[rows] - mean) / np.where(spread > 0, spread, 1.0))
@@ -234,9 +252,9 @@ def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArra
     for rows in chunks:
         seen = design(rows) * looked[rows, None]
         for fold in range(FOLDS):
-            mine = folds[rows] == fold
-            squares[fold] += seen[mine].T @ seen[mine]
-            products[fold] += seen[mine].T @ gains[rows][mine]
+            in_fold = folds[rows] == fold
+            squares[fold] += seen[in_fold].T @ seen[in_fold]
+            products[fold] += seen[in_fold].T @ gains[rows][in_fold]
     coefficients = np.empty((FOLDS, n))
     for fold in range(FOLDS):
         square, product = (np.delete(sums, fold, axis=0).sum(axis=0) for sums in (squares, products))
@@ -248,12 +266,12 @@ def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArra
 def estimated_labels(
     gains: Floats,  # (n_rows,)
     rows: LogRows,
-    ranks: Codes,  # (n_rows,)
+    ranks: Ints,  # (n_rows,)
     rule: Relevance,
     contract: Contract,
-    model: tuple[Codes, NDArray[np.float32]] | None = None,  # (n_rows,)
+    model: tuple[Ints, NDArray[np.float32]] | None = None,  # (n_rows,)
 ) -> tuple[Floats, Floats | None]:
-    """Labels by the rule's estimator, and the weight of what happened; gains as they are under another rule."""
+    """Return labels by the rule's estimator, and the weights of events; the gains themselves under another rule."""
     if not rule.estimates or rule.propensity is None:
         return gains, None
     if not rule.propensity.column and not contract.check("never-shown", ranks < 1, rows.name):
@@ -269,13 +287,13 @@ def estimated_labels(
 
 
 def effective_size(weights: Floats) -> float:
-    """How many equally weighted rows the weighted ones are worth: (sum w)^2 / sum w^2. Shapes: `weights` (n,)."""
+    """Return Kish's effective sample size, (sum w)^2 / sum w^2. Shapes: `weights` (n,)."""
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 def effective_weight(weights: Floats, clip: float) -> Caution:
-    """How much the weighted rows say. Shapes: `weights` (n_rows,)."""
+    """Return a caution with the effective sample size of weighted rows. Shapes: `weights` (n_rows,)."""
     n, total = int(np.count_nonzero(weights)), float(weights.sum())
     clipped = float(weights[weights >= 1 / clip].sum()) / total if total else 0.0
     text = (

@@ -67,13 +67,13 @@ class EventLog(Part):
     )
 
     @model_validator(mode="after")
-    def _named_by_ubi(self) -> Self:
+    def _refuse_names_beside_ubi(self) -> Self:
         fields = type(self).model_fields
-        others = ("event", "query_id", "item_id", "user", "timestamp")
-        given = [name for name in others if getattr(self, name) != fields[name].default]
-        if self.ubi and given:
+        options = ("event", "query_id", "item_id", "user", "timestamp")
+        changed_options = [name for name in options if getattr(self, name) != fields[name].default]
+        if self.ubi and changed_options:
             raise MismatchError(
-                f"{', '.join(given)} beside ubi; expected none of them: its documents name them"
+                f"{', '.join(changed_options)} beside ubi; expected none of them: its documents name them"
             )
         return self
 
@@ -231,12 +231,12 @@ class Relevance(Part):
 
     @property
     def estimates(self) -> bool:
-        """Whether labels are estimates of relevance, which are right on average."""
+        """True where labels are unbiased estimates of relevance."""
         return self.chosen in ("ips", "doubly_robust")
 
     @property
     def cuts_lists(self) -> bool:
-        """Whether rows that nobody judged are left out of their lists."""
+        """True where rows without a judgment are left out of their lists."""
         return self.unseen == "ignore_below_last_click" or self.unlabelled == "ignore"
 
     @property
@@ -248,12 +248,12 @@ class Relevance(Part):
 
     @property
     def needs_rank(self) -> bool:
-        """Whether propensities are looked up by the rank at which a row was shown."""
+        """True where propensities are looked up by the rank at which a row was shown."""
         return self.propensity is not None and not self.propensity.column
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column of the rows that the rule looks at."""
+        """Every column of the rows that the rule reads."""
         names: list[str | None] = []
         if not self.from_events:
             names.append(self.label)
@@ -287,20 +287,22 @@ class Relevance(Part):
         return [log.path for log in (self.event_log, experiment) if log is not None]
 
     def with_logs(self, paths: Sequence[str]) -> Self:
-        """The same rule, its `logs` lying elsewhere."""
-        left = list(paths)
+        """Return the same rule with other paths of its `logs`."""
+        remaining = list(paths)
         changed: dict[str, Part] = {}
         if self.event_log is not None:
-            changed["event_log"] = self.event_log.model_copy(update={"path": left.pop(0)})
+            changed["event_log"] = self.event_log.model_copy(update={"path": remaining.pop(0)})
         if self.propensity is not None and self.propensity.estimate is not None:
-            experiment = self.propensity.estimate.model_copy(update={"path": left.pop(0)})
+            experiment = self.propensity.estimate.model_copy(update={"path": remaining.pop(0)})
             changed["propensity"] = self.propensity.model_copy(update={"estimate": experiment})
         return self.model_copy(update=changed)
 
     @property
     def definition(self) -> dict[str, Any]:
-        """What two data sets must share to be labelled alike: everything but where events lie, how old they are and
-        how likely a page's ranks are looked at."""
+        """The settings that two data sets must share to be labelled alike.
+
+        They are all but the paths and the age of events, and the propensities of a page's ranks.
+        """
         fields = self.model_dump(mode="json", exclude={"maturity", "event_log", "within"})
         fields["mode"] = self.chosen
         fields["propensity"] = {"clip": self.propensity.clip} if self.propensity else None
@@ -308,7 +310,7 @@ class Relevance(Part):
 
     @property
     def by_list(self) -> bool:
-        """Whether a row's grade depends on what stood above and below it."""
+        """True where a row's grade depends on the rows above and below it."""
         return self.dwell is not None or self.unseen != "zero"
 
     @property
@@ -325,7 +327,7 @@ class Relevance(Part):
         }.get(self.chosen)
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
         contradictions = chain(
             self._missing_parts(), self._idle_parts(), self._unread_events(), self._odd_events()
         )
@@ -335,7 +337,7 @@ class Relevance(Part):
         return self
 
     def _missing_parts(self) -> Iterator[str]:
-        """Yield what the mode lacks."""
+        """Yield the parts that the mode lacks."""
         mode = self.chosen
         parts, found = _PARTS.get(mode, ((), ""))
         if not all(getattr(self, part) for part in parts):

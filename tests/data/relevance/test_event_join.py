@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ltr_harness.data.columns import Ids, _hash
 from ltr_harness.data.logs.log import open_log
-from ltr_harness.data.relevance.events import matched
+from ltr_harness.data.relevance.events import match_events
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring.load import load_monitor_config
 
@@ -31,7 +31,7 @@ def joined(log: pa.Table, events: Any, batch: int = 1000, **join: Any) -> dict[s
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ltr_harness.data.logs.log.BATCH_ROWS", batch)
-        names, name, row, _ = matched(
+        names, name, row, _ = match_events(
             config.relevance.event_log, config.columns, "UTC", open_log(log), events
         )
     return {names[n]: int(r) for n, r in zip(name, row, strict=True)}
