@@ -15,9 +15,9 @@ from ltr_harness._util.user_code import installed_names, is_own_file, own_module
 from ltr_harness.errors import UsageError
 
 
-def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str | None] | None = None) -> str:
-    """A cure naming the closest known name, if one is close, and the full list."""
-    names = sorted(known)
+def did_you_mean(name: str, names: Iterable[str], synonyms: Mapping[str, str | None] | None = None) -> str:
+    """Return a cure that names the closest name, if one is close, and all of them."""
+    names = sorted(names)
     lowered = {candidate.lower(): candidate for candidate in names}
     small = name.lower()
     listing = f"known: {', '.join(names)}"
@@ -42,8 +42,8 @@ class Catalog:
         """All names, built in and installed, sorted."""
         return sorted({*self.table, *installed_names(self.entry_point_group)})
 
-    def known(self, name: str, error: type[UsageError] = UsageError) -> str:
-        """The name, if there is one; the error has the nearest and all there are."""
+    def checked_name(self, name: str, error: type[UsageError] = UsageError) -> str:
+        """Return a name that exists; the error names the nearest one and all of them."""
         if name not in (names := self.names()):
             if sentence := retirement(f"{self.family} {name}"):
                 raise error(f"{self.family} {name}: {sentence}")
@@ -57,7 +57,7 @@ class Catalog:
         if is_own_file(name):
             target = load_own_file(name, error)
         else:
-            installed = installed_names(self.entry_point_group)[self.known(name, error)]
+            installed = installed_names(self.entry_point_group)[self.checked_name(name, error)]
             try:
                 target = installed.load()
             except Exception as problem:
@@ -105,6 +105,6 @@ def attribute_of(
 
 
 def load_target(target: str) -> Any:
-    """What ``"module:attribute"`` names, imported now."""
+    """Import and return the object that ``"module:attribute"`` names."""
     module_name, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module_name), attribute)

@@ -59,11 +59,11 @@ class Compiled(Generic[P, R]):
             function = self._function
             assert isinstance(function, FunctionType)
             # numba must see the kernels this one calls as compiled functions, not as this class.
-            known: dict[str, Any] = dict(function.__globals__)
+            names: dict[str, Any] = dict(function.__globals__)
             for name in function.__code__.co_names:
-                if isinstance(known.get(name), Compiled):
-                    known[name] = known[name].machine()
-            copy = FunctionType(function.__code__, known, function.__name__, function.__defaults__)
+                if isinstance(names.get(name), Compiled):
+                    names[name] = names[name].machine()
+            copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
             copy.__module__ = function.__module__
             copy.__qualname__ = function.__qualname__
             machine = numba.njit(nogil=True, **self._options)(copy)
@@ -104,10 +104,10 @@ def _cache_class() -> type[Any]:
         def __init__(self, function: FunctionType) -> None:
             super().__init__(function)
             stamp = self._impl.locator.get_source_stamp()
-            self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base, stamp)
+            self._cache_file = _CacheFiles(Path(self._cache_path), self._impl.filename_base, stamp)
 
         def load_overload(self, signature: Any, target_context: Any) -> Any:
-            """What was kept, before numba imports what compiling takes, half a second with SciPy's linear algebra."""
+            """Return cached code before numba imports its compiler, which takes half a second."""
             rtsys.initialize(target_context)  # machine code allocates arrays through it
             with self._guard_against_spurious_io_errors():
                 found = self._load_overload(signature, target_context)
@@ -122,7 +122,7 @@ def _cache_class() -> type[Any]:
     return CheckedCache
 
 
-class _Files:
+class _CacheFiles:
     """A file for each signature of a function: the digest of its content, then the content."""
 
     def __init__(self, folder: Path, name: str, stamp: Any) -> None:
@@ -131,7 +131,7 @@ class _Files:
         self._stamp = stamp
 
     def load(self, key: Any) -> Any:
-        """What was saved; None where it is not there, of another version or damaged."""
+        """Return the saved value; None where it is absent, of another version or damaged."""
         path = self._path(key)
         try:
             stored = path.read_bytes()

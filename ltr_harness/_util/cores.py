@@ -22,7 +22,7 @@ SMALL_DATA = 64_000_000
 
 
 def sensible_workers(n_runs: int, n_values: int) -> int:
-    """How many processes finish first: several on small data, where threads wait for each other, one on large data."""
+    """Return the fastest number of processes: several on small data, where threads wait for each other, else one."""
     return 1 if n_values > SMALL_DATA else max(1, min(available_cores(), n_runs // 2))
 
 

@@ -31,7 +31,7 @@ Temporary = Callable[[Path], Path]
 
 
 def cache_folder() -> Path | None:
-    """Where work done once is kept: ``$LTR_HARNESS_CACHE`` (``off``: nowhere), else the user's cache folder."""
+    """Return the cache folder: ``$LTR_HARNESS_CACHE`` (``off``: None), else the user's cache folder."""
     given = os.environ.get(CACHE_VARIABLE)
     if given == "off":
         return None
@@ -100,11 +100,11 @@ def errors_naming(path: Path) -> Iterator[None]:
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Put a file in place in one step, an older one untouched on any error; a pipe is written to as it is."""
-    whole = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     if path.exists() and not path.is_file():
-        path.write_bytes(whole)
+        path.write_bytes(data)
     else:
-        write_stored(path, whole)
+        write_stored(path, data)
 
 
 def write_stored(path: Path, content: bytes) -> None:
@@ -138,7 +138,7 @@ def sweep_unfinished(parent: Path) -> int:
         # locked, swept by another, another's
         with suppress(BlockingIOError, FileNotFoundError, PermissionError):
             lock = _lock(folder, wait=False)
-            if lock is not None or not _alive(int(pid)):
+            if lock is not None or not _is_alive(int(pid)):
                 shutil.rmtree(folder, ignore_errors=True)
                 removed += 1
             _unlock(lock)
@@ -170,7 +170,7 @@ def _unlock(lock: int | None) -> None:
         os.close(lock)
 
 
-def _alive(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     if sys.platform == "win32":  # signal 0 is Ctrl-C there; what a killed process left stays
         return True
     with suppress(PermissionError):
@@ -217,7 +217,7 @@ def suffix_of(name: str) -> str:
 
 
 def compression_of(start: bytes) -> Compression | None:
-    """What a file that starts with these bytes is compressed with; None where it is not."""
+    """Return the compression of a file that starts with these bytes; None where it has none."""
     return next((kind for kind in KINDS if start.startswith(kind.magic)), None)
 
 

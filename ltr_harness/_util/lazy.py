@@ -15,13 +15,13 @@ def lazy_names(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[
     # read by the package's own loader, since a package may be in an archive
     stub = spec.loader.get_data(f"{spec.origin}i").decode()  # type: ignore[union-attr]
     lines = [line.split() for line in stub.splitlines() if line.startswith("from ")]
-    where = {name: source for _, source, _, name, *_ in lines}
+    module_of_name = {name: source for _, source, _, name, *_ in lines}
 
-    names = sorted(where)
+    names = sorted(module_of_name)
 
     def load(name: str) -> Any:
-        if name not in where:
+        if name not in module_of_name:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(where[name]), name)
+        return getattr(importlib.import_module(module_of_name[name]), name)
 
     return names, load, lambda: names

@@ -1,4 +1,4 @@
-"""Where the modules of earlier versions stand today, for pickles: they name a class by the module that defined it.
+"""Today's places of the modules of earlier versions, for pickles, which name a class by the module that defined it.
 
 The names are found where nothing else has them. New code imports from the modules that the reference lists.
 """

@@ -1,4 +1,4 @@
-"""How numbers are written, the same in the terminal, in notebooks and in every format of the report."""
+"""Numbers as text, the same in the terminal, in notebooks and in every format of the report."""
 
 import math
 from collections.abc import Callable

@@ -22,9 +22,9 @@ from pydantic import (
 from ltr_harness._util.files import stored_file
 
 T = TypeVar("T")
-Model = TypeVar("Model", bound=BaseModel)
-Document = dict[str, Any]
-Form = Literal["record", "study", "comparison", "report", "look", "monitor", "history"]
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+JsonObject = dict[str, Any]
+StoredForm = Literal["record", "study", "comparison", "report", "look", "monitor", "history"]
 """A kind of stored document: record.json, study.json, the metadata of comparison.parquet, report.json, a line of
 looks.jsonl, report.json of `monitor`, and the windows of its history."""
 
@@ -59,7 +59,7 @@ class Stored(BaseModel):
 class Versioned(Stored):
     """A stored document with the version of its schema; one of an older version is lifted before it is validated."""
 
-    form: ClassVar[Form]
+    form: ClassVar[StoredForm]
     schema_version: Literal[3] = SCHEMA_VERSION
     written_by: str = Field(default_factory=harness_version, description="Version of ltr-harness.")
 
@@ -79,10 +79,10 @@ class SweepPoint(Stored, use_attribute_docstrings=True):
     """The options that differ, such as {params.num_leaves: 15}."""
 
 
-def with_options(source: type[Any]) -> Callable[[type[Model]], type[Model]]:
+def with_options(source: type[Any]) -> Callable[[type[AnyModel]], type[AnyModel]]:
     """Add a field for each further field of a dataclass, which declares its kind, default, bounds and description."""
 
-    def extend(model: type[Model]) -> type[Model]:
+    def extend(model: type[AnyModel]) -> type[AnyModel]:
         kinds = get_type_hints(source)
         options: dict[str, Any] = {
             option.name: (kinds[option.name], option)
@@ -128,7 +128,7 @@ def validated(kind: type[T], content: bytes) -> T:
         raise ValueError(f"{place}: {reason}" if place else reason) from None
 
 
-def lifted(form: Form, document: Document) -> Document:
+def lifted(form: StoredForm, document: JsonObject) -> JsonObject:
     """Return a stored document as this version would have written it.
 
     Raises:
@@ -147,7 +147,7 @@ def lifted(form: Form, document: Document) -> Document:
     return document
 
 
-def _from_version_1(form: Form, document: Document) -> Document:
+def _from_version_1(form: StoredForm, document: JsonObject) -> JsonObject:
     """Lift to version 2: one name for the version's key, systems for entrants, cautions for notes and findings."""
     rest = {key: value for key, value in document.items() if key != "version"}
     renamed = {_RENAMED_IN_2.get(form, {}).get(key, key): value for key, value in rest.items()}
@@ -163,41 +163,41 @@ def _from_version_1(form: Form, document: Document) -> Document:
     return renamed | {"schema_version": 2, "written_by": "0.2.0"}
 
 
-def _cautions_in_2(findings: Any, notes: Any) -> list[Document]:
+def _cautions_in_2(findings: Any, notes: Any) -> list[JsonObject]:
     """Return what version 1 kept as findings of the data lints, and as notes of reading and training."""
     try:
         of_data = [
             {
-                "kind": one["lint"],
-                "severity": "accepted" if one["accepted"] else one["severity"],
-                "text": one["found"],
-                **{name: one[name] for name in ("cure", "place")},
+                "kind": finding["lint"],
+                "severity": "accepted" if finding["accepted"] else finding["severity"],
+                "text": finding["found"],
+                **{name: finding[name] for name in ("cure", "place")},
             }
-            for one in findings
+            for finding in findings
         ]
         return of_data + [_of_training(text) for text in notes]
     except (TypeError, KeyError, AttributeError):
         raise ValueError("has findings or notes that no record has") from None
 
 
-def _of_training(text: str) -> Document:
-    known = (kind for start, kind in _NOTES_IN_1.items() if text.startswith(start))
-    kind, severity = next(known, ("training", "note"))
+def _of_training(text: str) -> JsonObject:
+    kinds = (kind for start, kind in _NOTES_IN_1.items() if text.startswith(start))
+    kind, severity = next(kinds, ("training", "note"))
     return _caution_in_2(kind, severity, text)
 
 
-def _of_report(notes: Any) -> list[Document]:
+def _of_report(notes: Any) -> list[JsonObject]:
     """Return what version 1 kept as notes of a comparison."""
     if not isinstance(notes, list) or not all(isinstance(text, str) for text in notes):
         raise ValueError("has notes that are not texts")
     return [_caution_in_2("note", "note", text) for text in notes]
 
 
-def _caution_in_2(kind: str, severity: str, text: str) -> Document:
+def _caution_in_2(kind: str, severity: str, text: str) -> JsonObject:
     return {"kind": kind, "severity": severity, "text": text, "cure": "", "place": ""}
 
 
-_RENAMED_IN_2: Mapping[Form, Mapping[str, str]] = {
+_RENAMED_IN_2: Mapping[StoredForm, Mapping[str, str]] = {
     "comparison": {"entrants": "systems"},
     "report": {"gained": "headroom"},
     "monitor": {
@@ -220,15 +220,15 @@ _NOTES_IN_1: Mapping[str, tuple[str, str]] = {
 """Beginnings of notes that version 1 was asked about, and kind and severity of the cautions that they are now."""
 
 
-def _monitor_in_2(document: Document) -> Document:
+def _monitor_in_2(document: JsonObject) -> JsonObject:
     """Return a result of `monitor`, of which the outermost keys are renamed, with all its parts in version 2."""
-    result: Document = {key: part if key == "config" else _with_df(part) for key, part in document.items()}
+    result: JsonObject = {key: part if key == "config" else _with_df(part) for key, part in document.items()}
     for path, change in _CHANGES_OF_MONITOR_IN_2:
         result = _changed(result, path, change)
     return result
 
 
-def _changed(value: Any, path: Sequence[str], change: Callable[[Document], Document]) -> Any:
+def _changed(value: Any, path: Sequence[str], change: Callable[[JsonObject], JsonObject]) -> Any:
     """Return a value with the objects at a path changed, those in lists too; anything else stays as it is."""
     if isinstance(value, list):
         return [_changed(part, path, change) for part in value]
@@ -249,22 +249,22 @@ def _with_df(value: Any) -> Any:
     return {"df" if is_estimate and key == "freedom" else key: _with_df(part) for key, part in value.items()}
 
 
-def _with_names(names: Mapping[str, str], part: Document) -> Document:
+def _with_names(names: Mapping[str, str], part: JsonObject) -> JsonObject:
     return {names.get(key, key): value for key, value in part.items()}
 
 
-def _with_cautions(key: str, kind: str, part: Document) -> Document:
+def _with_cautions(key: str, kind: str, part: JsonObject) -> JsonObject:
     return part | {key: _as_caution(part[key], kind)} if key in part else part
 
 
 def _as_caution(text: Any, kind: str) -> Any:
     """Return a text, or a list of texts, as cautions of version 2; None for an empty one."""
     if isinstance(text, list):
-        return [_as_caution(one, kind) for one in text]
+        return [_as_caution(element, kind) for element in text]
     return _caution_in_2(kind, "warning", text) if text else None
 
 
-def _with_hyphens(check: Document) -> Document:
+def _with_hyphens(check: JsonObject) -> JsonObject:
     return check | {"check": str(check.get("check")).replace("_", "-")}
 
 
@@ -272,7 +272,7 @@ _OF_PARTS_IN_2 = {"mix_chance": "mix_p", "unmatched_chance": "unmatched_p", "lac
 _OF_DRIFT_IN_2 = {"explains": "share_of_change", "carried": "wasserstein", "gain": "gain_share"}
 _OF_ARMS_IN_2 = {"notes": "cautions", "ratio_p": "sample_ratio_p", "drift_p": "same_shares_p"}
 _OF_PARITY_IN_2 = {"largest": "largest_difference", "typical": "median_difference"}
-_CHANGES_OF_MONITOR_IN_2: Sequence[tuple[Sequence[str], Callable[[Document], Document]]] = (
+_CHANGES_OF_MONITOR_IN_2: Sequence[tuple[Sequence[str], Callable[[JsonObject], JsonObject]]] = (
     (["decompositions"], partial(_with_names, _OF_PARTS_IN_2 | {"improved_inside": "simpsons_paradox"})),
     (["drift"], partial(_with_names, _OF_PARTS_IN_2 | _OF_DRIFT_IN_2)),
     (["slices"], partial(_with_names, {"q": "p_corrected"})),
@@ -291,7 +291,7 @@ _CHANGES_OF_MONITOR_IN_2: Sequence[tuple[Sequence[str], Callable[[Document], Doc
 )
 
 
-def _from_version_2(form: Form, document: Document) -> Document:
+def _from_version_2(form: StoredForm, document: JsonObject) -> JsonObject:
     """Lift to version 3: what weighs a comparison's queries; of `monitor`, what was examined and is undecided."""
     if form == "comparison":
         document = {"weights": None} | document
@@ -300,25 +300,28 @@ def _from_version_2(form: Form, document: Document) -> Document:
     elif form == "report":
         of_runs = {key: document[key] for key in ("runs", "failures") if isinstance(document.get(key), list)}
         runs = {key: [_from_version_2("record", run) for run in runs] for key, runs in of_runs.items()}
-        added: Document = {"weights": None, "n_effective": document.get("n_queries"), "judged": {}}
+        added: JsonObject = {"weights": None, "n_effective": document.get("n_queries"), "judged": {}}
         document = added | document | runs
     return document | {"schema_version": 3}
 
 
-def _monitor_in_3(document: Document) -> Document:
+def _monitor_in_3(document: JsonObject) -> JsonObject:
     """Return a result whose where and why are about all of production, as they were."""
-    added: Document = {"undecided": "", "examined": None, "whole": None, "searched": [], "limits": []}
+    added: JsonObject = {"undecided": "", "examined": None, "whole": None, "searched": [], "limits": []}
     added |= {"over_time": {"segments": [], "features": []}}
-    result: Document = _changed(added | document, ["presentation"], lambda part: _PRESENTATION_IN_3 | part)
+    result: JsonObject = _changed(added | document, ["presentation"], lambda part: _PRESENTATION_IN_3 | part)
     return result
 
 
-_PRESENTATION_IN_3: Document = {
+_PRESENTATION_IN_3: JsonObject = {
     "rank_1_against_rest": None,
     "positives_change": None,
     "ips_normalised_before": None,
     "ips_normalised_now": None,
 }
 
-_STEPS: Mapping[int, Callable[[Form, Document], Document]] = {1: _from_version_1, 2: _from_version_2}
+_STEPS: Mapping[int, Callable[[StoredForm, JsonObject], JsonObject]] = {
+    1: _from_version_1,
+    2: _from_version_2,
+}
 """From each version to the next."""

@@ -21,9 +21,9 @@ def count_of(count: int, noun: str) -> str:
 
 
 def named(noun: str, names: Sequence[str]) -> str:
-    """How many, and which: all up to twenty, else the first ten."""
-    shown = ", ".join(names) if len(names) <= 20 else f"{', '.join(names[:10])}, …"
-    return f"{count_of(len(names), noun)}: {shown}" if names else count_of(0, noun)
+    """Return a count with the names: all up to twenty, else the first ten."""
+    listed = ", ".join(names) if len(names) <= 20 else f"{', '.join(names[:10])}, …"
+    return f"{count_of(len(names), noun)}: {listed}" if names else count_of(0, noun)
 
 
 def shortened(names: Collection[object], most: int) -> str:
@@ -79,19 +79,19 @@ def without_secrets(text: str) -> str:
     This is the one rule of what a secret is. Whatever is printed passes through it, and so do errors that are stored;
     an address that it changes is refused where addresses are stored.
     """
-    return _ADDRESS.sub(_without, text) if ":/" in text else text
+    return _ADDRESS.sub(_hide_secrets, text) if ":/" in text else text
 
 
-def _without(match: re.Match[str]) -> str:
+def _hide_secrets(match: re.Match[str]) -> str:
     scheme, slashes, rest = match.groups()
-    user, at, place = rest.rpartition("@")
-    if at and _signs_in(scheme.lower(), user):
+    user, sign, place = rest.rpartition("@")
+    if sign and _signs_in(scheme.lower(), user):
         rest = f"{_HIDDEN}@{place}"
-    return f"{scheme}{slashes}{_OPTION.sub(_without_value, rest)}"
+    return f"{scheme}{slashes}{_OPTION.sub(_hide_value, rest)}"
 
 
 def _signs_in(scheme: str, user: str) -> bool:
-    """Whether what stands before the last @ holds a password, which may hold slashes, and is no path."""
+    """Return whether the text before the last @ has a password, which may have slashes, and is no path."""
     host = re.split("[/?#]", user, maxsplit=1)[0]
     if scheme == "file" or host.startswith("["):
         return False
@@ -100,10 +100,10 @@ def _signs_in(scheme: str, user: str) -> bool:
     return ":" in host or (host == user and scheme in ("http", "https"))  # where a token stands alone
 
 
-def _without_value(match: re.Match[str]) -> str:
+def _hide_value(match: re.Match[str]) -> str:
     before, name, value = match.groups()
-    user, at, _ = unquote(value).rpartition("@")  # an address within the address
-    held = _SECRET.search(unquote(name)) or (at and ":" in user)
+    user, sign, _ = unquote(value).rpartition("@")  # an address within the address
+    held = _SECRET.search(unquote(name)) or (sign and ":" in user)
     return f"{before}{name}={_HIDDEN}" if held else match[0]
 
 
@@ -146,7 +146,7 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collect
     """One line per row: numbers to the right, columns of words to the left."""
     lines = [list(head), *map(list, rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    columns = [(str.ljust if at in left else str.rjust, width) for at, width in enumerate(widths)]
+    columns = [(str.ljust if index in left else str.rjust, width) for index, width in enumerate(widths)]
     padded = ([pad(cell, width) for cell, (pad, width) in zip(line, columns, strict=True)] for line in lines)
     return ["  ".join(cells).rstrip() for cells in padded]
 
@@ -164,8 +164,8 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str 
 
 def csv_cell(text: str) -> str:
     """A text in a CSV file: no formula, and control characters as escapes; a number stays."""
-    shown = printable(text)
-    return f"'{shown}" if _WOULD_BE_FORMULA.match(shown) and not _NUMBER.fullmatch(shown) else shown
+    escaped = printable(text)
+    return f"'{escaped}" if _WOULD_BE_FORMULA.match(escaped) and not _NUMBER.fullmatch(escaped) else escaped
 
 
 def _csv_value(value: Any) -> Any:
@@ -214,7 +214,7 @@ def none_if_undefined(value: float) -> float | None:
 
 
 def json_value(value: Any) -> Any:
-    """What JSON has for a value and all that it holds: objects for dataclasses, null for numbers it does not know."""
+    """Return a value in JSON's types: dataclasses become objects, and numbers that JSON lacks become null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -50,11 +50,11 @@ def own_file_digest(name: str) -> str:
 
 def code_digest(path: Path) -> str:
     """SHA-256 of a Python file and the modules of its folder that it imports, directly or not."""
-    own, modules = file_digest(path), imported_modules(path)
+    digest, modules = file_digest(path), imported_modules(path)
     if not modules:
-        return own
+        return digest
     lines = [f"{file.relative_to(path.parent).as_posix()} {file_digest(file)}\n" for file in modules]
-    return hashlib.sha256("".join([f"{own}\n", *lines]).encode()).hexdigest()
+    return hashlib.sha256("".join([f"{digest}\n", *lines]).encode()).hexdigest()
 
 
 def installed_version(module: str) -> str:
@@ -75,10 +75,10 @@ def installed_names(group: str) -> Mapping[str, EntryPoint]:
     return _names(_places(), group)
 
 
-_Places = tuple[tuple[str, int], ...]
+_SearchPaths = tuple[tuple[str, int], ...]
 
 
-def _places() -> _Places:
+def _places() -> _SearchPaths:
     """The folders where packages are found, and when each last changed: what is installed meanwhile is found."""
     changed = dict.fromkeys(sys.path, 0)
     for place in changed:
@@ -88,12 +88,12 @@ def _places() -> _Places:
 
 
 @lru_cache(maxsize=1)
-def _packages(_: _Places) -> Mapping[str, list[str]]:
+def _packages(_: _SearchPaths) -> Mapping[str, list[str]]:
     return packages_distributions()  # reads what every package consists of, which takes a fifth of a second
 
 
 @lru_cache(maxsize=64)
-def _names(_: _Places, group: str) -> Mapping[str, EntryPoint]:
+def _names(_: _SearchPaths, group: str) -> Mapping[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=group)}
 
 
@@ -103,13 +103,13 @@ def imported_modules(path: Path) -> tuple[Path, ...]:
     while left:
         file = left.pop()
         for name in _imports(file.read_bytes(), file.relative_to(folder).parent.parts):
-            new = [one for one in _files_of(folder, name) if one not in modules]
+            new = [module for module in _files_of(folder, name) if module not in modules]
             modules.update(new)
             left += new
     return tuple(sorted(modules - {path}))
 
 
-def admitted(name: str, folder: Path, trust: bool) -> str:
+def resolve_trusted(name: str, folder: Path, trust: bool) -> str:
     """The name of code in a stored folder, as it may be loaded: a file of somebody else's is not executed unasked.
 
     A file whose content is that of a file that the caller has named becomes the caller's file.
@@ -118,9 +118,9 @@ def admitted(name: str, folder: Path, trust: bool) -> str:
         return name
     path, _, attribute = name.rpartition(":")
     with suppress(OSError):
-        known = _named.get(file_digest(Path(path).expanduser()))
-        if known is not None:
-            return f"{known}:{attribute}"
+        named_file = _named.get(file_digest(Path(path).expanduser()))
+        if named_file is not None:
+            return f"{named_file}:{attribute}"
     found = f"needs code from {path}, which is executed only if you trust it"
     raise UsageError.at(folder, found, cure="read that file, then add --trust (in Python: trust=True)")
 
@@ -130,7 +130,7 @@ _untrusted: ContextVar[Path | None] = ContextVar("untrusted", default=None)
 
 @contextmanager
 def trusting(trust: bool, folder: Path) -> Iterator[None]:
-    """What a stored folder holds is read, and trained again, with trust or without; see `require_trust`."""
+    """Set the trust with which stored folders are read and their models trained again; see `require_trust`."""
     before = _untrusted.set(None if trust else folder)
     try:
         yield
@@ -150,11 +150,11 @@ def own_module(path: Path) -> ModuleType:
     path = path.resolve()
     source = path.read_bytes()
     digest = code_digest(path)
-    known = _loaded.get(path)
-    if known is not None and known.digest == digest:
-        return known.module
+    loaded = _loaded.get(path)
+    if loaded is not None and loaded.digest == digest:
+        return loaded.module
     modules = imported_modules(path)
-    _forget(modules, () if known is None else known.modules)
+    _forget(modules, () if loaded is None else loaded.modules)
     name = f"{_PREFIX}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # a .py path always has a loader
@@ -183,12 +183,12 @@ def own_line(error: BaseException) -> str:
     return lines[-1] if lines else ""
 
 
-def _forget(wanted: tuple[Path, ...], before: tuple[Path, ...]) -> None:
+def _forget(files: tuple[Path, ...], before: tuple[Path, ...]) -> None:
     """Have modules imported anew: those that a file imported before it changed, and their namesakes of other files."""
     importlib.invalidate_caches()
-    others = {file for known in _loaded.values() for file in known.modules} - {*wanted}
-    names = {_stem(file) for file in (*before, *wanted)}
-    stale = {file.resolve() for file in (*before, *others) if _stem(file) in names}
+    other_files = {file for loaded in _loaded.values() for file in loaded.modules} - {*files}
+    names = {_stem(file) for file in (*before, *files)}
+    stale = {file.resolve() for file in (*before, *other_files) if _stem(file) in names}
     for name, module in sys.modules.copy().items():  # one step: the garbage collector may import between two
         file, namesake = getattr(module, "__file__", None), name.rpartition(".")[2] in names
         if file is not None and name != "__main__" and namesake and Path(file).resolve() in stale:

@@ -26,13 +26,13 @@ class Place(click.Path):
         self._data = data
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from ltr_harness.data.addresses import here, is_address
+        from ltr_harness.data.addresses import is_address, local_path
 
         name, sign, place = ("", "", value) if is_address(value) else str(value).partition("=")
         if is_address(place):
             if not self._data:
                 raise UsageError(f"{value}: is an address; expected a path of this machine")
-            value = f"{name}{sign}{here(place)}"
+            value = f"{name}{sign}{local_path(place)}"
         return super().convert(value, param, ctx)
 
 

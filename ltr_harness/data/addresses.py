@@ -1,4 +1,4 @@
-"""Where data lies: addresses such as ``s3://bucket/folder``, and keys in the names of folders.
+"""Addresses of data, such as ``s3://bucket/folder``, and keys in the names of folders.
 
 What stands at an address is copied through pyarrow's file systems and then read as any other file: of every format,
 by every reader, with the same digests. A copy counts as long as it has the size and the time of the original.
@@ -48,11 +48,11 @@ _AT_ONCE = 8  # files that are copied side by side
 
 
 def is_address(place: object) -> bool:
-    """Whether a text is an address, not a path."""
+    """Return whether a text is an address, not a path."""
     return isinstance(place, str) and re.match("[A-Za-z][A-Za-z0-9+.-]+://", place) is not None
 
 
-def here(place: str | Path) -> Path:
+def local_path(place: str | Path) -> Path:
     """Return a path as it is; of an address a copy of what stands there, up to date.
 
     Raises:
@@ -76,7 +76,7 @@ def here(place: str | Path) -> Path:
 def _missing_package(address: str, problem: ImportError) -> MissingExtraError:
     lacking = problem.name or _PACKAGES.get(urlsplit(address).scheme.lower(), "it")
     found = f"needs another package: {_first_line(problem)}"
-    return MissingExtraError.at(_shown(address), found, cure=f"pip install {lacking}")
+    return MissingExtraError.at(_without_options(address), found, cure=f"pip install {lacking}")
 
 
 def _unreadable(address: str, problem: Exception) -> DataError:
@@ -87,8 +87,8 @@ def _unreadable(address: str, problem: Exception) -> DataError:
             if cure is None:
                 cures = (how for kind, how in _SIGN_IN.items() if address.lower().startswith(kind))
                 cure = next(cures, "")
-            return DataError.at(_shown(address), f"{found} ({message})", cure=cure)
-    return DataError.at(_shown(address), f"cannot be read: {message}")
+            return DataError.at(_without_options(address), f"{found} ({message})", cure=cure)
+    return DataError.at(_without_options(address), f"cannot be read: {message}")
 
 
 def _first_line(problem: Exception) -> str:
@@ -100,7 +100,7 @@ def refuse_secrets(address: str, place: str = "", cure: str = "") -> None:
     """Raises DataError: the address holds a secret, and would be kept or sent on with it."""
     if without_secrets(address) != address:
         found = "has a secret in it, which records would keep"
-        raise DataError.at(place or _shown(address), found, "an address without", cure)
+        raise DataError.at(place or _without_options(address), found, "an address without", cure)
 
 
 def _opened(address: str) -> tuple[Any, str]:
@@ -108,7 +108,7 @@ def _opened(address: str) -> tuple[Any, str]:
     from pyarrow import fs
 
     parts = urlsplit(address, allow_fragments=False)
-    asked = dict(parse_qsl(parts.query, keep_blank_values=True))
+    requested = dict(parse_qsl(parts.query, keep_blank_values=True))
     refuse_secrets(address, cure=_SIGN_IN.get(parts.scheme, ""))
     if parts.scheme != "s3":
         if parts.scheme == "gs":
@@ -116,12 +116,17 @@ def _opened(address: str) -> tuple[Any, str]:
             address = f"{address}{separator}retry_limit_seconds=10"
         opened: tuple[Any, str] = fs.FileSystem.from_uri(address)
         return opened
-    if odd := sorted(asked.keys() - {*_S3}):
-        raise DataError.at(_shown(address), f"has the option {odd[0]!r}", f"one of {', '.join(_S3)}")
-    options: dict[str, Any] = {**asked, "anonymous": asked.get("anonymous", "").lower() in ("true", "1")}
+    if odd := sorted(requested.keys() - {*_S3}):
+        raise DataError.at(
+            _without_options(address), f"has the option {odd[0]!r}", f"one of {', '.join(_S3)}"
+        )
+    options: dict[str, Any] = {
+        **requested,
+        "anonymous": requested.get("anonymous", "").lower() in ("true", "1"),
+    }
     options.setdefault("endpoint_override", next(filter(None, map(os.environ.get, _ENDPOINT)), None))
     placed = options["endpoint_override"] or {"AWS_REGION", "AWS_DEFAULT_REGION"} & os.environ.keys()
-    if not placed and "region" not in asked:
+    if not placed and "region" not in requested:
         options["region"] = fs.resolve_s3_region(parts.netloc)
     options |= {"connect_timeout": 5, "request_timeout": 15}
     system = fs.S3FileSystem(**options, retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=3))
@@ -131,7 +136,7 @@ def _opened(address: str) -> tuple[Any, str]:
 def _copied(address: str, system: Any, path: str) -> Path:
     """Return the path of a copy that is up to date, in a folder of the cache that is this address's own."""
     if ".." in PurePosixPath(path).parts:  # the copy would lie outside of its folder
-        raise DataError.at(_shown(address), "has '..' in it", "an address from the bucket down")
+        raise DataError.at(_without_options(address), "has '..' in it", "an address from the bucket down")
     remote_files = _remote_files(address, system, path)
     top = _folder_of_copies(address)
     files = {top / file.path: file for file in remote_files}
@@ -152,7 +157,7 @@ def _remote_files(address: str, system: Any, path: str) -> list[Any]:
     if entry.type == fs.FileType.NotFound:
         bucket = system.get_file_info(path.partition("/")[0]).type
         lacking = "bucket" if bucket == fs.FileType.NotFound else "file or folder"
-        raise DataError.at(_shown(address), f"no such {lacking}")
+        raise DataError.at(_without_options(address), f"no such {lacking}")
     entries = [entry] if entry.is_file else system.get_file_info(fs.FileSelector(path, recursive=True))
     files = []
     for file in entries:
@@ -160,7 +165,7 @@ def _remote_files(address: str, system: Any, path: str) -> list[Any]:
         if file.is_file and not any(part.startswith((".", "_")) for part in parts):
             files.append(file)
     if not files:
-        raise DataError.at(_shown(address), "holds no file")
+        raise DataError.at(_without_options(address), "holds no file")
     return files
 
 
@@ -208,22 +213,22 @@ def _temporary() -> Path:
     return stack.enter_context(temporary_folder())
 
 
-def _shown(address: str) -> str:
-    """An address without options and secrets."""
+def _without_options(address: str) -> str:
+    """Return an address without options and secrets."""
     return re.sub("[?].*|#[^=]*=.*", "", without_secrets(address))
 
 
 def partition_keys(folder: Path, file: Path) -> dict[str, str | None]:
-    """What the folders from one down to a file say of all its rows, as in ``day=2024-01-01/part-0.parquet``."""
+    """Return the keys in the names of the folders from one down to a file, as ``day=2024-01-01/part-0.parquet``."""
     named = (part.partition("=") for part in file.relative_to(folder).parts[:-1] if "=" in part)
     return {key: None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, _, value in named}
 
 
 def refuse_stored_keys(file: Path | str, keys: Iterable[str], columns: Iterable[str]) -> None:
     """Raises DataError: the file holds a key of its folders as a column, so that a row has two values of it."""
-    both = sorted({*keys} & {*columns})
-    cure = f"write the files without it, or rename the folders {both[0]}=…" if both else ""
+    repeats = sorted({*keys} & {*columns})
+    cure = f"write the files without it, or rename the folders {repeats[0]}=…" if repeats else ""
     DataError.refuse(
         Problem(str(file), f"has the column {key!r}, which is a key of its folder, too", "it once", cure)
-        for key in both
+        for key in repeats
     )

@@ -1,4 +1,4 @@
-"""Whether columns of pandas that stand for the same rows have them in the same order."""
+"""Checks that columns of pandas for the same rows have them in the same order."""
 
 import sys
 from collections.abc import Mapping
@@ -47,8 +47,9 @@ def refuse_other_queries(query_weights: Any, query_ids: NDArray[Any]) -> None:
         return
     labels, queries = list(map(str, index.tolist())), list(map(str, query_ids.tolist()))
     if labels != queries and set(labels) == set(queries):
-        at = next(row for row, label in enumerate(labels) if label != queries[row])
-        found = f"query_weights[{at}] has the index {labels[at]!r}, and query {at} is {queries[at]!r}"
+        position = next(row for row, label in enumerate(labels) if label != queries[row])
+        label, query = labels[position], queries[position]
+        found = f"query_weights[{position}] has the index {label!r}, and query {position} is {query!r}"
         expected = "the queries in the order in which they first appear"
         raise DataError(
             f"{found}; expected {expected}; reindex them, or pass .to_numpy() to take them by place"
@@ -60,7 +61,7 @@ def _is_default(pandas: Any, index: Any) -> bool:
 
 
 def _is_shuffled(index: Any) -> bool:
-    """Whether the numbers of a default index (n_rows,) stand in another order."""
+    """Return whether the numbers of a default index (n_rows,) are in another order."""
     numbers = index.to_numpy()
     if numbers.dtype.kind not in "iu" or not numbers.size:
         return False
@@ -70,9 +71,9 @@ def _is_shuffled(index: Any) -> bool:
     return bool((np.bincount(numbers) == 1).all())
 
 
-def _refuse(one: tuple[str, Any], other: tuple[str, Any]) -> None:
-    (first, labels), (second, others) = one, other
-    pairs = zip(labels.tolist(), others.tolist(), strict=True)
+def _refuse(column: tuple[str, Any], other_column: tuple[str, Any]) -> None:
+    (first, labels), (second, other_labels) = column, other_column
+    pairs = zip(labels.tolist(), other_labels.tolist(), strict=True)
     row, (left, right) = next((row, pair) for row, pair in enumerate(pairs) if pair[0] != pair[1])
     found = f"{first} and {second} have different indexes of pandas: {left!r} and {right!r} in row {row}"
     raise DataError(f"{found}; expected the same rows in the same order; {_CURE}")

@@ -54,7 +54,7 @@ Stamp = Mapping[str, int]
 
 
 def stamp(path: Path) -> Stamp:
-    """What a file system changes when a file changes: size, times in nanoseconds, inode, device."""
+    """Return what changes with a file: size, times in nanoseconds, inode, device."""
     seen = os.stat(path)
     times = {"mtime_ns": seen.st_mtime_ns, "ctime_ns": seen.st_ctime_ns}
     return {"size": seen.st_size, **times, "inode": seen.st_ino, "device": seen.st_dev}
@@ -128,12 +128,12 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
 
 
 def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, Fingerprints] | None:
-    """The stored dataset; None where there is none, or one that cannot be trusted."""
+    """Return the stored dataset; None where there is none, or one that cannot be trusted."""
     try:
         facts = read_page(folder / FACTS)
         if facts is None:
             return None
-        same = all(stamp(folder / f"{name}.npy") == kept for name, kept in facts["files"].items())
+        same = all(stamp(folder / f"{name}.npy") == stored for name, stored in facts["files"].items())
         dataset = _opened(folder, facts)
         fingerprints = Fingerprints(facts["fingerprint"], facts["judgments_fingerprint"])
         if verify or not same:
@@ -182,14 +182,15 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         columns[name] = np.asarray(stored)  # a plain array: libraries treat np.memmap as something else
 
     def parts(kind: str, names: Sequence[str]) -> dict[str, Any]:
-        """The arrays of a part; none where the entry has none of it, as older ones have none missed."""
-        there = f"{kind}_{names[0]}" in columns
-        return {name: columns.get(f"{kind}_{name}") for name in names} if there else {}
+        """Return the arrays of a part; none where the entry lacks it, as older ones lack missed documents."""
+        if f"{kind}_{names[0]}" not in columns:
+            return {}
+        return {name: columns.get(f"{kind}_{name}") for name in names}
 
     def subtopics(kind: str) -> Subtopics | None:
         return Subtopics(**pairs) if (pairs := parts(kind, _PAIRS)) else None
 
-    missed, several = parts("missed", _MISSED), parts("several", _SEVERAL)
+    missed, raw_judgments = parts("missed", _MISSED), parts("several", _SEVERAL)
     judged: dict[str, Any] = {name: columns.get(name) for name in _JUDGED}
     of_rows: dict[str, Any] = {name: columns.get(name) for name in _OF_ROWS}
     judgments = Judgments(
@@ -210,15 +211,17 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         cautions=tuple(Caution(**caution) for caution in facts["cautions"]),
         columns=facts["columns"],
         categories={name: tuple(texts) for name, texts in facts["categories"].items()},
-        raw_judgments=RawJudgments(**several) if several else None,
+        raw_judgments=RawJudgments(**raw_judgments) if raw_judgments else None,
         **of_rows,
     )
 
 
 def _attributes_fingerprint(dataset: RankingDataset) -> str:
-    """Of what the fingerprints of the content leave out."""
-    several = [getattr(dataset.raw_judgments, name) for name in _SEVERAL if dataset.raw_judgments is not None]
-    return fingerprint_arrays(dataset.file_rows, *dataset.query_attributes.values(), *several)
+    """Return the fingerprint of the arrays that the fingerprints of the content leave out."""
+    raw_judgments = [
+        getattr(dataset.raw_judgments, name) for name in _SEVERAL if dataset.raw_judgments is not None
+    ]
+    return fingerprint_arrays(dataset.file_rows, *dataset.query_attributes.values(), *raw_judgments)
 
 
 def as_page(facts: Any) -> str:
@@ -269,8 +272,8 @@ def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bo
                 with suppress(FileNotFoundError):  # another process was faster
                     os.rename(entry.folder, aside / str(number))
     if everything:
-        for kept in ("files", "facts", "charts", "answers", COPIES):
-            shutil.rmtree(folder / kept, ignore_errors=True)
+        for name in ("files", "facts", "charts", "answers", COPIES):
+            shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _title(page: Path) -> str:
@@ -332,9 +335,9 @@ class DataCache:
         if note is None or self._verify:
             return None
         with suppress(OSError, ValueError, TypeError, KeyError):
-            kept = json.loads(note.read_text(encoding="utf-8"))
-            if kept["path"] == str(path) and kept["stamp"] == before and len(kept["digest"]) == 64:
-                return str(kept["digest"])
+            facts = json.loads(note.read_text(encoding="utf-8"))
+            if facts["path"] == str(path) and facts["stamp"] == before and len(facts["digest"]) == 64:
+                return str(facts["digest"])
         return None
 
     def _fresh_digest(self, path: Path, before: Stamp) -> str:
@@ -356,7 +359,7 @@ class DataCache:
         return digest
 
     def read(self, reader: Reader, files: Sequence[str], root: Path) -> CachedSet:
-        """What ``reader.read(files, root)`` gives; a DataError too where a file changes while it is read."""
+        """Return the result of ``reader.read(files, root)``. Raises DataError: a file changes while it is read."""
         code = _code_of(type(reader))
         inputs = () if self._folder is None or code is None else reader.inputs(files, root)
         if not inputs:
@@ -377,7 +380,7 @@ class DataCache:
                 raise _changed(path)
             return dataset
 
-        return self._kept(_key(made_of), convert)
+        return self._stored_set(_key(made_of), convert)
 
     def derived(
         self, origin: CachedSet, recipe: Sequence[str | int | float], make: Callable[[], RankingDataset]
@@ -385,18 +388,18 @@ class DataCache:
         """A dataset made from another, such as the training part of a hold-out."""
         if self._folder is None or origin.key is None:
             return CachedSet(make())
-        return self._kept(_key([origin.key, list(recipe), _code_digest()]), make)
+        return self._stored_set(_key([origin.key, list(recipe), _code_digest()]), make)
 
-    def remembered(self, made_of: Sequence[Any], make: Callable[[], Any]) -> Any:
-        """A small value that follows from content, such as what the lints say of it; kept as JSON."""
+    def cached_value(self, made_of: Sequence[Any], make: Callable[[], Any]) -> Any:
+        """Return a small value that follows from content, such as the lints' results; it is cached as JSON."""
         if self._folder is None:
             return make()
         page = self._folder / "facts" / f"{_key(list(made_of))}.json"
         if not self._verify:
             with suppress(OSError, ValueError, TypeError, KeyError):
-                kept = read_page(page)
-                if kept is not None:
-                    return kept
+                cached = read_page(page)
+                if cached is not None:
+                    return cached
         value = make()
         try:
             write_whole(page, as_page(value))
@@ -404,7 +407,7 @@ class DataCache:
             self._warn(problem)
         return value
 
-    def _kept(self, key: str, make: Callable[[], RankingDataset]) -> CachedSet:
+    def _stored_set(self, key: str, make: Callable[[], RankingDataset]) -> CachedSet:
         assert self._folder is not None
         folder = self._folder / "sets" / key
         entry = open_entry(folder, verify=self._verify)
@@ -430,8 +433,8 @@ class DataCache:
     def _warn(self, problem: OSError) -> None:
         if not self._warned:
             self._warned = True
-            why = "the disk is full" if problem.errno == errno.ENOSPC else problem.strerror or str(problem)
-            text = f"the data cache {self._folder} cannot be written ({why}): data is read again each time"
+            reason = "the disk is full" if problem.errno == errno.ENOSPC else problem.strerror or str(problem)
+            text = f"the data cache {self._folder} cannot be written ({reason}): data is read again each time"
             cure = f"set {CACHE_VARIABLE} to another folder, or to off"
             log.warning(Caution("uncached-data", "note", text, cure))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class ArrowColumns:
     """Columns of rows in memory, by name."""
 
     table: Any  # pyarrow.Table
@@ -49,20 +49,20 @@ class Columns:
 
 
 def codes_of(category: "pd.Categorical", missing: int = -1) -> NDArray[np.int64]:
-    """(n,) a code for each value, in the order of the categories."""
+    """Return a code for each value (n,), in the order of the categories."""
     codes = category.codes.astype(np.int64)
     codes[codes < 0] = missing
     return codes
 
 
 def texts_of(category: "pd.Categorical") -> NDArray[np.str_]:
-    """(n,) the text of each value; "(missing)" for a missing one."""
+    """Return the text of each value (n,); "(missing)" for a missing one."""
     names = np.append(category.categories.to_numpy(np.str_), "(missing)")
     return np.asarray(names[category.codes])
 
 
-def together(*parts: "pd.Categorical") -> "list[pd.Categorical]":
-    """The same values over one common list of sorted categories."""
+def with_common_categories(*parts: "pd.Categorical") -> "list[pd.Categorical]":
+    """Return the same values over one common list of sorted categories."""
     import pandas as pd
 
     names = reduce(pd.Index.union, (part.categories for part in parts))
@@ -87,14 +87,14 @@ def category_of(column: Any, name: str = "") -> "pd.Categorical":
     used[codes] = True  # a file's dictionary may name more than this batch holds
     used[:-1] &= texts.is_valid().to_numpy(zero_copy_only=False)
     used[:-1] &= pc.not_equal(texts, "").fill_null(False).to_numpy(zero_copy_only=False)  # CSV's missing
-    kept = pa.array(np.flatnonzero(used[:-1]))
-    order = pc.sort_indices(texts.take(kept))
-    at = kept.take(order)
-    names = pd.Index(texts.take(at).to_pandas(), dtype=str)
+    used_codes = pa.array(np.flatnonzero(used[:-1]))
+    order = pc.sort_indices(texts.take(used_codes))
+    sorted_codes = used_codes.take(order)
+    names = pd.Index(texts.take(sorted_codes).to_pandas(), dtype=str)
     if not names.is_unique:  # a dictionary that repeats itself
         return category_of(chunked.cast(chunked.type.value_type), name)
     rank = np.full(len(texts) + 1, -1, dtype=np.int32)
-    rank[at.to_numpy()] = np.arange(names.size, dtype=np.int32)
+    rank[sorted_codes.to_numpy()] = np.arange(names.size, dtype=np.int32)
     return pd.Categorical.from_codes(rank[codes], names, validate=False)
 
 
@@ -162,7 +162,7 @@ def plain_column(column: Any, name: str) -> Any:
 
 
 def _has_name(kind: Any) -> bool:
-    """Whether values of an Arrow type are text, numbers or the like, and can be written down."""
+    """Return whether values of an Arrow type are text, numbers or the like, which have a text form."""
     types = pa.types
     binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
     unnamed = types.is_nested(kind) or types.is_interval(kind) or binary
@@ -170,7 +170,7 @@ def _has_name(kind: Any) -> bool:
 
 
 def _has_zone(kind: Any) -> bool:
-    """Whether the zone of a type of times is one, of which a file may say anything; True without any."""
+    """Return whether a type of times has a valid zone, as a file may name any text; True without a zone."""
     if getattr(kind, "tz", None) is None:
         return True
     try:
@@ -219,12 +219,12 @@ _TRUTHS = {"false": 0, "true": 1, "0": 0, "1": 1, "0.0": 0, "1.0": 1}
 def truths_of(column: Any) -> Any | None:
     """Arrow's text as 1 for true and 0 for false, null for nothing; None where other text is in it, or digits alone."""
     words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-    at = pc.index_in(words, value_set=pa.array([*_TRUTHS], words.type))
-    is_other = pc.and_(pc.is_null(at), pc.not_equal(words, ""))
-    is_word = pc.less(at, 2)
+    index = pc.index_in(words, value_set=pa.array([*_TRUTHS], words.type))
+    is_other = pc.and_(pc.is_null(index), pc.not_equal(words, ""))
+    is_word = pc.less(index, 2)
     if pc.any(is_other).as_py() or not pc.any(is_word).as_py():
         return None
-    return pc.take(pa.array([*_TRUTHS.values()], pa.uint8()), at)
+    return pc.take(pa.array([*_TRUTHS.values()], pa.uint8()), index)
 
 
 def decoded(column: Any) -> Any:
@@ -247,13 +247,13 @@ def _uuid_texts(column: Any) -> Any:
         dashed = np.insert(np.frombuffer(letters, np.uint8).reshape(n, 32), (8, 12, 16, 20), ord("-"), axis=1)
         ends = pa.array(np.arange(n + 1) * 36, pa.int64())
         buffers = ends.buffers()[1], pa.py_buffer(np.ascontiguousarray(dashed))
-        whole = pa.LargeStringArray.from_buffers(n, *buffers)
-        texts.append(pc.if_else(chunk.is_valid(), whole, None))
+        hyphenated = pa.LargeStringArray.from_buffers(n, *buffers)
+        texts.append(pc.if_else(chunk.is_valid(), hyphenated, None))
     return pa.chunked_array(texts, pa.large_string()) if isinstance(column, pa.ChunkedArray) else texts[0]
 
 
 def is_numeric(kind: Any) -> bool:
-    """Whether an Arrow type is one of numbers or truth values."""
+    """Return whether an Arrow type is one of numbers or truth values."""
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
@@ -262,12 +262,12 @@ def is_numeric(kind: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type is one of text."""
+    """Return whether an Arrow type is one of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_category(kind: Any) -> bool:
-    """Whether an Arrow type is one of categories, as pandas' and Polars' are: a dictionary of texts."""
+    """Return whether an Arrow type is one of categories, as pandas' and Polars' are: a dictionary of texts."""
     return bool(pa.types.is_dictionary(kind) and is_text(kind.value_type))
 
 
@@ -304,7 +304,7 @@ def values_of(column: Any) -> Any:
 
 
 CategoryCodes = NDArray[np.int32]
-Letters = NDArray[np.uint8]
+TextBytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 Slots = NDArray[np.uint64]
 
@@ -323,7 +323,7 @@ class Ids:
 
     def __init__(self) -> None:
         self.n = 0
-        self._letters: Letters = np.empty(1 << 16, dtype=np.uint8)
+        self._letters: TextBytes = np.empty(1 << 16, dtype=np.uint8)
         # text i: letters[offsets[i]:offsets[i + 1]]
         self._offsets: Offsets = np.zeros(1 << 11, dtype=np.int64)
         self._hashes = np.empty(1 << 11, dtype=np.uint64)
@@ -349,7 +349,7 @@ class Ids:
 
     def _numbers(self, column: Any, name: str, *, new: bool) -> CategoryCodes:
         codes = np.empty(len(column), dtype=np.int32)
-        at = 0
+        start = 0
         words, of_words = None, np.empty(0, dtype=np.int32)
         for chunk in column.chunks:
             if not pa.types.is_dictionary(chunk.type):
@@ -359,12 +359,12 @@ class Ids:
                 data, ends = _letters_of(plain_column(words, name))
                 of_words = np.append(self.numbered(data, ends[:-1], ends[1:], new=new), np.int32(-1))
             indices = chunk.indices.cast(pa.int64()).fill_null(len(words)).to_numpy()
-            codes[at : at + len(chunk)] = of_words[indices]
-            at += len(chunk)
+            codes[start : start + len(chunk)] = of_words[indices]
+            start += len(chunk)
         return codes
 
-    def numbered(self, data: Letters, starts: Offsets, ends: Offsets, *, new: bool = True) -> CategoryCodes:
-        """The number of every text that stands in some bytes from its start (n,) to its end (n,)."""
+    def numbered(self, data: TextBytes, starts: Offsets, ends: Offsets, *, new: bool = True) -> CategoryCodes:
+        """Return the number of every text, given in some bytes from its start (n,) to its end (n,)."""
         if new:
             # room for so many more; each array doubles, so that growing costs a fixed share of filling
             n, used = self.n + starts.size, int(self._offsets[self.n] + (ends - starts).sum())
@@ -376,21 +376,21 @@ class Ids:
                 self._table = np.full(1 << (4 * n - 1).bit_length(), _FREE)
                 _fill(self._hashes, self._table, self.n)
         codes = np.empty(starts.size, dtype=np.int32)
-        known = (self._letters, self._offsets, self._hashes, self._table)
-        self.n = _look_up(data, starts, ends, known, self.n, new, codes)
+        lookup_table = (self._letters, self._offsets, self._hashes, self._table)
+        self.n = _look_up(data, starts, ends, lookup_table, self.n, new, codes)
         return codes
 
 
 def hashes_of(ids: Any) -> NDArray[np.uint64]:
-    """A number of 64 bits (n,) for each id of an Arrow array, by its text: the same in every file and every session."""
+    """Return a hash of 64 bits (n,) for each id of an Arrow array, by its text: the same in every session."""
     data, ends = _letters_of(ids)
     hashes = np.empty(len(ids), dtype=np.uint64)
     _hash_each(data, ends, hashes)
     return hashes
 
 
-def _letters_of(values: Any) -> tuple[Letters, Offsets]:
-    """The letters of all texts of an Arrow array, and where each begins and ends."""
+def _letters_of(values: Any) -> tuple[TextBytes, Offsets]:
+    """Return the letters of all texts of an Arrow array, and the ends of each, after the first beginning."""
     texts = values.cast(pa.large_string()).fill_null("")
     _, offsets, letters = texts.buffers()
     ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -415,68 +415,74 @@ def _fill(hashes: NDArray[np.uint64], table: Slots, n: int) -> None:
 
 
 @compiled
-def _eight(letters: Letters, at: np.uint64) -> np.uint64:
+def _eight(letters: TextBytes, position: np.uint64) -> np.uint64:
     """Eight letters as one number: machine code reads them at once."""
-    word = np.uint64(letters[at])
+    word = np.uint64(letters[position])
     for i in range(1, 8):
-        word |= np.uint64(letters[at + np.uint64(i)]) << np.uint64(8 * i)
+        word |= np.uint64(letters[position + np.uint64(i)]) << np.uint64(8 * i)
     return word
 
 
 @compiled
-def _hash(letters: Letters, at: np.uint64, end: np.uint64) -> np.uint64:
+def _hash(letters: TextBytes, position: np.uint64, end: np.uint64) -> np.uint64:
     """FNV-1a, eight letters a step, and a finish that spreads it over all bits."""
     value = np.uint64(14695981039346656037)
-    while at + np.uint64(8) <= end:
-        value = (value ^ _eight(letters, at)) * np.uint64(0x9E3779B97F4A7C15)
+    while position + np.uint64(8) <= end:
+        value = (value ^ _eight(letters, position)) * np.uint64(0x9E3779B97F4A7C15)
         value ^= value >> np.uint64(32)
-        at += np.uint64(8)
-    while at < end:
-        value = (value ^ np.uint64(letters[at])) * np.uint64(1099511628211)
-        at += np.uint64(1)
+        position += np.uint64(8)
+    while position < end:
+        value = (value ^ np.uint64(letters[position])) * np.uint64(1099511628211)
+        position += np.uint64(1)
     value = (value ^ (value >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     return value ^ (value >> np.uint64(29))
 
 
 @compiled
-def _hash_each(data: Letters, ends: Offsets, hashes: NDArray[np.uint64]) -> None:
-    for at in range(hashes.size):
-        hashes[at] = _hash(data, np.uint64(ends[at]), np.uint64(ends[at + 1]))
+def _hash_each(data: TextBytes, ends: Offsets, hashes: NDArray[np.uint64]) -> None:
+    for number in range(hashes.size):
+        hashes[number] = _hash(data, np.uint64(ends[number]), np.uint64(ends[number + 1]))
 
 
 @compiled
-def _same(one: Letters, at: np.uint64, other: Letters, there: np.uint64, length: np.uint64) -> bool:
-    end = at + length
-    while at + np.uint64(8) <= end:
-        if _eight(one, at) != _eight(other, there):
+def _same(
+    letters: TextBytes,
+    position: np.uint64,
+    other_letters: TextBytes,
+    other_position: np.uint64,
+    length: np.uint64,
+) -> bool:
+    end = position + length
+    while position + np.uint64(8) <= end:
+        if _eight(letters, position) != _eight(other_letters, other_position):
             return False
-        at += np.uint64(8)
-        there += np.uint64(8)
-    while at < end:
-        if one[at] != other[there]:
+        position += np.uint64(8)
+        other_position += np.uint64(8)
+    while position < end:
+        if letters[position] != other_letters[other_position]:
             return False
-        at += np.uint64(1)
-        there += np.uint64(1)
+        position += np.uint64(1)
+        other_position += np.uint64(1)
     return True
 
 
 @compiled
 def _look_up(
-    data: Letters,
+    data: TextBytes,
     starts: Offsets,
     ends: Offsets,
-    known: tuple[Letters, Offsets, NDArray[np.uint64], Slots],
+    lookup_table: tuple[TextBytes, Offsets, NDArray[np.uint64], Slots],
     n: int,
     new: bool,
     codes: CategoryCodes,
 ) -> int:
-    """Fill in the numbers of texts; with `new`, number those that are not known. How many are known then."""
-    letters, offsets, hashes, table = known
+    """Fill in the numbers of texts, with `new` those of new texts too; return the number of texts then stored."""
+    letters, offsets, hashes, table = lookup_table
     mask = np.uint64(table.size - 1)
-    for at in range(starts.size):
-        begin, end = np.uint64(starts[at]), np.uint64(ends[at])
+    for index in range(starts.size):
+        begin, end = np.uint64(starts[index]), np.uint64(ends[index])
         length = end - begin
-        codes[at] = -1
+        codes[index] = -1
         if begin == end:
             continue
         hashed = _hash(data, begin, end)
@@ -484,20 +490,20 @@ def _look_up(
         while table[slot] != _FREE:
             if (table[slot] ^ hashed) <= _NUMBER:
                 number = np.int64(table[slot] & _NUMBER)
-                there = np.uint64(offsets[number])
-                as_long = np.uint64(offsets[number + 1]) - there == length
-                if as_long and _same(data, begin, letters, there, length):
-                    codes[at] = number
+                offset = np.uint64(offsets[number])
+                as_long = np.uint64(offsets[number + 1]) - offset == length
+                if as_long and _same(data, begin, letters, offset, length):
+                    codes[index] = number
                     break
             slot = (slot + np.uint64(1)) & mask
-        if new and codes[at] < 0:
-            there = np.uint64(offsets[n])
+        if new and codes[index] < 0:
+            offset = np.uint64(offsets[n])
             for i in range(length):
-                letters[there + np.uint64(i)] = data[begin + np.uint64(i)]
-            offsets[n + 1] = there + length
+                letters[offset + np.uint64(i)] = data[begin + np.uint64(i)]
+            offsets[n + 1] = offset + length
             hashes[n] = hashed
             table[slot] = (hashed & ~_NUMBER) | np.uint64(n)
-            codes[at] = n
+            codes[index] = n
             n += 1
     return n
 
@@ -508,5 +514,5 @@ _LAST_RANK = 10**9  # a list has no billion items: it is an id, or a unit of tim
 
 
 def are_ranks(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which numbers are ranks, NaN being none. Shapes: `values` (n,)."""
+    """Return a mask of the numbers that are ranks; NaN is none. Shapes: `values` (n,)."""
     return np.asarray((values >= 1) & (values <= _LAST_RANK) & (values == np.floor(values)))

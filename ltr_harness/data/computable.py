@@ -98,13 +98,13 @@ def _decimal(kind: Any) -> Any:
 
 
 def is_list(kind: Any) -> bool:
-    """Whether an Arrow type is one of lists, of any form."""
+    """Return whether an Arrow type is one of lists, of any form."""
     types = pa.types
-    known = (
+    predicates = (
         types.is_list,
         types.is_large_list,
         types.is_fixed_size_list,
         types.is_list_view,
         types.is_large_list_view,
     )
-    return any(is_one(kind) for is_one in known)
+    return any(predicate(kind) for predicate in predicates)

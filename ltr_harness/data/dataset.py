@@ -59,8 +59,8 @@ class RankingDataset(KeepsArrays):
 
     def __repr__(self) -> str:
         size = f"{count_of(self.n_queries, 'query')}, {count_of(self.n_rows, 'row')}"
-        said = f"{self.source}: {size}, {named('feature', self.feature_names)}"
-        return "\n".join([said, *map(str, self.cautions)])
+        summary = f"{self.source}: {size}, {named('feature', self.feature_names)}"
+        return "\n".join([summary, *map(str, self.cautions)])
 
     @property
     def groups(self) -> QueryGroups:
@@ -88,7 +88,7 @@ class RankingDataset(KeepsArrays):
         return None if self.file_rows is None else np.argsort(self.file_rows, kind="stable")
 
     def weights_of_rows(self, newest: float | None = None) -> NDArray[np.float64] | None:
-        """What each training row counts: its own weight, else its query's; halved with each half-life of its age.
+        """The training weight of each row: its own, else its query's; halved with each half-life of its age.
 
         Args:
             newest: the largest of the training's `half_lives`, where these rows are a part of it.
@@ -107,7 +107,7 @@ class RankingDataset(KeepsArrays):
         return np.asarray(halved if weights is None else weights * halved)
 
     def weights_of_queries(self) -> NDArray[np.float64] | None:
-        """What each query counts in training: the mean of its rows; in metrics, it is `judgments.query_weights`.
+        """The training weight of each query: the mean of its rows'; in metrics, it is `judgments.query_weights`.
 
         Returns:
             float64 (n_queries,); None where neither rows nor queries have weights.
@@ -116,7 +116,7 @@ class RankingDataset(KeepsArrays):
         return None if weights is None else self.groups.mean(weights)
 
     def optional_fields(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """Of the given rows what not all data have, by field.
+        """Return the optional columns of some rows, by field.
 
         Args:
             rows: int64 (n_kept,).
@@ -147,14 +147,14 @@ class RankingDataset(KeepsArrays):
         optional = self.optional_fields(rows)
         if self.file_rows is None:
             optional["file_rows"] = rows
-        kept = replace(
+        candidates = replace(
             self,
             features=of_rows(self.features, rows),
             judgments=replace(learned, judged=None),
             cautions=tuple(cautions),
             **optional,
         )
-        return kept.take(np.flatnonzero(sizes))
+        return candidates.take(np.flatnonzero(sizes))
 
     def take(self, queries: NDArray[np.int64], source: str | None = None) -> "RankingDataset":
         """The given queries alone; a query is never split. Features of neighbouring queries are not copied.
@@ -252,14 +252,14 @@ def fingerprint_truth(judgments: Judgments) -> str:
     rows = np.flatnonzero(pool.labels > 0)
     query = queries[np.searchsorted(pool.groups.boundaries, rows, side="right") - 1]
     documents = _as_text(pool.document_ids[rows]).astype(str)
-    arranged = np.lexsort((documents, query))
+    by_document = np.lexsort((documents, query))
     weights = pool.query_weights
     return fingerprint_arrays(
         queries[order],
         None if weights is None else weights[order],
-        query[arranged],
-        documents[arranged],
-        pool.labels[rows][arranged],
+        query[by_document],
+        documents[by_document],
+        pool.labels[rows][by_document],
     )
 
 

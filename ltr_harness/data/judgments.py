@@ -1,4 +1,4 @@
-"""What rows of queries are worth: labels, weights, subtopics, and judged documents that were missed."""
+"""Judgments of rows: labels, weights, subtopics, and judged documents that were missed."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Subtopics(KeepsArrays):
 
     def take(self, rows: Ints) -> Subtopics:
         """The given rows (n_kept,) as rows 0, 1, 2, …; -1 stands for a row without subtopics."""
-        numbers, pairs = _taken(self.rows, rows)
+        numbers, pairs = _rows_of_queries(self.rows, rows)
         return Subtopics(numbers, self.numbers[pairs], self.grades[pairs])
 
     def labels(self, n_rows: int) -> Floats:
@@ -120,8 +120,8 @@ class MissedDocuments(KeepsArrays):
     subtopics: Subtopics | None = None  # of these documents; None where the rows have none
 
     def take(self, queries: Ints) -> MissedDocuments:
-        """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
-        numbers, rows = _taken(self.queries, queries)
+        """Return the missed documents of some queries (n_kept,), which become queries 0, 1, 2, …"""
+        numbers, rows = _rows_of_queries(self.queries, queries)
         return MissedDocuments(
             numbers,
             self.labels[rows],
@@ -130,8 +130,8 @@ class MissedDocuments(KeepsArrays):
         )
 
 
-def _taken(owners: Ints, queries: Ints) -> tuple[Ints, Ints]:
-    """For ascending `owners` (n_rows,), the rows of the given queries (n_kept,), and which of those each is of."""
+def _rows_of_queries(owners: Ints, queries: Ints) -> tuple[Ints, Ints]:
+    """Return the rows of queries (n_kept,) for ascending `owners` (n_rows,), and each row's query among them."""
     first = np.searchsorted(owners, queries)
     counts = np.searchsorted(owners, queries, side="right") - first
     rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
@@ -152,8 +152,8 @@ class RawJudgments(KeepsArrays):
     grades: Floats  # (n_judgments,), finite
 
     def take(self, queries: Ints) -> RawJudgments:
-        """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
-        numbers, rows = _taken(self.queries, queries)
+        """Return the judgments of some queries (n_kept,), which become queries 0, 1, 2, …"""
+        numbers, rows = _rows_of_queries(self.queries, queries)
         return RawJudgments(numbers, self.documents[rows], self.grades[rows])
 
 
@@ -301,13 +301,13 @@ class Judgments(KeepsArrays):
             rows: int64 (n_kept,).
             groups: of those rows, with the queries of these judgments.
         """
-        some = as_slice(rows)
+        selection = as_slice(rows)
         return replace(
             self,
-            labels=of_rows(self.labels, some),
+            labels=of_rows(self.labels, selection),
             groups=groups,
-            document_ids=None if self.document_ids is None else of_rows(self.document_ids, some),
-            judged=None if self.judged is None else of_rows(self.judged, some),
+            document_ids=None if self.document_ids is None else of_rows(self.document_ids, selection),
+            judged=None if self.judged is None else of_rows(self.judged, selection),
             subtopics=None if self.subtopics is None else self.subtopics.take(rows),
         )
 
@@ -329,30 +329,30 @@ class Judgments(KeepsArrays):
         if missed is None:
             return self
         ends = groups.boundaries + np.searchsorted(missed.queries, np.arange(groups.n_queries + 1))
-        others = np.ones(int(ends[-1]), dtype=bool)
-        others[rows] = False
+        is_missed = np.ones(int(ends[-1]), dtype=bool)
+        is_missed[rows] = False
 
-        def both(candidates: NDArray[Any], missing: NDArray[Any]) -> NDArray[Any]:
-            column = np.empty(others.size, dtype=np.result_type(candidates, missing))
-            column[rows], column[others] = candidates, missing
+        def merge(candidates: NDArray[Any], missing: NDArray[Any]) -> NDArray[Any]:
+            column = np.empty(is_missed.size, dtype=np.result_type(candidates, missing))
+            column[rows], column[is_missed] = candidates, missing
             return sealed(column)
 
         ids, subtopics = None, None
         if self.document_ids is not None and missed.document_ids is not None:
-            ids = both(self.document_ids, missed.document_ids)
+            ids = merge(self.document_ids, missed.document_ids)
         if self.subtopics is not None and missed.subtopics is not None:
-            own, more = self.subtopics, missed.subtopics
+            candidate_grades, missed_grades = self.subtopics, missed.subtopics
             subtopics = Subtopics.of(
-                np.concatenate((rows[own.rows], np.flatnonzero(others)[more.rows])),
-                np.concatenate((own.numbers, more.numbers)),
-                np.concatenate((own.grades, more.grades)),
+                np.concatenate((rows[candidate_grades.rows], np.flatnonzero(is_missed)[missed_grades.rows])),
+                np.concatenate((candidate_grades.numbers, missed_grades.numbers)),
+                np.concatenate((candidate_grades.grades, missed_grades.grades)),
             )
         return Judgments(
-            both(self.labels, missed.labels),
+            merge(self.labels, missed.labels),
             QueryGroups(ends, groups.ids),
             self.query_weights,
             ids,
-            None if self.judged is None else both(self.judged, np.array(True)),
+            None if self.judged is None else merge(self.judged, np.array(True)),
             subtopics,
         )
 

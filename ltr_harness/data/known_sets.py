@@ -23,7 +23,7 @@ class Archive(NamedTuple):
         return f"{self.file}: {count_of(self.size, 'byte')}, SHA-256 {self.sha256}"
 
 
-class Counts(NamedTuple):
+class SetCounts(NamedTuple):
     """Size of a whole set."""
 
     queries: int
@@ -44,11 +44,11 @@ class KnownSet:
     splits: Mapping[str, Mapping[str, str]]  # fold to split to file, relative to the set's folder
     max_grade: int  # highest grade of the scale
     instructions: str  # what to fetch, and which files the set's folder then holds
-    counts: Counts | None = None
+    counts: SetCounts | None = None
     archive: Archive | None = None
 
     def data_section(self) -> dict[str, Any]:
-        """What ``data: {set: …}`` stands for in an experiment file, ``root`` apart."""
+        """The section that ``data: {set: …}`` of an experiment file replaces, without ``root``."""
         set_aside: dict[str, Any] = {"valid": {"holdout": 0.2, "seed": 1}}  # where no part is for validation
         splits = {fold: {**set_aside, **files} for fold, files in self.splits.items()}
         return {**self.reader, "splits": splits, "max_grade": self.max_grade}
@@ -63,7 +63,7 @@ _FIVE_FOLDS = {
 _HOLDS = "holds Fold1 … Fold5, each with train.txt, vali.txt and test.txt"
 
 
-def _mslr(thousands: int, counts: Counts, size: int, sha256: str) -> KnownSet:
+def _mslr(thousands: int, counts: SetCounts, size: int, sha256: str) -> KnownSet:
     archive = f"MSLR-WEB{thousands}K.zip"
     return KnownSet(
         title=f"MSLR-WEB{thousands}K: web search of Bing, 136 features, grades 0 to 4, five folds",
@@ -78,7 +78,7 @@ def _mslr(thousands: int, counts: Counts, size: int, sha256: str) -> KnownSet:
     )
 
 
-def _letor4(name: str, counts: Counts) -> KnownSet:
+def _letor4(name: str, counts: SetCounts) -> KnownSet:
     return KnownSet(
         title=f"{name} of LETOR 4.0: Million Query track {name[2:]}, 46 features, grades 0 to 2, five folds",
         home=_LETOR_PAGE,
@@ -92,7 +92,7 @@ def _letor4(name: str, counts: Counts) -> KnownSet:
     )
 
 
-def _letor3(name: str, title: str, counts: Counts) -> KnownSet:
+def _letor3(name: str, title: str, counts: SetCounts) -> KnownSet:
     medline = name == "OHSUMED"
     n_features, max_grade = (45, 2) if medline else (64, 1)
     folder = f"QueryLevelNorm/{name[2:]}_{name[:2].lower()}_dataset"
@@ -110,7 +110,7 @@ def _letor3(name: str, title: str, counts: Counts) -> KnownSet:
     )
 
 
-def _yahoo(number: int, counts: Counts) -> KnownSet:
+def _yahoo(number: int, counts: SetCounts) -> KnownSet:
     files = {split: f"set{number}.{split}.txt" for split in ("train", "valid", "test")}
     return KnownSet(
         title=f"Yahoo! Learning to Rank Challenge, set {number}: web search, 700 features, grades 0 to 4",
@@ -125,7 +125,7 @@ def _yahoo(number: int, counts: Counts) -> KnownSet:
     )
 
 
-def _istella(title: str, splits: dict[str, str], counts: Counts, archive: Archive) -> KnownSet:
+def _istella(title: str, splits: dict[str, str], counts: SetCounts, archive: Archive) -> KnownSet:
     return KnownSet(
         title=f"{title}: web search of Istella, 220 features, grades 0 to 4",
         home="https://istella.ai/datasets/letor-dataset/",
@@ -146,22 +146,22 @@ _THREE_PARTS = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt"}
 SETS: dict[str, KnownSet] = {
     "mslr-web30k": _mslr(
         30,
-        Counts(31_531, 3_771_125),
+        SetCounts(31_531, 3_771_125),
         3_849_406_307,
         "08cb7977e1d5cbdeb57a9a2537a0923dbca6d46a76db9a6afc69e043c85341ae",
     ),
     "mslr-web10k": _mslr(
         10,
-        Counts(10_000, 1_200_192),
+        SetCounts(10_000, 1_200_192),
         1_234_144_912,
         "2902142ea33f18c59414f654212de5063033b707d5c3939556124b1120d3a0ba",
     ),
-    "yahoo-set1": _yahoo(1, Counts(29_921, 709_877)),
-    "yahoo-set2": _yahoo(2, Counts(6_330, 172_870)),
+    "yahoo-set1": _yahoo(1, SetCounts(29_921, 709_877)),
+    "yahoo-set2": _yahoo(2, SetCounts(6_330, 172_870)),
     "istella": _istella(
         "Istella LETOR (full)",
         {"train": "train.txt", "test": "test.txt"},
-        Counts(33_018, 10_454_629),
+        SetCounts(33_018, 10_454_629),
         Archive(
             "istella-letor.tar.gz",
             1_288_401_248,
@@ -171,7 +171,7 @@ SETS: dict[str, KnownSet] = {
     "istella-s": _istella(
         "Istella-S LETOR (a sample of the full one)",
         _THREE_PARTS,
-        Counts(33_018, 3_408_630),
+        SetCounts(33_018, 3_408_630),
         Archive(
             "istella-s-letor.tar.gz",
             472_129_615,
@@ -181,7 +181,7 @@ SETS: dict[str, KnownSet] = {
     "istella-x": _istella(
         "Istella-X LETOR",
         _THREE_PARTS,
-        Counts(10_000, 26_791_447),
+        SetCounts(10_000, 26_791_447),
         Archive(
             "istella-X.tar.gz",
             4_743_657_398,
@@ -198,15 +198,15 @@ SETS: dict[str, KnownSet] = {
         instructions="On the home page accept the licence, fetch the learning-to-rank part and unpack it: its folder "
         "then holds train.svm, valid.svm and test.svm.",
     ),
-    "mq2007": _letor4("MQ2007", Counts(1_692, 69_623)),
-    "mq2008": _letor4("MQ2008", Counts(784, 15_211)),
-    "ohsumed": _letor3("OHSUMED", "MEDLINE abstracts", Counts(106, 16_140)),
-    "td2003": _letor3("TD2003", "topic distillation 2003", Counts(50, 49_058)),
-    "td2004": _letor3("TD2004", "topic distillation 2004", Counts(75, 74_146)),
-    "np2003": _letor3("NP2003", "named page finding 2003", Counts(150, 148_657)),
-    "np2004": _letor3("NP2004", "named page finding 2004", Counts(75, 73_834)),
-    "hp2003": _letor3("HP2003", "home page finding 2003", Counts(150, 147_606)),
-    "hp2004": _letor3("HP2004", "home page finding 2004", Counts(75, 74_409)),
+    "mq2007": _letor4("MQ2007", SetCounts(1_692, 69_623)),
+    "mq2008": _letor4("MQ2008", SetCounts(784, 15_211)),
+    "ohsumed": _letor3("OHSUMED", "MEDLINE abstracts", SetCounts(106, 16_140)),
+    "td2003": _letor3("TD2003", "topic distillation 2003", SetCounts(50, 49_058)),
+    "td2004": _letor3("TD2004", "topic distillation 2004", SetCounts(75, 74_146)),
+    "np2003": _letor3("NP2003", "named page finding 2003", SetCounts(150, 148_657)),
+    "np2004": _letor3("NP2004", "named page finding 2004", SetCounts(75, 73_834)),
+    "hp2003": _letor3("HP2003", "home page finding 2003", SetCounts(150, 147_606)),
+    "hp2004": _letor3("HP2004", "home page finding 2004", SetCounts(75, 74_409)),
     "lightgbm-example": KnownSet(
         title="LightGBM's own ranking example: 300 features, grades 0 to 4",
         home="https://github.com/microsoft/LightGBM/tree/v4.6.0/examples/lambdarank",
@@ -215,6 +215,6 @@ SETS: dict[str, KnownSet] = {
         splits={"all": {"train": "rank.train", "test": "rank.test"}},
         max_grade=4,
         instructions="Put rank.train, rank.train.query, rank.test and rank.test.query of the home page into a folder.",
-        counts=Counts(251, 3_773),
+        counts=SetCounts(251, 3_773),
     ),
 }

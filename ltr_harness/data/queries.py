@@ -1,4 +1,4 @@
-"""Which rows form a query, and columns of rows as arrays that stay as they are."""
+"""Queries as groups of rows, and columns of rows as arrays that do not change."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Array = NDArray[Any]
 A = TypeVar("A", bound=NDArray[Any])
 
 
-def sealed(own: A) -> A:
-    """The array, from now on read-only: for arrays of which nobody else has a view."""
-    own.setflags(write=False)
-    return own
+def sealed(array: A) -> A:
+    """Make an array read-only, of which nobody else has a view, and return it."""
+    array.setflags(write=False)
+    return array
 
 
-def kept(values: A) -> A:
-    """The array as it will stay: itself where nobody can write to its memory, else a read-only copy."""
+def keep_array(values: A) -> A:
+    """Return an array that does not change: itself where nobody can write to its memory, else a read-only copy."""
     root: Any = values
     while isinstance(root.base, np.ndarray):
         root = root.base
@@ -50,10 +50,10 @@ class KeepsArrays:
     """A frozen dataclass whose arrays stay as they are, whatever becomes of the buffers that it was made of."""
 
     def __post_init__(self) -> None:
-        vars(self).update({name: _each_array(kept, value) for name, value in vars(self).items()})
+        vars(self).update({name: _each_array(keep_array, value) for name, value in vars(self).items()})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """What was pickled or copied: NumPy does not store that an array is read-only."""
+        """Restore a pickle or a copy: NumPy does not store that an array is read-only."""
         vars(self).update({name: _each_array(sealed, value) for name, value in state.items()})
 
 
@@ -62,7 +62,10 @@ def _each_array(change: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return change(value)
     if isinstance(value, dict):
-        return {key: change(one) if isinstance(one, np.ndarray) else one for key, one in value.items()}
+        return {
+            key: change(element) if isinstance(element, np.ndarray) else element
+            for key, element in value.items()
+        }
     return value
 
 
@@ -165,7 +168,7 @@ _COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
 
 
 def _mask_of(values: Any) -> Bools | None:
-    """Where a masked array of NumPy hides values; None where nothing is hidden."""
+    """Return the mask of a masked array of NumPy; None where it hides nothing."""
     # loaded where there is such an array; to load it takes longer than a small evaluation
     masked_arrays = sys.modules.get("numpy.ma")
     if masked_arrays is None:
@@ -196,7 +199,7 @@ WORDS_AS_LABELS = "where they are words, number them, worst first"
 
 
 def all_numbers(values: Array) -> bool:
-    """Whether all are real numbers, or None: NumPy makes numbers of texts and times, and drops imaginary parts."""
+    """Return whether all are real numbers, or None: NumPy converts texts and times, and drops imaginary parts."""
     if values.dtype.kind != "O":
         return values.dtype.kind in "biuf"
     return all(
@@ -251,15 +254,17 @@ def _text_width(values: Sequence[Any], name: str) -> int:
     lengths = (len(value) if isinstance(value, str | bytes) else 0 for value in values)
     longest = max(map(len, values) if kinds == {str} else lengths)
     if longest > LONGEST_ID:
-        at = next(
-            at for at, value in enumerate(values) if isinstance(value, str | bytes) and len(value) == longest
+        index = next(
+            index
+            for index, value in enumerate(values)
+            if isinstance(value, str | bytes) and len(value) == longest
         )
-        raise DataError(f"{name}[{at}] has {longest:,} characters; expected at most {LONGEST_ID:,}")
+        raise DataError(f"{name}[{index}] has {longest:,} characters; expected at most {LONGEST_ID:,}")
     return longest if kinds == {str} else 0
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether it is None, or equals nothing, as NaN and NaT; of pandas' NA nobody knows what it equals."""
+    """Return whether a value is missing: None, NaN, NaT, or pandas' NA, whose comparisons are NA."""
     if value is None:
         return True
     different = value != value
@@ -374,24 +379,23 @@ class QueryGroups(KeepsArrays):
         counts = numbers_in(as_column(sizes, "group_sizes"))
         if counts.size == 0:
             raise DataError("group_sizes is empty; expected at least one query")
-        whole = counts.dtype.kind in "iu" or (
+        are_integers = counts.dtype.kind in "iu" or (
             counts.dtype.kind == "f" and np.array_equal(counts, np.floor(counts))
         )
-        if not whole:
+        if not are_integers:
             raise DataError(f"group_sizes has dtype {counts.dtype}; expected integers, rows per query")
         bad = np.flatnonzero(counts <= 0)
         if bad.size:
-            at = int(bad[0])
+            query = int(bad[0])
             raise DataError(
-                f"group_sizes[{at}] is {counts[at]} ({bad.size} such); expected at least one row per query: "
+                f"group_sizes[{query}] is {counts[query]} ({bad.size} such); expected at least one row per query: "
                 "leave empty queries out"
             )
         total = np.cumsum(counts, dtype=np.float64)  # does not wrap, as integers do
         if total[-1] > _MOST_ROWS:
-            at = int(np.argmax(total > _MOST_ROWS))
-            raise DataError(
-                f"group_sizes[{at}] is {counts[at]}, with which they add up to {total[at]:.3g}; expected rows per query"
-            )
+            query = int(np.argmax(total > _MOST_ROWS))
+            found = f"group_sizes[{query}] is {counts[query]}, with which they add up to {total[query]:.3g}"
+            raise DataError(f"{found}; expected rows per query")
         names = np.arange(counts.size) if ids is None else as_column(ids, "query ids")
         if names.size != counts.size:
             raise DataError(
@@ -463,7 +467,7 @@ class QueryGroups(KeepsArrays):
         return groups, shift + np.arange(groups.n_rows)
 
     def name(self, query: int) -> str:
-        """How messages call a query: its id in the data."""
+        """Return the name of a query in messages: its id in the data."""
         return str(self.ids[query])
 
     def query_of(self, row: int) -> int:
@@ -472,25 +476,25 @@ class QueryGroups(KeepsArrays):
 
 
 def place_of(rows: Ints, groups: QueryGroups) -> str:
-    """Where the first of these rows stands (n,), for messages, and how many they are."""
+    """Return the place of the first of these rows (n,) for messages, and their number."""
     query = groups.query_of(rows[0])
-    at = rows[0] - groups.boundaries[query]
-    return f"in query {groups.name(query)!r}, its row {at} ({count_of(rows.size, 'such row')})"
+    position = rows[0] - groups.boundaries[query]
+    return f"in query {groups.name(query)!r}, its row {position} ({count_of(rows.size, 'such row')})"
 
 
 def places_within(values: Floats, queries: Ints) -> tuple[Ints, Ints]:
-    """How many rows of its query have a smaller value than a row, and how many the same, itself included.
+    """Count the rows of each row's query with a smaller value, and with the same, the row itself included.
 
     Shapes: all (n_rows,); rows of a query need not stand together.
     """
-    order, at = np.lexsort((values, queries)), np.arange(values.size)
+    order, positions = np.lexsort((values, queries)), np.arange(values.size)
     query, value = queries[order], values[order]
-    begins = np.append(True, query[1:] != query[:-1])[: at.size]
-    differs = begins | np.append(True, value[1:] != value[:-1])[: at.size]
+    begins = np.append(True, query[1:] != query[:-1])[: positions.size]
+    differs = begins | np.append(True, value[1:] != value[:-1])[: positions.size]
     starts, run = np.flatnonzero(differs), np.cumsum(differs) - 1
-    below, same = np.empty((2, at.size), dtype=np.int64)
-    below[order] = starts[run] - np.maximum.accumulate(np.where(begins, at, 0))
-    same[order] = np.diff(np.append(starts, at.size))[run]
+    below, same = np.empty((2, positions.size), dtype=np.int64)
+    below[order] = starts[run] - np.maximum.accumulate(np.where(begins, positions, 0))
+    same[order] = np.diff(np.append(starts, positions.size))[run]
     return below, same
 
 
@@ -501,10 +505,10 @@ def as_slice(rows: Ints) -> Ints | slice:
     return rows
 
 
-def of_rows(own: NDArray[Any], some: Ints | slice) -> NDArray[Any]:
-    """These rows of a read-only array, read-only as well: a view of neighbours, else a copy."""
-    part = own[some]
-    return part if isinstance(some, slice) else sealed(part)
+def of_rows(array: NDArray[Any], rows: Ints | slice) -> NDArray[Any]:
+    """Return rows of a read-only array, read-only as well: a view of neighbours, else a copy."""
+    part = array[rows]
+    return part if isinstance(rows, slice) else sealed(part)
 
 
 ONE_ROW_EACH = "one row for each document of a query"
@@ -527,8 +531,8 @@ def refuse_repeated(document_ids: Array, groups: QueryGroups) -> None:
 def repeats_in_words(document_ids: Array, again: Ints, groups: QueryGroups) -> tuple[str, str]:
     """Return how many rows (n_again,) name a document of their query again, in how many queries; and the cure."""
     # not `document_ids == first`: some objects of other libraries compare themselves with the array as a whole
-    first, *others = document_ids.tolist()
-    if all(other == first for other in others):
+    first, *further_ids = document_ids.tolist()
+    if all(other == first for other in further_ids):
         return f"as in all {document_ids.size:,} rows", "are these the ids of documents?"
     queries = np.unique(np.searchsorted(groups.boundaries, again, side="right"))
     n_queries = f"{queries.size:,} of {count_of(groups.n_queries, 'query')}"
@@ -573,6 +577,6 @@ def check_scores(scores: ArrayLike, groups: QueryGroups) -> Floats:
         raise scores_not_numbers(column)
     # carries NaN through and is the cheapest way to see one
     if np.isnan(np.minimum.reduce(values, initial=np.inf)):
-        where = place_of(np.flatnonzero(np.isnan(values)), groups)
-        raise DataError(f"score is NaN {where}; expected a number: infinities are fine, NaN has no rank")
+        place = place_of(np.flatnonzero(np.isnan(values)), groups)
+        raise DataError(f"score is NaN {place}; expected a number: infinities are fine, NaN has no rank")
     return values

@@ -1,4 +1,4 @@
-"""Which rows of a query name a document that an earlier row of it names."""
+"""Repeated documents: rows of a query whose document an earlier row of it has."""
 
 from typing import Any
 
@@ -38,13 +38,13 @@ def _rows_before(
         table[:places] = -1
         for row in range(boundaries[query], boundaries[query + 1]):
             value = 2166136261  # FNV's, of 32 bits: products fit 64
-            for at in range(n_words):
-                value = ((value ^ int(words[row, at])) * 16777619) & 0xFFFFFFFF
+            for index in range(n_words):
+                value = ((value ^ int(words[row, index])) * 16777619) & 0xFFFFFFFF
             place = (value ^ (value >> 15)) & (places - 1)
             while table[place] >= 0:
                 other, same = table[place], True
-                for at in range(n_words):
-                    if words[row, at] != words[other, at]:
+                for index in range(n_words):
+                    if words[row, index] != words[other, index]:
                         same = False
                         break
                 if same:

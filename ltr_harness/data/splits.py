@@ -34,7 +34,7 @@ def folds(
     n: int,
     seed: int,
     *,
-    together: Array | None = None,  # (n_queries,): queries of one value stay in one part
+    unit_values: Array | None = None,  # (n_queries,): queries of one value stay in one part
     strata: Array | None = None,  # (n_queries,): queries of each value are spread evenly
 ) -> list[tuple[Ints, Ints, Ints]]:
     """Train, valid and test queries of each fold, int64, each sorted: in fold i, part i is test, part i + 1 valid.
@@ -46,7 +46,7 @@ def folds(
     if groups.n_queries < n:
         found = f"{n} folds of {count_of(groups.n_queries, 'query')}"
         raise DataError(f"{found}; expected at least one query per fold")
-    parts = fold_parts(groups.n_queries, n, seed, together, strata)
+    parts = fold_parts(groups.n_queries, n, seed, unit_values, strata)
     divided = []
     for i in range(n):
         j = (i + 1) % n
@@ -59,19 +59,19 @@ def fold_parts(
     n_queries: int,
     n: int,
     seed: int,
-    together: Array | None = None,  # (n_queries,)
+    unit_values: Array | None = None,  # (n_queries,)
     strata: Array | None = None,  # (n_queries,)
 ) -> list[Ints]:
     """Test queries of each fold, as `folds` has them."""
     order = shuffled(n_queries, seed)
-    if together is None and strata is None:
+    if unit_values is None and strata is None:
         return np.array_split(order, n)
-    if together is not None and strata is not None:
+    if unit_values is not None and strata is not None:
         raise DataError(_NOT_BOTH)
     if strata is not None:
         dealt = order[np.argsort(_numbered(strata)[order], kind="stable")]  # stratum by stratum, like cards
         return [dealt[i::n] for i in range(n)]
-    unit = _numbered(together)  # type: ignore[arg-type]
+    unit = _numbered(unit_values)  # type: ignore[arg-type]
     if unit.max() + 1 < n:
         found = f"{n} folds of {unit.max() + 1} values to keep together"
         raise DataError(f"{found}; expected at least one per fold")
@@ -80,9 +80,9 @@ def fold_parts(
     filled = np.zeros(n, dtype=np.int64)
     # Large ones first, the drawn order among equals: then the parts come out as even as they can.
     drawn = unit[order][np.sort(np.unique(unit[order], return_index=True)[1])]
-    for one in drawn[np.argsort(-sizes[drawn], kind="stable")].tolist():
-        part_of_unit[one] = int(np.argmin(filled))
-        filled[part_of_unit[one]] += sizes[one]
+    for number in drawn[np.argsort(-sizes[drawn], kind="stable")].tolist():
+        part_of_unit[number] = int(np.argmin(filled))
+        filled[part_of_unit[number]] += sizes[number]
     return [np.flatnonzero(part_of_unit[unit] == i).astype(np.int64) for i in range(n)]
 
 
@@ -91,19 +91,19 @@ def divided(
     shares: Mapping[str, float],
     seed: int,
     *,
-    together: Array | None = None,  # (n_queries,): queries of one value stay in one part
+    unit_values: Array | None = None,  # (n_queries,): queries of one value stay in one part
     strata: Array | None = None,  # (n_queries,): each value gets its share of every part
 ) -> dict[str, Ints]:
     """Queries, int64, sorted, of parts by chance with shares such as ``{"valid": 0.1}``; what remains is ``train``."""
     _check_shares(shares)
-    if together is not None and strata is not None:
+    if unit_values is not None and strata is not None:
         raise DataError(_NOT_BOTH)
     n = groups.n_queries
     order = shuffled(n, seed)
-    unit = np.arange(n) if together is None else _numbered(together)
+    unit = np.arange(n) if unit_values is None else _numbered(unit_values)
     if strata is not None:
         order = order[np.argsort(_numbered(strata)[order], kind="stable")]
-    elif together is not None:
+    elif unit_values is not None:
         _, first = np.unique(unit[order], return_index=True)
         # a unit stands where the first of its queries was drawn
         order = order[np.argsort(first[unit[order]], kind="stable")]
@@ -114,15 +114,15 @@ def divided(
         # Stratum after stratum, each cut so that the parts' sizes so far are what their shares ask for.
         _, sizes = np.unique(strata, return_counts=True)
         begin = 0
-        taken = np.zeros(len(shares) + 1, dtype=np.int64)
+        sizes_so_far = np.zeros(len(shares) + 1, dtype=np.int64)
         for end in np.cumsum(sizes).tolist():
             goal = np.diff(np.concatenate([[0], _targets(shares, end), [end]]))
-            here = np.maximum(goal - taken, 0)
-            while here.sum() > end - begin:
-                here[np.argmax(here)] -= 1
-            here[-1] += end - begin - here.sum()
-            part_of[order[begin:end]] = np.repeat(np.arange(len(here)), here)
-            taken += here
+            sizes_of_parts = np.maximum(goal - sizes_so_far, 0)
+            while sizes_of_parts.sum() > end - begin:
+                sizes_of_parts[np.argmax(sizes_of_parts)] -= 1
+            sizes_of_parts[-1] += end - begin - sizes_of_parts.sum()
+            part_of[order[begin:end]] = np.repeat(np.arange(len(sizes_of_parts)), sizes_of_parts)
+            sizes_so_far += sizes_of_parts
             begin = end
     return _parts(part_of, shares)
 
@@ -156,16 +156,16 @@ def divided_by_time(
 
 
 def _check_shares(shares: Mapping[str, float]) -> None:
-    wrong = {name: share for name, share in shares.items() if not 0 < share < 1}
+    bad_shares = {name: share for name, share in shares.items() if not 0 < share < 1}
     total = sum(shares.values())
-    if wrong or not shares or total >= 1 or "train" in shares:
+    if bad_shares or not shares or total >= 1 or "train" in shares:
         listed = ", ".join(f"{name} {share:g}" for name, share in shares.items()) or "none"
         expected = "expected shares above 0 that add up to less than 1: the rest is train"
         raise DataError(f"shares are {listed}; {expected}")
 
 
 def _targets(shares: Mapping[str, float], n: int) -> Ints:
-    """Where the parts of `shares` end, the last of them followed by train."""
+    """Return the ends of the parts of `shares`, the last of them followed by train."""
     return np.asarray(np.floor(np.cumsum(list(shares.values())) * n + 0.5).astype(np.int64))
 
 
@@ -182,7 +182,7 @@ def _numbered(values: Array) -> Ints:
 
 def _parts(part_of: Ints, shares: Mapping[str, float]) -> dict[str, Ints]:
     names = [*shares, "train"]
-    queries = {name: np.flatnonzero(part_of == at).astype(np.int64) for at, name in enumerate(names)}
+    queries = {name: np.flatnonzero(part_of == number).astype(np.int64) for number, name in enumerate(names)}
     if empty := [name for name in names if len(queries[name]) == 0]:
         found = f"{' and '.join(empty)} would have no query out of {len(part_of)}"
         raise DataError(f"{found}; expected at least one in each part")

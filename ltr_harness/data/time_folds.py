@@ -62,7 +62,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class TimeFolds:
-    """How time is divided: ``train | gap | valid | gap | test``, from the newest fold back to the oldest."""
+    """A division of time: ``train | gap | valid | gap | test``, from the newest fold back to the oldest."""
 
     test: Span  # how long each test part is
     valid: Span | None = None  # how long each validation part is; None for none
@@ -89,7 +89,7 @@ class TimeFolds:
             folds.append(fold)
             if len(folds) > MOST_FOLDS:
                 most = f"{count_of(MOST_FOLDS, 'fold')} {self.step or self.test} apart"
-                found = f"{Part(first, end)} has more than {most}"
+                found = f"{FoldPart(first, end)} has more than {most}"
                 cure = "a longer test part or step, or at_most: the newest so many"
                 raise DataError.at("data.folds", found, f"at most {MOST_FOLDS:,}", cure)
         if not folds:
@@ -97,7 +97,7 @@ class TimeFolds:
             needed = " + ".join(str(span) for span in spans if span)
             if not self.train:
                 needed += " and training data before it"
-            raise DataError.at("data.folds", f"{Part(first, end)} is too short for a fold", needed)
+            raise DataError.at("data.folds", f"{FoldPart(first, end)} is too short for a fold", needed)
         return folds
 
     def newest(self, days: Days) -> Ints:
@@ -127,7 +127,7 @@ class TimeFolds:
         """The fold whose test part ends `number` steps before the data; None where too little is left to train on."""
         end = (self.step or self.test).before(end, number)
         begin = self.test.before(end)
-        parts, tested = {"test": Part(begin, end)}, end - begin
+        parts, tested = {"test": FoldPart(begin, end)}, end - begin
         if self.step is not None and self.step.before(end) > begin:
             found = f"step is {self.step}, shorter than test, {self.test}: queries would be tested twice"
             raise DataError.at("data.folds", found, f"a step of {self.test} or longer")
@@ -138,14 +138,14 @@ class TimeFolds:
         if self.valid is not None:
             border = self._before_gap(begin)
             begin = self.valid.before(border)
-            parts["valid"] = Part(begin, border)
+            parts["valid"] = FoldPart(begin, border)
         end = self._before_gap(begin)
         begin, least = first, tested
         if self.train is not None:
             begin, least = self.train.before(end), timedelta(days=1)
         if begin < first or end - begin < least:
             return None
-        return TimeFold({"train": Part(begin, end), **dict(reversed(parts.items()))})
+        return TimeFold({"train": FoldPart(begin, end), **dict(reversed(parts.items()))})
 
 
 def _with_queries(fold: "TimeFold", groups: QueryGroups, days: Days) -> "TimeFold":
@@ -163,7 +163,7 @@ def _with_queries(fold: "TimeFold", groups: QueryGroups, days: Days) -> "TimeFol
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FoldPart:
     """One part of a fold: from the day `begin` to before the day `end`."""
 
     begin: date
@@ -178,7 +178,7 @@ class Part:
 class TimeFold:
     """Train, valid (if any) and test, in the order of time."""
 
-    parts: dict[str, Part]
+    parts: dict[str, FoldPart]
 
     @property
     def name(self) -> str:
@@ -205,7 +205,7 @@ def period_in(unit: str) -> tuple[Period, int | None] | None:
 
 
 def periods_of(days: Days, period: Period) -> Texts:
-    """What the period of each day is called: ``2024-03-31``, ``2024-W13`` or ``2024-03``."""
+    """Return the name of each day's period: ``2024-03-31``, ``2024-W13`` or ``2024-03``."""
     dates = days.astype("datetime64[D]")
     if period == "day":
         return dates.astype(np.str_)

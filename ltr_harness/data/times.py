@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ltr_harness.data.columns import decoded, is_text, utf8
 from ltr_harness.errors import DataError
 
-Moments = NDArray[np.int64]
+Nanoseconds = NDArray[np.int64]
 """int64 (n,), nanoseconds since 1970-01-01 in UTC."""
-Place = Callable[[int], str]
+NameOfRow = Callable[[int], str]
 """Where a cell stands, made of its number."""
 
 NO_MOMENT = int(np.iinfo(np.int64).min)
@@ -37,8 +37,8 @@ _ISO_8601 = "ISO 8601, such as 2026-01-31 or 2026-01-31T12:00:00Z"
 
 
 def timestamps(
-    column: Any, name: str, timezone: str, place: Place | None = None, *, any_year: bool = False
-) -> Moments:
+    column: Any, name: str, timezone: str, place: NameOfRow | None = None, *, any_year: bool = False
+) -> Nanoseconds:
     """Arrow times or ISO 8601 text, of `timezone` if none, as moments; DataError: the first cell that has no order.
 
     On a zone's clock, the hour that occurs twice is the earlier one, and one that does not exist moves forward. With
@@ -67,15 +67,17 @@ def timestamps(
         refuse(beyond, "holds {}", f"times from {_FIRST_YEAR} to {_LAST_YEAR}", cure)
     if has_zone or timezone == "UTC":
         return moments
-    known = (moments != NO_MOMENT) & ~beyond
-    local = pd.DatetimeIndex(moments[known].astype("datetime64[ns]"))
+    is_time = (moments != NO_MOMENT) & ~beyond
+    local = pd.DatetimeIndex(moments[is_time].astype("datetime64[ns]"))
     first = np.ones(len(local), dtype=bool)
     in_utc = local.tz_localize(timezone, ambiguous=first, nonexistent="shift_forward").tz_convert("UTC")
-    moments[known] = in_utc.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
+    moments[is_time] = in_utc.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
     return moments
 
 
-def moments_of(times: NDArray[Any], name: str, timezone: str, query: Place, source: str = "") -> Moments:
+def moments_of(
+    times: NDArray[Any], name: str, timezone: str, query: NameOfRow, source: str = ""
+) -> Nanoseconds:
     """The moments of queries' attribute (n_queries,): times, or ISO 8601 text. DataError: a query without one.
 
     `source` is the data that messages name.
@@ -100,7 +102,7 @@ def moments_of(times: NDArray[Any], name: str, timezone: str, query: Place, sour
 
 
 def _are_dates(values: NDArray[Any]) -> bool:
-    """Whether whole numbers (n,) are days as 20240131 writes them, which no seconds or milliseconds of a year are."""
+    """Return whether whole numbers (n,) are days such as 20240131, which no seconds or milliseconds of a year are."""
     if values.dtype.kind not in "iu" or not values.size:
         return False
     day, month = values % 100, values // 100 % 100
@@ -108,7 +110,7 @@ def _are_dates(values: NDArray[Any]) -> bool:
     return bool((is_day & (values >= 1900_01_01) & (values <= 2099_12_31)).all())
 
 
-def _of_times(column: Any) -> Moments:
+def _of_times(column: Any) -> Nanoseconds:
     """Arrow's dates and times as moments, as their own clock shows them."""
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s" if column.type == pa.date32() else "ms"))
@@ -117,27 +119,25 @@ def _of_times(column: Any) -> Moments:
     years = np.array([f"{_FIRST_YEAR}", f"{_LAST_YEAR + 1}"], dtype="datetime64[Y]")
     first, end = years.astype(f"datetime64[{unit}]").astype(np.int64)
     before, after = counts < first, counts >= end
-    moments: Moments = np.where(before | after, 0, counts) * _NANOSECONDS[unit]
+    moments: Nanoseconds = np.where(before | after, 0, counts) * _NANOSECONDS[unit]
     moments[before], moments[after] = _BEFORE, _AFTER
     moments[counts == NO_MOMENT] = NO_MOMENT
     return moments
 
 
-def _of_texts(texts: Any, refuse: Callable[..., None]) -> tuple[Moments, bool]:
+def _of_texts(texts: Any, refuse: Callable[..., None]) -> tuple[Nanoseconds, bool]:
     """ISO 8601 text as moments, and whether it names time zones."""
     import pandas as pd
 
     texts = pc.if_else(pc.equal(texts, ""), None, texts)
-    known = np.asarray(texts.is_valid())
+    is_text = np.asarray(texts.is_valid())
     cure = "write the year first, month and day with two digits, and nothing where there is no time"
-    refuse(known & ~_matches(texts, _ISO), _NO_TIME, _ISO_8601, cure)
+    refuse(is_text & ~_matches(texts, _ISO), _NO_TIME, _ISO_8601, cure)
     zoned = _matches(texts, _ZONED)
-    without = known & ~zoned
+    has_no_zone = is_text & ~zoned
     if zoned.any():
-        found = (
-            f"{int(without.sum()):,} of {len(texts):,} times have no time zone, the others do, such as {{}}"
-        )
-        refuse(without, found, "all with one, or none")
+        found = f"{int(has_no_zone.sum()):,} of {len(texts):,} times have no time zone, the others do, such as {{}}"
+        refuse(has_no_zone, found, "all with one, or none")
     weeks = _matches(texts, _WEEK)
     years = pc.utf8_slice_codeunits(pc.utf8_ltrim_whitespace(texts), 0, 4).cast(pa.int64())
     years = years.fill_null(_FIRST_YEAR).to_numpy()
@@ -149,12 +149,12 @@ def _of_texts(texts: Any, refuse: Callable[..., None]) -> tuple[Moments, bool]:
     if weeks.any():
         moments[weeks] = [_monday(week) for week in texts.filter(pa.array(weeks)).to_pylist()]
     moments[before], moments[after] = _BEFORE, _AFTER
-    refuse(known & (moments == NO_MOMENT), _NO_TIME, _ISO_8601, "is there such a day, and such an hour?")
+    refuse(is_text & (moments == NO_MOMENT), _NO_TIME, _ISO_8601, "is there such a day, and such an hour?")
     return moments, bool(zoned.any())
 
 
 def _matches(texts: Any, pattern: str) -> NDArray[np.bool_]:
-    """Which texts (n,) a pattern matches; a missing one is none of them."""
+    """Return a mask of the texts (n,) that a pattern matches; a missing one does not."""
     return np.asarray(pc.match_substring_regex(texts, pattern).fill_null(False), dtype=bool)
 
 
@@ -169,7 +169,7 @@ def _monday(week: str) -> int:
 def _refuse(
     column: Any,
     name: str,
-    place: Place | None,
+    place: NameOfRow | None,
     bad: NDArray[np.bool_],  # (n,)
     found: str,  # with {} for the value
     expected: str,
@@ -185,16 +185,16 @@ def _refuse(
     value = str(cell.cast(pa.large_string())[0])  # Python has no year before 1 or after 9999
     value = value if len(value) <= _QUOTED else value[:_QUOTED] + "…"
     such = f" ({n:,} such)" if n > 1 else ""
-    where = f"column {name!r}" if place is None else f"{place(row)}: column {name!r}"
-    raise DataError.at(where, found.format(repr(value)) + such, expected, cure)
+    location = f"column {name!r}" if place is None else f"{place(row)}: column {name!r}"
+    raise DataError.at(location, found.format(repr(value)) + such, expected, cure)
 
 
-def local_days(moments: Moments, timezone: str) -> Moments:
+def local_days(moments: Nanoseconds, timezone: str) -> Nanoseconds:
     """(n,) days since 1970-01-01 on the calendar of the time zone."""
     return local_clock(moments, timezone) // (86_400 * 10**9)
 
 
-def local_clock(moments: Moments, timezone: str) -> Moments:
+def local_clock(moments: Nanoseconds, timezone: str) -> Nanoseconds:
     """(n,) nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them."""
     import pandas as pd
 

@@ -113,9 +113,9 @@ def _write_feature_names(
         return 0, []
     if names == numbered[1:]:
         return 1, []
-    beside = path.with_name(path.name + ".features")
-    temporary(beside).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
-    text = f"features are numbered from 1; their names are in {beside.name}"
+    companion = path.with_name(path.name + ".features")
+    temporary(companion).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    text = f"features are numbered from 1; their names are in {companion.name}"
     return 1, [Caution("numbered-features", "note", text)]
 
 
@@ -151,11 +151,11 @@ def _left_out(text: str) -> Caution:
     return Caution("left-out-of-the-file", "note", text)
 
 
-def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False) -> None:
+def _refuse(path: Path, noun: str, ids: Iterable[str], *, comment: bool = False) -> None:
     signs, named_signs = ("\0", " and NUL bytes") if comment else ("\0#", ", # and NUL bytes")
     bad = [text for text in dict.fromkeys(ids) if text.split() != [text] or not set(signs).isdisjoint(text)]
     if bad:
-        found = f"{what} {bad[0]!r} ({len(bad):,} such)"
+        found = f"{noun} {bad[0]!r} ({len(bad):,} such)"
         expected = f"ids without spaces{named_signs}"
         raise DataError.at(path, found, expected, "write csv or parquet instead")
 
@@ -288,13 +288,13 @@ def _write_csv(table: Any, target: Path, path: Path) -> list[Caution]:
 
     table = table.rename_columns([csv_cell(name) for name in table.column_names])
     changed = 0
-    for at, column in enumerate(table.schema):
+    for index, column in enumerate(table.schema):
         if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
-            packed = table[at].combine_chunks().dictionary_encode()
+            packed = table[index].combine_chunks().dictionary_encode()
             texts = packed.dictionary.to_pylist()
             changed += sum(text != printable(text) for text in texts)
             cells = pa.array(map(csv_cell, texts), pa.string())
-            table = table.set_column(at, column.name, cells.take(packed.indices))
+            table = table.set_column(index, column.name, cells.take(packed.indices))
     separator = "\t" if bare_name(path.name.lower()).endswith((".tsv", ".tab")) else ","
     with opened_for_writing(target, path.name) as stream:
         csv.write_csv(table, stream, csv.WriteOptions(delimiter=separator))

@@ -15,7 +15,7 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, html_table, plural
 from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
 from ltr_harness.data.judgments import Judgments, Subtopics
-from ltr_harness.data.queries import KeepsArrays, QueryGroups, as_column, kept, sealed
+from ltr_harness.data.queries import KeepsArrays, QueryGroups, as_column, keep_array, sealed
 from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import as_list, with_tool
@@ -75,7 +75,7 @@ class Evaluation:
         weights = binding.judgments.query_weights
         mean_shares = {name: mean_share(shares, weights) for name, shares in self.judged_shares.items()}
         self._judgments_fingerprint = judgments_fingerprint
-        self._retrieved = None if retrieved is None else kept(np.asarray(retrieved))
+        self._retrieved = None if retrieved is None else keep_array(np.asarray(retrieved))
         sealed(per_query)
         self._values = {
             name: MetricValues(

@@ -19,7 +19,7 @@ from pydantic import Field
 from ltr_harness._util.files import stored_file, temporary_folder
 from ltr_harness._util.stored import Stored, read_stored
 from ltr_harness._util.text import count_of
-from ltr_harness._util.user_code import admitted
+from ltr_harness._util.user_code import resolve_trusted
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups, places_within
@@ -105,7 +105,7 @@ class BlendModel(FittedModel):
                 raise DataError(f"{path}: is not a stored model ({problem})") from None
             parts = {}
             for (name, part), file in zip(stored.parts.items(), files, strict=True):
-                kind = catalog.load(admitted(part.ranker, path.parent, trust=False))
+                kind = catalog.load(resolve_trusted(part.ranker, path.parent, trust=False))
                 if issubclass(kind, BlendRanker):  # experiments refuse it, and it may go on without end
                     raise DataError.at(path, f"its part {name!r} is a blend", "models that are trained")
                 parts[name] = Part(part.ranker, kind.load(file.parent, threads), file)

@@ -10,7 +10,7 @@ from scipy.special import fdtrc
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.cluster_sums import paired_differences
 from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, mean_estimate
-from ltr_harness.data.columns import codes_of, together
+from ltr_harness.data.columns import codes_of, with_common_categories
 from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.data.times import local_days
 from ltr_harness.errors import Caution
@@ -92,7 +92,7 @@ def paired_by_key(periods: Periods) -> Estimate | None:
     if one is None or two is None:
         return None
     means = []
-    for table, key in zip(tables, together(one, two), strict=True):
+    for table, key in zip(tables, with_common_categories(one, two), strict=True):
         known = codes_of(key) >= 0
         keys, values = codes_of(key)[known], primary_of(table)[known]
         n = np.bincount(keys, minlength=key.categories.size)

@@ -15,7 +15,15 @@ from pydantic import (
     model_validator,
 )
 
-from ltr_harness.data.logs.settings import ListColumns, Name, Names, Part, TimeZone, duration, seconds
+from ltr_harness.data.logs.settings import (
+    ConfigSection,
+    ListColumns,
+    NonEmptyText,
+    NonEmptyTexts,
+    TimeZone,
+    duration,
+    seconds,
+)
 from ltr_harness.data.logs.ubi import Ubi
 from ltr_harness.data.relevance.rule import Propensity, Relevance
 from ltr_harness.errors import MismatchError
@@ -49,19 +57,21 @@ MetricField = Annotated[
 class Columns(ListColumns, use_attribute_docstrings=True):
     """The columns of the log by their roles."""
 
-    retrieved: Name | None = Field(
+    retrieved: NonEmptyText | None = Field(
         default=None,
         description="1 for what was shown; 0 for an item that was not, such as one bought elsewhere: it has no rank, "
         "and counts in what metrics divide by.",
     )
-    pair_key: Name | None = None
+    pair_key: NonEmptyText | None = None
     """Key that recurs in both periods, such as the query's text."""
-    segments: Names = Field(default=(), description="Columns that describe the query, equal in all its rows.")
-    features: Names = ()
+    segments: NonEmptyTexts = Field(
+        default=(), description="Columns that describe the query, equal in all its rows."
+    )
+    features: NonEmptyTexts = ()
     """Numeric columns to watch for drift; item features become mean, max and std per query."""
-    online: Names = ()
+    online: NonEmptyTexts = ()
     """User behaviour (clicks, dwell time, conversion): shown beside the metric, window by window."""
-    subtopics: Names = ()
+    subtopics: NonEmptyTexts = ()
     """Columns with the row's grade for a subtopic of its query each, for alpha_ndcg and err_ia."""
 
     @model_validator(mode="after")
@@ -74,7 +84,7 @@ class Columns(ListColumns, use_attribute_docstrings=True):
         return self
 
 
-class Windows(Part, use_attribute_docstrings=True):
+class Windows(ConfigSection, use_attribute_docstrings=True):
     """The windows of time."""
 
     size: Annotated[str, AfterValidator(_window_size)] = "1d"
@@ -86,7 +96,7 @@ class Windows(Part, use_attribute_docstrings=True):
     """weekday: Mondays are compared with Mondays; hour: mornings with mornings; hour_of_week: both."""
 
 
-class Compare(Part, use_attribute_docstrings=True):
+class Compare(ConfigSection, use_attribute_docstrings=True):
     """The rule by which a difference counts."""
 
     alternative: Literal["drop", "change"] = "drop"
@@ -100,7 +110,7 @@ class Compare(Part, use_attribute_docstrings=True):
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     """Of intervals, at each end where the test is one-sided; at most 1 - alpha, so that no alert's interval holds 0."""
-    adjust: Names = Field(
+    adjust: NonEmptyTexts = Field(
         default=(),
         description="Covariates: segments, features and the pair_key. Their relation to the metric in the baseline is "
         "removed from every value before windows are tested, so differences have less variance and no effect of "
@@ -108,7 +118,7 @@ class Compare(Part, use_attribute_docstrings=True):
     )
 
 
-class Labels(Part, use_attribute_docstrings=True):
+class Labels(ConfigSection, use_attribute_docstrings=True):
     """The rule by which labels, rather than the ranking, changed."""
 
     alpha: float = Field(default=0.01, gt=0, lt=1)
@@ -116,7 +126,7 @@ class Labels(Part, use_attribute_docstrings=True):
     """Relative fall of the share of queries with a relevant document, or of an event's rate."""
 
 
-class Slices(Part, use_attribute_docstrings=True):
+class Slices(ConfigSection, use_attribute_docstrings=True):
     """The search for the segments behind a drop."""
 
     max_predicates: Literal[1, 2] = 2
@@ -128,7 +138,7 @@ class Slices(Part, use_attribute_docstrings=True):
     """Search one half of the queries, report the other half's numbers."""
 
 
-class Drift(Part, use_attribute_docstrings=True):
+class Drift(ConfigSection, use_attribute_docstrings=True):
     """Feature drift."""
 
     bins: int = Field(default=10, ge=2, le=50)
@@ -138,14 +148,16 @@ class Drift(Part, use_attribute_docstrings=True):
     """Run folder of the model: its gain importance stands beside each feature."""
 
 
-ArmName = Annotated[Name, BeforeValidator(lambda arm: str(arm).lower() if isinstance(arm, int) else arm)]
+ArmName = Annotated[
+    NonEmptyText, BeforeValidator(lambda arm: str(arm).lower() if isinstance(arm, int) else arm)
+]
 """As the log's column says it, where YAML makes a number or a truth value of it."""
 
 
-class Arms(Part, use_attribute_docstrings=True):
+class Arms(ConfigSection, use_attribute_docstrings=True):
     """Rankers that production's users, or queries, were given at random: an A/B test."""
 
-    column: Name = Field(description="Column with the arm, equal in all rows of a query.")
+    column: NonEmptyText = Field(description="Column with the arm, equal in all rows of a query.")
     control: ArmName = Field(description="The arm that the others are compared with.")
     shares: dict[ArmName, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
     """Arm to the share that it was to get, in any unit: {A: 90, B: 10}; equal ones unless given."""
@@ -158,13 +170,13 @@ class Arms(Part, use_attribute_docstrings=True):
         return self
 
 
-class Parity(Part, use_attribute_docstrings=True):
+class Parity(ConfigSection, use_attribute_docstrings=True):
     """The logged score against that of a stored model for the logged features."""
 
-    model: Name = Field(description="Run folder of the model that serves.")
-    score: Name | None = None
+    model: NonEmptyText = Field(description="Run folder of the model that serves.")
+    score: NonEmptyText | None = None
     """Column with the score that was served; columns.score unless given."""
-    features: dict[Name, Name] = Field(default={})
+    features: dict[NonEmptyText, NonEmptyText] = Field(default={})
     """Feature of the model to the log's column, where their names differ."""
     tolerance: float = Field(
         default=1e-5,
@@ -181,11 +193,11 @@ class Parity(Part, use_attribute_docstrings=True):
 AlertKind = Literal["change", "slice", "label_rate", "input", "contract", "arm", "parity", "limit"]
 
 
-class Alerts(Part, use_attribute_docstrings=True):
+class Alerts(ConfigSection, use_attribute_docstrings=True):
     """The alerts, which end in exit code 4."""
 
     on: tuple[AlertKind, ...] = get_args(AlertKind)
-    below: dict[Name, float] = Field(default={}, examples=[{"ndcg@10": 0.85}])
+    below: dict[NonEmptyText, float] = Field(default={}, examples=[{"ndcg@10": 0.85}])
     """Metric to its absolute limit: an alert where the interval of the mean lies below, a notice where the mean does;
     of all of production, each window and each segment, with a baseline and without."""
 
@@ -201,7 +213,7 @@ PLACES: Any = {
 """Fields that say where files lie: the digest of the configuration leaves them out."""
 
 
-class MonitorConfig(Part, use_attribute_docstrings=True):
+class MonitorConfig(ConfigSection, use_attribute_docstrings=True):
     """Everything `ltr-harness monitor` needs to know beside the log itself."""
 
     name: str = "monitor"

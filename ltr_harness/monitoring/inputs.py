@@ -15,7 +15,7 @@ import pandas as pd
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.two_samples import difference
-from ltr_harness.data.columns import codes_of, together
+from ltr_harness.data.columns import codes_of, with_common_categories
 from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.experiments.runs import load_run
@@ -113,7 +113,9 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
 
 def segment_column(name: str, periods: Periods, alpha: float) -> ComparedColumn:
     """A segment of queries."""
-    ours, theirs = together(*(column_of(side, f"segment:{name}") for side in (periods.now, periods.before)))
+    ours, theirs = with_common_categories(
+        *(column_of(side, f"segment:{name}") for side in (periods.now, periods.before))
+    )
     size = ours.categories.size
     codes = codes_of(ours, size), codes_of(theirs, size)
     shares = [(side == size).astype(np.float64) for side in codes]

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ltr_harness.comparison.stats.cluster_sums import paired_differences
 from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, difference, mean_estimate
-from ltr_harness.data.columns import codes_of, together
+from ltr_harness.data.columns import codes_of, with_common_categories
 from ltr_harness.data.queries import Array, Floats, Ints
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, part_of_season, units_of
@@ -49,7 +49,7 @@ class Prediction:
 
 def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Ints, Ints, int]:
     """Codes of the recurring keys, and how many there are; a query without one is a key of its own."""
-    ours, theirs = together(*_both(now, before, "pair_key", str(config.columns.pair_key)))
+    ours, theirs = with_common_categories(*_both(now, before, "pair_key", str(config.columns.pair_key)))
     size = ours.categories.size
     codes = []
     for category in (ours, theirs):
@@ -92,7 +92,9 @@ def _covariates(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) 
     blocks = [(np.empty((len(now), 0)), np.empty((len(before), 0)))]
     for column in config.compare.adjust:
         if column in config.columns.segments:
-            category, category_before = together(*_both(now, before, f"segment:{column}", column))
+            category, category_before = with_common_categories(
+                *_both(now, before, f"segment:{column}", column)
+            )
             size = category.categories.size
             blocks.append(_cells(codes_of(category, size), codes_of(category_before, size)))
         elif column != config.columns.pair_key:
@@ -189,7 +191,7 @@ class Periods:
         one, two = (column_of(side, "cluster") for side in (self.now, self.before))
         if one is None or two is None:
             return None, None
-        one, two = together(one, two)
+        one, two = with_common_categories(one, two)
         return own_clusters(one), own_clusters(two, len(self.now))
 
     @cached_property

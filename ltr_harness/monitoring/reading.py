@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ltr_harness.data.addresses import here, refuse_secrets
+from ltr_harness.data.addresses import local_path, refuse_secrets
 from ltr_harness.data.columns import are_ranks
 from ltr_harness.data.judgments import Judgments, Subtopics
 from ltr_harness.data.logs.contract import (
@@ -93,7 +93,7 @@ def _read_ubi(source: Any, config: MonitorConfig) -> tuple[Any, Any, MonitorConf
     if not isinstance(source, str | Path):
         found, cure = f"is a {type(source).__name__}", "leave out ubi for tables"
         raise DataError(Problem("log", found, "with ubi, a path of its documents", cure))
-    path = here(source)
+    path = local_path(source)
     impressions, events = impressions_and_events(
         path, config.ubi, config.relevance.event_names, config.windows.timezone
     )

@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.stats.two_samples import Estimate, Influence, one_sided
-from ltr_harness.data.columns import codes_of, together
+from ltr_harness.data.columns import codes_of, with_common_categories
 from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
@@ -261,7 +261,7 @@ def _segment_codes(periods: Periods) -> list[_SegmentCodes]:
     for name, category in columns_of(periods.now, "segment").items():
         if name not in of_before:
             continue
-        both = together(category, of_before[name])
+        both = with_common_categories(category, of_before[name])
         size = both[0].categories.size
         now, before = (codes_of(side, size) for side in both)
         counts = [np.bincount(codes, minlength=size + 1) for codes in (now, before)]

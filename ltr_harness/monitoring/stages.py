@@ -20,7 +20,7 @@ import ltr_harness.monitoring.stored as stored
 import ltr_harness.monitoring.windows as windows
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.stats.two_samples import Estimate
-from ltr_harness.data.addresses import here
+from ltr_harness.data.addresses import local_path
 from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.data.queries import Bools, Ints
 from ltr_harness.data.relevance.labels import describe
@@ -140,7 +140,7 @@ def _read_baseline(
     if source is None:
         return None, None, ()
     if isinstance(source, str | Path):
-        path = here(source)
+        path = local_path(source)
         if stored.is_result(path):
             return stored.stored_result(path, settings), "an earlier result of monitor", ()
         if stored.is_run(path):

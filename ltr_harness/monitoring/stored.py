@@ -24,15 +24,15 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from ltr_harness._util.files import file_digest, stored_file, whole_files, write_stored, write_whole
 from ltr_harness._util.stored import (
     SCHEMA_VERSION,
-    Form,
     NewerVersionError,
+    StoredForm,
     Versioned,
     harness_version,
     read_stored,
 )
 from ltr_harness._util.text import addressed, count_of, csv_text
 from ltr_harness.comparison.stats.two_samples import Estimate
-from ltr_harness.data.addresses import here
+from ltr_harness.data.addresses import local_path
 from ltr_harness.data.logs.log import files_of
 from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.errors import DataError, NotComparableError, Problem
@@ -51,7 +51,7 @@ class _Definition(BaseModel, extra="allow"):
 
 
 class _Result(Versioned, extra="ignore"):
-    form: ClassVar[Form] = "monitor"
+    form: ClassVar[StoredForm] = "monitor"
     definition: _Definition
 
 
@@ -226,7 +226,7 @@ def write_provenance(
         "served model": settings.parity and settings.parity.model,
     }
     files = {
-        role: {addressed(str(file)): file_digest(file) for file in _input_files(here(source))}
+        role: {addressed(str(file)): file_digest(file) for file in _input_files(local_path(source))}
         for role, source in sources.items()
         if isinstance(source, str | Path)
     }
@@ -277,7 +277,7 @@ class PastWindow:
 
 
 class _Kept(Versioned):
-    form: ClassVar[Form] = "history"
+    form: ClassVar[StoredForm] = "history"
     key: str | None = None
     windows: Any = None
 

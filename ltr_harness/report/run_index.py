@@ -16,7 +16,7 @@ from urllib.parse import quote
 import numpy as np
 
 from ltr_harness._util.files import UNFINISHED
-from ltr_harness._util.stored import Form, Versioned, read_stored
+from ltr_harness._util.stored import StoredForm, Versioned, read_stored
 from ltr_harness._util.text import count_of, four_decimals, json_text
 from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.errors import DataError
@@ -282,7 +282,7 @@ def _mean_of(folds: Mapping[str, Sequence[tuple[float, int]]]) -> float:
 class _Report(Versioned, extra="ignore"):
     """The part of ``report.json`` that is read here."""
 
-    form: ClassVar[Form] = "report"
+    form: ClassVar[StoredForm] = "report"
     summaries: list[dict[str, Any]]
     runs: list[dict[str, Any]]
     outcome: Outcome | None = None

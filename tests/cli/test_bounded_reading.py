@@ -25,7 +25,7 @@ from ltr_harness import run_experiment
 from ltr_harness._util.files import UNFINISHED, file_digest, sweep_unfinished, temporary_folder
 from ltr_harness._util.stored import LARGEST
 from ltr_harness.comparison.stream import evaluate_stream
-from ltr_harness.data.addresses import here
+from ltr_harness.data.addresses import local_path
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.time_folds import MOST_FOLDS, Span, TimeFolds
 from ltr_harness.errors import DataError, MissingExtraError, TrainingError
@@ -189,7 +189,7 @@ def test_a_stream_under_a_limit_of_addresses_ends(tmp_path: Path) -> None:
 def test_a_kind_of_address_without_its_package_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError) as caught:
-        here("hf://datasets/owner/name/rows.parquet")
+        local_path("hf://datasets/owner/name/rows.parquet")
     assert str(caught.value).startswith("hf://datasets/owner/name/rows.parquet: needs another package: ")
     assert str(caught.value).endswith("; pip install huggingface_hub")
 

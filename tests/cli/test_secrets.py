@@ -18,7 +18,7 @@ import yaml
 from ltr_harness import run_experiment
 from ltr_harness._util.text import printable, without_secrets
 from ltr_harness.cli import cli
-from ltr_harness.data.addresses import here
+from ltr_harness.data.addresses import local_path
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.experiments.runs import load_run
 from ltr_harness.monitoring.load import load_monitor_config
@@ -135,7 +135,7 @@ def test_a_long_text_takes_no_long_time() -> None:
 )
 def test_data_at_an_address_with_a_secret_is_refused(address: str) -> None:
     with pytest.raises(DataError, match="has a secret in it, which records would keep") as caught:
-        here(address)
+        local_path(address)
     assert PLANTED not in str(caught.value)
 
 

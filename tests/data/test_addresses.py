@@ -23,7 +23,7 @@ from ltr_harness import run_experiment
 from ltr_harness._util.files import cache_folder
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.data.addresses import COPIES, here
+from ltr_harness.data.addresses import COPIES, local_path
 from ltr_harness.data.logs.log import files_of, open_log
 from ltr_harness.data.readers.lightgbm import LightGbm
 from ltr_harness.data.readers.parquet import Parquet
@@ -186,33 +186,33 @@ def test_a_log_is_monitored_at_its_address(server: str, tmp_path: Path, said: Js
 def test_a_copy_is_kept_as_long_as_the_original_stands(server: str) -> None:
     first, second = (put(f"rows/kept/{name}.csv", b"a,b\n1,2\n") for name in "ab")
     put("rows/kept/_temporary/c.csv", b"x")
-    folder = here("s3://rows/kept")
+    folder = local_path("s3://rows/kept")
     assert folder.is_relative_to(cache_folder() / COPIES)
     assert sorted(file.name for file in folder.rglob("*")) == ["a.csv", "b.csv"]
     before = {file.name: file.stat() for file in folder.iterdir()}
-    assert here("s3://rows/kept") == folder
+    assert local_path("s3://rows/kept") == folder
     assert {file.name: file.stat().st_ino for file in folder.iterdir()} == {
         name: seen.st_ino for name, seen in before.items()
     }
     time.sleep(1.1)  # the clock of S3 ticks in seconds
     put(first.removeprefix("s3://"), b"a,b\n1,3\n")  # as long as before
     store().delete_file(second.removeprefix("s3://"))
-    assert [file.read_bytes() for file in here("s3://rows/kept").iterdir()] == [b"a,b\n1,3\n"]
+    assert [file.read_bytes() for file in local_path("s3://rows/kept").iterdir()] == [b"a,b\n1,3\n"]
 
 
 def test_without_a_cache_the_copy_goes_with_the_process(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     address = put("rows/once/a.csv", b"a\n1\n")
     monkeypatch.setenv("LTR_HARNESS_CACHE", "off")
-    assert here(address).read_bytes() == b"a\n1\n"
-    assert here(address).is_relative_to(tempfile.gettempdir())
+    assert local_path(address).read_bytes() == b"a\n1\n"
+    assert local_path(address).is_relative_to(tempfile.gettempdir())
     put("rows/once/b.csv", b"a\n2\n")
-    folder = here("s3://rows/once")
+    folder = local_path("s3://rows/once")
     assert [file.name for file in files_of(folder)] == ["a.csv", "b.csv"]
     assert sum(len(table) for table in open_log(str(folder)).batches(["a"], None)) == 2
 
 
 def test_a_file_of_this_machine_may_be_an_address(tmp_path: Path) -> None:
-    assert here(tmp_path.as_uri()) == tmp_path
+    assert local_path(tmp_path.as_uri()) == tmp_path
 
 
 def test_nobody_else_may_read_it(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +227,7 @@ def test_nobody_else_may_read_it(server: str, monkeypatch: pytest.MonkeyPatch) -
     requests.post(f"{server}/moto-api/reset-auth", data=b"0")
     try:
         with pytest.raises(DataError) as caught:
-            here(address)
+            local_path(address)
     finally:
         requests.post(f"{server}/moto-api/reset-auth", data=b"inf")
     found = str(caught.value)

@@ -57,7 +57,7 @@ def test_many_tiny_strata() -> None:
 @given(st.integers(0, 20), st.integers(8, 30))
 def test_users_stay_together(seed: int, n_users: int) -> None:
     users = np.random.default_rng(seed).integers(n_users, size=300)
-    parts = divided(queries(300), SHARES, seed, together=users)
+    parts = divided(queries(300), SHARES, seed, unit_values=users)
     seen = [set(users[part].tolist()) for part in parts.values()]
     assert sum(map(len, seen)) == len(set(users.tolist()))
     largest = np.bincount(users).max()
@@ -86,7 +86,7 @@ def test_what_cannot_be_divided() -> None:
     with pytest.raises(DataError, match="query '1' has no time"):
         divided_by_time(queries(3), {"test": 0.2}, np.array(["a", "", "b"]))
     with pytest.raises(DataError, match="not both"):
-        divided(queries(10), SHARES, 1, together=np.ones(10), strata=np.ones(10))
+        divided(queries(10), SHARES, 1, unit_values=np.ones(10), strata=np.ones(10))
 
 
 @pytest.mark.long
@@ -94,7 +94,7 @@ def test_what_cannot_be_divided() -> None:
 def test_folds_with_users_and_strata(seed: int, n_values: int) -> None:
     values = np.random.default_rng(seed).integers(n_values, size=100)
     values[:n_values] = np.arange(n_values)
-    by_user = folds(queries(100), 5, seed, together=values)
+    by_user = folds(queries(100), 5, seed, unit_values=values)
     even = folds(queries(100), 5, seed, strata=values)
     for made in (by_user, even):
         assert sorted(np.concatenate([test for _, _, test in made]).tolist()) == list(range(100))
@@ -110,6 +110,6 @@ def test_folds_with_users_and_strata(seed: int, n_values: int) -> None:
 
 def test_folds_that_cannot_be_made() -> None:
     with pytest.raises(DataError, match="5 folds of 2 values to keep together"):
-        folds(queries(10), 5, 1, together=np.repeat([1, 2], 5))
+        folds(queries(10), 5, 1, unit_values=np.repeat([1, 2], 5))
     with pytest.raises(DataError, match="not both"):
-        folds(queries(10), 5, 1, together=np.ones(10), strata=np.ones(10))
+        folds(queries(10), 5, 1, unit_values=np.ones(10), strata=np.ones(10))

@@ -35,7 +35,7 @@ from ltr_harness import (
 )
 from ltr_harness.arrow import means, merge, per_query, per_query_of
 from ltr_harness.comparison import PairedMoments, evaluate_stream
-from ltr_harness.data.queries import kept
+from ltr_harness.data.queries import keep_array
 from ltr_harness.metrics import MetricValues, SwapChange, function_metric, tie_audit
 from tests.packaging.test_public import LISTED, loaded
 
@@ -488,7 +488,7 @@ def test_what_nobody_can_write_to_is_not_copied(tmp_path: Path) -> None:
     own = np.eye(3)
     own.flags.writeable = False
     for values in (mapped, mapped[1:], own, own[:, 1:]):
-        assert kept(values) is values
+        assert keep_array(values) is values
     for values in (np.eye(3), read_only(np.eye(3))):
-        assert kept(values) is not values
-        assert not kept(values).flags.writeable
+        assert keep_array(values) is not values
+        assert not keep_array(values).flags.writeable

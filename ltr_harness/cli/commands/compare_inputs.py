@@ -20,7 +20,7 @@ from ltr_harness.comparison.gates import Gate
 from ltr_harness.comparison.metric_names import name_among
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stream import StreamEvaluation
-from ltr_harness.data.addresses import here
+from ltr_harness.data.addresses import local_path
 from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.experiments.compare.compare import compare
 from ltr_harness.experiments.compare.ledger import add_to_ledger
@@ -72,7 +72,7 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[Caution]]:
 
 
 def _matching_paths(text: str) -> list[Path]:
-    path = here(text)
+    path = local_path(text)
     return [path] if path.exists() else [Path(match) for match in sorted(glob.glob(str(path)))]
 
 

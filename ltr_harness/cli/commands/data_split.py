@@ -72,9 +72,9 @@ class Division:
         together = None if self.together is None else _query_values(dataset, self.together)
         strata = None if self.stratify is None else _query_values(dataset, self.stratify)
         if self.folds is None:
-            return {"": divided(groups, self.shares, self.seed, together=together, strata=strata)}
+            return {"": divided(groups, self.shares, self.seed, unit_values=together, strata=strata)}
         parts = {}
-        divisions = folds(groups, self.folds, self.seed, together=together, strata=strata)
+        divisions = folds(groups, self.folds, self.seed, unit_values=together, strata=strata)
         for number, (train, valid, test) in enumerate(divisions, start=1):
             parts[f"fold{number}"] = {"train": train, "valid": valid, "test": test}
         return parts

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness.data.columns import A_RANK, Columns
+from ltr_harness.data.columns import A_RANK, ArrowColumns
 from ltr_harness.data.logs.settings import ListColumns
 from ltr_harness.data.queries import Floats
 from ltr_harness.errors import Caution, DataError, Problem, Severity
@@ -244,7 +244,7 @@ THREADS = 2  # of the compiled loops over one batch
 
 
 @dataclass(frozen=True, eq=False)
-class LogRows(Columns):
+class LogRows(ArrowColumns):
     """A batch in canonical order: by query, then rank (or score, then item)."""
 
     order: NDArray[np.int64] | None
@@ -288,7 +288,7 @@ class LogRows(Columns):
 
 def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | None:
     """Return a batch's rows, query by query; None where rows lack a query id."""
-    columns_of = Columns(table)
+    columns_of = ArrowColumns(table)
     query = columns_of.category(columns.query_id)
     if not contract.check("query-missing", query.codes < 0, contract.begin(table.num_rows)):
         return None

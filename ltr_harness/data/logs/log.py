@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.cores import require_room
-from ltr_harness.data.addresses import here, partition_keys, refuse_stored_keys
+from ltr_harness.data.addresses import local_path, partition_keys, refuse_stored_keys
 from ltr_harness.data.columns import collected, plain_column, table_of
 from ltr_harness.data.computable import computable
 from ltr_harness.data.logs.separators import refuse_other_separator, separator_in
@@ -275,7 +275,7 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
     if not isinstance(table, str | Path):
         expected = "a path, or a pandas, Polars or Arrow table"
         raise DataError.at(name or "log", f"is a {type(table).__name__}", expected)
-    path = here(table)
+    path = local_path(table)
     return open_files(files_of(path), name, text_columns, path)
 
 

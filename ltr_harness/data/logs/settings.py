@@ -47,32 +47,32 @@ def one_or_many(value: Any) -> Any:
 Duration = Annotated[str, AfterValidator(duration)]
 SpanText = Annotated[str, AfterValidator(lambda text: str(Span.of(text)))]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
-Name = Annotated[str, Field(min_length=1)]
-Names = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
+NonEmptyTexts = Annotated[tuple[NonEmptyText, ...], BeforeValidator(one_or_many)]
 
 
-class Part(BaseModel):
+class ConfigSection(BaseModel):
     """A section of the configuration: unknown keys are errors, values do not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
 
 
-class ListColumns(Part):
+class ListColumns(ConfigSection):
     """Which columns say what was shown to whom, where and when."""
 
-    query_id: Name = Field(default="query_id", description="One search: one list shown to one user.")
-    item_id: Name | None = Field(
+    query_id: NonEmptyText = Field(default="query_id", description="One search: one list shown to one user.")
+    item_id: NonEmptyText | None = Field(
         default=None, description="What was shown; needed to find duplicates and to join events."
     )
-    rank: Name | None = Field(
+    rank: NonEmptyText | None = Field(
         default=None,
         description="Position from 1. This or `score` is needed; both are checked against each other.",
     )
-    score: Name | None = Field(default=None, description="The model's score, higher ranks first.")
-    timestamp: Name | None = Field(
+    score: NonEmptyText | None = Field(default=None, description="The model's score, higher ranks first.")
+    timestamp: NonEmptyText | None = Field(
         default=None, description="When the query was asked; without it everything is one window."
     )
-    cluster_id: Name | None = Field(
+    cluster_id: NonEmptyText | None = Field(
         default=None, description="Whom queries belong to, such as the user: their queries are alike."
     )
 

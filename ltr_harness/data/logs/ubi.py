@@ -17,7 +17,7 @@ from pydantic import Field
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.data.columns import plain_column
 from ltr_harness.data.logs.log import files_of, open_log
-from ltr_harness.data.logs.settings import Name, Part
+from ltr_harness.data.logs.settings import ConfigSection, NonEmptyText
 from ltr_harness.data.times import NO_MOMENT, timestamps
 from ltr_harness.errors import DataError, Problem
 
@@ -31,14 +31,16 @@ _OBJECTS = ("event_attributes.object.object_id", "event_attributes.object.intern
 _ORDINALS = ("event_attributes.position.ordinal", "event_attributes.position.ordinal.index", POSITION)
 
 
-class Ubi(Part):
+class Ubi(ConfigSection):
     """Log and baseline are exports of User Behavior Insights: both indexes in one file or folder, NDJSON or Parquet."""
 
     impressions: Literal["hits", "events"] = Field(
         description="What was shown: `query_response_hit_ids`, in their order (hits), or what events with "
         "`impression_event` and a position say (events).",
     )
-    impression_event: Name = Field(default="impression", description="The action name of such events.")
+    impression_event: NonEmptyText = Field(
+        default="impression", description="The action name of such events."
+    )
     first_position: Literal[0, 1] = Field(
         default=1, description="What `event_attributes.position.ordinal` counts from."
     )

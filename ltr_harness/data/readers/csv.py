@@ -16,7 +16,7 @@ from pydantic import Field
 
 from ltr_harness._util.files import bare_name
 from ltr_harness._util.text import FORMULA, count_of, shortened
-from ltr_harness.data.columns import Columns, is_numeric, truths_of
+from ltr_harness.data.columns import ArrowColumns, is_numeric, truths_of
 from ltr_harness.data.logs.separators import refuse_other_separator
 from ltr_harness.data.readers.rows import SHOWN, limited, repeated
 from ltr_harness.data.readers.table_columns import FIRST_ROWS, OpenedTable, column_problem
@@ -118,7 +118,7 @@ class Delimited(OpenedTable):
                 problems.append(Problem(place, found, "a number such as 1234.5", cure))
         return problems
 
-    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> ArrowColumns:
         """Read numbers (NULL, NaN and nothing are null), and texts without the apostrophe that `csv_cell` writes."""
         from pyarrow import compute
 
@@ -132,9 +132,9 @@ class Delimited(OpenedTable):
         for name in texts:
             values = compute.replace_substring_regex(table[name], FORMULA, r"\1")
             table = table.set_column(table.column_names.index(name), name, values)
-        return Columns(table)
+        return ArrowColumns(table)
 
-    def read_of(self, rows: NDArray[np.bool_], numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+    def read_of(self, rows: NDArray[np.bool_], numbers: Sequence[str], texts: Sequence[str]) -> ArrowColumns:
         """See `OpenedTable`; the numbers of other rows are null where one of them is none."""
         from pyarrow import compute
 
@@ -145,7 +145,7 @@ class Delimited(OpenedTable):
         null = pa.scalar(None, pa.string())
         for index, name in enumerate(numbers):
             table = table.set_column(index, name, compute.if_else(pa.array(rows), table[name], null))
-        return Columns(self._as_numbers(table, numbers))
+        return ArrowColumns(self._as_numbers(table, numbers))
 
     def _number_types(self, numbers: Sequence[str]) -> dict[str, Any]:
         """Return the types to read columns of numbers with: truth values where the first rows have true and false."""

@@ -20,7 +20,7 @@ from ltr_harness.data.queries import (
     all_numbers,
     as_column,
     as_floats,
-    kept,
+    keep_array,
     number_matrix,
     sealed,
     unmasked,
@@ -313,7 +313,7 @@ def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray
         raw = number_matrix(sealed(rows[retrieved]), expected)
     with np.errstate(over="ignore", under="ignore"):
         matrix = np.ascontiguousarray(raw, dtype=np.float32)
-    matrix = kept(matrix) if np.may_share_memory(matrix, raw) else sealed(matrix)
+    matrix = keep_array(matrix) if np.may_share_memory(matrix, raw) else sealed(matrix)
     sizes = matrix.shape if retrieved is None else matrix.shape[1:]
     if matrix.ndim != 2 or 0 in sizes:
         raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ltr_harness._util.text import count_of, shortened
 from ltr_harness.data.addresses import partition_keys, refuse_stored_keys
-from ltr_harness.data.columns import Columns, is_text
+from ltr_harness.data.columns import ArrowColumns, is_text
 from ltr_harness.data.computable import computable, computable_schema
 from ltr_harness.data.readers.rows import repeated
 from ltr_harness.data.readers.table_columns import OpenedTable, text_problems, type_problems
@@ -102,7 +102,7 @@ class ArrowTable(_ArrowSchema):
         self._table = table
         _refuse_repeated(path, self.columns)
 
-    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> ArrowColumns:
         """Read the columns, with a value for each row in place of one for each run of equal ones."""
         DataError.refuse(type_problems(self.path, self.schema, numbers))
         if self._table.num_rows == 0:
@@ -114,7 +114,7 @@ class ArrowTable(_ArrowSchema):
         Bound.of_file(self.size).refuse(str(self.path), found, needed)
         table = computable(table)
         DataError.refuse(text_problems(self.path, table, numbers))
-        return Columns(table)
+        return ArrowColumns(table)
 
 
 class ParquetTable(_ArrowSchema):
@@ -160,7 +160,7 @@ class ParquetTable(_ArrowSchema):
         _refuse_invalid(self.path, table, names)
         return table
 
-    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> ArrowColumns:
         DataError.refuse(type_problems(self.path, self.schema, numbers))
         n_rows = self.n_rows
         if not n_rows:
@@ -181,7 +181,7 @@ class ParquetTable(_ArrowSchema):
                 table = table.append_column(name, pa.repeat(value, n_rows))
         table = computable(table)
         DataError.refuse(text_problems(self.path, table, numbers))
-        return Columns(table)
+        return ArrowColumns(table)
 
 
 def _stored_index(schema: Any) -> set[str]:

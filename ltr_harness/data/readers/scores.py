@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import bare_name
 from ltr_harness._util.text import count_of, plural
-from ltr_harness.data.columns import A_RANK, Columns, are_ranks
+from ltr_harness.data.columns import A_RANK, ArrowColumns, are_ranks
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.readers.column_names import column_for, rank_column
 from ltr_harness.data.readers.csv import Csv
@@ -216,7 +216,7 @@ class ScoreTable:
         places = index_in(self._as_text(self._columns, name), value_set=texts).fill_null(-1)
         return np.asarray(places.to_numpy().astype(np.int64))
 
-    def _as_text(self, columns: Columns, name: str) -> Any:
+    def _as_text(self, columns: ArrowColumns, name: str) -> Any:
         try:
             return columns[name].cast(pa.string())
         except pa.ArrowNotImplementedError:

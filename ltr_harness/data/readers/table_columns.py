@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
 from ltr_harness.data.columns import (
-    Columns,
+    ArrowColumns,
     coded,
     decoded,
     is_category,
@@ -102,10 +102,10 @@ class OpenedTable(ABC):
         return []
 
     @abstractmethod
-    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> ArrowColumns:
         """Read some columns."""
 
-    def read_of(self, rows: NDArray[np.bool_], numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+    def read_of(self, rows: NDArray[np.bool_], numbers: Sequence[str], texts: Sequence[str]) -> ArrowColumns:
         """Read some columns, whose numbers matter only in some rows, a mask (n_rows,)."""
         return self.read(numbers, texts)
 
@@ -216,7 +216,7 @@ class TableColumns:
         graded = [self._grades(columns, name, "a grade >= 0 for the subtopic") for name in roles.subtopics]
         self.subtopics = np.column_stack(graded) if graded else None
 
-    def _read(self, roles: Roles) -> tuple[Columns, Columns, Columns]:
+    def _read(self, roles: Roles) -> tuple[ArrowColumns, ArrowColumns, ArrowColumns]:
         """Return the columns of roles, that of times, and those of features where they are not read one by one."""
         table, is_mapped = self.table, self._options.grades is not None
         numbers, texts = roles.numbers(mapped_labels=is_mapped), roles.texts(mapped_labels=is_mapped)
@@ -271,7 +271,7 @@ class TableColumns:
             return feature_cure(problem, categorical)
         return ""
 
-    def _features(self, columns: Columns, roles: Roles) -> NDArray[np.float32]:
+    def _features(self, columns: ArrowColumns, roles: Roles) -> NDArray[np.float32]:
         """Return the features of candidates; from `columns`, or read one by one where that costs nothing."""
         n_candidates = self.n_rows if self.retrieved is None else int(self.retrieved.sum())
         features = np.empty((n_candidates, len(roles.features)), dtype=np.float32)
@@ -285,7 +285,7 @@ class TableColumns:
                 self._fill(features[:, j], values, name)
         return features
 
-    def _fill(self, feature: NDArray[np.float32], columns: Columns, name: str) -> None:
+    def _fill(self, feature: NDArray[np.float32], columns: ArrowColumns, name: str) -> None:
         """Write a column of numbers into one of features (n_candidates,), and report what float32 cannot hold."""
         rows = slice(None) if self.retrieved is None else self.retrieved
         with np.errstate(over="ignore", under="ignore"):
@@ -297,14 +297,14 @@ class TableColumns:
         is_beyond[rows] = np.isinf(feature)
         self._report(is_beyond, name, columns, _FINITE)
 
-    def _labels(self, columns: Columns, name: str) -> NDArray[np.float64]:
+    def _labels(self, columns: ArrowColumns, name: str) -> NDArray[np.float64]:
         if self._options.grades is None:
             return self._grades(columns, name, "a finite label, such as 0, 1, 2", lowest=-np.inf)
         labels = self._looked_up(columns, name, self._options.graded, "labels")
         self._report(np.isnan(labels), name, columns, self._options.mapped_labels)
         return labels
 
-    def _flags(self, columns: Columns, name: str) -> NDArray[np.bool_]:
+    def _flags(self, columns: ArrowColumns, name: str) -> NDArray[np.bool_]:
         def flags(values: Iterable[Any]) -> NDArray[np.float64]:
             return np.array([_FLAGS.get(str(value).strip().lower(), np.nan) for value in values])
 
@@ -314,7 +314,7 @@ class TableColumns:
 
     def _looked_up(
         self,
-        columns: Columns,
+        columns: ArrowColumns,
         name: str,
         look_up: Callable[[Iterable[Any]], NDArray[np.float64]],
         expected: str,
@@ -333,7 +333,7 @@ class TableColumns:
         self._refuse(f"column {name!r} has the type {column.type}", expected)
         return np.zeros(self.n_rows)
 
-    def _codes(self, columns: Columns, name: str, n_candidates: int) -> NDArray[np.float32]:
+    def _codes(self, columns: ArrowColumns, name: str, n_candidates: int) -> NDArray[np.float32]:
         column = columns[name]
         coding = coded(column if self.retrieved is None else column.filter(self.retrieved))
         if coding is not None and len(coding[1]) <= MOST_CATEGORIES:
@@ -344,7 +344,7 @@ class TableColumns:
         self._refuse(found, f"at most {MOST_CATEGORIES:,} texts or integers", cure)
         return np.full(n_candidates, np.nan, dtype=np.float32)
 
-    def _query_ids(self, columns: Columns, names: Sequence[str]) -> NDArray[np.str_]:
+    def _query_ids(self, columns: ArrowColumns, names: Sequence[str]) -> NDArray[np.str_]:
         first, *further_ids = (self._texts(columns, name, _QUERY_ID) for name in names)
         # else two queries could be called alike
         for name, ids in zip(names[:-1], (first, *further_ids), strict=False):
@@ -354,7 +354,7 @@ class TableColumns:
             first = np.char.add(np.char.add(first, "/"), ids)
         return first
 
-    def _texts(self, columns: Columns, name: str, expected: str) -> NDArray[np.str_]:
+    def _texts(self, columns: ArrowColumns, name: str, expected: str) -> NDArray[np.str_]:
         column = columns[name]
         values = columns.texts(name)
         if values is None and expected == _QUERY_ID:
@@ -366,7 +366,7 @@ class TableColumns:
             return np.empty(self.n_rows, dtype=np.str_)
         return self._as_numpy(values, invalid_ids(values), name, columns, expected)
 
-    def _attribute(self, columns: Columns, name: str) -> NDArray[Any]:
+    def _attribute(self, columns: ArrowColumns, name: str) -> NDArray[Any]:
         from pyarrow.compute import binary_length
 
         try:
@@ -382,7 +382,7 @@ class TableColumns:
         return query_ids(self._as_numpy(values, unfit, name, columns, "the value of an attribute"))
 
     def _as_numpy(
-        self, texts: Any, unfit: NDArray[np.bool_], name: str, columns: Columns, expected: str
+        self, texts: Any, unfit: NDArray[np.bool_], name: str, columns: ArrowColumns, expected: str
     ) -> NDArray[np.str_]:
         """Return Arrow's text as NumPy's, all as wide as the longest; "" throughout where some are reported."""
         import pyarrow.compute as pc
@@ -396,7 +396,7 @@ class TableColumns:
         return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=np.str_)
 
     def _grades(
-        self, columns: Columns, name: str, expected: str, lowest: float = 0.0, missed: bool = True
+        self, columns: ArrowColumns, name: str, expected: str, lowest: float = 0.0, missed: bool = True
     ) -> NDArray[np.float64]:
         values = columns.numbers(name)
         good = np.isfinite(values) & (values >= lowest)
@@ -405,13 +405,13 @@ class TableColumns:
         self._report(~good, name, columns, expected)
         return values
 
-    def _positions(self, columns: Columns, name: str) -> NDArray[np.int32]:
+    def _positions(self, columns: ArrowColumns, name: str) -> NDArray[np.int32]:
         values = columns.numbers(name)
         good = (values >= 0) & (values < 2**31) & (values == np.floor(values))
         self._report(~(good | self._dispensable(values)), name, columns, "an integer >= 0")
         return np.where(good, values, 0).astype(np.int32)
 
-    def _days(self, columns: Columns, name: str) -> NDArray[np.float64]:
+    def _days(self, columns: ArrowColumns, name: str) -> NDArray[np.float64]:
         """Return the time of each row, in days since 1970."""
         try:
             moments = timestamps(columns[name], name, "UTC", self.table.place)
@@ -431,7 +431,7 @@ class TableColumns:
     def _refuse(self, found: str, expected: str, cure: str = "") -> None:
         self.problems.append(Problem(str(self.table.path), found, expected, cure))
 
-    def _report(self, bad: NDArray[np.bool_], name: str, columns: Columns, expected: str) -> None:
+    def _report(self, bad: NDArray[np.bool_], name: str, columns: ArrowColumns, expected: str) -> None:
         rows = np.flatnonzero(bad)
         if not rows.size:
             return

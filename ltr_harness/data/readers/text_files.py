@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.files import compression_of
-from ltr_harness.data.addresses import here, is_address
+from ltr_harness.data.addresses import is_address, local_path
 from ltr_harness.errors import DataError, Problem, UsageError
 
 VARIABLE = "LTR_HARNESS_READ_LIMIT"
@@ -151,7 +151,7 @@ def located(files: Sequence[str], root: Path, *, folders: bool = False, alone: b
             problems.append(Problem(name, "is an address, and other files belong to it", "a path", cure))
             continue
         try:
-            path = root / here(name)
+            path = root / local_path(name)
         except DataError as error:
             problems += error.problems
             continue

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
-from ltr_harness.data.columns import Columns
+from ltr_harness.data.columns import ArrowColumns
 from ltr_harness.data.logs.contract import Contract, LogRows
 from ltr_harness.data.logs.log import open_log
 from ltr_harness.data.queries import Floats, Ints
@@ -114,7 +114,7 @@ def _measure_propensities(
     """Return the table by rank relative to rank 1, the errors of its logarithms, and its source in words."""
     names = [experiment.query_id, experiment.rank, experiment.original, experiment.click]
     log = open_log(path, text_columns=[experiment.query_id])
-    columns = Columns(log.read(names))
+    columns = ArrowColumns(log.read(names))
     lists = columns.category(experiment.query_id).codes.astype(np.int64)
     shown_ranks, original, clicks = map(columns.numbers, names[1:])
     ranks_good = [(r >= 1) & (r == np.floor(r)) & np.isfinite(r) for r in (shown_ranks, original)]

@@ -9,11 +9,18 @@ from typing import Any, Literal, Self
 from pydantic import AliasChoices, Field, model_validator
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness.data.logs.settings import Duration, ListColumns, Name, Names, Part, seconds
+from ltr_harness.data.logs.settings import (
+    ConfigSection,
+    Duration,
+    ListColumns,
+    NonEmptyText,
+    NonEmptyTexts,
+    seconds,
+)
 from ltr_harness.errors import Caution, MismatchError
 
 
-class Rung(Part):
+class Rung(ConfigSection):
     """One condition of a ladder and the grade it is worth."""
 
     when: str = Field(description="An event's name, or `column >= number`.")
@@ -26,7 +33,7 @@ class Rung(Part):
         return (parsed[1], float(parsed[2])) if parsed else None
 
 
-class Dwell(Part):
+class Dwell(ConfigSection):
     """A click counts only when the user stayed."""
 
     column: str = Field(
@@ -39,24 +46,24 @@ class Dwell(Part):
     )
 
 
-class EventLog(Part):
+class EventLog(ConfigSection):
     """A table of events, one row each, joined to the impressions."""
 
     path: str
     baseline_path: str | None = Field(
         default=None, description="The baseline's events, where they lie elsewhere."
     )
-    event: Name = Field(default="event", description="Column with the event's name.")
-    query_id: Name | None = Field(
+    event: NonEmptyText = Field(default="event", description="Column with the event's name.")
+    query_id: NonEmptyText | None = Field(
         default="query_id",
         description="Null: an event goes to the latest earlier impression of the item by that user.",
     )
-    item_id: Name = "item_id"
-    user: Name | None = Field(
+    item_id: NonEmptyText = "item_id"
+    user: NonEmptyText | None = Field(
         default=None,
         description="Needed, with `timestamp`, where events carry no query id; the log's column is cluster_id.",
     )
-    timestamp: Name | None = None
+    timestamp: NonEmptyText | None = None
     window: Duration = Field(
         default="7d", description="How long after the impression an event still belongs to it."
     )
@@ -78,7 +85,7 @@ class EventLog(Part):
         return self
 
 
-class PropensityLog(Part):
+class PropensityLog(ConfigSection):
     """An experiment that gave ranks at random: one row per item shown."""
 
     path: str = Field(description="Parquet, CSV, Arrow or JSON lines, file or folder.")
@@ -94,7 +101,7 @@ class PropensityLog(Part):
     click: str = Field(default="click", description="How often it was clicked.")
 
 
-class Propensity(Part):
+class Propensity(ConfigSection):
     """How likely each position is looked at; makes clicks speak of the ranking instead of the page."""
 
     column: str | None = Field(default=None, description="A column with each row's examination probability.")
@@ -152,7 +159,7 @@ def _refuse_table(name: str, table: Sequence[float]) -> None:
             raise MismatchError(found, f"probabilities above 0; {cure}")
 
 
-class Relevance(Part):
+class Relevance(ConfigSection):
     """From what users did to how relevant a row was. Part of every metric's definition."""
 
     mode: (
@@ -163,7 +170,7 @@ class Relevance(Part):
         description="label where no events are given, else max, the highest weight that happened. ips and "
         "doubly_robust estimate it as if users had examined every row alike. quantiles makes grades of numbers.",
     )
-    label: Name = Field(
+    label: NonEmptyText = Field(
         default="relevance",
         validation_alias=AliasChoices("label", "column"),
         description="Column with the ready grade (label), the class that was right (match), or numbers such as returns "
@@ -179,18 +186,22 @@ class Relevance(Part):
     within: Literal["query"] | None = Field(
         default=None, description="quantiles: among the rows of a query, as always."
     )
-    prediction: Name | None = Field(default=None, description="match: column with the predicted class.")
+    prediction: NonEmptyText | None = Field(
+        default=None, description="match: column with the predicted class."
+    )
     events: dict[str, float] = Field(
         default={},
         description="Event to weight; each is a column of counts unless list_column or event_log is given.",
     )
-    positive: Names = Field(
+    positive: NonEmptyTexts = Field(
         default=(), description="sum, match: what counts as relevant; all events unless given."
     )
-    negative: Names = Field(
+    negative: NonEmptyTexts = Field(
         default=(), description="Events such as hide or return: counted, worth 0, never less."
     )
-    list_column: Name | None = Field(default=None, description="One column with a list of the events' names.")
+    list_column: NonEmptyText | None = Field(
+        default=None, description="One column with a list of the events' names."
+    )
     event_log: EventLog | None = None
     ladder: tuple[Rung, ...] = Field(
         default=(), description="Conditions and grades, the first that holds wins."
@@ -289,7 +300,7 @@ class Relevance(Part):
     def with_logs(self, paths: Sequence[str]) -> Self:
         """Return the same rule with other paths of its `logs`."""
         remaining = list(paths)
-        changed: dict[str, Part] = {}
+        changed: dict[str, ConfigSection] = {}
         if self.event_log is not None:
             changed["event_log"] = self.event_log.model_copy(update={"path": remaining.pop(0)})
         if self.propensity is not None and self.propensity.estimate is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SystemResult
-from ltr_harness.data.addresses import here
+from ltr_harness.data.addresses import local_path
 from ltr_harness.data.columns import collected
 from ltr_harness.errors import Caution, DataError, UsageError
 from ltr_harness.experiments.compare.from_runs import distinct_replicates, systems_from_runs
@@ -113,7 +113,7 @@ def _flatten(item: _Input) -> list[_Input]:
     """Return the inputs that a path, a mapping or a sequence stands for; of anything else itself."""
     value = collected(item.value)
     if isinstance(value, str | Path):
-        return _contents(here(value), item)
+        return _contents(local_path(value), item)
     if isinstance(value, EvaluatedRuns):
         return [replace(item, value=value, cautions=_cautions_of(value))]
     if isinstance(value, Mapping):

@@ -16,9 +16,9 @@ import numpy as np
 from pydantic import AliasPath, BaseModel, Field
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.stored import Form, NewerVersionError, Versioned, read_stored
+from ltr_harness._util.stored import NewerVersionError, StoredForm, Versioned, read_stored
 from ltr_harness._util.text import count_of, shortened
-from ltr_harness.data.addresses import here
+from ltr_harness.data.addresses import local_path
 from ltr_harness.data.columns import category_of, is_numeric, numbers_of, texts_of, values_shown
 from ltr_harness.data.logs.log import Log, open_log
 from ltr_harness.data.queries import Bools, Floats
@@ -167,7 +167,7 @@ def judge_by_experiments(
     """Return the result of `agreement`; `progress` gets a line for each metric, once in each of two passes."""
     if not 0.5 <= confidence < 1:
         raise UsageError(f"confidence {confidence:g}; expected a number from 0.5 to below 1, such as 0.95")
-    path = here(experiments) if isinstance(experiments, str | Path) else None
+    path = local_path(experiments) if isinstance(experiments, str | Path) else None
     log = open_log(path or experiments, None if path else "experiments", _TEXTS)
     folder = path.parent if path else Path()
     names, online, differences_by_metric = _read_past_experiments(log, folder, metrics, measure)
@@ -578,7 +578,7 @@ class _ArmDifference(BaseModel):
 class _Monitored(Versioned, extra="ignore"):
     """The part of monitor's ``report.json`` that is read here."""
 
-    form: ClassVar[Form] = "monitor"
+    form: ClassVar[StoredForm] = "monitor"
     differences: list[_ArmDifference] = Field([], validation_alias=AliasPath("arms", "differences"))
     negative: str | list[str] = Field([], validation_alias=AliasPath("config", "relevance", "negative"))
 

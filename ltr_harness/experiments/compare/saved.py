@@ -11,7 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from ltr_harness._util.stored import SCHEMA_VERSION, Form, Versioned, harness_version, refuse_twice, validated
+from ltr_harness._util.stored import (
+    SCHEMA_VERSION,
+    StoredForm,
+    Versioned,
+    harness_version,
+    refuse_twice,
+    validated,
+)
 from ltr_harness.comparison.contrasts import Origin, SystemResult
 from ltr_harness.errors import DataError
 from ltr_harness.experiments.runs import record
@@ -40,7 +47,7 @@ class _SavedSystem(Origin):
 class _Metadata(Versioned, extra="ignore"):
     """The file's metadata; keys that later versions add are ignored."""
 
-    form: ClassVar[Form] = "comparison"
+    form: ClassVar[StoredForm] = "comparison"
     primary: record.MetricName
     baseline: str
     weights: str | None  # as `Method.weights`; None in comparisons of versions before 3

@@ -74,7 +74,7 @@ Files = Annotated[
 DecidingMetric = Annotated[MetricValue, AfterValidator(_check_decides)]
 FixedKMetric = Annotated[DecidingMetric, AfterValidator(_check_fixed_k)]
 Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
-SectionName = Annotated[str, AfterValidator(lambda name: section_catalog.known(name))]
+SectionName = Annotated[str, AfterValidator(lambda name: section_catalog.checked_name(name))]
 
 
 class Holdout(Section):

@@ -1,7 +1,7 @@
 """Queries that depend on each other: asked one after another, or by the same users."""
 
 from ltr_harness.data.dataset import RankingDataset, values_by_query
-from ltr_harness.data.times import Moments, moments_of
+from ltr_harness.data.times import Nanoseconds, moments_of
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.experiments.config.yaml_tree import one_line_yaml
 
@@ -53,7 +53,7 @@ def _as_attribute(dataset: RankingDataset, column: str) -> str:
     return f", with `{option}` under `data:` if it is equal in all rows of a query"
 
 
-def _moments(dataset: RankingDataset, column: str) -> Moments | None:
+def _moments(dataset: RankingDataset, column: str) -> Nanoseconds | None:
     """The moments of queries by a column; None where its values are unknown or are no times."""
     values = values_by_query(dataset, column)
     if values is None:

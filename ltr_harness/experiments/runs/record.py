@@ -10,8 +10,8 @@ from ltr_harness._util.stored import (
     DERIVED,
     Amount,
     Count,
-    Form,
     Stored,
+    StoredForm,
     SweepPoint,
     Versioned,
     read_stored,
@@ -195,7 +195,7 @@ class PartRecord(Stored):
 class Record(Versioned):
     """`record.json`: one model, one fold, one seed."""
 
-    form: ClassVar[Form] = "record"
+    form: ClassVar[StoredForm] = "record"
     status: Literal["complete", "failed"]
     error: str | None = None
 
@@ -288,7 +288,7 @@ class Trial(Stored):
 class StudyRecord(Versioned):
     """`study.json`: one model on one fold."""
 
-    form: ClassVar[Form] = "study"
+    form: ClassVar[StoredForm] = "study"
     model: str
     fold: str
     identity: str  # everything that decides what is tried and what comes of it, but the budget

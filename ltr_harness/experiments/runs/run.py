@@ -17,7 +17,7 @@ from ltr_harness._util.cores import available_cores
 from ltr_harness._util.files import file_digest, stored_file, write_stored
 from ltr_harness._util.stored import Stored, read_stored, refuse_twice
 from ltr_harness._util.text import count_of, html_table, plural
-from ltr_harness._util.user_code import admitted, trusting
+from ltr_harness._util.user_code import resolve_trusted, trusting
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups, number_matrix
@@ -189,7 +189,7 @@ class Run:
         from ltr_harness.models.table import catalog
 
         rankers = [*(part.ranker for part in self.record.parts.values()), self.record.ranker]
-        *_, own = (catalog.load(admitted(name, self.path, self.trust)) for name in rankers)
+        *_, own = (catalog.load(resolve_trusted(name, self.path, self.trust)) for name in rankers)
         with trusting(self.trust, self.path):
             return self.load_model_as(own, threads)
 

@@ -141,7 +141,7 @@ class FoldReader:
         )
         columns = [fold.train.features_named, *sorted(fold.train.columns.items())]
         of_reading = [str(one) for part in fold.splits.values() for one in part.cautions if one.kind in LINTS]
-        kept = self._cache.remembered(
+        kept = self._cache.cached_value(
             ["cautions", lints, columns, of_reading, *fingerprints],
             lambda: list(map(asdict, lint(data_card(fold.splits)))),
         )
@@ -177,7 +177,7 @@ class FoldReader:
             whole.dataset.groups,
             self._data.folds,
             self._data.fold_seed,
-            together=_attribute(whole.dataset, self._data.fold_together),
+            unit_values=_attribute(whole.dataset, self._data.fold_together),
             strata=_attribute(whole.dataset, self._data.fold_stratify, missing=True),
         )[at]
         splits = ("train", "valid", "test")
@@ -314,7 +314,7 @@ def _held_out(dataset: RankingDataset, held: Mapping[str, Holdout]) -> dict[str,
         kept, valid = holdout(dataset.groups, how.holdout, how.seed)
         return {"train": kept, "valid": valid}
     together, strata = _attribute(dataset, how.together), _attribute(dataset, how.stratify, missing=True)
-    return divided(dataset.groups, shares, how.seed, together=together, strata=strata)
+    return divided(dataset.groups, shares, how.seed, unit_values=together, strata=strata)
 
 
 def _attribute(dataset: RankingDataset, name: str | None, *, missing: bool = False) -> NDArray[Any] | None:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.files import file_digest, temporary_folder
 from ltr_harness._util.text import none_if_undefined
-from ltr_harness._util.user_code import admitted, is_own_file, own_file_digest, trusting
+from ltr_harness._util.user_code import is_own_file, own_file_digest, resolve_trusted, trusting
 from ltr_harness.data.queries import Floats
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.experiments.config import load_data, stored_tree
@@ -162,7 +162,7 @@ def _fold(run: Run, data_root: Path | None) -> Fold:
         raise UsageError(Problem(str(run.path), found, expected, "name the folder with --data-root"))
     section = {**record.reading, "root": str((root or run.path).resolve())}
     if isinstance(section.get("reader"), str):
-        section["reader"] = admitted(section["reader"], run.path, run.trust)
+        section["reader"] = resolve_trusted(section["reader"], run.path, run.trust)
     reader = FoldReader(load_data(section))
     if record.fold not in reader.names():
         known = ", ".join(reader.names())
@@ -189,9 +189,12 @@ def _ranker(run: Run, model: str, record: Record | PartRecord) -> tuple[Ranker, 
     }.items():
         if wrong:
             raise UsageError(f"{run.path}: record.json: config.{name} is not what a run's record holds")
-    kind = catalog.load(admitted(record.ranker, run.path, run.trust), UsageError)
+    kind = catalog.load(resolve_trusted(record.ranker, run.path, run.trust), UsageError)
     if isinstance(objective, dict):
-        facts["objective"] = {**objective, "metric": admitted(objective["metric"], run.path, run.trust)}
+        facts["objective"] = {
+            **objective,
+            "metric": resolve_trusted(objective["metric"], run.path, run.trust),
+        }
     try:
         ranker: Ranker = kind.model_validate(facts)
     except ValidationError as problem:
@@ -229,7 +232,7 @@ def _workers(ranker: Ranker, fold: Fold) -> Iterator[Workers | None]:
 
 def _metric(run: Run, name: str) -> Metric:
     own = run.record.own_metrics.get(name)
-    return parse_metric(name if own is None else admitted(own.spelling, run.path, run.trust))
+    return parse_metric(name if own is None else resolve_trusted(own.spelling, run.path, run.trust))
 
 
 def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:

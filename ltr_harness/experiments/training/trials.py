@@ -145,5 +145,5 @@ def _inner_folds(job: Job, fold: Fold, n: int) -> Iterable[tuple[Ints, Ints]]:
     named = [side.together for side in sides if isinstance(side, Holdout) and side.together]
     together = data.fold_together or next(iter(named), None)
     unit = None if together is None else train.query_attributes[together]
-    parts = folds(train.groups, n, job.tune.seed, together=unit)
+    parts = folds(train.groups, n, job.tune.seed, unit_values=unit)
     return ((np.sort(np.concatenate([first, second])), held_out) for first, second, held_out in parts)
