@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ltr_harness.errors import Caution, MetricError, all_of
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.metrics.core.grammar import other_name, whose
+from ltr_harness.metrics.core.grammar import other_name, tool_of_name
 
 
 def split(texts: Sequence[str]) -> list[str]:
@@ -31,7 +31,7 @@ class NamedMetrics(NamedTuple):
 
 def tools_named(typed: Sequence[str]) -> tuple[Caution, ...]:
     """For each name that is another tool's, what it stands for."""
-    return tuple(other_name(text, parse_metric(text)) for text in typed if whose(text) is not None)
+    return tuple(other_name(text, parse_metric(text)) for text in typed if tool_of_name(text) is not None)
 
 
 def parsed(texts: Sequence[str], relevant: float | None = None) -> NamedMetrics:

@@ -16,7 +16,7 @@ from ltr_harness.metrics.core.headroom import (
     LITTLE_TO_GAIN,
     Headroom,
     MeanHeadroom,
-    beside_random,
+    sign_against_random,
     worse_than_random,
 )
 
@@ -117,7 +117,7 @@ def beside_random_order(systems: Sequence[SystemResult], metric: str) -> dict[st
     for system in systems:
         headroom = Headroom.of_columns(metric, system.query_attributes)
         if headroom is not None and system.higher_is_better[metric]:
-            found[system.name] = beside_random(headroom.random, system.per_query(metric))
+            found[system.name] = sign_against_random(headroom.random, system.per_query(metric))
     return found
 
 

@@ -188,9 +188,9 @@ def evaluate_stream(
     del column_of["score"]
     stream = _Stream(log, column_of.pop("query"), progress)
     try:
-        parsed = arrow.asked_of(metrics, max_grade)
+        parsed = arrow.parsed_metrics(metrics, max_grade)
         if any(metric.with_max_grade(1.0) != metric for metric in parsed):
-            parsed = arrow.asked_of(parsed, stream.largest(column_of["label"]))
+            parsed = arrow.parsed_metrics(parsed, stream.largest(column_of["label"]))
         drawn = None if sample is None else stream.drawn(sample)
         return stream.evaluated(parsed, column_of, score_columns, drawn)
     except DataError as error:

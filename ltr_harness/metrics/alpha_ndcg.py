@@ -64,10 +64,10 @@ class AlphaNDCG(BinaryMetric):
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         relevant = self._relevant(judgments)
         n_subtopics = gains.subtopics_of_queries(relevant, judgments)
-        ideal, worth = self._ideal(judgments, relevant, cutoffs)
+        ideal, discounts = self._ideal(judgments, relevant, cutoffs)
 
         def values(ranking: Ranking) -> Values:
-            gained = self._gained(ranking, relevant, cutoffs, worth)
+            gained = self._gained(ranking, relevant, cutoffs, discounts)
             np.divide(gained, ideal, out=gained, where=ideal > 0.0)
             return self.apply_empty(gained, n_subtopics == 0)
 
@@ -87,18 +87,20 @@ class AlphaNDCG(BinaryMetric):
         labels = gains.labels_by_subtopic(judgments, self.without_cutoff)
         return np.asarray(labels >= self.relevant, dtype=np.float64)
 
-    def _gained(self, ranking: Ranking, relevant: Floats, cutoffs: Cutoffs, worth: Floats) -> Values:
+    def _gained(self, ranking: Ranking, relevant: Floats, cutoffs: Cutoffs, discounts: Floats) -> Values:
         """alpha-DCG: a cascade for each subtopic, whose user is satisfied by a relevant document with chance alpha."""
-        each = [
-            expected_utility(self, ranking, ranking.by_value(self.alpha * one), cutoffs, worth)
-            for one in relevant
+        by_subtopic = [
+            expected_utility(
+                self, ranking, ranking.by_value(self.alpha * row_is_relevant), cutoffs, discounts
+            )
+            for row_is_relevant in relevant
         ]
-        return np.asarray(np.sum(each, axis=0) / self.alpha)
+        return np.asarray(np.sum(by_subtopic, axis=0) / self.alpha)
 
     def _ideal(self, judgments: Judgments, relevant: Floats, cutoffs: Cutoffs) -> tuple[Values, Floats]:
         """alpha-DCG of the ideal list, and the discounts of the ranks that count."""
         depth = int(min(judgments.groups.sizes.max(), cutoffs[-1]))
-        worth = gains.discounts(self.discount, depth, self.name)
+        discounts_of_ranks = gains.discounts(self.discount, depth, self.name)
         by_row = np.ascontiguousarray(relevant.T)
         if self.ties == "id":
             first = RowRanker(judgments, "id", None).rank(np.zeros(len(by_row)))
@@ -108,12 +110,12 @@ class AlphaNDCG(BinaryMetric):
         scores = np.zeros(len(by_row))
         _greedily(judgments.groups.boundaries, first.rows, by_row, 1.0 - self.alpha, depth, scores)
         best = RowRanker(judgments, "stable", depth).rank(scores)
-        return self._gained(best, relevant, cutoffs, worth), worth
+        return self._gained(best, relevant, cutoffs, discounts_of_ranks), discounts_of_ranks
 
 
 @compiled
 def _greedily(
-    boundaries: Ints, rows: Ints, relevant: Floats, again: float, depth: int, scores: Floats
+    boundaries: Ints, rows: Ints, relevant: Floats, gain_of_repeat: float, depth: int, scores: Floats
 ) -> None:
     """Score the rows so that each query's next is the one that adds most; where several do, the first of `rows`."""
     n_subtopics = relevant.shape[1]
@@ -123,18 +125,18 @@ def _greedily(
         gain_of[:] = 1.0
         for rank in range(min(end - start, depth)):
             best = -1
-            most = 0.0
-            for at in range(start, end):
-                row = rows[at]
+            largest_gain = 0.0
+            for position in range(start, end):
+                row = rows[position]
                 if scores[row] == 0.0:
                     gain = 0.0
                     for subtopic in range(n_subtopics):
                         gain += relevant[row, subtopic] * gain_of[subtopic]
-                    if gain > most:
-                        best, most = row, gain
+                    if gain > largest_gain:
+                        best, largest_gain = row, gain
             if best < 0:
                 break
             scores[best] = float(end - start - rank)
             for subtopic in range(n_subtopics):
                 if relevant[best, subtopic] > 0.0:
-                    gain_of[subtopic] *= again
+                    gain_of[subtopic] *= gain_of_repeat

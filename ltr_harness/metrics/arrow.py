@@ -78,14 +78,14 @@ def per_query(
     """
     table, named = _named_columns(batch, columns)
     grouped = by_query(table, named["query"], in_order=False)
-    [found] = of_scores(*grouped, asked_of(metrics, max_grade), named, [named["score"]])
-    return found
+    [result] = of_scores(*grouped, parsed_metrics(metrics, max_grade), named, [named["score"]])
+    return result
 
 
 def _named_columns(
     batch: pa.RecordBatch | pa.Table, columns: Mapping[str, str] | None
 ) -> tuple[pa.Table, dict[str, str]]:
-    """What is computed with, before rows are taken: other columns may be of types whose rows Arrow cannot take."""
+    """Return the columns that are computed with, since Arrow cannot take rows of every other type, and their names."""
     table = _table_of(batch)
     named = columns_of(table.column_names, columns)
     return computable(table.select(list(dict.fromkeys(named.values())))), named
@@ -101,17 +101,17 @@ def _table_of(batch: Any) -> pa.Table:
         raise DataError.at(f"a {type(batch).__name__}", f"is not a table: {problem}", expected) from None
 
 
-def asked_of(metrics: Sequence[str | Metric] | str | Metric, max_grade: float | None) -> list[Metric]:
-    """The metrics, with the highest grade where one is given and they need it."""
-    asked = [parse_metric(metric) for metric in as_list(metrics)]
-    return asked if max_grade is None else [metric.with_max_grade(max_grade) for metric in asked]
+def parsed_metrics(metrics: Sequence[str | Metric] | str | Metric, max_grade: float | None) -> list[Metric]:
+    """Return the parsed metrics, with the highest grade where one is given and they need it."""
+    parsed = [parse_metric(metric) for metric in as_list(metrics)]
+    return parsed if max_grade is None else [metric.with_max_grade(max_grade) for metric in parsed]
 
 
 def of_scores(
     table: pa.Table,
     ids: pa.Array,
     sizes: Ints,
-    asked: Sequence[Metric],
+    metrics: Sequence[Metric],
     named: Mapping[str, str],
     scores: Sequence[str],
     ranks: Collection[str] = (),
@@ -120,7 +120,7 @@ def of_scores(
 
     Those of the columns that are `ranks` have 1 for the best.
     """
-    names = [str(metric) for metric in asked]
+    names = [str(metric) for metric in metrics]
     numbers = {
         role: numbers_of(table[name], name, _CURES.get(role, ""))
         for role, name in named.items()
@@ -133,10 +133,10 @@ def of_scores(
         empty = np.empty(0)
         columns = dict.fromkeys(names, empty)
         if "judged" in named:
-            columns |= _share_columns({str(metric): empty for metric in asked if not metric.diagnostic})
+            columns |= _share_columns({str(metric): empty for metric in metrics if not metric.diagnostic})
         return [_result(ids, empty, empty, weights, columns) for _ in scores]
     top = float(np.fmax.reduce(numbers["label"], initial=1.0))
-    _refuse_scales(names, [str(metric.with_max_grade(top)) for metric in asked])
+    _refuse_scales(names, [str(metric.with_max_grade(top)) for metric in metrics])
     documents = id_texts(table[named["document_id"]]) if "document_id" in named else None
     judgments = Judgments.checked(
         numbers["label"],
@@ -146,17 +146,19 @@ def of_scores(
         judged=_flags(numbers, named, "judged"),
     )
     listed = _flags(numbers, named, "retrieved")
-    binding = BoundOnce(asked, judgments)
+    binding = BoundOnce(metrics, judgments)
     _refuse_scales(names, binding.names)
-    read = [
-        _negative_ranks(table, score) if score in ranks else numbers_of(table[score], score)
-        for score in scores
-    ]
+    rankings = []
+    for score in scores:
+        if score in ranks:
+            rankings.append(_negative_ranks(table, score))
+        else:
+            rankings.append(numbers_of(table[score], score))
     facts = ids, sizes, judgments.n_relevant, weights
     results = []
-    for ranking in read:
+    for ranking in rankings:
         values = dict(zip(names, binding.per_query(ranking, listed), strict=True))
-        shares = judged_share.judged_shares(asked, judgments, ranking, listed)
+        shares = judged_share.judged_shares(metrics, judgments, ranking, listed)
         results.append(_result(*facts, values | _share_columns(shares)))
     return results
 
@@ -170,13 +172,11 @@ def _share_columns(shares: Mapping[str, Floats]) -> dict[str, Floats]:
 
 
 def _negative_ranks(table: pa.Table, column: str) -> Floats:
-    """Scores (n_rows,) of a column of ranks."""
+    """Return scores (n_rows,) from a column of ranks."""
     numbers = numbers_of(table[column], column)
-    wrong = np.flatnonzero(~are_ranks(numbers))
-    if wrong.size:
-        found = (
-            f"{numbers[wrong[0]]:g} ({count_of(wrong.size, 'such row')}) is not a rank, as which it is named"
-        )
+    bad_rows = np.flatnonzero(~are_ranks(numbers))
+    if bad_rows.size:
+        found = f"{numbers[bad_rows[0]]:g} ({count_of(bad_rows.size, 'such row')}) is not a rank, as which it is named"
         cure = "where higher numbers rank first, call the column a score"
         raise DataError.at(f"column {column!r}", found, f"{A_RANK}, 1 for the best", cure)
     return -numbers
@@ -215,7 +215,7 @@ def per_query_of(
         if table.num_rows:
             table, named = _named_columns(table, columns)
             grouped = by_query(table, named["query"], in_order=True)
-            yield from of_scores(*grouped, asked_of(metrics, max_grade), named, [named["score"]])
+            yield from of_scores(*grouped, parsed_metrics(metrics, max_grade), named, [named["score"]])
 
 
 def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
@@ -229,13 +229,15 @@ def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
         MetricError: parts with other metrics.
     """
     tables = []
-    for one in parts:
-        if isinstance(one, Evaluation):
-            judgments = one.judgments
-            values = {name: one[name].per_query for name in one.metrics} | _share_columns(one.judged_shares)
+    for part in parts:
+        if isinstance(part, Evaluation):
+            judgments = part.judgments
+            values = {name: part[name].per_query for name in part.metrics} | _share_columns(
+                part.judged_shares
+            )
             facts = judgments.groups.sizes, judgments.n_relevant, judgments.query_weights
-            one = _result(pa.array(one.query_ids), *facts, values)
-        tables.append(computable(one if isinstance(one, pa.Table) else pa.Table.from_batches([one])))
+            part = _result(pa.array(part.query_ids), *facts, values)
+        tables.append(computable(part if isinstance(part, pa.Table) else pa.Table.from_batches([part])))
     if not tables:
         raise DataError("no results to merge; expected at least one part")
     first = tables[0].schema
@@ -250,9 +252,9 @@ def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
             )
     merged = pa.concat_tables(tables).sort_by(QUERY).combine_chunks()
     ids = merged[QUERY]
-    again = np.flatnonzero(_same_as_before(ids))
-    if again.size:
-        found = f"query {values_shown(ids.slice(int(again[0]), 1))[0]!r} is in two parts"
+    repeated_rows = np.flatnonzero(_same_as_before(ids))
+    if repeated_rows.size:
+        found = f"query {values_shown(ids.slice(int(repeated_rows[0]), 1))[0]!r} is in two parts"
         cure = "bring its rows together, such as by groupBy(query).applyInArrow or repartition(query)"
         raise DataError(Problem("", found, "each query in one part", cure))
     return merged
@@ -301,27 +303,27 @@ def metrics_in(results: pa.RecordBatch | pa.Table) -> list[str]:
 
 
 def columns_of(
-    there: Sequence[str], columns: Mapping[str, str] | None, place: str = "columns"
+    present_columns: Sequence[str], columns: Mapping[str, str] | None, place: str = "columns"
 ) -> dict[str, str]:
-    """Every role to a column that is there."""
+    """Return the column of each role; a DataError for roles that do not exist and columns that are missing."""
     named = {**_ROLES, **(columns or {})}
-    known = (*_ROLES, *_OTHER_ROLES)
+    known_roles = (*_ROLES, *_OTHER_ROLES)
     problems = [
-        Problem(place, f"unknown role {role!r}", cure=did_you_mean(role, known))
+        Problem(place, f"unknown role {role!r}", cure=did_you_mean(role, known_roles))
         for role in named
-        if role not in known
+        if role not in known_roles
     ]
     problems += [
-        Problem(place, f"no column {name!r} for {role}", cure=did_you_mean(name, there))
+        Problem(place, f"no column {name!r} for {role}", cure=did_you_mean(name, present_columns))
         for role, name in named.items()
-        if role in known and there.count(name) != 1
+        if role in known_roles and present_columns.count(name) != 1
     ]
     DataError.refuse(problems)
     return named
 
 
 def by_query(table: pa.Table, name: str, *, in_order: bool) -> tuple[pa.Table, pa.Array, Ints]:
-    """The rows query by query, in the order of first appearance; ids and sizes of the queries."""
+    """Return the rows query by query, in the order of first appearance, and the ids and sizes of the queries."""
     ids, sizes = runs_of(table[name], name)
     if len(ids.unique()) == len(ids):
         return table, ids, sizes
@@ -334,25 +336,27 @@ def by_query(table: pa.Table, name: str, *, in_order: bool) -> tuple[pa.Table, p
 
 
 def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, Ints]:
-    """The id of each run of neighbouring rows with the same query, and how many they are."""
-    firsts, starts, at = [], [np.empty(0, np.int64)], 0
+    """Return the query id of each run of neighbouring rows of one query, and the number of its rows."""
+    firsts, starts, n_rows_before = [], [np.empty(0, np.int64)], 0
     # codes of a dictionary are compared in place of texts, below their few values
     for chunk in column.chunks:
         coded = pa.types.is_dictionary(chunk.type)
-        first = np.flatnonzero(~_same_as_before(chunk.indices if coded else plain_column(chunk, name)))
-        firsts.append(plain_column(chunk.take(pa.array(first)), name))
-        starts.append(first + at)
-        at += len(chunk)
+        run_starts = np.flatnonzero(~_same_as_before(chunk.indices if coded else plain_column(chunk, name)))
+        firsts.append(plain_column(chunk.take(pa.array(run_starts)), name))
+        starts.append(run_starts + n_rows_before)
+        n_rows_before += len(chunk)
     ids = pa.concat_arrays(firsts) if firsts else plain_column(column, name).combine_chunks()
     if ids.null_count:
         row = np.concatenate(starts)[ids.is_null().index(True).as_py()]
         raise DataError.at(f"column {name!r}", f"row {row} has no query id", "an id in every row")
-    new = ~_same_as_before(ids)
-    return ids.filter(pa.array(new)), np.diff(np.append(np.concatenate(starts)[new], at))
+    starts_run = ~_same_as_before(ids)
+    return ids.filter(pa.array(starts_run)), np.diff(
+        np.append(np.concatenate(starts)[starts_run], n_rows_before)
+    )
 
 
 def _same_as_before(column: pa.Array | pa.ChunkedArray) -> Bools:
-    """Which values (n_rows,) are those of the row before, of which one that is missing is none."""
+    """Return flags (n_rows,) of the values that repeat the row before; a missing value repeats none."""
     same = np.zeros(len(column), dtype=bool)
     if len(column) > 1 and column.null_count < len(column):
         same[1:] = pc.equal(column.slice(1), column.slice(0, len(column) - 1)).fill_null(False)
@@ -360,11 +364,11 @@ def _same_as_before(column: pa.Array | pa.ChunkedArray) -> Bools:
 
 
 def one_per_query(values: Array, sizes: Ints, name: str) -> Array:
-    """(n_queries,) what is the same in all rows of a query; `values` (n_rows,)."""
-    own = values[np.cumsum(sizes) - sizes]
-    if not np.array_equal(np.repeat(own, sizes), values):
+    """Return the value that all rows of a query share, (n_queries,), from `values` (n_rows,)."""
+    first_values = values[np.cumsum(sizes) - sizes]
+    if not np.array_equal(np.repeat(first_values, sizes), values):
         raise DataError.at(f"column {name!r}", "differs within a query", "one value in all rows of a query")
-    return np.asarray(own)
+    return np.asarray(first_values)
 
 
 def _flags(numbers: Mapping[str, Floats], named: Mapping[str, str], role: str) -> Bools | None:
@@ -377,11 +381,11 @@ def _flags(numbers: Mapping[str, Floats], named: Mapping[str, str], role: str) -
     return numbers[role].astype(bool)
 
 
-def _refuse_scales(asked: Sequence[str], evaluated: Sequence[str]) -> None:
-    for name, became in zip(asked, evaluated, strict=True):
-        if name != became:
-            found = f"{name} became {became} by the labels of one batch"
-            raise MetricError(f"{found}, and another batch has others; expected max_grade, or {became}")
+def _refuse_scales(requested: Sequence[str], evaluated: Sequence[str]) -> None:
+    for name, resolved in zip(requested, evaluated, strict=True):
+        if name != resolved:
+            found = f"{name} became {resolved} by the labels of one batch"
+            raise MetricError(f"{found}, and another batch has others; expected max_grade, or {resolved}")
 
 
 def _result(ids: Any, sizes: Any, relevant: Any, weights: Any, values: Mapping[str, Any]) -> pa.RecordBatch:

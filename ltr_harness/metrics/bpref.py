@@ -78,19 +78,19 @@ def _preferences(
 ) -> None:
     offsets, rows, tie_end = lists
     for query in range(n_relevant.size):
-        at = offsets[query]
-        n = offsets[query + 1] - at
+        first = offsets[query]
+        n = offsets[query + 1] - first
         most = n_relevant[query]
         scale = min(most, n_against[query])
         total = 0.0
         above = i = 0
         while i < n:
-            end = tie_end[at + i]
+            end = tie_end[first + i]
             relevant = against = 0
             for j in range(i, end):
-                if is_relevant[rows[at + j]]:
+                if is_relevant[rows[first + j]]:
                     relevant += 1
-                elif is_against[rows[at + j]]:
+                elif is_against[rows[first + j]]:
                     against += 1
             if relevant > 0:
                 # a relevant document stands below 0, 1, … or all of its group's `against`, each with equal chance

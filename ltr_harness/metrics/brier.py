@@ -41,5 +41,5 @@ class Brier(ProbabilityMetric):
     def loss(self, log_p: Floats, won: Floats, listed: QueryGroups) -> Floats:
         return listed.sum((np.exp(log_p) - won) ** 2)
 
-    def lost(self, n_winners: Ints) -> Floats:
+    def unlisted_loss(self, n_winners: Ints) -> Floats:
         return 1.0 / n_winners

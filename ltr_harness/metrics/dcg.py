@@ -96,9 +96,10 @@ class DCG(GainMetric, CumulatedMetric):
         return discounts(self.discount, n_ranks, self.name)
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
-        named = self.discount in NAMED_DISCOUNTS
-        apart = self.factors(int(judgments.groups.sizes.max()) + 1) if named else None
-        return replace(super().swap_change(judgments), distance_worth=apart)
+        change = super().swap_change(judgments)
+        if self.discount not in NAMED_DISCOUNTS:
+            return change
+        return replace(change, distance_worth=self.factors(int(judgments.groups.sizes.max()) + 1))
 
     def rank_facts(self, n_ranks: int) -> ExplainColumns:
         return {"discount": self.factors(n_ranks)}
@@ -126,21 +127,21 @@ def cumulated(
 def _cumulate(lists: Lists, cutoffs: Ints, gain: Floats, factor: Floats, out: Floats) -> None:
     offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):
-        at = offsets[query]
-        n = min(offsets[query + 1] - at, factor.size, cutoffs[-1])
+        first = offsets[query]
+        n = min(offsets[query + 1] - first, factor.size, cutoffs[-1])
         total = 0.0
         cutoff = i = 0
         while i < n:
-            end = tie_end[at + i]
+            end = tie_end[first + i]
             if end == i + 1:
-                worth = gain[rows[at + i]]
+                mean_gain = gain[rows[first + i]]
             else:
-                worth = 0.0
+                mean_gain = 0.0
                 for j in range(i, end):
-                    worth += gain[rows[at + j]]
-                worth /= end - i
+                    mean_gain += gain[rows[first + j]]
+                mean_gain /= end - i
             while i < end and i < n:
-                total += worth * factor[i]
+                total += mean_gain * factor[i]
                 i += 1
                 if i == cutoffs[cutoff]:
                     out[cutoff, query] = total

@@ -70,19 +70,21 @@ class ERR(Metric):
             )
 
     def with_max_grade(self, max_grade: float | None) -> Self:
-        known = self.max_grade is not None or self.stop == "label"
-        return self if known else replace(self, max_grade=max_grade)
+        has_scale = self.max_grade is not None or self.stop == "label"
+        return self if has_scale else replace(self, max_grade=max_grade)
 
     def resolved(self, judgments: Judgments) -> Self:
         return gains.freeze_max_grade(self, judgments)
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         stops = self.stop_probabilities(judgments)
-        worth = self.worth_of_ranks(judgments, cutoffs)
+        utilities = self.rank_utilities(judgments, cutoffs)
         is_empty = judgments.groups.max(stops) <= 0.0
 
         def values(ranking: Ranking) -> Values:
-            out = expected_utility(self, ranking, ranking.by_grade(stops), cutoffs, worth, self.continuation)
+            out = expected_utility(
+                self, ranking, ranking.by_grade(stops), cutoffs, utilities, self.continuation
+            )
             return self.apply_empty(out, is_empty)
 
         return values
@@ -92,7 +94,7 @@ class ERR(Metric):
             form="cascade",
             worth=self.stop_probabilities(judgments),
             scale=np.ones(judgments.groups.n_queries),
-            rank_worth=self.worth_of_ranks(judgments, np.array([self.cutoff])),
+            rank_worth=self.rank_utilities(judgments, np.array([self.cutoff])),
             continuation=float(self.continuation),
         )
 
@@ -103,8 +105,8 @@ class ERR(Metric):
         heading = "1 / rank" if self.discount == "reciprocal" else "discount"
         return {heading: gains.discounts(self.discount, n_ranks, self.name)}
 
-    def worth_of_ranks(self, judgments: Judgments, cutoffs: Cutoffs) -> Floats:
-        """float64 (n_ranks,), what it is worth to be satisfied at each rank that counts."""
+    def rank_utilities(self, judgments: Judgments, cutoffs: Cutoffs) -> Floats:
+        """Return the utility of being satisfied at each rank that counts, float64 (n_ranks,)."""
         return gains.discounts(self.discount, int(min(judgments.groups.sizes.max(), cutoffs[-1])), self.name)
 
     def stop_probabilities(self, judgments: Judgments) -> Floats:
@@ -126,10 +128,10 @@ def expected_utility(
     ranking: Ranking,
     stops: tuple[Ints, Floats],
     cutoffs: Cutoffs,
-    worth: Floats,
+    utilities: Floats,
     continuation: float = 1.0,
 ) -> Values:
-    """What a cascade gains at every cutoff: the utility of the rank at which a user who reads from the top stops.
+    """Return a cascade's gain at every cutoff: the utility of the rank at which a user who reads from the top stops.
 
     Args:
         metric: whose refusal it is where many documents tie and there is no cutoff.
@@ -137,7 +139,7 @@ def expected_utility(
         stops: int64 (n_listed,) and the float64 (n,) that it points into: the chance that each document satisfies, in
             [0, 1], as `Ranking.by_grade` and `by_value` give it.
         cutoffs: int64 (n_cutoffs,), ascending.
-        worth: float64 (n_ranks,), of stopping at each rank that counts.
+        utilities: float64 (n_ranks,), of stopping at each rank that counts.
         continuation: chance that an unsatisfied user reads on.
     """
     if cutoffs[-1] == NO_CUTOFF:
@@ -152,26 +154,26 @@ def expected_utility(
             )
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
     lists = (ranking.offsets, stops[0], ranking.tie_end)
-    _expected_utility(lists, cutoffs, stops[1], worth, float(continuation), out)
+    _expected_utility(lists, cutoffs, stops[1], utilities, float(continuation), out)
     return out
 
 
 @compiled
 def _expected_utility(
-    lists: Lists, cutoffs: Ints, stops: Floats, worth: Floats, continuation: float, out: Floats
+    lists: Lists, cutoffs: Ints, stops: Floats, utilities: Floats, continuation: float, out: Floats
 ) -> None:
     offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):
-        at = offsets[query]
-        n = min(offsets[query + 1] - at, cutoffs[-1])
+        first = offsets[query]
+        n = min(offsets[query + 1] - first, cutoffs[-1])
         total = 0.0
         reading = 1.0  # chance that the user gets to this rank
         cutoff = i = 0
         while i < n:
-            end = tie_end[at + i]
+            end = tie_end[first + i]
             if end == i + 1:
-                stop = stops[rows[at + i]]
-                total += reading * stop * worth[i]
+                stop = stops[rows[first + i]]
+                total += reading * stop * utilities[i]
                 reading *= (1.0 - stop) * continuation
                 i += 1
                 if i == cutoffs[cutoff]:
@@ -185,11 +187,11 @@ def _expected_utility(
                 for j in range(reach + 1):
                     unsatisfied[j] = j == 0
                 for t in range(1, size + 1):
-                    miss = 1.0 - stops[rows[at + i + t - 1]]
+                    miss = 1.0 - stops[rows[first + i + t - 1]]
                     for j in range(min(t, reach), 0, -1):
                         unsatisfied[j] = ((t - j) * unsatisfied[j] + j * miss * unsatisfied[j - 1]) / t
                 for j in range(reach):
-                    total += reading * (unsatisfied[j] - unsatisfied[j + 1]) * worth[i]
+                    total += reading * (unsatisfied[j] - unsatisfied[j + 1]) * utilities[i]
                     reading *= continuation
                     i += 1
                     if i == cutoffs[cutoff]:

@@ -69,16 +69,18 @@ class ERRIA(ERR):
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         stops = self._stops(judgments)
-        worth = self.worth_of_ranks(judgments, cutoffs)
+        utilities = self.rank_utilities(judgments, cutoffs)
         n_subtopics = gains.subtopics_of_queries(stops, judgments)
         divisor = np.maximum(n_subtopics, 1) * self._ceiling(cutoffs)[:, np.newaxis]
 
         def values(ranking: Ranking) -> Values:
-            each = (
-                expected_utility(self, ranking, ranking.by_value(one), cutoffs, worth, self.continuation)
-                for one in stops
+            by_subtopic = (
+                expected_utility(
+                    self, ranking, ranking.by_value(subtopic_stops), cutoffs, utilities, self.continuation
+                )
+                for subtopic_stops in stops
             )
-            return self.apply_empty(np.sum(list(each), axis=0) / divisor, n_subtopics == 0)
+            return self.apply_empty(np.sum(list(by_subtopic), axis=0) / divisor, n_subtopics == 0)
 
         return values
 
@@ -97,7 +99,12 @@ class ERRIA(ERR):
         if self.relevant is not None:
             labels = (labels >= self.relevant).astype(np.float64)
             metric = replace(self, relevant=None, max_grade=1, stop="exp")
-        return np.array([metric.stop_probabilities(replace(judgments, labels=one)) for one in labels])
+        return np.array(
+            [
+                metric.stop_probabilities(replace(judgments, labels=subtopic_labels))
+                for subtopic_labels in labels
+            ]
+        )
 
     def _ceiling(self, cutoffs: Cutoffs) -> Floats:
         """float64 (n_cutoffs,), what `normalized` divides by."""

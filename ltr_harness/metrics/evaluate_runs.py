@@ -14,7 +14,7 @@ from ltr_harness.errors import Caution, Problem, UsageError, all_of
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.binding import BoundOnce
-from ltr_harness.metrics.core.grammar import as_list, other_name, whose
+from ltr_harness.metrics.core.grammar import as_list, other_name, tool_of_name
 from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 
 if TYPE_CHECKING:
@@ -54,11 +54,15 @@ class EvaluatedRuns(dict[str, Evaluation]):
         rows = []
         for name, evaluation in self.items():
             values = [evaluation[metric] for metric in self.metrics]
-            n, defined = values[0].n_queries, sorted({one.n_queries - one.n_undefined for one in values})
-            over = f"{n:,}"
+            n, defined = (
+                values[0].n_queries,
+                sorted({metric_values.n_queries - metric_values.n_undefined for metric_values in values}),
+            )
+            query_count = f"{n:,}"
             if defined != [n]:
-                over = f"{' to '.join(f'{count:,}' for count in (*defined[:1], *defined[1:][-1:]))} of {over}"
-            rows.append([name, *(f"{one.mean:z.4f}" for one in values), over])
+                fewest_and_most = (*defined[:1], *defined[1:][-1:])
+                query_count = f"{' to '.join(f'{count:,}' for count in fewest_and_most)} of {query_count}"
+            rows.append([name, *(f"{metric_values.mean:z.4f}" for metric_values in values), query_count])
         return ["run", *self.metrics, "queries"], rows
 
     @property
@@ -66,20 +70,20 @@ class EvaluatedRuns(dict[str, Evaluation]):
         """Every run's share of judged documents, a line for each number of documents that metrics look at."""
         shares: dict[str, dict[str, float]] = {}
         for run, evaluation in self.items():
-            known = {name: evaluation[name].judged for name in self.metrics}
-            shares[run] = {name: share for name, share in known.items() if share is not None}
+            shares_by_metric = {name: evaluation[name].judged for name in self.metrics}
+            shares[run] = {name: share for name, share in shares_by_metric.items() if share is not None}
         first = next(iter(self.values()))
         return judged_share.lines(shares, {name: first[name].metric.k for name in self.metrics})
 
     @property
-    def _said(self) -> list[str]:
+    def _lines_below(self) -> list[str]:
         return [*self._judged, *self.recognised, *(f"note: {caution}" for caution in self.cautions)]
 
     def __repr__(self) -> str:
-        return "\n".join([*text_table(*self._table(), left=[0]), *self._said])
+        return "\n".join([*text_table(*self._table(), left=[0]), *self._lines_below])
 
     def _repr_html_(self) -> str:
-        return html_table(*self._table()) + f"<p>{'<br>'.join(map(escape, self._said))}</p>"
+        return html_table(*self._table()) + f"<p>{'<br>'.join(map(escape, self._lines_below))}</p>"
 
 
 def evaluate_runs(
@@ -140,7 +144,7 @@ def evaluate_runs(
     cautions += [
         other_name(name, metric)
         for name, metric in zip(requested, scaled, strict=True)
-        if isinstance(name, str) and whose(name) is not None
+        if isinstance(name, str) and tool_of_name(name) is not None
     ]
     fingerprint = fingerprint_judgments(judged.judgments)
     evaluations: dict[str, Evaluation] = {}

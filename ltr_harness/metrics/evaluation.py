@@ -64,7 +64,7 @@ class Evaluation:
         self,
         binding: Binding,
         per_query: NDArray[np.float64],
-        asked: Sequence[Metric],
+        requested: Sequence[Metric],
         judgments_fingerprint: str | None = None,
         retrieved: ArrayLike | None = None,
         judged: Mapping[str, NDArray[np.float64]] | None = None,
@@ -91,7 +91,7 @@ class Evaluation:
             )
         }
         # err@10 answers for err(max_grade=4)@10, which it became
-        self._also = {str(metric): name for metric, name in zip(asked, binding.names, strict=True)}
+        self._also = {str(metric): name for metric, name in zip(requested, binding.names, strict=True)}
 
     def __getitem__(self, metric: str | Metric) -> MetricValues:
         name = str(metric)
@@ -140,7 +140,7 @@ class Evaluation:
         return fingerprint_truth(self._split(self.judgments))
 
     def headroom(self, metric: str | Metric | None = None) -> Headroom | None:
-        """What a random order of the candidates has, and the best one, query by query.
+        """Return the values of a random order of the candidates and of the best one, query by query.
 
         Args:
             metric: one that was evaluated; the first if none is named.
@@ -166,17 +166,27 @@ class Evaluation:
             random order 0.8750, ceiling 1.0000
         """
         values = self[metric or self.metrics[0]]
-        found = self.headroom(values.metric)
-        return None if found is None else found.means(values.per_query, self.judgments.query_weights)
+        query_headroom = self.headroom(values.metric)
+        return (
+            None
+            if query_headroom is None
+            else query_headroom.means(values.per_query, self.judgments.query_weights)
+        )
 
     @cached_property
     def _candidates(self) -> Judgments:
-        """Without ids where they would be made anew: for a million rows that takes as long as their metrics."""
-        own = self.judgments
+        """The judgments, without ids that would have to be made: for a million rows that costs as much as metrics."""
+        judgments = self.judgments
         if self._retrieved is None:
-            return own
+            return judgments
         return self._split(
-            Judgments(own.labels, own.groups, own.query_weights, judged=own.judged, missed=own.missed)
+            Judgments(
+                judgments.labels,
+                judgments.groups,
+                judgments.query_weights,
+                judged=judgments.judged,
+                missed=judgments.missed,
+            )
         )
 
     def _split(self, judgments: Judgments) -> Judgments:
@@ -186,15 +196,15 @@ class Evaluation:
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
-        """What to keep in mind: a gain that little but the top grade counts in, labels below thresholds, few judged."""
+        """The cautions: a gain by which little but the top grade counts, labels below thresholds, few judged."""
         from ltr_harness.metrics.core.cautions import below_threshold, steep_gain
 
-        metrics = [each.metric for each in self._values.values()]
-        found = [*steep_gain(metrics, self.judgments), *below_threshold(metrics, self.judgments)]
+        metrics = [metric_values.metric for metric_values in self._values.values()]
+        all_cautions = [*steep_gain(metrics, self.judgments), *below_threshold(metrics, self.judgments)]
         for name, values in self._values.items():
-            if values.judged is not None and not any(one.kind == FEW_JUDGED for one in found):
-                found += few_judged(name, values.metric.k, {"": values.judged})
-        return tuple(found)
+            if values.judged is not None and not any(caution.kind == FEW_JUDGED for caution in all_cautions):
+                all_cautions += few_judged(name, values.metric.k, {"": values.judged})
+        return tuple(all_cautions)
 
     def frame(self) -> pd.DataFrame:
         """One row per query, one column per metric, indexed by query id."""
@@ -204,13 +214,19 @@ class Evaluation:
         return pd.DataFrame({name: values.per_query for name, values in self._values.items()}, index=index)
 
     def __repr__(self) -> str:
-        said = [str(values) for values in self._values.values()]
-        return "\n".join([*said, *(f"{one.severity}: {one}" for one in self.cautions)])
+        lines = [str(values) for values in self._values.values()]
+        lines += [f"{caution.severity}: {caution}" for caution in self.cautions]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = [
-            [name, f"{one.mean:z.4f}", f"{one.n_queries - one.n_undefined:,}", f"{one.n_undefined:,}"]
-            for name, one in self._values.items()
+            [
+                name,
+                f"{values.mean:z.4f}",
+                f"{values.n_queries - values.n_undefined:,}",
+                f"{values.n_undefined:,}",
+            ]
+            for name, values in self._values.items()
         ]
         return html_table(["metric", "mean", "queries", "without relevant documents"], rows)
 
@@ -239,7 +255,7 @@ def evaluate(
     retrieved: ArrayLike | None = None,
     subtopics: ArrayLike | None = None,
 ) -> Evaluation:
-    """How good a ranking by `scores` is, by any number of metrics, in one pass.
+    """Evaluate a ranking by `scores` with any number of metrics, in one pass.
 
     Args:
         labels: (n_rows,) grades, or what `Spearman`, `KendallTauDistance`, `TauAP`, `GAUC` and `MeanLabel` also take:
@@ -345,11 +361,13 @@ def _by_query(column: Any, name: str, order: NDArray[np.int64]) -> Any:
 def evaluate_bound(
     binding: Binding,
     scores: ArrayLike,
-    asked: Sequence[Metric] | None = None,
+    requested: Sequence[Metric] | None = None,
     retrieved: ArrayLike | None = None,
     judgments_fingerprint: str | None = None,
 ) -> Evaluation:
     """`evaluate` for bound metrics; `asked` has them as the caller named them, in the binding's order."""
     per_query = binding.per_query(scores, retrieved)
     judged = judged_shares(binding.metrics, binding.judgments, scores, retrieved)
-    return Evaluation(binding, per_query, asked or binding.metrics, judgments_fingerprint, retrieved, judged)
+    return Evaluation(
+        binding, per_query, requested or binding.metrics, judgments_fingerprint, retrieved, judged
+    )

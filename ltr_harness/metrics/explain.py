@@ -27,7 +27,7 @@ def explain_query(
     metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None = None
 ) -> Explanation:
     """Explanation of a metric's value on one query: scores (n_rows,) and, where not all are listed, bool (n_rows,)."""
-    query = _Asked.of(judgments, scores, retrieved)
+    query = _AskedQueries.of(judgments, scores, retrieved)
     judgments = query.judgments
     size = judgments.groups.n_rows
     metric = metric.resolved(judgments)
@@ -40,33 +40,36 @@ def explain_query(
     sums = _sums(metric, judgments, ranking)
     steps = _steps(metric, value, sums, n_counted, size)
     if sums is not None:
-        each, columns = sums[0], (*columns, "contribution")
-        rows = [(*row, each[i] if i < n_counted else "") for i, row in enumerate(rows)]
+        contributions, columns = sums[0], (*columns, "contribution")
+        contributed: list[str | float] = [*contributions[:n_counted], *("" for _ in rows[n_counted:])]
+        rows = [(*row, contribution) for row, contribution in zip(rows, contributed, strict=True)]
     ideal = tuple(np.sort(judgments.labels)[::-1][: metric.k].tolist())
-    others = tuple(_presets(metric, value, query)), _interval(metric, query)
+    other_tools = tuple(_presets(metric, value, query)), _interval(metric, query)
     listed = columns, tuple(rows), n_listed - n_shown, steps, ideal
-    return Explanation(metric, value, *listed, *others, *_missed(metric, judgments, ranking))
+    return Explanation(metric, value, *listed, *other_tools, *_missed(metric, judgments, ranking))
 
 
 def explain_mean(
     metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None = None
 ) -> MeanExplanation:
     """Explanation of a mean over many queries, with every tool's, from scores (n_rows,) and listed rows (n_rows,)."""
-    whole = _Asked.of(judgments, scores, retrieved)
-    metric = metric.resolved(whole.judgments)
-    mean = whole.value(metric)
-    presets = tuple(_presets(metric, mean, whole, effects=True))
-    others = other_definitions(metric)
-    theirs = {one.tool: others[one.tool] for one in presets if one.value is not None}
+    asked_queries = _AskedQueries.of(judgments, scores, retrieved)
+    metric = metric.resolved(asked_queries.judgments)
+    mean = asked_queries.value(metric)
+    presets = tuple(_presets(metric, mean, asked_queries, effects=True))
+    definitions = other_definitions(metric)
+    measured = {preset.tool: definitions[preset.tool] for preset in presets if preset.value is not None}
     # whatever breaks ties: the ids it may take are not needed to know which queries count
-    stable = {tool: replace(one, ties="stable") for tool, one in theirs.items()}
-    counts = {tool: whole.seen_by(tool).n_defined(one) for tool, one in stable.items()}
-    n_queries, n_defined = judgments.groups.n_queries, whole.n_defined(metric)
-    return MeanExplanation(metric, mean, n_queries, n_defined, presets, counts, _interval(metric, whole))
+    stable = {tool: replace(definition, ties="stable") for tool, definition in measured.items()}
+    counts = {tool: asked_queries.seen_by(tool).n_defined(definition) for tool, definition in stable.items()}
+    n_queries, n_defined = judgments.groups.n_queries, asked_queries.n_defined(metric)
+    return MeanExplanation(
+        metric, mean, n_queries, n_defined, presets, counts, _interval(metric, asked_queries)
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _AskedQueries:
     """Queries to explain: the value of one, or the mean of many."""
 
     judgments: Judgments
@@ -86,23 +89,23 @@ class _Asked:
         flags[judgments.pool_rows] = listed
         return cls(judgments.pool, pool_rows(checked, judgments), flags)
 
-    def seen_by(self, tool: str) -> "_Asked":
-        """What a tool is given; no query where it is given candidates alone, and there are none."""
+    def seen_by(self, tool: str) -> "_AskedQueries":
+        """Return the rows that a tool is given; no query where it is given candidates alone, and there are none."""
         return self._candidates_alone if tool in OF_CANDIDATES else self
 
     @cached_property
-    def _candidates_alone(self) -> "_Asked":
+    def _candidates_alone(self) -> "_AskedQueries":
         if self.retrieved is None:
             return self
         judgments, listed = self.judgments, np.asarray(self.retrieved)
         sizes, rows = judgments.groups.sum(listed, np.int64), np.flatnonzero(listed)
         candidates = judgments.with_rows(rows, QueryGroups.from_counts(sizes, judgments.groups.ids))
-        return _Asked(candidates.take(np.flatnonzero(sizes)), self.scores[rows], None)
+        return _AskedQueries(candidates.take(np.flatnonzero(sizes)), self.scores[rows], None)
 
     def ranked(self, metric: Metric) -> Ranking:
         scores = checked_scores(self.scores, self.judgments.groups, self.retrieved)
-        whole = RowRanker(self.judgments, metric.ties, None).rank(as_seen(scores, metric.score_precision))
-        return whole if self.retrieved is None or metric.uses_whole_order else without_unlisted(whole)
+        ranking = RowRanker(self.judgments, metric.ties, None).rank(as_seen(scores, metric.score_precision))
+        return ranking if self.retrieved is None or metric.uses_whole_order else without_unlisted(ranking)
 
     def value(self, metric: Metric) -> float:
         if metric not in self.values:
@@ -122,16 +125,24 @@ def _table(
     """Headings and rows, one for each rank that is shown."""
     rows, ends = ranking.rows[:n_shown], ranking.tie_end[:n_shown]
     groups = zip(np.searchsorted(ends, ends).tolist(), ends.tolist(), strict=True)
-    tied = [f"{start + 1}-{end}" if end - start > 1 else "" for start, end in groups]
+    tied = []
+    for start, end in groups:
+        tied.append(f"{start + 1}-{end}" if end - start > 1 else "")
     ids, judged = judgments.document_ids, judgments.judged
-    named = ("row", rows.tolist()) if ids is None else ("document", map(str, ids[rows]))
+    documents = ("row", rows.tolist()) if ids is None else ("document", map(str, ids[rows]))
     columns: list[tuple[str, Iterable[str | float]]] = [
-        *(("rank", range(1, n_shown + 1)), ("tied ranks", tied), named),
-        *(("label", judgments.labels[rows].tolist()), ("score", ranking.scores[rows].tolist())),
-        *(() if judged is None or judged.all() else [("judged", map(_plain, judged[rows]))]),
-        *((name, map(_plain, fact[rows])) for name, fact in metric.row_facts(judgments).items()),
-        *((name, map(_plain, fact[:n_shown])) for name, fact in metric.rank_facts(n_shown).items()),
+        ("rank", range(1, n_shown + 1)),
+        ("tied ranks", tied),
+        documents,
+        ("label", judgments.labels[rows].tolist()),
+        ("score", ranking.scores[rows].tolist()),
     ]
+    if judged is not None and not judged.all():
+        columns.append(("judged", map(_cell_value, judged[rows])))
+    for name, fact in metric.row_facts(judgments).items():
+        columns.append((name, map(_cell_value, fact[rows])))
+    for name, fact in metric.rank_facts(n_shown).items():
+        columns.append((name, map(_cell_value, fact[:n_shown])))
     names, values = zip(*columns, strict=True)
     return names, list(zip(*values, strict=True))
 
@@ -146,28 +157,34 @@ def _missed(
     rows = np.flatnonzero(unranked)
     rows = rows[np.argsort(-judgments.labels[rows], kind="stable")]
     ids = judgments.document_ids
-    named: list[str | float] = [row if ids is None else str(ids[row]) for row in rows.tolist()]
-    columns = (f"missed {'row' if ids is None else 'document'}", "label")
+    names: list[str | float] = []
+    if ids is None:
+        columns = ("missed row", "label")
+        names.extend(rows.tolist())
+    else:
+        columns = ("missed document", "label")
+        names.extend(str(ids[row]) for row in rows.tolist())
     labels = judgments.labels[rows].tolist()
 
     def divisor(n_known: int) -> tuple[str, float]:
-        """What it would be if all but the first few had the label 0."""
-        grades, pairs, without = judgments.labels.copy(), judgments.subtopics, rows[n_known:]
-        grades[without] = 0.0
+        """Return the divisor if all but the first few of these rows had the label 0."""
+        grades, pairs, unknown_rows = judgments.labels.copy(), judgments.subtopics, rows[n_known:]
+        grades[unknown_rows] = 0.0
         if pairs is not None:
-            keep = ~np.isin(pairs.rows, without)
+            keep = ~np.isin(pairs.rows, unknown_rows)
             pairs = Subtopics(pairs.rows[keep], pairs.numbers[keep], pairs.grades[keep])
-        known = replace(judgments, labels=grades, subtopics=pairs)
-        found = metric.divisor_at(known, ranking, np.array([metric.cutoff]))
-        return ("", 0.0) if found is None else (found[0], float(found[1][0]))
+        known_judgments = replace(judgments, labels=grades, subtopics=pairs)
+        named_divisor = metric.divisor_at(known_judgments, ranking, np.array([metric.cutoff]))
+        return ("", 0.0) if named_divisor is None else (named_divisor[0], float(named_divisor[1][0]))
 
-    (name, whole), (_, alone) = divisor(rows.size), divisor(0)
-    if whole == alone:
-        return columns, tuple(zip(named, labels, strict=True))
-    n_worth = int(np.count_nonzero(judgments.labels[rows]))
-    adds = np.diff([divisor(n_known)[1] for n_known in range(n_worth + 1)])
-    added = [*adds.tolist(), *[0.0] * (rows.size - n_worth)]
-    return (*columns, f"adds to {name}"), tuple(zip(named, labels, added, strict=True))
+    (name, full_divisor), (_, divisor_without) = divisor(rows.size), divisor(0)
+    if full_divisor == divisor_without:
+        return columns, tuple(zip(names, labels, strict=True))
+    n_positive = int(np.count_nonzero(judgments.labels[rows]))
+    increments = np.diff([divisor(n_known)[1] for n_known in range(n_positive + 1)])
+    added = np.zeros(rows.size)
+    added[:n_positive] = increments
+    return (*columns, f"adds to {name}"), tuple(zip(names, labels, added.tolist(), strict=True))
 
 
 def _sums(metric: Metric, judgments: Judgments, ranking: Ranking) -> tuple[Floats, str, float] | None:
@@ -178,14 +195,14 @@ def _sums(metric: Metric, judgments: Judgments, ranking: Ranking) -> tuple[Float
     if size == 0:
         return None
     # at the cutoff and not at the list's end: a list may be shorter than what is relevant
-    name, whole = metric.divisor_at(judgments, ranking, np.array([metric.cutoff])) or ("", np.ones(1))
+    name, divisor = metric.divisor_at(judgments, ranking, np.array([metric.cutoff])) or ("", np.ones(1))
     if not metric.takes_cutoff:
-        each = metric.contributions(judgments, ranking)
-        return None if each is None else (each, name, float(whole[0]))
-    every = np.arange(1, size + 1)
-    values = replace(metric, empty="zero").prepare(judgments, every)(ranking)[:, 0]
-    _, by = metric.divisor_at(judgments, ranking, every) or ("", np.ones(size))
-    return np.diff(values * by, prepend=0.0), name, float(whole[0])
+        added = metric.contributions(judgments, ranking)
+        return None if added is None else (added, name, float(divisor[0]))
+    all_cutoffs = np.arange(1, size + 1)
+    values = replace(metric, empty="zero").prepare(judgments, all_cutoffs)(ranking)[:, 0]
+    _, divisors = metric.divisor_at(judgments, ranking, all_cutoffs) or ("", np.ones(size))
+    return np.diff(values * divisors, prepend=0.0), name, float(divisor[0])
 
 
 def _steps(
@@ -196,14 +213,17 @@ def _steps(
         return ("undefined: no document of the query is relevant in the sense of this metric",)
     steps = []
     if sums is not None:
-        each, divisor_name, divisor = sums
-        total = float(each[:n_counted].sum())
+        contributions, divisor_name, divisor = sums
+        total = float(contributions[:n_counted].sum())
         steps.append(f"sum of contributions = {number(total, metric.counts)}")
         if divisor_name and divisor == 0.0:
             steps.append(f"{divisor_name} = 0, and so is the value")
         elif divisor_name:
-            by = number(divisor, whole=divisor == int(divisor))
-            steps += [f"{divisor_name} = {by}", f"{number(total)} / {by} = {number(value)}"]
+            divisor_text = number(divisor, as_integer=divisor == int(divisor))
+            steps += [
+                f"{divisor_name} = {divisor_text}",
+                f"{number(total)} / {divisor_text} = {number(value)}",
+            ]
     elif isinstance(metric, FunctionMetric):
         steps.append(
             f"{metric.name} is a function of these labels and scores; how it gets there, its code says"
@@ -213,42 +233,48 @@ def _steps(
     return tuple(steps)
 
 
-def _interval(metric: Metric, query: _Asked) -> tuple[float, float] | None:
+def _interval(metric: Metric, query: _AskedQueries) -> tuple[float, float] | None:
     ends = _worst_and_best(metric, query)
     return None if not ends or _same(*ends) else (min(ends), max(ends))
 
 
-def _worst_and_best(metric: Metric, query: _Asked) -> list[float]:
+def _worst_and_best(metric: Metric, query: _AskedQueries) -> list[float]:
     """Nothing of a metric without a worst and a best order."""
     with suppress(MetricError):
         return [query.value(replace(metric, ties=ties)) for ties in ("worst", "best")]
     return []
 
 
-def _presets(metric: Metric, value: float, query: _Asked, effects: bool = False) -> list[PresetValue]:
+def _presets(metric: Metric, value: float, query: _AskedQueries, effects: bool = False) -> list[PresetValue]:
     values = []
-    for tool, theirs in other_definitions(metric).items():
-        seen = query.seen_by(tool)
-        if not seen.judgments.groups.n_queries:
-            values.append(PresetValue(tool, str(theirs), None, "it is given the candidates alone: none"))
+    for tool, definition in other_definitions(metric).items():
+        candidates = query.seen_by(tool)
+        if not candidates.judgments.groups.n_queries:
+            values.append(PresetValue(tool, str(definition), None, "it is given the candidates alone: none"))
             continue
         try:
-            other, with_missed = (_whatever_ties(theirs, one) for one in (seen, query))
+            tool_value, with_missed = (
+                _value_by_any_order(definition, queries) for queries in (candidates, query)
+            )
         except MetricError as problem:
-            values.append(PresetValue(tool, str(theirs), None, str(problem)))
+            values.append(PresetValue(tool, str(definition), None, str(problem)))
             continue
         reasons = []
         if not _same(value, with_missed):
-            reasons.append(_reason(metric, theirs, value, query, effects))
-        if not _same(with_missed, other):
-            by = f" ({other - with_missed:+.4f})" if effects and math.isfinite(other - with_missed) else ""
-            reasons.append(f"it is given the candidates alone{by}")
-        said = "" if _same(value, other) else "; ".join(reasons)
-        values.append(PresetValue(tool, str(theirs), other, said))
+            reasons.append(_reason(metric, definition, value, query, effects))
+        if not _same(with_missed, tool_value):
+            effect = (
+                f" ({tool_value - with_missed:+.4f})"
+                if effects and math.isfinite(tool_value - with_missed)
+                else ""
+            )
+            reasons.append(f"it is given the candidates alone{effect}")
+        reason = "" if _same(value, tool_value) else "; ".join(reasons)
+        values.append(PresetValue(tool, str(definition), tool_value, reason))
     return values
 
 
-def _whatever_ties(metric: Metric, query: _Asked) -> float:
+def _value_by_any_order(metric: Metric, query: _AskedQueries) -> float:
     """The value; that of any order where none of equal scores matters: document ids, for one, need not be known."""
     try:
         return query.value(metric)
@@ -259,26 +285,29 @@ def _whatever_ties(metric: Metric, query: _Asked) -> float:
         return ends[0]
 
 
-def _reason(metric: Metric, theirs: Metric, value: float, query: _Asked, effects: bool) -> str:
+def _reason(metric: Metric, definition: Metric, value: float, query: _AskedQueries, effects: bool) -> str:
     """The conventions that move the value, each on its own; all that differ where only together."""
-    alone = []
-    for name, choice in differing(metric, theirs).items():
+    reasons = []
+    for name, choice in differing(metric, definition).items():
         try:
             moved = query.value(replace(metric, **{name: choice}))
         except MetricError:
             continue  # it cannot stand alone, so it explains nothing alone
         if not _same(moved, value):
-            by = f" ({moved - value:+.4f})" if effects and math.isfinite(moved - value) else ""
-            alone.append(f"{in_words(name, choice)}{by}")
-    return "; ".join(alone or differences_in_words(metric, theirs))
+            effect = f" ({moved - value:+.4f})" if effects and math.isfinite(moved - value) else ""
+            reasons.append(f"{in_words(name, choice)}{effect}")
+    return "; ".join(reasons or differences_in_words(metric, definition))
 
 
-def _same(one: float, other: float) -> bool:
-    return (math.isnan(one) and math.isnan(other)) or abs(one - other) <= 1e-12
+def _same(a: float, b: float) -> bool:
+    return (math.isnan(a) and math.isnan(b)) or abs(a - b) <= 1e-12
 
 
-def _plain(value: Any) -> str | float:
-    return ("yes" if value else "") if isinstance(value, bool | np.bool_) else float(value)
+def _cell_value(value: Any) -> str | float:
+    """Return a fact as a cell holds it: "yes" or nothing for a truth value."""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else ""
+    return float(value)
 
 
 # These ask the question; everything else is a convention of answering it, and another tool may have its own.
@@ -316,32 +345,38 @@ _WHY: Mapping[tuple[str, Any], str] = {
 
 def as_measured_by(tool: str, metric: Metric) -> Metric:
     """The question `metric` asks, its cutoff and scale, answered with another tool's conventions."""
-    defaults = {one.name: one.default for one in fields(metric) if one.name in _QUESTION}
-    question = {name: own for name, default in defaults.items() if (own := getattr(metric, name)) != default}
+    defaults = {field.name: field.default for field in fields(metric) if field.name in _QUESTION}
+    question = {
+        name: chosen for name, default in defaults.items() if (chosen := getattr(metric, name)) != default
+    }
     return type(metric).for_tool(tool, **question)
 
 
-def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:
-    """What the other definition does differently, one phrase per choice."""
-    return tuple(in_words(name, choice) for name, choice in differing(metric, theirs).items())
+def differences_in_words(metric: Metric, definition: Metric) -> tuple[str, ...]:
+    """Return the choices of the other definition that differ, one phrase for each."""
+    return tuple(in_words(name, choice) for name, choice in differing(metric, definition).items())
 
 
-def differing(metric: Metric, theirs: Metric) -> dict[str, Any]:
+def differing(metric: Metric, definition: Metric) -> dict[str, Any]:
     """The choices of `theirs` that `metric` makes otherwise, by field."""
     return {
-        field.name: getattr(theirs, field.name)
+        field.name: getattr(definition, field.name)
         for field in fields(metric)
-        if getattr(theirs, field.name) not in (None, getattr(metric, field.name))
+        if getattr(definition, field.name) not in (None, getattr(metric, field.name))
     }
 
 
 def other_definitions(metric: Metric) -> dict[str, Metric]:
     """The question `metric` asks as others define the answer: by a name of its own, or the tool that has it."""
     named = {name: parse_metric(definition) for name, definition in DEFINITIONS.items()}
-    same = {name: differing(type(one)(), one) for name, one in named.items() if one.name == metric.name}
-    others = {name: replace(metric, **theirs) for name, theirs in same.items()}
+    same = {
+        name: differing(type(named_metric)(), named_metric)
+        for name, named_metric in named.items()
+        if named_metric.name == metric.name
+    }
+    definitions = {name: replace(metric, **choices) for name, choices in same.items()}
     tools = [tool for tool, metrics in PRESETS.items() if metric.name in metrics]
-    return others | {tool: as_measured_by(tool, metric) for tool in tools}
+    return definitions | {tool: as_measured_by(tool, metric) for tool in tools}
 
 
 def in_words(name: str, choice: Any) -> str:

@@ -48,11 +48,11 @@ class Judged(Metric):
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         judged = judged_rows(judgments)
-        even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        factors = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
 
         def values(ranking: Ranking) -> Values:
             listed = np.diff(ranking.offsets)
-            out = cumulated(ranking, cutoffs, judged, even)
+            out = cumulated(ranking, cutoffs, judged, factors)
             out /= np.maximum(np.minimum(listed[np.newaxis, :], cutoffs[:, np.newaxis]), 1)
             return self.apply_empty(np.minimum(out, 1.0), listed == 0)
 

@@ -46,5 +46,5 @@ class LogLoss(ProbabilityMetric):
     def loss(self, log_p: Floats, won: Floats, listed: QueryGroups) -> Floats:
         return listed.sum(won * -np.maximum(log_p, np.log(LEAST)))
 
-    def lost(self, n_winners: Ints) -> float:
+    def unlisted_loss(self, n_winners: Ints) -> float:
         return -float(np.log(LEAST))

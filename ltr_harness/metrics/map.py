@@ -95,9 +95,9 @@ class MAP(BinaryMetric):
             return "min(R, K)", np.minimum(cutoffs, relevant).astype(np.float64)
         if self.denominator == "total":
             return "R", np.full(cutoffs.size, float(relevant))
-        even = np.ones(is_relevant.size)
+        factors = np.ones(is_relevant.size)
         return "relevant documents within K", cumulated(
-            ranking, cutoffs, is_relevant.astype(np.float64), even
+            ranking, cutoffs, is_relevant.astype(np.float64), factors
         )[:, 0]
 
 
@@ -107,17 +107,17 @@ def _average_precision(lists: Lists, cutoffs: Ints, is_relevant: Bools, out: Flo
     offsets, rows, tie_end = lists
     straddled = -1
     for query in range(offsets.size - 1):
-        at = offsets[query]
-        n = min(offsets[query + 1] - at, cutoffs[-1])
+        first = offsets[query]
+        n = min(offsets[query + 1] - first, cutoffs[-1])
         total = 0.0
         before = 0  # relevant documents above the tie group
         expected_hits = 0.0
         cutoff = i = 0
         while i < n:
             start = i
-            end = tie_end[at + i]
+            end = tie_end[first + i]
             if end == i + 1:  # no tie: the general case below, without its divisions
-                hit = int(is_relevant[rows[at + i]])
+                hit = int(is_relevant[rows[first + i]])
                 before += hit
                 total += hit * before / end
                 expected_hits += hit
@@ -130,11 +130,11 @@ def _average_precision(lists: Lists, cutoffs: Ints, is_relevant: Bools, out: Flo
             size = end - start
             relevant = 0
             for j in range(start, end):
-                relevant += is_relevant[rows[at + j]]
+                relevant += is_relevant[rows[first + j]]
             share = relevant / size
-            others = (relevant - 1) / (size - 1) if size > 1 else 0.0
+            relevant_before = (relevant - 1) / (size - 1) if size > 1 else 0.0
             while i < end and i < n:
-                total += share * (before + 1 + (i - start) * others) / (i + 1)
+                total += share * (before + 1 + (i - start) * relevant_before) / (i + 1)
                 expected_hits += share
                 i += 1
                 if i == cutoffs[cutoff]:

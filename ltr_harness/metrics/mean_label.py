@@ -57,13 +57,13 @@ class MeanLabel(Metric):
         return True
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        factors = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
 
         def values(ranking: Ranking) -> Values:
             listed = np.diff(ranking.offsets)
-            out = cumulated(ranking, cutoffs, judgments.labels, even)
+            out = cumulated(ranking, cutoffs, judgments.labels, factors)
             if self.minus == "bottom":
-                out -= cumulated(_from_below(ranking), cutoffs, judgments.labels, even)
+                out -= cumulated(_from_below(ranking), cutoffs, judgments.labels, factors)
             out /= np.maximum(np.minimum(listed[np.newaxis, :], cutoffs[:, np.newaxis]), 1)
             return self.apply_empty(out, listed == 0)
 
@@ -71,16 +71,16 @@ class MeanLabel(Metric):
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         sizes = judgments.groups.sizes
-        held = np.minimum(sizes, self.cutoff)
+        n_held = np.minimum(sizes, self.cutoff)
         top = np.ones(self.n_counted_ranks(judgments))
         change = SwapChange(
-            form="sum", worth=judgments.labels, scale=1.0 / np.maximum(held, 1), rank_worth=top
+            form="sum", worth=judgments.labels, scale=1.0 / np.maximum(n_held, 1), rank_worth=top
         )
         if self.minus == "nothing":
             return change
         rank = np.arange(judgments.groups.n_rows) - np.repeat(judgments.groups.boundaries[:-1], sizes)
-        worth = (rank < self.cutoff).astype(np.float64) - (rank >= np.repeat(sizes - held, sizes))
-        return replace(change, rank_worth=worth, per_query=True)
+        rank_weights = (rank < self.cutoff).astype(np.float64) - (rank >= np.repeat(sizes - n_held, sizes))
+        return replace(change, rank_worth=rank_weights, per_query=True)
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         return "min(K, n)", np.maximum(np.minimum(ranking.rows.size, cutoffs), 1).astype(np.float64)

@@ -12,22 +12,22 @@ from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, ExplainColumn
 
 @dataclass(frozen=True, kw_only=True)
 class FirstHitMetric(BinaryMetric):
-    """Base of MRR and success: what the rank of the first relevant document is worth, 0 beyond the cutoff."""
+    """The base of MRR and success: the value of the rank of the first relevant document, 0 beyond the cutoff."""
 
     saturates = True
 
     @abstractmethod
-    def worth(self, n_ranks: int) -> Floats:
-        """float64 (n_ranks,), of a first hit at each rank."""
+    def hit_values(self, n_ranks: int) -> Floats:
+        """Return the value of a first hit at each rank, float64 (n_ranks,)."""
         raise NotImplementedError
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_rows(judgments)
-        worth = self.worth(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        hit_values = self.hit_values(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
 
         def values(ranking: Ranking) -> Values:
             out = np.empty((cutoffs.size, n_relevant.size))
-            _first_hit(ranking.lists, cutoffs, is_relevant, worth, out)
+            _first_hit(ranking.lists, cutoffs, is_relevant, hit_values, out)
             np.minimum(out, 1.0, out=out)  # chances add up to at most 1; rounding may say otherwise
             return self.apply_empty(out, n_relevant == 0)
 
@@ -39,7 +39,7 @@ class FirstHitMetric(BinaryMetric):
             form="first hit",
             worth=is_relevant.astype(np.float64),
             scale=np.ones(judgments.groups.n_queries),
-            rank_worth=self.worth(self.n_counted_ranks(judgments)),
+            rank_worth=self.hit_values(self.n_counted_ranks(judgments)),
         )
 
 
@@ -76,34 +76,34 @@ class MRR(FirstHitMetric):
     name = "mrr"
     source = "Voorhees 1999"
 
-    def worth(self, n_ranks: int) -> Floats:
+    def hit_values(self, n_ranks: int) -> Floats:
         return np.asarray(1.0 / np.arange(1, n_ranks + 1))
 
     def rank_facts(self, n_ranks: int) -> ExplainColumns:
-        return {"1 / rank": self.worth(n_ranks)}
+        return {"1 / rank": self.hit_values(n_ranks)}
 
 
 @compiled
-def _first_hit(lists: Lists, cutoffs: Ints, is_relevant: Bools, worth: Floats, out: Floats) -> None:
+def _first_hit(lists: Lists, cutoffs: Ints, is_relevant: Bools, hit_values: Floats, out: Floats) -> None:
     offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):
-        at = offsets[query]
-        n = min(offsets[query + 1] - at, worth.size)
+        first = offsets[query]
+        n = min(offsets[query + 1] - first, hit_values.size)
         total = 0.0
         cutoff = i = 0
         hit = False
         while i < n and not hit:
             start = i
-            end = tie_end[at + i]
+            end = tie_end[first + i]
             hits = 0
             for j in range(start, end):
-                hits += is_relevant[rows[at + j]]
+                hits += is_relevant[rows[first + j]]
             hit = hits > 0
             # chance that the group's first hit is its document j: C(size-j, hits-1) / C(size, hits)
             size = end - start
             chance = hits / size
             while i < end and i < n:
-                total += chance * worth[i]
+                total += chance * hit_values[i]
                 rest = size - 1 - (i - start)
                 chance = chance * (rest - hits + 1) / rest if rest > 0 else 0.0
                 i += 1

@@ -1,4 +1,4 @@
-"""How many documents of a query are relevant."""
+"""The number of relevant documents of a query."""
 
 from dataclasses import dataclass
 

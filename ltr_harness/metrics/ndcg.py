@@ -85,10 +85,10 @@ class NDCG(DCG):
                 nothing, ideal = is_empty, pool_ideal
                 out = cumulated(ranking, cutoffs, gain, factor, by_grade=True)
             else:
-                shown = np.where(ranking.scores == -np.inf, 0.0, gain)
-                ideal = cumulated(by_gain.rank(shown), cutoffs, shown, factor)
+                shown_gain = np.where(ranking.scores == -np.inf, 0.0, gain)
+                ideal = cumulated(by_gain.rank(shown_gain), cutoffs, shown_gain, factor)
                 nothing, ideal = ideal[-1] <= 0.0, _positive(ideal)
-                out = cumulated(ranking, cutoffs, shown, factor)
+                out = cumulated(ranking, cutoffs, shown_gain, factor)
             out /= ideal
             np.minimum(out, 1.0, out=out)  # the ratio is at most 1; rounding may say otherwise
             if self.short_list == "zero":
@@ -131,18 +131,18 @@ def _count(
 ) -> None:
     counts = np.zeros(gain.size, dtype=np.int64)
     for query in range(boundaries.size - 1):
-        for at in range(counts.size):
-            counts[at] = 0
+        for gain_place in range(counts.size):
+            counts[gain_place] = 0
         for row in range(boundaries[query], boundaries[query + 1]):
             counts[place[grade[row]]] += 1
         n = min(boundaries[query + 1] - boundaries[query], factor.size, cutoffs[-1])
-        total, cutoff, i, at = 0.0, 0, 0, 0
+        total, cutoff, i, gain_place = 0.0, 0, 0, 0
         while i < n:
-            if counts[at] == 0:
-                at += 1
+            if counts[gain_place] == 0:
+                gain_place += 1
                 continue
-            counts[at] -= 1
-            total += gain[at] * factor[i]
+            counts[gain_place] -= 1
+            total += gain[gain_place] * factor[i]
             i += 1
             if i == cutoffs[cutoff]:
                 out[cutoff, query] = total

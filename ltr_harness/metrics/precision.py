@@ -32,10 +32,10 @@ class HitsMetric(BinaryMetric):
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_rows(judgments)
         gain = is_relevant.astype(np.float64)
-        even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+        factors = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
 
         def values(ranking: Ranking) -> Values:
-            out = cumulated(ranking, cutoffs, gain, even, by_grade=True)
+            out = cumulated(ranking, cutoffs, gain, factors, by_grade=True)
             out *= self.multiple
             out /= np.maximum(self.divisor(np.diff(ranking.offsets), n_relevant, cutoffs[:, np.newaxis]), 1)
             np.minimum(out, 1.0, out=out)  # a count of expected hits may exceed the whole by a rounding error
@@ -60,7 +60,7 @@ class HitsMetric(BinaryMetric):
 
 
 def rows_looked_at(lengths: Ints, cutoffs: Cutoffs, denominator: str) -> Ints:
-    """What precision divides by.
+    """Return the number of documents that precision divides by.
 
     Args:
         lengths: (n_queries,), documents that each query lists.

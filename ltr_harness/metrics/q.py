@@ -109,29 +109,31 @@ def _blended_ratios(
     """Expected sum of blended ratios: each of the group's documents is equally likely at each of its ranks."""
     offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):
-        at = offsets[query]
-        n = min(offsets[query + 1] - at, cutoffs[-1])
+        first = offsets[query]
+        n = min(offsets[query + 1] - first, cutoffs[-1])
         total = 0.0
         gained = 0.0  # above the tie group
         ideal = 0.0
         count = cutoff = i = 0
         while i < n:
             start = i
-            end = tie_end[at + i]
+            end = tie_end[first + i]
             size = end - start
             group_gain = 0.0
             relevant = 0
             for j in range(start, end):
-                worth = gain[rows[at + j]]
-                group_gain += worth
-                if worth > 0.0:
+                row_gain = gain[rows[first + j]]
+                group_gain += row_gain
+                if row_gain > 0.0:
                     relevant += 1
             while i < end and i < n:
                 ideal += gain[ideal_rows[boundaries[query] + i]]
                 if relevant > 0:
                     earlier = (i - start) / (size - 1) if size > 1 else 0.0  # chance to stand above this rank
-                    others = earlier * (relevant - 1)
-                    blended = relevant * (b * gained + count + 1 + others) + b * group_gain * (1.0 + others)
+                    relevant_before = earlier * (relevant - 1)
+                    blended = relevant * (b * gained + count + 1 + relevant_before) + b * group_gain * (
+                        1.0 + relevant_before
+                    )
                     total += blended / size / (b * ideal + i + 1)
                 i += 1
                 if i == cutoffs[cutoff]:

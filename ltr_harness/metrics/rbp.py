@@ -66,8 +66,8 @@ class RBP(CumulatedMetric, BinaryMetric):
             raise MetricError(f"{self.name}: max_grade means nothing without graded=true")
 
     def with_max_grade(self, max_grade: float | None) -> Self:
-        asked = self.graded and self.max_grade is None
-        return replace(self, max_grade=max_grade) if asked else self
+        needs_scale = self.graded and self.max_grade is None
+        return replace(self, max_grade=max_grade) if needs_scale else self
 
     def resolved(self, judgments: Judgments) -> Self:
         return freeze_max_grade(self, judgments)

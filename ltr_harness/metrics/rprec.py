@@ -69,15 +69,15 @@ class RPrec(BinaryMetric):
 def _r_precision(lists: Lists, is_relevant: Bools, n_relevant: Ints, out: Floats) -> None:
     offsets, rows, tie_end = lists
     for query in range(n_relevant.size):
-        at = offsets[query]
-        n = min(offsets[query + 1] - at, n_relevant[query])
+        first = offsets[query]
+        n = min(offsets[query + 1] - first, n_relevant[query])
         hits = 0.0
         i = 0
         while i < n:
-            end = tie_end[at + i]
+            end = tie_end[first + i]
             relevant = 0
             for j in range(i, end):
-                if is_relevant[rows[at + j]]:
+                if is_relevant[rows[first + j]]:
                     relevant += 1
             hits += relevant * (min(end, n) - i) / (end - i)
             i = end

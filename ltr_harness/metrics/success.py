@@ -36,5 +36,5 @@ class Success(FirstHitMetric):
     name = "success"
     source = "trec_eval (success)"
 
-    def worth(self, n_ranks: int) -> Floats:
+    def hit_values(self, n_ranks: int) -> Floats:
         return np.ones(n_ranks)

@@ -1,4 +1,4 @@
-"""Which metrics there are: a name, the class behind it, and what else the name is spelt as."""
+"""The table of metrics: a name, the class behind it, and the other spellings of the name."""
 
 from ltr_harness._util.catalog import Catalog
 

@@ -70,8 +70,15 @@ class TauAP(Metric):
         down_labels = np.divide(better_above, n_better, out=np.full(rank.size, 0.5), where=n_better > 0)
         by_scores = (2.0 * down_scores - 1.0) / max(rank.size - 1, 1)
         by_labels = (2.0 * down_labels - 1.0) / max(np.count_nonzero(n_better), 1)
-        both = (by_scores + by_labels) / 2.0
-        return np.asarray({"both": both, "scores": by_scores, "labels": by_labels}[self.walk])
+        return np.asarray(self._chosen(by_scores, by_labels))
+
+    def _chosen(self, by_scores: Floats, by_labels: Floats) -> Floats:
+        """Return the values of the walk that was chosen: of one order, or the mean of both."""
+        if self.walk == "scores":
+            return by_scores
+        if self.walk == "labels":
+            return by_labels
+        return (by_scores + by_labels) / 2.0
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         order = LabelOrder.of(judgments.labels, judgments.groups)
@@ -83,8 +90,7 @@ class TauAP(Metric):
             _, by_rank, by_label = order.concordant(ranking)
             down_scores = 2.0 * by_rank / np.maximum(below_first, 1) - 1.0
             down_labels = 2.0 * by_label / np.maximum(below_some, 1) - 1.0
-            both = (down_scores + down_labels) / 2.0
-            chosen = {"both": both, "scores": down_scores, "labels": down_labels}[self.walk]
+            chosen = self._chosen(down_scores, down_labels)
             return self.apply_empty(np.clip(chosen, -1.0, 1.0)[np.newaxis, :], below_some == 0)
 
         return values

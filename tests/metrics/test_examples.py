@@ -7,7 +7,7 @@ from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics import MRR, NDCG
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.metrics.core.gains import discounts, table_text
-from ltr_harness.metrics.core.grammar import MetricName, as_list, metric_named, whose, with_tool
+from ltr_harness.metrics.core.grammar import MetricName, as_list, metric_named, tool_of_name, with_tool
 from ltr_harness.metrics.core.headroom import Headroom, headroom
 from ltr_harness.metrics.core.presets import conventions, own_name, spelling
 from ltr_harness.metrics.core.softmax import log_softmax
@@ -46,7 +46,7 @@ def test_metric_named() -> None:
 
 
 def test_whose() -> None:
-    assert (whose("ndcg_cut_10"), whose("ndcg(as=lightgbm)@10"), whose("ndcg@10")) == (
+    assert (tool_of_name("ndcg_cut_10"), tool_of_name("ndcg(as=lightgbm)@10"), tool_of_name("ndcg@10")) == (
         "trec_eval",
         "lightgbm",
         None,

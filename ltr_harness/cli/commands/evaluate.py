@@ -246,7 +246,7 @@ def _audit(
 
 def _headroom_cautions(evaluation: Evaluation) -> list[Caution]:
     """Return the cautions that order decides little of the first metric, and that random order beats the ranking."""
-    from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN, beside_random, worse_than_random
+    from ltr_harness.metrics.core.headroom import LITTLE_TO_GAIN, sign_against_random, worse_than_random
 
     headroom, metric = evaluation.headroom(), evaluation.metrics[0]
     if headroom is None:
@@ -254,7 +254,7 @@ def _headroom_cautions(evaluation: Evaluation) -> list[Caution]:
     values = evaluation[metric]
     line = headroom.little_to_gain(metric)
     found = [Caution(LITTLE_TO_GAIN, "warning", line)] if line else []
-    if values.metric.higher_is_better and beside_random(headroom.random, values.per_query) < 0:
+    if values.metric.higher_is_better and sign_against_random(headroom.random, values.per_query) < 0:
         found.append(worse_than_random(metric, headroom.random, values.per_query))
     return found
 

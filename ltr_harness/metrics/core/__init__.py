@@ -1,4 +1,4 @@
-"""What all metrics share: the interface, names and parameters, binding to judgments, ranking rows, gains."""
+"""The parts that all metrics share: the interface, names and parameters, binding to judgments, ranking rows, gains."""
 
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import Bools, Floats, Ints

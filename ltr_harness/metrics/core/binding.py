@@ -92,9 +92,9 @@ class Binding:
             distinct, position = np.unique(cutoffs, return_inverse=True)
             # where its values go and which go there: slices where cutoffs ascend side by side, as mostly
             places: tuple[Any, Any] = np.array(members), position
-            beside = range(members[0], members[0] + len(members))
-            if members == list(beside) and np.array_equal(cutoffs, distinct):
-                places = slice(beside.start, beside.stop), slice(None)
+            neighbours = range(members[0], members[0] + len(members))
+            if members == list(neighbours) and np.array_equal(cutoffs, distinct):
+                places = slice(neighbours.start, neighbours.stop), slice(None)
             order = (family.ties, family.score_precision, family.uses_whole_order)
             self._families.append((order, family.prepare(judgments.pool, distinct), *places))
 
@@ -137,10 +137,10 @@ class Binding:
             if with_missed:
                 rankings[ties, precision, True] = ranker.rank(pool_rows(seen, judgments))
                 continue
-            whole = ranker.rank(seen)
-            listed = whole if all_listed else without_unlisted(whole)
+            full_ranking = ranker.rank(seen)
+            listed = full_ranking if all_listed else without_unlisted(full_ranking)
             if judgments.missed is None:
-                rankings[ties, precision, True] = whole
+                rankings[ties, precision, True] = full_ranking
             rankings[ties, precision, False] = (
                 listed if judgments.missed is None else listed.pool_rows(judgments)
             )
@@ -196,12 +196,12 @@ class BoundOnce(Binding):
         if groups.n_rows <= 2 * _ROWS_AT_ONCE:
             return super().per_query(scores, retrieved)
         out = np.empty((len(self.metrics), groups.n_queries))
-        for queries, part, own, listed in slices_of(self.judgments, scores, retrieved):
+        for queries, part, part_scores, part_retrieved in slices_of(self.judgments, scores, retrieved):
             try:
                 binding = Binding(self.metrics, part)
             except MetricError:  # of all rows it says how many
                 return Binding(self.metrics, self.judgments).per_query(scores, retrieved)
-            out[:, queries] = binding.per_query(own, listed)
+            out[:, queries] = binding.per_query(part_scores, part_retrieved)
         return out
 
 
@@ -224,7 +224,8 @@ def slices_of(
         last = min(max(last, first + 1), groups.n_queries)
         rows = slice(start, int(groups.boundaries[last]))
         part = judgments.take(np.arange(first, last))
-        yield slice(first, last), part, column[rows], None if listed is None else listed[rows]
+        part_listed = None if listed is None else listed[rows]
+        yield slice(first, last), part, column[rows], part_listed
         first = last
 
 
@@ -345,8 +346,8 @@ def means_of(
     """Means (n_metrics,) that do not depend on the order of the queries: sums carry their rounding errors along."""
     means = np.empty(values.shape[0], dtype=np.float64)
     for metric in range(values.shape[0]):
-        total, lost = 0.0, 0.0
-        weight_total, weight_lost = 0.0, 0.0
+        total, rounding_error = 0.0, 0.0
+        weight_total, weight_rounding_error = 0.0, 0.0
         defined = 0
         for query in range(values.shape[1]):
             value = values[metric, query]
@@ -354,19 +355,21 @@ def means_of(
                 defined += 1
                 if weights.size:
                     value *= weights[query]
-                    weight_total, weight_lost = _grown(weight_total, weight_lost, weights[query])
-                total, lost = _grown(total, lost, value)
-        weight_sum = weight_total + weight_lost if weights.size else float(defined)
-        means[metric] = (total + lost) / weight_sum if weight_sum > 0.0 else np.nan
+                    weight_total, weight_rounding_error = _add_compensated(
+                        weight_total, weight_rounding_error, weights[query]
+                    )
+                total, rounding_error = _add_compensated(total, rounding_error, value)
+        weight_sum = weight_total + weight_rounding_error if weights.size else float(defined)
+        means[metric] = (total + rounding_error) / weight_sum if weight_sum > 0.0 else np.nan
     return means
 
 
 @compiled
-def _grown(total: float, lost: float, term: float) -> tuple[float, float]:
-    """A sum and what it has lost by rounding, a term later."""
-    grown = total + term
-    part = grown - total
-    return grown, lost + ((total - (grown - part)) + (term - part))
+def _add_compensated(total: float, rounding_error: float, term: float) -> tuple[float, float]:
+    """Add a term to a sum by Knuth's two-sum; return the sum and the rounding error of all terms so far."""
+    new_total = total + term
+    rounded_term = new_total - total
+    return new_total, rounding_error + ((total - (new_total - rounded_term)) + (term - rounded_term))
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,11 +397,11 @@ class TieAudit(KeepsArrays):
     share_tied_positions: float
 
     def __str__(self) -> str:
-        where = "positions" if self.metric.k is None else f"top-{self.metric.k} positions"
+        positions = "positions" if self.metric.k is None else f"top-{self.metric.k} positions"
         return (
             f"{self.metric} {self.mean:z.4f}, from {self.mean_low:z.4f} to {self.mean_high:z.4f} over the orders of "
             f"equal scores, which touch {self.share_touched:.1%} of the queries; "
-            f"{self.share_tied_positions:.1%} of the {where} are tied"
+            f"{self.share_tied_positions:.1%} of the {positions} are tied"
         )
 
 
@@ -434,31 +437,31 @@ def tie_audits(
     retrieved: ArrayLike | None = None,
 ) -> Iterator[TieAudit]:
     """The audit of each of several rankings, scores (n_rows,), of the same queries; a metric is bound once for all."""
-    own = parse_metric(metric).resolved(judgments)
-    rules = [own, *(replace(own, ties=ties) for ties in ("worst", "best"))]
-    bound: dict[int, Binding] = {}
+    resolved_metric = parse_metric(metric).resolved(judgments)
+    rules = [resolved_metric, *(replace(resolved_metric, ties=ties) for ties in ("worst", "best"))]
+    bindings: dict[int, Binding] = {}
     for scores in rankings:
-        share = share_tied(own, judgments, scores, retrieved)
+        share = share_tied(resolved_metric, judgments, scores, retrieved)
         # where nothing that counts ties, every order is the same one
-        n = 3 if share or own.uses_whole_order else 1
-        if n not in bound:
-            bound[n] = BoundOnce(rules[:n], judgments)
-        per_query = bound[n].per_query(scores, retrieved)
-        means = bound[n].means_of(per_query).tolist()
+        n = 3 if share or resolved_metric.uses_whole_order else 1
+        if n not in bindings:
+            bindings[n] = BoundOnce(rules[:n], judgments)
+        per_query = bindings[n].per_query(scores, retrieved)
+        means = bindings[n].means_of(per_query).tolist()
         if n == 1:
             per_query, means = np.repeat(per_query, 3, axis=0), 3 * means
         mean, worst, best = means
         low, high = np.minimum(per_query[1], per_query[2]), np.maximum(per_query[1], per_query[2])
         defined = ~np.isnan(low)
         touched = float((low[defined] < high[defined]).mean()) if defined.any() else float("nan")
-        yield TieAudit(own, low, high, mean, min(worst, best), max(worst, best), touched, share)
+        yield TieAudit(resolved_metric, low, high, mean, min(worst, best), max(worst, best), touched, share)
 
 
 def share_tied(metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None) -> float:
     """Share of the positions within the cutoff whose document has an equal, from scores and flags (n_rows,)."""
     n_tied = n_listed = 0
-    for _, part, own, retrieved_rows in slices_of(judgments, scores, retrieved):
-        seen = as_seen(checked_scores(own, part.groups, retrieved_rows), metric.score_precision)
+    for _, part, part_scores, retrieved_rows in slices_of(judgments, scores, retrieved):
+        seen = as_seen(checked_scores(part_scores, part.groups, retrieved_rows), metric.score_precision)
         ranking = RowRanker(part, "expected", metric.k).rank(seen)
         rank = np.arange(ranking.rows.size) - np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
         listed = ranking.scores[ranking.rows] > -np.inf  # what was not retrieved holds no position

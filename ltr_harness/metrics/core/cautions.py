@@ -1,4 +1,4 @@
-"""What a metric cannot be trusted with on this data: said before anybody believes a number."""
+"""Cautions on metrics that this data cannot support, given before anybody believes a number."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ STEEP_GAIN = 31.0  # what grade 5 gains over grade 1
 def cautions(
     metrics: Sequence[Metric], judgments: Judgments, retrieved: Bools | None = None
 ) -> list[Caution]:
-    """Everything to be said about these metrics on these judgments, in a fixed order; the places are metrics.
+    """Return all cautions on these metrics for these judgments, in a fixed order; their places are metrics.
 
     `retrieved` (n_rows,) has the rows that a ranking lists; None where it lists all.
     """
@@ -37,7 +37,9 @@ def cautions(
     ]
 
 
-def _about(kind: str, severity: Severity, metrics: Sequence[Metric], text: str, cure: str = "") -> Caution:
+def _caution_of_metrics(
+    kind: str, severity: Severity, metrics: Sequence[Metric], text: str, cure: str = ""
+) -> Caution:
     return Caution(kind, severity, text, cure, place=", ".join(map(str, metrics)))
 
 
@@ -54,7 +56,7 @@ def _fine_grades(judgments: Judgments) -> Iterator[Caution]:
 
 
 def steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
-    """What exponential gain makes of many or high grades; nothing where it is ordinary."""
+    """Yield the caution that exponential gain leaves little but the top grades to count, if there is cause."""
     steep = [metric for metric in metrics if getattr(metric, "gain", None) in EXPONENTIAL_GAINS]
     grades = judgments.distinct_labels
     if not steep or not (grades > 0.0).any():
@@ -67,10 +69,12 @@ def steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caut
     first: Any = steep[0]
     gain, groups = gains_of(judgments, first.gain, first.name), judgments.groups
     query_of_row = np.repeat(np.arange(groups.n_queries), groups.sizes)
-    best = gain[np.lexsort((-gain, query_of_row))]
-    worth = best / np.log2(np.arange(gain.size) - groups.boundaries[query_of_row] + 2.0)
-    share = float(worth[best == gain.max()].sum() / worth.sum())  # of ideal DCG over whole lists
-    yield _about(
+    sorted_gains = gain[np.lexsort((-gain, query_of_row))]
+    discounted_gains = sorted_gains / np.log2(np.arange(gain.size) - groups.boundaries[query_of_row] + 2.0)
+    share = float(
+        discounted_gains[sorted_gains == gain.max()].sum() / discounted_gains.sum()
+    )  # of ideal DCG over whole lists
+    yield _caution_of_metrics(
         "steep-gain",
         "warning",
         steep,
@@ -86,14 +90,14 @@ def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[C
     for k in sorted({metric.k for metric in metrics if metric.k is not None}):
         if k <= median and k <= LARGE_CUTOFF:
             continue
-        why = (
+        text = (
             f"the cutoff is above the median list length, {plain_number(median)} documents, so it mostly sees "
             "whole lists"
             if k > median
             else f"few users look at {k} documents, and a large cutoff blurs what happens at the top"
         )
         at_k = [metric for metric in metrics if metric.k == k]
-        yield _about("large-cutoff", "note", at_k, why, "compare at a smaller K")
+        yield _caution_of_metrics("large-cutoff", "note", at_k, text, "compare at a smaller K")
 
 
 def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
@@ -101,7 +105,7 @@ def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Cau
     for relevant in sorted({metric.relevant for metric in saturating}):
         share = float((judgments.compact_labels >= relevant).mean())
         if share > 0.5:
-            yield _about(
+            yield _caution_of_metrics(
                 "saturation",
                 "warning",
                 [metric for metric in saturating if metric.relevant == relevant],
@@ -112,7 +116,7 @@ def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Cau
 
 
 def below_threshold(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
-    """What labels between 0 and 1 are worth to metrics of binary relevance: nothing, below their threshold."""
+    """Yield cautions on labels above 0 that metrics of binary relevance count as not relevant."""
     binary = [
         m
         for m in metrics
@@ -130,7 +134,7 @@ def below_threshold(metrics: Sequence[Metric], judgments: Judgments) -> Iterator
         if not n_below:
             continue
         highest, first = plain_number(labels[below].max()), binary[0].name
-        yield _about(
+        yield _caution_of_metrics(
             "labels-below-threshold",
             "note",
             [metric for metric in binary if metric.relevant == relevant],
@@ -144,26 +148,27 @@ def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> Iterat
     grades = judgments.distinct_labels
     binary = [m for m in metrics if isinstance(m, BinaryMetric) and not m.diagnostic and not m.graded]
     for relevant in sorted({metric.relevant for metric in binary}):
-        alike = grades[grades >= relevant]
-        if alike.size >= 2:
-            yield _about(
+        relevant_grades = grades[grades >= relevant]
+        if relevant_grades.size >= 2:
+            lowest, highest = plain_number(relevant_grades[0]), plain_number(relevant_grades[-1])
+            yield _caution_of_metrics(
                 "collapsed-grades",
                 "note",
                 [metric for metric in binary if metric.relevant == relevant],
-                f"counts all grades from {plain_number(alike[0])} to {plain_number(alike[-1])} alike",
+                f"counts all grades from {lowest} to {highest} alike",
                 "the graded metrics tell them apart",
             )
 
 
 def _residual(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
-    """What RBP leaves open: p^n of each list whose n documents are looked at, if all are listed and judged."""
+    """Yield cautions on the residual of RBP: p^n of a list whose n documents are looked at, listed and judged."""
     for metric in metrics:
         if not isinstance(metric, RBP) or metric.diagnostic or metric.p is None:
             continue
         sizes = judgments.groups.sizes
         looked_at = sizes if metric.k is None else np.minimum(sizes, metric.k)
         left = float(np.power(float(metric.p), looked_at).mean())
-        yield _about(
+        yield _caution_of_metrics(
             "residual",
             "warning",
             [metric],

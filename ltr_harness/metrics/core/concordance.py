@@ -12,7 +12,7 @@ from ltr_harness.metrics.core.ranking import Lists, Ranking
 
 @dataclass(frozen=True, eq=False)
 class LabelOrder:
-    """What the labels alone say about the order of each query's documents."""
+    """The order that the labels alone give each query's documents."""
 
     grade: Ints  # (n_rows,), the label's place among the query's distinct labels, 0 the lowest
     n_grades: Ints  # (n_queries,), distinct labels of each query
@@ -21,7 +21,7 @@ class LabelOrder:
 
     @classmethod
     def of(cls, labels: Floats, groups: QueryGroups) -> "LabelOrder":
-        """What these labels say; `labels` (n_rows,)."""
+        """Return the order of these labels (n_rows,)."""
         grade = np.empty(groups.n_rows, dtype=np.int64)
         n_grades = np.empty(groups.n_queries, dtype=np.int64)
         n_better = np.empty(groups.n_rows, dtype=np.int64)
@@ -30,22 +30,22 @@ class LabelOrder:
         return cls(grade, n_grades, n_better, np.add.reduceat(n_better, groups.boundaries[:-1]))
 
     def above(self, ranking: Ranking) -> "RowsAbove":
-        """What stands above each rank, for judgments of one query; `concordant` only sums it up."""
+        """Return the better and worse rows above each rank, for judgments of one query; `concordant` has their sums."""
         grades = self.grade[ranking.rows].tolist()
         counts = np.zeros((4, len(grades)))
         first = np.zeros(len(grades), dtype=np.int64)
-        seen: list[int] = []
+        grades_above: list[int] = []
         start = 0
         while start < len(grades):
             end = int(ranking.tie_end[start])
             group = sorted(grades[start:end])
             for i in range(start, end):
                 first[i] = start
-                for at, rows in ((0, seen), (2, group)):
-                    counts[at, i] = len(rows) - bisect_right(rows, grades[i])
-                    counts[at + 1, i] = bisect_left(rows, grades[i])
+                for count_row, compared_grades in ((0, grades_above), (2, group)):
+                    counts[count_row, i] = len(compared_grades) - bisect_right(compared_grades, grades[i])
+                    counts[count_row + 1, i] = bisect_left(compared_grades, grades[i])
             for grade in group:
-                insort(seen, grade)
+                insort(grades_above, grade)
             start = end
         return RowsAbove(first, *counts)
 
@@ -59,7 +59,7 @@ class LabelOrder:
 
 @dataclass(frozen=True, eq=False)
 class RowsAbove:
-    """What stands above each rank of one query, each array (n_ranks,)."""
+    """The better and worse rows above each rank of one query, each array (n_ranks,)."""
 
     start: Ints  # ranks above the document's tie group
     better: Floats  # documents above the tie group with a greater label
@@ -110,33 +110,33 @@ def _concordant(lists: Lists, grade: Ints, n_grades: Ints, n_better: Ints, out: 
     offsets, rows, tie_end = lists
     tree = np.zeros(n_grades.max() + 1, dtype=np.int64)
     for query in range(n_grades.size):
-        at = offsets[query]
-        n = offsets[query + 1] - at
+        first = offsets[query]
+        n = offsets[query + 1] - first
         top = n_grades[query]
         tree[: top + 1] = 0
         pairs = by_rank = by_label = 0.0
         i = 0
         while i < n:
-            end = tie_end[at + i]
+            end = tie_end[first + i]
             size = end - i
             before = after = 0
             # Grades are counted from the top, so a prefix of the tree is what is better. Counted before and
             # after the group joins: their mean is what stands above on average, half of the group included.
             for j in range(i, end):
-                better = _count(tree, top - 1 - grade[rows[at + j]])
+                better = _count(tree, top - 1 - grade[rows[first + j]])
                 before += better
-                if n_better[rows[at + j]] > 0:
-                    by_label += 0.5 * better / n_better[rows[at + j]]
+                if n_better[rows[first + j]] > 0:
+                    by_label += 0.5 * better / n_better[rows[first + j]]
             for j in range(i, end):
-                node = top - grade[rows[at + j]]
+                node = top - grade[rows[first + j]]
                 while node <= top:
                     tree[node] += 1
                     node += node & -node
             for j in range(i, end):
-                better = _count(tree, top - 1 - grade[rows[at + j]])
+                better = _count(tree, top - 1 - grade[rows[first + j]])
                 after += better
-                if n_better[rows[at + j]] > 0:
-                    by_label += 0.5 * better / n_better[rows[at + j]]
+                if n_better[rows[first + j]] > 0:
+                    by_label += 0.5 * better / n_better[rows[first + j]]
             pairs += 0.5 * (before + after)
             for j in range(size):
                 if i + j > 0:

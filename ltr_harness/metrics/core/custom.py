@@ -50,17 +50,18 @@ class FunctionMetric(Metric):
 
     def __reduce__(self) -> tuple[Any, ...]:
         source = self.origin or type(self).function
-        return _function_again, (source, self.name, self.higher_is_better, self.empty)
+        return _restore_function_metric, (source, self.name, self.higher_is_better, self.empty)
 
     @property
     def spelling(self) -> str:
         if self.origin is None:
             return str(self)
-        said = [] if self.empty == "skip" else [f"empty={self.empty}"]
-        said.append(f"higher_is_better={'true' if self.higher_is_better else 'false'}")
+        parameters = [] if self.empty == "skip" else [f"empty={self.empty}"]
+        direction = "true" if self.higher_is_better else "false"
+        parameters.append(f"higher_is_better={direction}")
         if self.name != getattr(type(self).function, "__name__", None):
-            said.append(f"name={self.name}")
-        return f"{self.origin}({','.join(said)})"
+            parameters.append(f"name={self.name}")
+        return f"{self.origin}({','.join(parameters)})"
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         groups = judgments.groups
@@ -117,8 +118,8 @@ def function_metric(
         raise MetricError(f"{function!r} is not a function; expected f(labels, scores) -> float")
     if not isinstance(higher_is_better, bool):
         raise MetricError(f"higher_is_better={higher_is_better!r}; expected true or false")
-    given = name or getattr(function, "__name__", type(function).__name__)
-    return _function_class(function, given, higher_is_better, origin)()
+    metric_name = name or getattr(function, "__name__", type(function).__name__)
+    return _function_class(function, metric_name, higher_is_better, origin)()
 
 
 @cache  # the same function is the same metric, also for `==`
@@ -126,6 +127,7 @@ def _function_class(
     function: PerQuery, name: str, higher_is_better: bool, origin: str | None
 ) -> type[FunctionMetric]:
     check_name(name)
+    digest = own_file_digest(origin) if origin else _code_digest(function)
     fields = {
         "__module__": __name__,
         "__doc__": inspect.getdoc(function),
@@ -133,27 +135,29 @@ def _function_class(
         "function": staticmethod(function),
         "higher_is_better": higher_is_better,
         "origin": origin,
-        "digest": own_file_digest(origin) if origin else _code_digest(function),
+        "digest": digest,
     }
     return dataclasses.dataclass(frozen=True, kw_only=True)(type(name, (FunctionMetric,), fields))
 
 
-def _function_again(source: str | PerQuery, name: str, higher_is_better: bool, empty: str) -> FunctionMetric:
+def _restore_function_metric(
+    source: str | PerQuery, name: str, higher_is_better: bool, empty: str
+) -> FunctionMetric:
     """An unpickled metric; in another process a user's own file has to be loaded first."""
     origin = source if isinstance(source, str) else None
     function = load_own_file(source, MetricError) if isinstance(source, str) else source
     return _function_class(function, name, higher_is_better, origin)(empty=empty)  # type: ignore[arg-type]
 
 
-def _class_again(origin: str, values: dict[str, Any]) -> Metric:
+def _restore_class_metric(origin: str, values: dict[str, Any]) -> Metric:
     """An unpickled metric of a class in a user's own file, which has no module to import."""
     kind = adopt(load_own_file(origin, MetricError), origin, own_file_digest(origin))
     return kind(**values)
 
 
-def _reduced(metric: Metric) -> tuple[Any, ...]:
+def _reduce_class_metric(metric: Metric) -> tuple[Any, ...]:
     values = {field.name: getattr(metric, field.name) for field in dataclasses.fields(metric)}
-    return _class_again, (metric.origin, values)
+    return _restore_class_metric, (metric.origin, values)
 
 
 def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
@@ -174,7 +178,7 @@ def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
         kind.source = FunctionMetric.source
     kind.origin, kind.digest = origin, digest
     if origin is not None:
-        kind.__reduce__ = _reduced  # type: ignore[assignment,method-assign]
+        kind.__reduce__ = _reduce_class_metric  # type: ignore[assignment,method-assign]
     return kind
 
 
@@ -185,17 +189,19 @@ def check_name(name: str) -> None:
             f"{name!r} cannot name a metric; expected letters, digits and _ only, such as "
             f"name={re.sub(r'[^A-Za-z0-9_]+', '_', name).strip('_') or 'my_metric'!r}"
         )
-    known = built_in(name) or (name if name in DEFINITIONS else None)
-    if known is not None:
-        which = "" if known == name else f", {known!r}"
-        raise MetricError(f"{name!r} already names another metric{which}; choose another name")
+    existing_name = built_in(name)
+    if existing_name is None and name in DEFINITIONS:
+        existing_name = name
+    if existing_name is not None:
+        canonical_name = "" if existing_name == name else f", {existing_name!r}"
+        raise MetricError(f"{name!r} already names another metric{canonical_name}; choose another name")
 
 
 def _code_digest(function: Any) -> str:
     """SHA-256 of what the function does, as far as its source tells."""
     if isinstance(function, partial):
-        given = repr((function.args, sorted(function.keywords.items())))
-        return hashlib.sha256((_code_digest(function.func) + given).encode()).hexdigest()
+        bound_arguments = repr((function.args, sorted(function.keywords.items())))
+        return hashlib.sha256((_code_digest(function.func) + bound_arguments).encode()).hexdigest()
     try:
         text = inspect.getsource(function)
     except (OSError, TypeError):  # typed in a console, or not written in Python
@@ -206,5 +212,8 @@ def _code_digest(function: Any) -> str:
 
 def _compiled_text(code: CodeType) -> str:
     """The same in every process: the functions inside are spelt out, whose own `repr` is an address."""
-    inside = [_compiled_text(one) if isinstance(one, CodeType) else one for one in code.co_consts]
-    return repr((code.co_code, inside, code.co_names))
+    constants = list(code.co_consts)
+    for i, constant in enumerate(constants):
+        if isinstance(constant, CodeType):
+            constants[i] = _compiled_text(constant)
+    return repr((code.co_code, constants, code.co_names))

@@ -86,12 +86,14 @@ class Explanation:
 
     def missed_texts(self, limit: int | None = None) -> tuple[list[list[str]], list[str]]:
         """`missed` for people, at most so many and none with the label 0, and a line on the others."""
-        worth = [row for row in self.missed if row[1]][:limit]
-        texts = [[cell(*pair) for pair in zip(self.missed_columns, row, strict=True)] for row in worth]
-        rest = len(self.missed) - len(worth)
-        labels = {row[1] for row in self.missed[len(worth) :]}
-        which = " with the label 0" if labels == {0.0} else ""
-        return texts, [f"({count_of(rest, 'missed document')}{which})"] if rest else []
+        listed = [row for row in self.missed if row[1]][:limit]
+        texts = [[cell(*pair) for pair in zip(self.missed_columns, row, strict=True)] for row in listed]
+        n_left_out = len(self.missed) - len(listed)
+        labels = {row[1] for row in self.missed[len(listed) :]}
+        label_note = " with the label 0" if labels == {0.0} else ""
+        if not n_left_out:
+            return texts, []
+        return texts, [f"({count_of(n_left_out, 'missed document')}{label_note})"]
 
     @property
     def preset_texts(self) -> list[list[str]]:
@@ -140,15 +142,11 @@ class MeanExplanation:
     @property
     def preset_texts(self) -> list[list[str]]:
         """`presets` for people, under `MEAN_COLUMNS`."""
-        return [
-            [
-                preset.tool,
-                number(preset.value),
-                f"{self.counts[preset.tool]:,}" if preset.tool in self.counts else "-",
-                preset.reason or "the same",
-            ]
-            for preset in self.presets
-        ]
+        rows = []
+        for preset in self.presets:
+            count = f"{self.counts[preset.tool]:,}" if preset.tool in self.counts else "-"
+            rows.append([preset.tool, number(preset.value), count, preset.reason or "the same"])
+        return rows
 
     def __str__(self) -> str:
         return "\n".join([self.heading, "", *_lines(MEAN_COLUMNS, self.preset_texts)])
@@ -160,17 +158,17 @@ LEFT = ("as", "why", "document", "missed document")
 """Columns of words."""
 
 
-def number(value: float | None, whole: bool = False) -> str:
+def number(value: float | None, as_integer: bool = False) -> str:
     """A value with four decimals, or as an integer; "-" for None, "undefined" for NaN."""
     if value is None:
         return "-"
     if math.isnan(value):
         return "undefined"
-    return str(int(value)) if whole and value == int(value) else f"{value:z.4f}"
+    return str(int(value)) if as_integer and value == int(value) else f"{value:z.4f}"
 
 
 def cell(column: str, value: str | float) -> str:
-    """What a column of `Explanation.rows` holds, as people read it."""
+    """Return a value of a column of `Explanation.rows` as people read it."""
     if isinstance(value, str):
         return value
     if column == "contribution" or column.startswith("adds to ideal"):

@@ -60,7 +60,8 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> Floats:
         by_grade: Floats = np.exp2(np.arange(judgments.grades.representative_row.size)) - 1.0
         return by_grade[judgments.grades.of_row]
     if gain != "exp_real":
-        cure = f"use gain=linear{' or gain=exp_real' if gain == 'exp' else ''}, or make grades of them (data.grades)"
+        names = "gain=linear or gain=exp_real" if gain == "exp" else "gain=linear"
+        cure = f"use {names}, or make grades of them (data.grades)"
         _refuse(judgments, labels != np.floor(labels), metric, f": gain={gain} needs integer labels", cure)
     if gain in EXPONENTIAL_GAINS:
         cure = "use gain=linear or map the grades (data.grades)"
@@ -88,23 +89,25 @@ def discounts(discount: str, n_ranks: int, metric: str) -> Floats:
         return np.asarray(1.0 / ranks)
     if discount == "none":
         return np.ones(n_ranks)
-    table = np.array([float(part) for part in discount.split("_")])
-    if table.size < n_ranks:
+    factors = np.array([float(part) for part in discount.split("_")])
+    if factors.size < n_ranks:
         raise MetricError(
-            f"{metric}: the discount table ends at rank {table.size}; expected a factor for every rank up to "
+            f"{metric}: the discount table ends at rank {factors.size}; expected a factor for every rank up to "
             f"{n_ranks}, or a smaller cutoff"
         )
-    return table[:n_ranks]
+    return factors[:n_ranks]
 
 
-def _refuse(judgments: Judgments, bad: Bools, metric: str, why: str, cure: str, where: str = "") -> None:
+def _refuse(
+    judgments: Judgments, bad: Bools, metric: str, reason: str, cure: str, position: str = ""
+) -> None:
     """Refuse the labels of rows that are bad, if any are, naming the query of the first."""
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         groups = judgments.groups
         raise MetricError(
-            f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r}{where} "
-            f"({count_of(int(bad.sum()), 'such row')}){why}; {cure}"
+            f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r}{position} "
+            f"({count_of(int(bad.sum()), 'such row')}){reason}; {cure}"
         )
 
 
@@ -121,7 +124,7 @@ class GainMetric(Metric):
         super().__post_init__()
 
     def gains(self, judgments: Judgments) -> Floats:
-        """(n_rows,)."""
+        """Return the gain of each row, (n_rows,)."""
         return gains_of(judgments, self.gain, self.name)
 
     def row_facts(self, judgments: Judgments) -> ExplainColumns:

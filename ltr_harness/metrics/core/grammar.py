@@ -51,8 +51,8 @@ class MetricName(NamedTuple):
         form = _PARTS.fullmatch(text)
         if form is None:
             return cls(text, text, frozenset(), None)
-        said = frozenset(filter(None, (form["parameters"] or "").split(",")))
-        return cls(form["base"], form["name"], said, None if form["k"] is None else int(form["k"]))
+        parameters = frozenset(filter(None, (form["parameters"] or "").split(",")))
+        return cls(form["base"], form["name"], parameters, None if form["k"] is None else int(form["k"]))
 
 
 def parse_metric(metric: str | Metric | Mapping[str, Any], tool: str | None = None) -> Metric:
@@ -92,33 +92,35 @@ def parse_metric(metric: str | Metric | Mapping[str, Any], tool: str | None = No
         return _build(name, fields)
     if not isinstance(metric, str):
         raise MetricError(f"{metric!r} is not a metric; expected {_EXPECTED}")
-    name, parameters = _taken_apart(metric)
+    name, parameters = _parse_name(metric)
     return _build(name, parameters if tool is None else {"as": tool, **parameters})
 
 
 def as_list(metrics: Any) -> list[Any]:
     """One metric or several as a list of what `parse_metric` takes, or refuses."""
-    one = isinstance(metrics, str | Mapping) or not isinstance(metrics, Iterable)
-    return [metrics] if one else list(metrics)
+    is_single = isinstance(metrics, str | Mapping) or not isinstance(metrics, Iterable)
+    return [metrics] if is_single else list(metrics)
 
 
 def metric_named(tool: str, name: str) -> Metric | None:
     """Our metric that gives the number which the tool prints under this name; None where there is none."""
-    spelt = spelling(tool, name)
+    grammar_text = spelling(tool, name)
     try:
-        return None if spelt is None else parse_metric(spelt)
+        return None if grammar_text is None else parse_metric(grammar_text)
     except MetricError:  # a threshold for a metric that takes none
         return None
 
 
-def whose(metric: str) -> str | None:
+def tool_of_name(metric: str) -> str | None:
     """The tool that a metric's name stands for a metric of; None where it is ours."""
     form = _FORM.fullmatch(metric)
     if form is None or is_own_file(form["name"]):
         return None
-    said = dict(part.strip().split("=", 1) for part in (form["parameters"] or "").split(",") if "=" in part)
-    own = own_name(form["name"])
-    return said.get("as", None if own is None else own[0])
+    parameters = dict(
+        part.strip().split("=", 1) for part in (form["parameters"] or "").split(",") if "=" in part
+    )
+    name_of_tool = own_name(form["name"])
+    return parameters.get("as", None if name_of_tool is None else name_of_tool[0])
 
 
 def other_name(typed: str, metric: object) -> Caution:
@@ -128,11 +130,11 @@ def other_name(typed: str, metric: object) -> Caution:
 
 def with_tool(typed: str) -> str:
     """A metric as somebody typed it, and whose name that is where it is another tool's."""
-    tool = whose(typed)
+    tool = tool_of_name(typed)
     return typed if tool is None or f"as={tool}" in typed else f"{typed} of {tool}"
 
 
-def _taken_apart(metric: str) -> tuple[str, dict[str, Any]]:
+def _parse_name(metric: str) -> tuple[str, dict[str, Any]]:
     """Return a metric's name and its parameters as they are written, the cutoff among them."""
     form = _FORM.fullmatch(metric)
     if form is None:
@@ -167,16 +169,18 @@ def _written_parameters(metric: str, text: str) -> dict[str, str]:
 def _build(name: str, parameters: dict[str, Any]) -> Metric:
     definition = DEFINITIONS.get(name.lower().replace("-", "_"))
     if definition is not None:
-        meant, said = _taken_apart(definition)
-        for key in sorted(said.keys() & parameters.keys()):
+        defined_name, defined_parameters = _parse_name(definition)
+        for key in sorted(defined_parameters.keys() & parameters.keys()):
             raise MetricError(f"{name} is {definition}; leave out {key}={parameters[key]}")
-        return _build(meant, {**said, **parameters})
-    own = None if is_own_file(name) else own_name(name)
-    if own is not None:
-        meant, theirs = _taken_apart(own[1])
-        if "k" in theirs and "k" in parameters:
-            raise MetricError(f"{name} of {own[0]} has a cutoff already; leave out @{parameters['k']}")
-        return _build(meant, {**theirs, **parameters})
+        return _build(defined_name, {**defined_parameters, **parameters})
+    name_of_tool = None if is_own_file(name) else own_name(name)
+    if name_of_tool is not None:
+        defined_name, tool_parameters = _parse_name(name_of_tool[1])
+        if "k" in tool_parameters and "k" in parameters:
+            raise MetricError(
+                f"{name} of {name_of_tool[0]} has a cutoff already; leave out @{parameters['k']}"
+            )
+        return _build(defined_name, {**tool_parameters, **parameters})
     target = _class_or_function(name)
     if not isinstance(target, type):
         return _from_function(target, name, parameters)
@@ -192,9 +196,9 @@ def _read(metric: type[Any], parameter: str, text: Any) -> Any:
     """A parameter's value, of which only text is to be read; a name that the metric lacks is refused with its own."""
     fields = {field.name for field in dataclasses.fields(metric)}
     if parameter not in fields:
-        known = fields if metric.takes_cutoff else fields - {"k"}
+        own_parameters = fields if metric.takes_cutoff else fields - {"k"}
         raise MetricError(
-            f"{metric.name} has no parameter {parameter!r}; {did_you_mean(parameter, known, _OTHER_NAMES)}"
+            f"{metric.name} has no parameter {parameter!r}; {did_you_mean(parameter, own_parameters, _OTHER_NAMES)}"
         )
     if not isinstance(text, str):
         return text
@@ -250,18 +254,20 @@ def _class_or_function(name: str) -> Any:
 
 def _from_function(function: Any, name: str, parameters: dict[str, Any]) -> Metric:
     fields = dict(parameters)
-    known = {"higher_is_better", "name", "empty"}
-    unknown = sorted(set(fields) - known)
+    own_parameters = {"higher_is_better", "name", "empty"}
+    unknown = sorted(set(fields) - own_parameters)
     if unknown:
-        raise MetricError(f"{name} has no parameter {unknown[0]!r}; {did_you_mean(unknown[0], known)}")
+        raise MetricError(
+            f"{name} has no parameter {unknown[0]!r}; {did_you_mean(unknown[0], own_parameters)}"
+        )
     if "higher_is_better" not in fields:
         raise MetricError(
             f"{name} is a function without `higher_is_better`; write {name}(higher_is_better=true) or false"
         )
-    up = fields.pop("higher_is_better")
-    up = {"true": True, "false": False}.get(up, up) if isinstance(up, str) else up
-    called = fields.pop("name", None)
-    metric = function_metric(function, name=called, higher_is_better=up, origin=_absolute(name))
+    higher = fields.pop("higher_is_better")
+    higher = {"true": True, "false": False}.get(higher, higher) if isinstance(higher, str) else higher
+    metric_name = fields.pop("name", None)
+    metric = function_metric(function, name=metric_name, higher_is_better=higher, origin=_absolute(name))
     return dataclasses.replace(metric, **fields)
 
 

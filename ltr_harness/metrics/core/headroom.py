@@ -1,4 +1,4 @@
-"""What order can do at all: the value of a random order of the candidates, and that of the best one."""
+"""The range that order can decide: the value of a random order of the candidates, and that of the best one."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -39,9 +39,9 @@ class MeanHeadroom:
     out_of_reach: float
 
     def __str__(self) -> str:
-        said = f"random order {four_decimals(self.random)}, ceiling {four_decimals(self.ceiling)}"
-        lost = "" if np.isnan(self.out_of_reach) else four_decimals(self.out_of_reach)
-        return f"{said}, retrieval leaves {lost} out of reach" if lost else said
+        text = f"random order {four_decimals(self.random)}, ceiling {four_decimals(self.ceiling)}"
+        unreachable = "" if np.isnan(self.out_of_reach) else four_decimals(self.out_of_reach)
+        return f"{text}, retrieval leaves {unreachable} out of reach" if unreachable else text
 
 
 _COLUMNS = (": random order", ": ceiling", ": all retrieved")
@@ -50,7 +50,7 @@ _COLUMNS = (": random order", ": ceiling", ": all retrieved")
 
 @dataclass(frozen=True, eq=False)
 class Headroom(KeepsArrays):
-    """Where a metric begins and where it ends for lists of these candidates, (n_queries,) each; NaN where undefined."""
+    """The values of a random and of the best order of each query's candidates, (n_queries,); NaN where undefined."""
 
     random: Floats  # mean over all orders of a query's candidates, exact
     ceiling: Floats  # value of the best order of its candidates
@@ -71,8 +71,11 @@ class Headroom(KeepsArrays):
             defined &= weights > 0
         if not defined.any():
             return None
-        own = None if weights is None else weights[defined]
-        means = (float(np.average(part[defined], weights=own)) for part in vars(self).values())
+        defined_weights = None if weights is None else weights[defined]
+        means = (
+            float(np.average(values_of_order[defined], weights=defined_weights))
+            for values_of_order in vars(self).values()
+        )
         random, ceiling, with_all_retrieved = means
         return MeanHeadroom(random, ceiling, with_all_retrieved - ceiling)
 
@@ -82,10 +85,10 @@ class Headroom(KeepsArrays):
 
     @classmethod
     def of_columns(cls, metric: str, columns: Mapping[str, Array]) -> "Headroom | None":
-        """What `columns` made; None where the table lacks them, or has no numbers there."""
-        found = [columns[metric + end] for end in _COLUMNS if metric + end in columns]
-        found = [column for column in found if column.dtype.kind in "iuf"]
-        return cls(*found) if len(found) == len(_COLUMNS) else None
+        """Return the headroom that `columns` stored; None where its columns are missing or no numbers."""
+        present_columns = [columns[metric + end] for end in _COLUMNS if metric + end in columns]
+        present_columns = [column for column in present_columns if column.dtype.kind in "iuf"]
+        return cls(*present_columns) if len(present_columns) == len(_COLUMNS) else None
 
     def little_to_gain(self, metric: str) -> str:
         """A sentence where order has little to decide, "" where it has much."""
@@ -100,8 +103,8 @@ class Headroom(KeepsArrays):
                 "allow: there is little to gain"
             ).replace("%", " %")
         if changed < CHANGED * n:
-            said = f"order changes {metric} in {changed:,} of {count_of(n, 'query')}"
-            return f"{said}: there is little to gain"
+            changed_queries = f"order changes {metric} in {changed:,} of {count_of(n, 'query')}"
+            return f"{changed_queries}: there is little to gain"
         return ""
 
 
@@ -112,14 +115,14 @@ _FEWEST_QUERIES = 10
 _ERRORS = 3  # standard errors below which a difference is no accident: 1 in 700
 
 
-def beside_random(random: Floats, values: Floats) -> int:
+def sign_against_random(random: Floats, values: Floats) -> int:
     """-1 where a ranking's values (n_queries,) are below those of random order beyond chance, 1 above, else 0."""
     differences = values - random
     differences = differences[~np.isnan(differences)]
     if differences.size < _FEWEST_QUERIES:
         return 0
-    mean, error = differences.mean(), differences.std(ddof=1) / np.sqrt(differences.size)
-    return int(np.sign(mean)) if abs(mean) > _ERRORS * error + _ROUNDING else 0
+    mean, standard_error = differences.mean(), differences.std(ddof=1) / np.sqrt(differences.size)
+    return int(np.sign(mean)) if abs(mean) > _ERRORS * standard_error + _ROUNDING else 0
 
 
 def worse_than_random(metric: str, random: Floats, values: Floats, place: str = "") -> Caution:
@@ -131,11 +134,11 @@ def worse_than_random(metric: str, random: Floats, values: Floats, place: str = 
 
 
 def is_computed_column(name: str) -> bool:
-    """Whether a column of a table of queries was computed beside a metric, and is no fact to cut the queries by."""
+    """Tell whether a column of a table of queries was computed with a metric, and is no fact to cut queries by."""
     return name.endswith(_COLUMNS) or judged_share.is_column(name)
 
 
-_known: WeakKeyDictionary[Judgments, dict[Metric, Headroom | None]] = WeakKeyDictionary()
+_headroom_cache: WeakKeyDictionary[Judgments, dict[Metric, Headroom | None]] = WeakKeyDictionary()
 
 
 def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
@@ -145,15 +148,15 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
     """
     if not _is_best_by_label(metric):
         return None
-    known = _known.setdefault(judgments, {})
-    if metric in known:
-        return known[metric]
+    headroom_of_metric = _headroom_cache.setdefault(judgments, {})
+    if metric in headroom_of_metric:
+        return headroom_of_metric[metric]
 
-    def values(ties: Ties, of: Judgments, scores: Floats) -> Floats:
-        row: Floats = BoundOnce([replace(metric, ties=ties)], of).per_query(scores)[0]
+    def values(ties: Ties, rows_of: Judgments, scores: Floats) -> Floats:
+        row: Floats = BoundOnce([replace(metric, ties=ties)], rows_of).per_query(scores)[0]
         return row
 
-    known[metric] = None
+    headroom_of_metric[metric] = None
     with suppress(MetricError):
         random = values("expected", judgments, np.zeros(judgments.groups.n_rows))
         ceiling = values("stable", judgments, judgments.labels)
@@ -162,12 +165,12 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
             pool = judgments.pool
             longer = values("stable", pool, pool.labels) if judgments.missed.queries.size else ceiling
             with_all_retrieved = np.where(longer < ceiling - _ROUNDING, np.nan, longer)
-        known[metric] = Headroom(random, ceiling, with_all_retrieved)
-    return known[metric]
+        headroom_of_metric[metric] = Headroom(random, ceiling, with_all_retrieved)
+    return headroom_of_metric[metric]
 
 
 def _is_best_by_label(metric: Metric) -> bool:
-    """Whether no order has a higher value than that by descending label."""
+    """Tell whether no order has a higher value than that by descending label."""
     kind = type(metric)
     if METRICS.get(metric.name) != f"{kind.__module__}:{kind.__qualname__}":
         return False

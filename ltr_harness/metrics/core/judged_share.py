@@ -1,4 +1,4 @@
-"""How many of the documents that a metric looks at somebody has judged: the others count as not relevant."""
+"""The share of judged documents among those that a metric looks at: the others count as not relevant."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -28,15 +28,15 @@ def judged_shares(
     """Each metric's name to (n_queries,) shares of judged documents among the first K; none where nobody said them."""
     if judgments.judged is None:
         return {}
-    asked = [metric for metric in metrics if not metric.diagnostic]
-    cutoffs = list(dict.fromkeys(metric.k for metric in asked))
+    counting_metrics = [metric for metric in metrics if not metric.diagnostic]
+    cutoffs = list(dict.fromkeys(metric.k for metric in counting_metrics))
     if not cutoffs:
         return {}
     if judgments.judged.all():
-        return dict.fromkeys(map(str, asked), np.ones(judgments.groups.n_queries))
+        return dict.fromkeys(map(str, counting_metrics), np.ones(judgments.groups.n_queries))
     shares = BoundOnce([Judged(k=k) for k in cutoffs], judgments).per_query(scores, retrieved)
     of_cutoff = dict(zip(cutoffs, shares, strict=True))
-    return {str(metric): of_cutoff[metric.k] for metric in asked}
+    return {str(metric): of_cutoff[metric.k] for metric in counting_metrics}
 
 
 def columns(metric: str, shares: Floats) -> dict[str, Floats]:
@@ -45,9 +45,9 @@ def columns(metric: str, shares: Floats) -> dict[str, Floats]:
 
 
 def of_columns(metric: str, table: Mapping[str, Array]) -> Floats | None:
-    """What `columns` made; None where the table lacks it, or has no numbers there."""
-    found = table.get(metric + _COLUMN)
-    return found if found is not None and found.dtype.kind == "f" else None
+    """Return the shares that `columns` stored; None where the table lacks their column, or it has no numbers."""
+    column = table.get(metric + _COLUMN)
+    return column if column is not None and column.dtype.kind == "f" else None
 
 
 def metric_of(column: str) -> str:
@@ -56,12 +56,12 @@ def metric_of(column: str) -> str:
 
 
 def is_column(name: str) -> bool:
-    """Whether a column of a table of queries has such shares, and is no fact to cut the queries by."""
+    """Tell whether a column of a table of queries has such shares, and is no fact to cut the queries by."""
     return name.endswith(_COLUMN)
 
 
 def looked_at(k: int | None) -> str:
-    """The documents whose share it is."""
+    """Return the noun phrase for the documents whose share it is."""
     return "the ranked documents" if k is None else f"the first {k:,}"
 
 
@@ -81,8 +81,8 @@ def lines(shares: Mapping[str, Mapping[str, float]], cutoffs: Mapping[str, int |
 
 def in_words(k: int | None, shares: Mapping[str, float]) -> str:
     """The share of every ranking, by its name, in one line."""
-    said = [f"{name} {share:.0%}".lstrip() for name, share in shares.items()]
-    return f"judged of {looked_at(k)}: {', '.join(said)}".replace("%", " %")
+    texts = [f"{name} {share:.0%}".lstrip() for name, share in shares.items()]
+    return f"judged of {looked_at(k)}: {', '.join(texts)}".replace("%", " %")
 
 
 def few_judged(metric: str, k: int | None, shares: Mapping[str, float]) -> Iterable[Caution]:
@@ -92,13 +92,13 @@ def few_judged(metric: str, k: int | None, shares: Mapping[str, float]) -> Itera
     low, high = min(shares.values()), max(shares.values())
     if low >= NEARLY_NONE and high - low <= APART:
         return
-    means = "unjudged documents count as not relevant"
+    text = "unjudged documents count as not relevant"
     if low < NEARLY_NONE:
-        means = f"{means}, so {metric} tells next to nothing where none is judged"
+        text = f"{text}, so {metric} tells next to nothing where none is judged"
     else:
-        means = f"{means}, so a difference at {metric} is one of judgments too"
+        text = f"{text}, so a difference at {metric} is one of judgments too"
     cure = "judge the documents that are not; bpref looks at judged ones alone"
-    yield Caution(FEW_JUDGED, "warning", f"{in_words(k, shares)}; {means}", cure, place=metric)
+    yield Caution(FEW_JUDGED, "warning", f"{in_words(k, shares)}; {text}", cure, place=metric)
 
 
 def mean_share(shares: Floats, weights: Floats | None = None) -> float:

@@ -1,4 +1,4 @@
-"""What a metric is: a value that carries its own definition."""
+"""The base of all metrics: a value that carries its own definition."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ from ltr_harness.metrics.core.swap_change import SwapChange
 
 NO_CUTOFF = np.iinfo(np.int64).max
 LARGEST_CUTOFF = 1_000_000_000  # no list is longer
+
+EMPTY_VALUES = {"skip": math.nan, "zero": 0.0, "one": 1.0}
+"""What a query without relevant documents counts, by a metric's `empty`."""
 
 Cutoffs = NDArray[np.int64]
 """int64 (n_cutoffs,), ascending; `NO_CUTOFF` stands for the whole list."""
@@ -165,7 +168,7 @@ class Metric:
 
     @property
     def spelling(self) -> str:
-        """What `parse_metric` reads back in any process: `str()`, with the path of a user's own file for its name."""
+        """The text that `parse_metric` reads back in any process: `str()` with the path of a user's file."""
         return self._spelt(self.origin or self.name)
 
     def _spelt(self, name: str) -> str:
@@ -182,7 +185,7 @@ class Metric:
 
     @property
     def is_linear_sum(self) -> bool:
-        """Whether it is a sum of labels, each times what its rank is worth: right on average where labels are."""
+        """True for a sum of labels, each times the worth of its rank: right on average where labels are."""
         return False
 
     @property
@@ -252,7 +255,7 @@ class Metric:
         raise NotImplementedError
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
-        """How each query's value changes when two rows of its ranking change places: what makes an objective of it.
+        """Return the change of each query's value when two rows of its ranking change places, which objectives need.
 
         A metric that is one of the forms of `SwapChange` names it; any other gives a function. `MetricSuite` compares
         what is said here with the metric itself.
@@ -267,7 +270,7 @@ class Metric:
 
     @property
     def has_swap_change(self) -> bool:
-        """Whether it says it; what explains other numbers is nothing to optimise."""
+        """True where the metric defines `swap_change` and is no diagnostic, which is nothing to optimise."""
         return type(self).swap_change is not Metric.swap_change and not self.diagnostic
 
     @property
@@ -277,7 +280,7 @@ class Metric:
 
     @property
     def depth(self) -> int:
-        """How many ranks a ranking must have for it."""
+        """The number of ranks that a ranking must have for it."""
         return self.cutoff
 
     def n_counted_ranks(self, judgments: Judgments) -> int:
@@ -287,15 +290,15 @@ class Metric:
     # What `explain` shows beside ranks and labels. None of it is needed to compute the metric.
 
     def row_facts(self, judgments: Judgments) -> ExplainColumns:
-        """What the metric sees in each row, whatever its rank: heading to (n_rows,) values."""
+        """Return the values (n_rows,) that the metric sees in each row, whatever its rank, by heading."""
         return {}
 
     def rank_facts(self, n_ranks: int) -> ExplainColumns:
-        """What the metric makes of each rank, whatever stands there: heading to (n_ranks,) values."""
+        """Return the values (n_ranks,) that the metric gives each rank, whatever stands there, by heading."""
         return {}
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor | None:
-        """What the sum over ranks is divided by at each cutoff, and its name; None where by nothing.
+        """Return the name of the divisor of the sum over ranks and its value at each cutoff; None without a divisor.
 
         For judgments of one query.
 
@@ -307,7 +310,7 @@ class Metric:
         return None
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64] | None:
-        """What each rank adds before `divisor_at` divides, for a metric without cutoff that is such a sum.
+        """Return what each rank adds before `divisor_at` divides, for a metric without cutoff that is such a sum.
 
         For judgments of one query; None where the metric is not a sum over ranks. Metrics with a cutoff need
         none: `explain` evaluates them at every cutoff.
@@ -316,7 +319,7 @@ class Metric:
 
     @property
     def counts(self) -> bool:
-        """Whether a query's value is a number of documents or pairs, to be written without decimals."""
+        """True where a query's value is a number of documents or pairs, to be written without decimals."""
         return False
 
     def explain(
@@ -375,7 +378,7 @@ class Metric:
             is_empty: bool (n_queries,).
         """
         if np.count_nonzero(is_empty):  # a tenth of what .any() costs, at every round of boosting
-            values[:, is_empty] = {"skip": math.nan, "zero": 0.0, "one": 1.0}[self.empty]
+            values[:, is_empty] = EMPTY_VALUES[self.empty]
         return values
 
 
@@ -402,7 +405,7 @@ class BinaryMetric(Metric):
         return {"relevant": self.relevant_rows(judgments)[0]}
 
     def relevant_rows(self, judgments: Judgments) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Which documents are relevant, and how many of them each query has."""
+        """Return flags of the relevant documents, and their number in each query."""
         is_relevant = judgments.labels >= self.relevant
         return is_relevant, judgments.groups.sum(is_relevant, np.int64)
 
@@ -415,7 +418,7 @@ _HINTS: dict[str, dict[str, Any]] = {}
 
 
 def accepted_of(metric: type[Any]) -> dict[str, Any]:
-    """What each parameter of a metric may be: its name to its annotation."""
+    """Return the annotation of each parameter of a metric, by its name."""
     key = f"{metric.__module__}:{metric.__qualname__}"
     if key not in _HINTS:
         _HINTS[key] = get_type_hints(metric)

@@ -149,16 +149,16 @@ SAME_TOOLS = {
 
 
 def conventions(tool: str, metric: str) -> Conventions:
-    """What `tool` chooses where `metric` leaves a choice."""
+    """Return the choices of `tool` where `metric` leaves one."""
     tool = SAME_TOOLS.get(tool, tool)
     if tool not in PRESETS:
-        known = [*PRESETS, *SAME_TOOLS]
-        raise MetricError(f"{metric}(as={tool}): unknown preset {tool!r}; {did_you_mean(tool, known)}")
+        tool_names = [*PRESETS, *SAME_TOOLS]
+        raise MetricError(f"{metric}(as={tool}): unknown preset {tool!r}; {did_you_mean(tool, tool_names)}")
     if metric not in PRESETS[tool]:
         found = f"{metric}(as={tool}): {tool} computes no {metric} that could be reproduced"
         message = f"{found}; as={tool} is for {', '.join(sorted(PRESETS[tool]))}"
-        if others := sorted(name for name, metrics in PRESETS.items() if metric in metrics):
-            message += f"; {metric} has presets of {', '.join(others)}"
+        if tools := sorted(name for name, metrics in PRESETS.items() if metric in metrics):
+            message += f"; {metric} has presets of {', '.join(tools)}"
         raise MetricError(message)
     return PRESETS[tool][metric]
 
@@ -230,17 +230,17 @@ _RELEVANT = {"ir_measures": r"\(rel=([0-9]+)\)", "ranx": r"-l([0-9]+)$"}
 
 
 def spelling(tool: str, name: str) -> str | None:
-    """How our grammar spells what the tool calls by this name; None where the name stands for nothing here."""
+    """Return the tool's metric of this name as our grammar writes it; None where there is none."""
     tool = tool if tool in TOOLS else SAME_TOOLS.get(tool, tool)
     if tool not in TOOLS:
         raise UsageError(f"convention {tool!r} is not known; {did_you_mean(tool, TOOLS)}")
     threshold = re.search(_RELEVANT[tool], name) if tool in _RELEVANT else None
     bare = name if threshold is None else name.replace(threshold[0], "")
-    for theirs, ours in TOOLS[tool].items():
-        form = re.fullmatch(re.escape(theirs).replace(r"\{k\}", r"(?P<k>[1-9][0-9]*)"), bare)
+    for tool_name, grammar_text in TOOLS[tool].items():
+        form = re.fullmatch(re.escape(tool_name).replace(r"\{k\}", r"(?P<k>[1-9][0-9]*)"), bare)
         if form is not None:
-            spelt = ours.format(**form.groupdict())
-            return spelt if threshold is None else spelt.replace(")", f",relevant={threshold[1]})", 1)
+            text = grammar_text.format(**form.groupdict())
+            return text if threshold is None else text.replace(")", f",relevant={threshold[1]})", 1)
     return None
 
 
@@ -254,7 +254,7 @@ def own_name(name: str) -> tuple[str, str] | None:
         return None
     typed = re.sub(r"\.([0-9]+)$", r"_\1", name)  # trec_eval's -m takes ndcg_cut.10
     for tool in ("trec_eval", "ir_measures", "ranx"):
-        spelt = spelling(tool, typed)
-        if spelt is not None:
-            return tool, spelt
+        grammar_text = spelling(tool, typed)
+        if grammar_text is not None:
+            return tool, grammar_text
     return None

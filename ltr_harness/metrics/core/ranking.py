@@ -200,61 +200,63 @@ def select(
     """
     lanes = maxima.size
     crowd = place.size
-    found = 0
+    flags = 0
     for query in range(offsets.size - 1):
         start = boundaries[query]
-        own = scores[start : boundaries[query + 1]]  # indices from 0 save a sign check at every access
-        n = own.size
+        query_scores = scores[
+            start : boundaries[query + 1]
+        ]  # indices from 0 save a sign check at every access
+        n = query_scores.size
         listed = rows[offsets[query] : offsets[query + 1]]
-        want = listed.size
+        n_wanted = listed.size
 
         # many files list rows in rank order: as far as anybody looks, and one more to see a tie
         run = 1
-        while run < n and own[run - 1] > own[run]:
+        while run < n and query_scores[run - 1] > query_scores[run]:
             run += 1
         if run == n:
-            for i in range(want):
+            for i in range(n_wanted):
                 listed[i] = start + i
             beyond[query] = -1
             continue
 
         bound = -np.inf
         if n > lanes > 0:
-            dealt = n - n % lanes
+            n_dealt = n - n % lanes
             for block in range(0, lanes, _WIDTH):
                 for lane in range(_WIDTH):
-                    maxima[block + lane] = own[block + lane]
-                for i in range(lanes + block, dealt, lanes):
-                    some = own[i : i + _WIDTH]
+                    maxima[block + lane] = query_scores[block + lane]
+                for i in range(lanes + block, n_dealt, lanes):
+                    chunk = query_scores[i : i + _WIDTH]
                     for lane in range(_WIDTH):
-                        score = some[lane]
+                        score = chunk[lane]
                         best = maxima[block + lane]
                         maxima[block + lane] = score if score > best else best
             for i in range(lanes):
                 score = maxima[i]
-                as_good = 0
+                n_as_good = 0
                 for j in range(lanes):
-                    as_good += maxima[j] >= score
-                bound = score if as_good >= want and score > bound else bound
+                    n_as_good += maxima[j] >= score
+                bound = score if n_as_good >= n_wanted and score > bound else bound
 
-        reach = 0
+        n_reaching = 0
         for i in range(n):
-            score = own[i]
-            reaching[reach] = score
-            reaching_rows[reach] = start + i
-            reach += score >= bound
+            score = query_scores[i]
+            reaching[n_reaching] = score
+            reaching_rows[n_reaching] = start + i
+            n_reaching += score >= bound
 
-        if reach > crowd:
-            found |= CROWDS
+        if n_reaching > crowd:
+            flags |= CROWDS
             last[query] = bound
             beyond[query] = _CROWD
             continue
         beyond[query] = _NO_TIE
-        padded = -(-reach // _WIDTH) * _WIDTH
-        for i in range(reach, padded):
+        padded = -(-n_reaching // _WIDTH) * _WIDTH
+        for i in range(n_reaching, padded):
             reaching[i] = np.nan  # as good as nothing
         total = 0
-        for i in range(reach):
+        for i in range(n_reaching):
             score = reaching[i]
             end = 0
             for j in range(padded):
@@ -262,18 +264,18 @@ def select(
             place[i] = end
             total += end
             placed_rows[end - 1] = reaching_rows[i]
-        for i in range(want):
+        for i in range(n_wanted):
             listed[i] = placed_rows[i]
-        if total > reach * (reach + 1) // 2:
-            found |= TIES
-            end = reach
+        if total > n_reaching * (n_reaching + 1) // 2:
+            flags |= TIES
+            end = n_reaching
             last[query] = -np.inf
-            for i in range(reach):
-                if want <= place[i] <= end:
+            for i in range(n_reaching):
+                if n_wanted <= place[i] <= end:
                     end = place[i]
                     last[query] = reaching[i]
-            beyond[query] = end - want
-    return found
+            beyond[query] = end - n_wanted
+    return flags
 
 
 @compiled
@@ -286,44 +288,44 @@ def sort_crowds(
     last: Floats,  # (n_queries,)
     beyond: Ints,  # (n_queries,)
 ) -> int:
-    """What `select` leaves because too many rows reach the bound: they are sorted; whether any has `TIES`."""
+    """List the queries that `select` left because too many rows reach the bound, by sorting; return `TIES` or 0."""
     reaching = np.empty(longest + 1, dtype=np.float64)
     reaching_rows = np.empty(longest + 1, dtype=np.int64)
     spare = np.empty(longest, dtype=np.float64)
     spare_rows = np.empty(longest, dtype=np.int64)
     place = np.empty(_RUN, dtype=np.int64)
-    found = 0
+    flags = 0
     for query in range(beyond.size):
         if beyond[query] != _CROWD:
             continue
         listed = rows[offsets[query] : offsets[query + 1]]
-        want = listed.size
+        n_wanted = listed.size
         bound = last[query]
-        above = reach = 0
+        n_above = n_reaching = 0
         for i in range(boundaries[query], boundaries[query + 1]):
             score = scores[i]
-            reaching[reach] = score
-            reaching_rows[reach] = i
-            reach += score >= bound
-            above += score > bound
-        if above < want:  # a crowd ties with the last row
-            found = TIES
-            beyond[query] = reach - want
+            reaching[n_reaching] = score
+            reaching_rows[n_reaching] = i
+            n_reaching += score >= bound
+            n_above += score > bound
+        if n_above < n_wanted:  # a crowd ties with the last row
+            flags = TIES
+            beyond[query] = n_reaching - n_wanted
             continue
-        _sort(reaching[:reach], reaching_rows, spare, spare_rows, place)
+        _sort(reaching[:n_reaching], reaching_rows, spare, spare_rows, place)
         beyond[query] = _NO_TIE
         tied = False
-        for i in range(want):
+        for i in range(n_wanted):
             listed[i] = reaching_rows[i]
-            tied |= i + 1 < reach and reaching[i] == reaching[i + 1]
+            tied |= i + 1 < n_reaching and reaching[i] == reaching[i + 1]
         if tied:
-            found = TIES
-            last[query] = reaching[want - 1]
-            end = want
-            while end < reach and reaching[end] == last[query]:
+            flags = TIES
+            last[query] = reaching[n_wanted - 1]
+            end = n_wanted
+            while end < n_reaching and reaching[end] == last[query]:
                 end += 1
-            beyond[query] = end - want
-    return found
+            beyond[query] = end - n_wanted
+    return flags
 
 
 @compiled
@@ -340,7 +342,7 @@ def list_ties(
     listed: Ints,  # (n_listed_with_ties,)
     tie_end: Ints,  # (n_listed_with_ties,)
 ) -> None:
-    """Copy the lists without ties, and list the others anew: a stable sort of rows already in tie order."""
+    """Copy the lists without ties, and list the others once more: a stable sort of rows already in tie order."""
     above = np.empty(longest + 1, dtype=np.float64)
     above_rows = np.empty(longest + 1, dtype=np.int64)
     equal_rows = np.empty(longest + 1, dtype=np.int64)
@@ -348,12 +350,12 @@ def list_ties(
     spare_rows = np.empty(longest, dtype=np.int64)
     place = np.empty(_RUN, dtype=np.int64)
     for query in range(beyond.size):
-        at = longer[query]
-        n = longer[query + 1] - at
+        first = longer[query]
+        n = longer[query + 1] - first
         if beyond[query] < 0:
             for i in range(n):
-                listed[at + i] = rows[offsets[query] + i]
-                tie_end[at + i] = i + 1
+                listed[first + i] = rows[offsets[query] + i]
+                tie_end[first + i] = i + 1
             continue
         cut = last[query]
         n_above = n_equal = 0
@@ -372,12 +374,12 @@ def list_ties(
             while end < n_above and above[end] == above[i]:
                 end += 1
             while i < end:
-                listed[at + i] = above_rows[i]
-                tie_end[at + i] = end
+                listed[first + i] = above_rows[i]
+                tie_end[first + i] = end
                 i += 1
         for i in range(n_above, n):
-            listed[at + i] = equal_rows[i - n_above]
-            tie_end[at + i] = n
+            listed[first + i] = equal_rows[i - n_above]
+            tie_end[first + i] = n
 
 
 @compiled
@@ -411,16 +413,16 @@ def _sort(scores: Floats, rows: Ints, spare: Floats, spare_rows: Ints, place: In
             j = middle
             while i < middle and j < end:
                 right = scores[j] > scores[i]  # of equal scores the left one goes first
-                taken = j if right else i
-                spare[k] = scores[taken]
-                spare_rows[k] = rows[taken]
+                source = j if right else i
+                spare[k] = scores[source]
+                spare_rows[k] = rows[source]
                 j += right
                 i += not right
                 k += 1
             while k < end:
-                taken = i if i < middle else j
-                spare[k] = scores[taken]
-                spare_rows[k] = rows[taken]
+                source = i if i < middle else j
+                spare[k] = scores[source]
+                spare_rows[k] = rows[source]
                 i += 1
                 j += 1
                 k += 1

@@ -53,19 +53,19 @@ class ProbabilityMetric(BinaryMetric):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether T is from validation data."""
+        """True where T is from validation data."""
         return hasattr(self, "_fitted")
 
     @property
     def takes_fitted(self) -> bool:
-        """Whether T comes from validation data where there is some, because none is given by name."""
+        """True where T comes from validation data where there is some, because none is given by name."""
         return self.temperature is None
 
     @property
     def t(self) -> float:
         """T as it is used."""
-        known: float = getattr(self, "_fitted", 1.0)
-        return known if self.temperature is None else self.temperature
+        fitted: float = getattr(self, "_fitted", 1.0)
+        return fitted if self.temperature is None else self.temperature
 
     def shares(self, judgments: Judgments) -> tuple[Floats, Ints]:
         """Each row's share of its query's win, (n_rows,), and how many winners each query has, (n_queries,)."""
@@ -82,7 +82,7 @@ class ProbabilityMetric(BinaryMetric):
             out = self.loss(log_p, won, listed)
             # a document without a rank has the probability 0
             absent = n_winners - listed.sum(won > 0, np.int64)
-            out += absent / np.maximum(n_winners, 1) * self.lost(np.maximum(n_winners, 1))
+            out += absent / np.maximum(n_winners, 1) * self.unlisted_loss(np.maximum(n_winners, 1))
             return self.apply_empty(out[np.newaxis, :], n_winners == 0)
 
         return values
@@ -91,7 +91,7 @@ class ProbabilityMetric(BinaryMetric):
         """(n_queries,) loss of the listed rows, from log probabilities and shares of the win (n_listed,)."""
         raise NotImplementedError
 
-    def lost(self, n_winners: Ints) -> Floats | float:
+    def unlisted_loss(self, n_winners: Ints) -> Floats | float:
         """(n_queries,) loss of a win by a document without a rank, as a share of one."""
         raise NotImplementedError
 
@@ -101,17 +101,17 @@ class ProbabilityMetric(BinaryMetric):
         share, n_winners = self.shares(judgments)
         low, high = groups.min(scores), groups.max(scores)
         with np.errstate(over="ignore", invalid="ignore"):
-            use = (n_winners > 0) & np.isfinite(high - low)
-        some, rows = groups.take(np.flatnonzero(use))
-        if not rows.size or not (scale := float((high - low)[use].max())) > 0:
+            usable = (n_winners > 0) & np.isfinite(high - low)
+        used_groups, rows = groups.take(np.flatnonzero(usable))
+        if not rows.size or not (scale := float((high - low)[usable].max())) > 0:
             return 1.0
-        z = (scores[rows] - np.repeat(high[use], some.sizes)) / scale
+        z = (scores[rows] - np.repeat(high[usable], used_groups.sizes)) / scale
         won = share[rows]
-        weights = None if judgments.query_weights is None else judgments.query_weights[use]
+        weights = None if judgments.query_weights is None else judgments.query_weights[usable]
 
         def slope(steepness: float) -> float:
-            p = np.exp(log_softmax(z, some, 1.0 / steepness))
-            return float(np.average(some.sum((p - won) * z), weights=weights))
+            p = np.exp(log_softmax(z, used_groups, 1.0 / steepness))
+            return float(np.average(used_groups.sum((p - won) * z), weights=weights))
 
         low_end, high_end = _FLATTEST, _STEEPEST
         for _ in range(60):  # halves of 16 powers of e, down to the last bit
@@ -122,18 +122,18 @@ class ProbabilityMetric(BinaryMetric):
 
 def with_learned(metrics: Sequence[M], learned: Mapping[str, Any]) -> list[M]:
     """Return the metrics by which a model that learned this is measured: those of probabilities at its temperatures."""
-    return [_at(learned.get(TEMPERATURE, {}), metric) for metric in metrics]
+    return [_at_temperature(learned.get(TEMPERATURE, {}), metric) for metric in metrics]
 
 
-def _at(temperatures: Mapping[str, float], metric: M) -> M:
+def _at_temperature(temperatures: Mapping[str, float], metric: M) -> M:
     if not isinstance(metric, ProbabilityMetric) or not metric.takes_fitted:
         return metric
     # log loss decides every T, so metrics of the same winners share one, whichever of them was reported
-    winners = str(metric).partition("(")[2]
-    alike = {name: t for name, t in temperatures.items() if name.partition("(")[2] == winners}
-    if not alike:
+    parameters = str(metric).partition("(")[2]
+    same_winners = {name: t for name, t in temperatures.items() if name.partition("(")[2] == parameters}
+    if not same_winners:
         return replace(metric)
-    return metric.fitted(alike.get(str(metric), next(iter(alike.values()))))
+    return metric.fitted(same_winners.get(str(metric), next(iter(same_winners.values()))))
 
 
 def log_softmax(scores: Floats, groups: QueryGroups, t: float) -> Floats:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ltr_harness.data.queries import KeepsArrays
 
 Form = Literal["sum", "first hit", "precision", "cascade", "pairs", "own"]
-Own = Callable[[int, NDArray[np.int64], int], NDArray[np.float64]]
+SwapFunction = Callable[[int, NDArray[np.int64], int], NDArray[np.float64]]
 """From a query's number, its rows in rank order (n,) and a number of ranks m to float64 (m, n): by how much the
 query's value changes when the rows at ranks a + 1 <= m and b + 1 > a + 1 change places. Signs and places with b <= a
 are not looked at."""
@@ -28,7 +28,7 @@ are not looked at."""
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SwapChange(KeepsArrays):
-    """What `Metric.swap_change` returns, for one set of judgments.
+    """The change of a metric when two rows of a ranking change places, for one set of judgments.
 
     Attributes:
         form: one of the forms above, or ``own`` with a function.
@@ -62,7 +62,7 @@ class SwapChange(KeepsArrays):
     blend: float = 0.0
     continuation: float = 1.0
     distance_worth: NDArray[np.float64] | None = None
-    function: Own | None = None
+    function: SwapFunction | None = None
 
     def with_rows(self, rows: NDArray[np.int64]) -> Self:
         """The change of lists of these rows alone, the first of each query's, which become rows 0, 1, 2, …
@@ -70,16 +70,22 @@ class SwapChange(KeepsArrays):
         Args:
             rows: int64 (n_kept,), ascending.
         """
-        own = self.function
+        function_of_all = self.function
+        of_kept: SwapFunction | None = None
+        if function_of_all is not None:
+
+            def of_kept(query: int, ranked: NDArray[np.int64], n_top: int) -> NDArray[np.float64]:
+                return function_of_all(query, rows[ranked], n_top)
+
         return replace(
             self,
             worth=self.worth[rows],
             rank_worth=self.rank_worth[rows] if self.per_query else self.rank_worth,
-            function=own and (lambda query, ranked, n_top: own(query, rows[ranked], n_top)),
+            function=of_kept,
         )
 
     def changes_nothing(self, longest: int) -> bool:
-        """Whether all ranks of the longest query count the same, so that no swap changes anything.
+        """Tell whether all ranks of the longest query count the same, so that no swap changes anything.
 
         Args:
             longest: its rows.
