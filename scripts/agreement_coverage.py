@@ -1,4 +1,4 @@
-"""How often intervals of `ltr-harness agreement` hold the truth, in simulated worlds: two tables of docs/promises.md.
+"""Coverage of the intervals of `ltr-harness agreement` in simulated worlds: two tables of docs/promises.md.
 
 python scripts/agreement_coverage.py              print the tables
 python scripts/agreement_coverage.py --write      write them into docs/promises.md
@@ -46,13 +46,13 @@ def drawn(rng: np.random.Generator, n: int, rho: float, kind: str) -> tuple[np.n
     if "nothing" in kind:
         u, v = np.array([2 * a, 2 * (rho * a + (1 - rho**2) ** 0.5 * b)]) * (rng.random(size) >= 0.75)
     x, y = u + s * e, v + t * f
-    kept = np.flatnonzero(x > 0)[:n] if winners else np.arange(n)
-    return tuple(column[kept] for column in (u, v, x, s, y, t))
+    rows = np.flatnonzero(x > 0)[:n] if winners else np.arange(n)
+    return tuple(column[rows] for column in (u, v, x, s, y, t))
 
 
 @cache
 def truth(rho: float, kind: str) -> Callable[[MetricOnline], tuple[float, ...]]:
-    """What the intervals of a sample are about: of the winners where they are not corrected, else of all ideas."""
+    """Return the true values of a sample's intervals: for the winners if they are uncorrected, else for all ideas."""
     rng = np.random.default_rng(1)
     ideas = kind if "nothing" in kind else KINDS[2 if "heavy" in kind else 0]
     u, v, *_ = drawn(rng, 400_000, rho, kind if kind == KINDS[3] else ideas)
@@ -65,24 +65,24 @@ def truth(rho: float, kind: str) -> Callable[[MetricOnline], tuple[float, ...]]:
         density = (1 + z**2 / 3) ** -3 if "heavy" in kind else np.exp(-(z**2) / 2)
         table.append((density * (v > 0)).sum(axis=1) / density.sum(axis=1))
 
-    def of(one: MetricOnline) -> tuple[float, ...]:
-        at = [float(np.interp(one.error, errors, chances)) for chances in np.transpose(table)]
-        needed = np.inf if rho <= 0 else float(np.interp(0.9, np.maximum.accumulate(at), grid))
-        return *fixed, float(np.interp(one.difference, grid, at)), needed
+    def true_values(metric: MetricOnline) -> tuple[float, ...]:
+        chance = [float(np.interp(metric.error, errors, chances)) for chances in np.transpose(table)]
+        needed = np.inf if rho <= 0 else float(np.interp(0.9, np.maximum.accumulate(chance), grid))
+        return *fixed, float(np.interp(metric.difference, grid, chance)), needed
 
-    return of
+    return true_values
 
 
 def holds(ends: Interval | None, value: float) -> float:
-    """1 or 0; NaN where the interval is not given."""
+    """Return 1 if the interval holds the value, else 0; NaN where the interval is not given."""
     return np.nan if ends is None else float(ends.low <= value <= ends.high)
 
 
 def share(held: np.ndarray) -> str:
-    """Of the given intervals those that hold the truth, and how many are given, in percent."""
+    """Return the share of the given intervals that hold the truth, and the share given, in percent."""
     given = ~np.isnan(held)
-    among = f"{100 * held[given].mean():.1f}" if given.sum() >= 0.05 * held.size else "–"
-    return among if given.all() else f"{among} ({100 * given.mean():.0f})"
+    percentage = f"{100 * held[given].mean():.1f}" if given.sum() >= 0.05 * held.size else "–"
+    return percentage if given.all() else f"{percentage} ({100 * given.mean():.0f})"
 
 
 def one_metric(task: Task) -> str:
@@ -94,12 +94,14 @@ def one_metric(task: Task) -> str:
         _, _, x, s, y, t = drawn(rng, n, rho, kind)
         past = pd.DataFrame({"experiment": np.arange(n), "online": y, "online_se": t, "m": x, "m_se": s})
         try:
-            (one,) = agreement(past, tested_if="m > 0" if kind == KINDS[4] else None).metrics
+            (metric,) = agreement(past, tested_if="m > 0" if kind == KINDS[4] else None).metrics
         except DataError:  # refused
             continue
-        naive[sample] = one.naive
-        true = truth(rho, kind)(one)
-        held[sample] = [holds(getattr(one, name), value) for name, value in zip(NUMBERS, true, strict=True)]
+        naive[sample] = metric.naive
+        true = truth(rho, kind)(metric)
+        held[sample] = [
+            holds(getattr(metric, name), value) for name, value in zip(NUMBERS, true, strict=True)
+        ]
     if np.isnan(naive).all():
         return f"| {n} | {kind} | {rho:g} | refused |" + " |" * len(NUMBERS)
     shares = " | ".join(share(column) for column in held.T)
@@ -110,13 +112,13 @@ def two_metrics(task: Task) -> str:
     """A row: how often the interval of the difference of two correlations holds it, or shows one to be higher."""
     n, kind, rhos, samples = task
     rng = np.random.default_rng(zlib.crc32(f"{n} {rhos} {kind}".encode()))
-    together = np.linalg.cholesky([[1, ALIKE], [ALIKE, 1]])
-    held, apart = np.full((2, samples), np.nan)
+    factor = np.linalg.cholesky([[1, ALIKE], [ALIKE, 1]])
+    held, separated = np.full((2, samples), np.nan)
     for sample in range(samples):
         _, v, _, s, y, t = drawn(rng, n, 0.0, kind)
-        own, error = together @ rng.normal(size=(2, 2, n))
+        effects, error = factor @ rng.normal(size=(2, 2, n))
         past = pd.DataFrame({"experiment": np.arange(n), "online": y, "online_se": t})
-        for name, rho, e, f in zip("ab", rhos, own, error, strict=True):
+        for name, rho, e, f in zip("ab", rhos, effects, error, strict=True):
             past[name] = MEAN + rho * (v - ONLINE_MEAN) + (1 - rho**2) ** 0.5 * e + s * f
             past[f"{name}_se"] = s
         try:
@@ -124,8 +126,10 @@ def two_metrics(task: Task) -> str:
         except DataError:
             continue
         true = rhos[0] - rhos[1] if pair.first == "a" else rhos[1] - rhos[0]
-        held[sample], apart[sample] = holds(pair.difference, true), pair.difference.low > 0
-    return f"| {n} | {kind} | {rhos[0]:g} and {rhos[1]:g} | {share(held)} | {100 * np.nanmean(apart):.0f} |"
+        held[sample], separated[sample] = holds(pair.difference, true), pair.difference.low > 0
+    return (
+        f"| {n} | {kind} | {rhos[0]:g} and {rhos[1]:g} | {share(held)} | {100 * np.nanmean(separated):.0f} |"
+    )
 
 
 def table(head: Sequence[str], row: Callable[[Task], str], tasks: Sequence[Task]) -> str:

@@ -1,4 +1,4 @@
-"""What metrics cost per boosting round: none, the library's own NDCG (and MAP), and ours; and what XE-NDCG costs.
+"""The cost of metrics per boosting round: none, the library's own NDCG (and MAP), and ours; and the cost of XE-NDCG.
 
 Every variant trains its own booster on the same data; rounds are interleaved, so that a busy machine slows
 all of them alike, and lower quartiles are compared. Wall and CPU time are both printed: on a shared machine
@@ -26,8 +26,10 @@ def make_split(n_queries: int, rows: int, n_features: int, seed: int) -> tuple[A
     """Features, labels 0 to 4 in web search's proportions, rows per query."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_queries * rows, n_features), dtype=np.float32)
-    worth = X[:, :5].sum(axis=1) + 2 * rng.standard_normal(len(X), dtype=np.float32)
-    labels = np.searchsorted(np.quantile(worth, [0.515, 0.84, 0.974, 0.992]), worth).astype(np.float64)
+    relevance = X[:, :5].sum(axis=1) + 2 * rng.standard_normal(len(X), dtype=np.float32)
+    labels = np.searchsorted(np.quantile(relevance, [0.515, 0.84, 0.974, 0.992]), relevance).astype(
+        np.float64
+    )
     return X, labels, np.full(n_queries, rows)
 
 
@@ -45,13 +47,13 @@ def lightgbm_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[S
     held_out = lightgbm.Dataset(Xv, label=yv, group=sizes_v, reference=data).construct()
 
     def booster(metric: Any) -> Any:
-        made = lightgbm.Booster({**params, "metric": metric, "eval_at": list(CUTOFFS)}, data)
-        return made.add_valid(held_out, "valid")
+        model = lightgbm.Booster({**params, "metric": metric, "eval_at": list(CUTOFFS)}, data)
+        return model.add_valid(held_out, "valid")
 
-    silent, own, watched = booster("None"), booster("ndcg"), booster("None")
+    silent, ndcg_only, watched = booster("None"), booster("ndcg"), booster("None")
     with_feval, ranker = booster("None"), booster("None")
     ours, scikit_learn = feval(*OURS), _EvalFunctionWrapper(eval_metric(*OURS))  # as LGBMRanker calls it
-    both = booster(["ndcg", "map"])
+    ndcg_and_map = booster(["ndcg", "map"])
     watch = Watch(*OURS, data={"valid": held_out}, patience=10**6)
 
     def evaluate_ours(i: int) -> None:
@@ -59,8 +61,11 @@ def lightgbm_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[S
 
     return {
         "no metric": (lambda i: silent.update() and None, lambda i: None),
-        "built-in ndcg": (lambda i: own.update() and None, lambda i: own.eval_valid() and None),
-        "built-in ndcg + map": (lambda i: both.update() and None, lambda i: both.eval_valid() and None),
+        "built-in ndcg": (lambda i: ndcg_only.update() and None, lambda i: ndcg_only.eval_valid() and None),
+        "built-in ndcg + map": (
+            lambda i: ndcg_and_map.update() and None,
+            lambda i: ndcg_and_map.eval_valid() and None,
+        ),
         "ours": (lambda i: watched.update() and None, evaluate_ours),
         "ours, feval": (
             lambda i: with_feval.update() and None,
@@ -96,9 +101,9 @@ def xgboost_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[St
         ), held_out
 
     silent, silent_valid = booster()
-    own, own_valid = booster(eval_metric=[f"ndcg@{k}" for k in CUTOFFS])
+    ndcg_only, ndcg_valid = booster(eval_metric=[f"ndcg@{k}" for k in CUTOFFS])
     # XGBoost's map takes binary labels alone
-    both, both_valid = booster(
+    ndcg_and_map, both_valid = booster(
         (yv > 0).astype(float), eval_metric=[f"{name}@{k}" for name in ("ndcg", "map") for k in CUTOFFS]
     )
     watched, watched_valid = booster()
@@ -115,12 +120,12 @@ def xgboost_variants(train: Any, valid: Any, threads: int) -> dict[str, tuple[St
             lambda i: silent.eval_set([(silent_valid, "valid")], i) and None,
         ),
         "built-in ndcg": (
-            lambda i: own.update(data, i),
-            lambda i: own.eval_set([(own_valid, "valid")], i) and None,
+            lambda i: ndcg_only.update(data, i),
+            lambda i: ndcg_only.eval_set([(ndcg_valid, "valid")], i) and None,
         ),
         "built-in ndcg + map": (
-            lambda i: both.update(data, i),
-            lambda i: both.eval_set([(both_valid, "valid")], i) and None,
+            lambda i: ndcg_and_map.update(data, i),
+            lambda i: ndcg_and_map.eval_set([(both_valid, "valid")], i) and None,
         ),
         "ours": (lambda i: watched.update(data, i), lambda i: watch.after_iteration(watched, i, {}) and None),
         "ours, XGBRanker": (
@@ -139,11 +144,11 @@ def objective_variants(train: Any, threads: int) -> dict[str, tuple[Step, Step]]
     X, y, sizes = train
     data = xgboost.QuantileDMatrix(X, label=y, group=sizes, nthread=threads)
     params = {"tree_method": "hist", "max_depth": 6, "nthread": threads, "verbosity": 0, "base_score": 0.0}
-    own = xgboost.Booster({**params, "objective": "rank:ndcg"}, [data])
+    builtin = xgboost.Booster({**params, "objective": "rank:ndcg"}, [data])
     ours = xgboost.Booster(params, [data])
     objective = XENDCG(seed=1)
     return {
-        "rank:ndcg": (lambda i: own.update(data, i), lambda i: None),
+        "rank:ndcg": (lambda i: builtin.update(data, i), lambda i: None),
         "rank_xendcg (ours)": (lambda i: ours.update(data, i, fobj=objective), lambda i: None),
     }
 
@@ -191,32 +196,32 @@ def main() -> None:
         for threads in options.threads:
             print(f"\n{library}, {threads} thread{'s' if threads > 1 else ''}\n{heading}")
             times = measure(makers[library](train, valid, threads), rounds)
-            own = times["built-in ndcg"]
+            builtin = times["built-in ndcg"]
             for name, (wall, wall_eval, cpu, cpu_eval) in times.items():
                 print(
-                    f"  {name:22}{wall:15.1f}{wall_eval:15.1f}{wall_eval / own[1]:15.2f}"
-                    f"{cpu:15.1f}{cpu_eval:15.1f}{cpu_eval / own[3]:15.2f}"
+                    f"  {name:22}{wall:15.1f}{wall_eval:15.1f}{wall_eval / builtin[1]:15.2f}"
+                    f"{cpu:15.1f}{cpu_eval:15.1f}{cpu_eval / builtin[3]:15.2f}"
                 )
             ours = times["ours"]
             none = times["no metric"]
             print(
                 f"  metric part alone (evaluation less that of no metric), ours against built-in: "
-                f"{(ours[1] - none[1]) / (own[1] - none[1]):.2f} of the wall time, "
-                f"{(ours[3] - none[3]) / (own[3] - none[3]):.2f} of the CPU time"
+                f"{(ours[1] - none[1]) / (builtin[1] - none[1]):.2f} of the wall time, "
+                f"{(ours[3] - none[3]) / (builtin[3] - none[3]):.2f} of the CPU time"
             )
             print(
-                f"  ours against built-in, whole round: {ours[0] / own[0]:.2f} of the wall time, "
-                f"{ours[2] / own[2]:.2f} of the CPU time"
+                f"  ours against built-in, whole round: {ours[0] / builtin[0]:.2f} of the wall time, "
+                f"{ours[2] / builtin[2]:.2f} of the CPU time"
             )
 
     if "xgboost" in options.library:
         for threads in options.threads:
             times = measure(objective_variants(train, threads), rounds)
-            own, ours = times["rank:ndcg"], times["rank_xendcg (ours)"]
+            builtin, ours = times["rank:ndcg"], times["rank_xendcg (ours)"]
             print(
                 f"\nxgboost objectives, {threads} thread{'s' if threads > 1 else ''}, a round without evaluation: "
-                f"rank:ndcg {own[0]:.1f} ms, ours rank_xendcg {ours[0]:.1f} ms: {ours[0] / own[0]:.2f} of the wall "
-                f"time, {ours[2] / own[2]:.2f} of the CPU time"
+                f"rank:ndcg {builtin[0]:.1f} ms, ours rank_xendcg {ours[0]:.1f} ms: {ours[0] / builtin[0]:.2f} of the "
+                f"wall time, {ours[2] / builtin[2]:.2f} of the CPU time"
             )
 
 

@@ -148,10 +148,10 @@ def report_call(call: object) -> None:
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     before = memory("VmRSS")
     start, cpu = time.perf_counter(), time.process_time()
-    kept = call()  # type: ignore[operator]
+    result = call()  # type: ignore[operator]
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": memory("VmHWM") - before}))
-    del kept
+    del result
 
 
 def memory(field: str) -> int:

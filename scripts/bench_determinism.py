@@ -1,4 +1,4 @@
-"""Which settings give the same model again, and with another number of threads: digests of scores, side by side.
+"""Settings that give the same model again, and with another number of threads: digests of scores, side by side.
 
 Every setting is trained twice with the most threads, and once with each other number; "same" means that all
 training scores are the same to the bit. docs/boosters.md has its output.
@@ -52,12 +52,12 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-def made(n_queries: int) -> RankingDataset:
+def synthetic_dataset(n_queries: int) -> RankingDataset:
     rng = np.random.default_rng(0)
     groups = QueryGroups.from_sizes(rng.integers(20, 100, n_queries))
     features = rng.normal(size=(groups.n_rows, 40)).astype(np.float32)
-    worth = features[:, :5].sum(axis=1) + 2 * rng.normal(size=groups.n_rows)
-    labels = np.searchsorted(np.quantile(worth, [0.5, 0.8, 0.95, 0.99]), worth)
+    relevance = features[:, :5].sum(axis=1) + 2 * rng.normal(size=groups.n_rows)
+    labels = np.searchsorted(np.quantile(relevance, [0.5, 0.8, 0.95, 0.99]), relevance)
     return RankingDataset(
         features, Judgments.checked(labels, groups), tuple(f"f{i}" for i in range(features.shape[1]))
     )
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--repeats", type=int, default=3, help="trainings with the most threads")
     options = parser.parse_args()
-    data = made(options.queries)
+    data = synthetic_dataset(options.queries)
     most = max(options.threads)
     print(
         f"{data.n_queries:,} queries, {data.n_rows:,} rows, {options.rounds} rounds, threads {options.threads}\n"
@@ -85,12 +85,14 @@ def main() -> None:
     print(f"{'library':10}{'setting':28}{'again':>10}{'threads':>10}   the ranker says")
     for title, name, fields in SETTINGS:
         started = time.perf_counter()
-        again = {digest(name, fields, data, most, options.rounds) for _ in range(options.repeats)}
-        across = {digest(name, fields, data, threads, options.rounds) for threads in options.threads} | again
+        repeated_digests = {digest(name, fields, data, most, options.rounds) for _ in range(options.repeats)}
+        all_digests = {
+            digest(name, fields, data, threads, options.rounds) for threads in options.threads
+        } | repeated_digests
         says = "threads matter" if catalog.load(name)(**fields).threads_matter else "-"
         print(
-            f"{name:10}{title:28}{'same' if len(again) == 1 else 'differs':>10}"
-            f"{'same' if len(across) == 1 else 'differs':>10}   {says:16}{time.perf_counter() - started:6.1f} s",
+            f"{name:10}{title:28}{'same' if len(repeated_digests) == 1 else 'differs':>10}"
+            f"{'same' if len(all_digests) == 1 else 'differs':>10}   {says:16}{time.perf_counter() - started:6.1f} s",
             flush=True,
         )
 

@@ -1,4 +1,4 @@
-"""How many functions and files of the package a command enters: what somebody reads who follows it from start to end.
+"""The number of functions and files that a command enters: the code one reads to follow it from start to end.
 
     scripts/bench entered [run] [compare] [monitor] [--list] [--checkout /path/to/another/version]
 
@@ -62,15 +62,15 @@ def main() -> None:
             command(script, COMMANDS[name], arguments.checkout, folder)
             files: dict[str, list[str]] = json.loads(entered.read_text())
             functions, most = WANTED[name]
-            wanted = f"{functions} in {most}" if functions else f"in {most}"
+            target = f"{functions} in {most}" if functions else f"in {most}"
             total = sum(map(len, files.values()))
             print(
-                f"{name:8} {total:5,} functions in {len(files):3} files (wanted: at most {wanted})",
+                f"{name:8} {total:5,} functions in {len(files):3} files (wanted: at most {target})",
                 flush=True,
             )
             if arguments.list:
-                for file, own in sorted(files.items()):
-                    print(f"  {len(own):3} {file}: {', '.join(own)}")
+                for file, entered_functions in sorted(files.items()):
+                    print(f"  {len(entered_functions):3} {file}: {', '.join(entered_functions)}")
 
 
 def command(start: list[str], words: list[str], checkout: Path, folder: str) -> None:
@@ -106,14 +106,14 @@ def count(into: str, *words: str) -> None:
     finally:
         sys.setprofile(None)
         files = defaultdict(list)
-        for code in sorted(entered, key=lambda one: one.co_firstlineno):
+        for code in sorted(entered, key=lambda entry: entry.co_firstlineno):
             if code.co_filename.startswith(package) and is_function(code):
                 files[code.co_filename.removeprefix(package)].append(code.co_qualname)
         Path(into).write_text(json.dumps(files))
 
 
 def is_function(code: CodeType) -> bool:
-    """Whether it is a function with a name; a class's body has no fast local variables."""
+    """Return whether it is a function with a name; a class's body has no fast local variables."""
     return not code.co_name.startswith("<") and bool(code.co_flags & inspect.CO_NEWLOCALS)
 
 

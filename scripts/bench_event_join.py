@@ -1,4 +1,4 @@
-"""What it costs to find each event's impression: rows a second and peak memory, beside pandas, Polars and DuckDB.
+"""The cost of finding each event's impression: rows a second and peak memory, beside pandas, Polars and DuckDB.
 
 Usage: python scripts/bench_event_join.py [--rows 20000000] [--events 20000000] [--by query|user] [--folder DIR]
            [--only ours,polars]
@@ -39,8 +39,8 @@ def write(folder: Path, rows: int, events: int) -> None:
 
     random = np.random.default_rng(1)
     queries, start = rows // ITEMS, 1_767_000_000
-    asked = np.sort(random.integers(0, 28 * 86_400, queries))
-    mixed = (np.arange(queries, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(8)
+    query_seconds = np.sort(random.integers(0, 28 * 86_400, queries))
+    query_hashes = (np.arange(queries, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(8)
     user = random.integers(0, max(queries // 20, 1), queries)
 
     def item(row: Any) -> Any:  # distinct in a list; a user sees some again
@@ -55,19 +55,19 @@ def write(folder: Path, rows: int, events: int) -> None:
     def columns(row: Any, when: Any) -> dict[str, Any]:
         query = row // ITEMS
         return {
-            "query_id": text("request", mixed[query]),
+            "query_id": text("request", query_hashes[query]),
             "user": text("u", user[query]),
             "item_id": text("sku", item(row)),
             "ts": seconds(when),
         }
 
     def blocks(n: int) -> Any:
-        return ((at, min(at + (1 << 21), n)) for at in range(0, n, 1 << 21))
+        return ((start_row, min(start_row + (1 << 21), n)) for start_row in range(0, n, 1 << 21))
 
     writer = None
     for low, high in blocks(queries * ITEMS):
         row = np.arange(low, high)
-        table = pa.table(columns(row, asked[row // ITEMS]))
+        table = pa.table(columns(row, query_seconds[row // ITEMS]))
         writer = writer or parquet.ParquetWriter(folder / "log.parquet", table.schema)
         writer.write_table(table)
     if writer:
@@ -76,13 +76,15 @@ def write(folder: Path, rows: int, events: int) -> None:
     chosen = np.sort(random.integers(0, queries * ITEMS, events))
     for low, high in blocks(events):
         row = chosen[low:high]
-        when = asked[row // ITEMS] + random.integers(1, 2 * 86_400, row.size)
-        made = columns(row, when)
+        when = query_seconds[row // ITEMS] + random.integers(1, 2 * 86_400, row.size)
+        event_columns = columns(row, when)
         orphan = pa.array(random.random(row.size) < 0.01)
         for name in ("query_id", "user"):
-            made[name] = pc.if_else(orphan, "nobody", made[name])
-        made["event"] = pa.array(np.array(["click", "buy"])[(random.random(row.size) < 0.1).astype(int)])
-        table = pa.table(made)
+            event_columns[name] = pc.if_else(orphan, "nobody", event_columns[name])
+        event_columns["event"] = pa.array(
+            np.array(["click", "buy"])[(random.random(row.size) < 0.1).astype(int)]
+        )
+        table = pa.table(event_columns)
         writer = writer or parquet.ParquetWriter(folder / "events.parquet", table.schema)
         writer.write_table(table)
     if writer:
@@ -115,7 +117,7 @@ def ours(log: Path, events: Path, by: str) -> int:
 
 
 def labels(log: Path, events: Path, by: str) -> int:
-    """What a reader with `relevance:` adds to reading: the columns of the rule, the join, a grade for every row."""
+    """Do the work that `relevance:` adds to a reader: the columns of the rule, the join, a grade for every row."""
     import numpy as np
 
     from ltr_harness.data.logs.log import open_log
@@ -130,20 +132,24 @@ def labels(log: Path, events: Path, by: str) -> int:
     columns = ListColumns.model_construct(
         query_id="query_id", item_id="item_id", rank=None, score=None, timestamp="ts", cluster_id="user"
     )
-    shown = open_log(log, text_columns=["query_id", "item_id", "user"])
-    return int(np.count_nonzero(labels_of(shown, rule, columns, "row {}".format).grades))
+    impressions = open_log(log, text_columns=["query_id", "item_id", "user"])
+    return int(np.count_nonzero(labels_of(impressions, rule, columns, "row {}".format).grades))
 
 
 def with_pandas(log: Path, events: Path, by: str) -> int:
     import pandas as pd
 
-    shown, happened = pd.read_parquet(log, columns=LOG[by]), pd.read_parquet(events, columns=EVENTS[by])
-    shown["row"] = range(len(shown))
+    impressions, happened = pd.read_parquet(log, columns=LOG[by]), pd.read_parquet(events, columns=EVENTS[by])
+    impressions["row"] = range(len(impressions))
     if by == "query":
-        found = happened.merge(shown, on=["query_id", "item_id"], how="left")
+        found = happened.merge(impressions, on=["query_id", "item_id"], how="left")
     else:
         found = pd.merge_asof(
-            happened.sort_values("ts"), shown, on="ts", by=["user", "item_id"], tolerance=pd.Timedelta("7D")
+            happened.sort_values("ts"),
+            impressions,
+            on="ts",
+            by=["user", "item_id"],
+            tolerance=pd.Timedelta("7D"),
         )
     return int(found["row"].notna().sum())
 
@@ -151,13 +157,13 @@ def with_pandas(log: Path, events: Path, by: str) -> int:
 def with_polars(log: Path, events: Path, by: str) -> int:
     import polars as pl
 
-    shown = pl.read_parquet(log, columns=LOG[by]).with_row_index("row")
+    impressions = pl.read_parquet(log, columns=LOG[by]).with_row_index("row")
     happened = pl.read_parquet(events, columns=EVENTS[by])
     if by == "query":
-        found = happened.join(shown, on=["query_id", "item_id"], how="left")
+        found = happened.join(impressions, on=["query_id", "item_id"], how="left")
     else:
         found = happened.sort("ts").join_asof(
-            shown, on="ts", by=["user", "item_id"], tolerance="7d", check_sortedness=False
+            impressions, on="ts", by=["user", "item_id"], tolerance="7d", check_sortedness=False
         )
     return int(found["row"].count())
 
@@ -199,18 +205,18 @@ CONTENDERS: dict[str, Callable[[Path, Path, str], int]] = {
 
 
 def measured(name: str, folder: Path, by: str) -> tuple[float, float, float, str]:
-    """Wall and processor seconds, GiB at the peak, and what it printed; of a process of its own."""
+    """Return wall and processor seconds, GiB at the peak, and the output of a process of its own."""
     command = [sys.executable, __file__, "--folder", str(folder), "--by", by, "--worker", name]
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    said = process.stdout.read().strip()
+    output = process.stdout.read().strip()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     wall = time.perf_counter() - started
     if process.returncode:
-        said = f"ended with {process.returncode}"
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / (1 << 20), said
+        output = f"ended with {process.returncode}"
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / (1 << 20), output
 
 
 def main() -> None:
@@ -235,11 +241,11 @@ def main() -> None:
             if name in ("duckdb", "polars") and importlib.util.find_spec(name) is None:
                 print(f"{name:<8} not installed: left out")
                 continue
-            wall, processor, memory, said = measured(name, folder, options.by)
+            wall, processor, memory, output = measured(name, folder, options.by)
             rate = (options.rows + options.events) / wall / 1e6
             print(
                 f"{name:<8} {wall:6.1f} s ({processor:5.1f} s of CPU time)  {rate:5.1f} M rows/s  {memory:5.2f} GiB"
-                f"  match_events {said}",
+                f"  matched {output}",
                 flush=True,
             )
 

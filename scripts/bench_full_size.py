@@ -80,23 +80,23 @@ def generate(folder: Path, share: float) -> None:
 def watch(command: list[str], environment: dict[str, str]) -> None:
     """Run a command; print its messages with the time, and its memory when that has grown by a tenth."""
     start = time.perf_counter()
-    peak_private = peak_all = shown = 0
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT)
+    peak_private = peak_all = printed_peak = 0
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
         read = 0
         while process.poll() is None:
             private, everything = memory(process.pid)
             peak_private, peak_all = max(peak_private, private), max(peak_all, everything)
-            said.seek(read)
-            for line in said.read().splitlines():
+            output.seek(read)
+            for line in output.read().splitlines():
                 print(f"{time.perf_counter() - start:7.1f} s  {private / 2**30:5.2f} GiB  {line}", flush=True)
-            read = said.seek(0, os.SEEK_END)
-            if private > 1.1 * shown + (50 << 20):
-                shown = private
+            read = output.seek(0, os.SEEK_END)
+            if private > 1.1 * printed_peak + (50 << 20):
+                printed_peak = private
                 print(f"{time.perf_counter() - start:7.1f} s  {private / 2**30:5.2f} GiB", flush=True)
             time.sleep(0.5)
-        said.seek(read)
-        print(said.read(), end="")
+        output.seek(read)
+        print(output.read(), end="")
     print(
         f"exit {process.returncode} after {time.perf_counter() - start:.1f} s; peak {peak_private / 2**30:.2f} GiB of "
         f"its own, {peak_all / 2**30:.2f} GiB with file pages"

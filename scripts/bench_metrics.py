@@ -90,11 +90,11 @@ def floor(sizes: Array, scores: Array) -> Array:
 
         def loop(scores: Array, boundaries: Array, best: Array) -> None:
             for query in range(best.size):
-                own = scores[boundaries[query] : boundaries[query + 1]]
-                top = own[0]
-                for i in range(1, own.size):
-                    if own[i] > top:
-                        top = own[i]
+                query_scores = scores[boundaries[query] : boundaries[query + 1]]
+                top = query_scores[0]
+                for i in range(1, query_scores.size):
+                    if query_scores[i] > top:
+                        top = query_scores[i]
                 best[query] = top
 
         _floor.append(numba.njit(loop))
@@ -152,19 +152,19 @@ def xgboost(sizes: Array, grades: Array, scores: Array) -> dict[str, Call]:
 
 
 def agreement(sizes: Array, grades: Array, scores: Array) -> str:
-    """What the three say of ndcg@10 with empty queries counted as 1, as the boosters do."""
+    """Return the three values of ndcg@10 with empty queries counted as 1, as the boosters do."""
     from ltr_harness.metrics.evaluation import evaluate
 
     name = "ndcg(empty=one,ties=stable)@10"
     mine = evaluate(grades, scores, group_sizes=sizes, metrics=[name]).means[name]
     lgb_says = lightgbm(sizes, grades, scores)["LightGBM built-in ndcg@10"]()[0][2]  # type: ignore[index]
     xgb_says = str(xgboost(sizes, grades, scores)["XGBoost built-in ndcg@10"]()).rpartition(":")[2]
-    said = {"ltr_harness": mine, "LightGBM": lgb_says, "XGBoost": float(xgb_says)}
-    return "ndcg@10, empty queries as 1: " + ", ".join(f"{who} {value:.9f}" for who, value in said.items())
+    values = {"ltr_harness": mine, "LightGBM": lgb_says, "XGBoost": float(xgb_says)}
+    return "ndcg@10, empty queries as 1: " + ", ".join(f"{who} {value:.9f}" for who, value in values.items())
 
 
 def in_turns(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
-    """Lower quartile of CPU seconds of each call; the calls take turns."""
+    """Return the lower quartile of CPU seconds of each call; the calls take turns."""
     for call in calls.values():
         call()
     times: dict[str, list[float]] = {name: [] for name in calls}
@@ -173,7 +173,7 @@ def in_turns(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
             start = time.process_time()
             call()
             times[name].append(time.process_time() - start)
-    return {name: float(np.percentile(taken, 25)) for name, taken in times.items()}
+    return {name: float(np.percentile(seconds, 25)) for name, seconds in times.items()}
 
 
 # --- evaluation libraries, each in a process of its own ---------------------------------------------------------
@@ -183,11 +183,11 @@ def as_dicts(sizes: Array, grades: Array, scores: Array) -> tuple[dict[str, Any]
     qrels, run = {}, {}
     starts = np.concatenate(([0], np.cumsum(sizes)))
     names = [f"d{i}" for i in range(int(sizes.max()))]
-    whole = grades.astype(int)
+    integer_grades = grades.astype(int)
     for query in range(sizes.size):
-        own = slice(starts[query], starts[query + 1])
-        qrels[f"q{query}"] = dict(zip(names, whole[own].tolist(), strict=False))
-        run[f"q{query}"] = dict(zip(names, scores[own].tolist(), strict=False))
+        rows = slice(starts[query], starts[query + 1])
+        qrels[f"q{query}"] = dict(zip(names, integer_grades[rows].tolist(), strict=False))
+        run[f"q{query}"] = dict(zip(names, scores[rows].tolist(), strict=False))
     return qrels, run
 
 
@@ -242,8 +242,8 @@ def sklearn(sizes: Array, grades: Array, scores: Array) -> dict[str, Call]:
     queries = [slice(starts[query], starts[query + 1]) for query in sample]
 
     def loop() -> None:
-        for own in queries:
-            ndcg_score(gains[np.newaxis, own], scores[np.newaxis, own], k=10, ignore_ties=True)
+        for rows in queries:
+            ndcg_score(gains[np.newaxis, rows], scores[np.newaxis, rows], k=10, ignore_ties=True)
 
     return {"scikit-learn ndcg_score k=10, query by query": loop}
 
@@ -278,7 +278,7 @@ def in_own_process(library: str, n_queries: int, rounds: int) -> dict[str, float
         return "failed: " + (done.stderr.strip().splitlines() or ["no message"])[-1]
     times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     if library == "sklearn":
-        return {name: taken * n_queries / SAMPLE for name, taken in times.items()}
+        return {name: seconds * n_queries / SAMPLE for name, seconds in times.items()}
     return times
 
 
@@ -305,8 +305,8 @@ def first_call(cache: str) -> tuple[float, float]:
 
 
 def table(times: Mapping[str, float], base: float) -> None:
-    for name, taken in times.items():
-        print(f"{name:48}{taken * 1e3:12.3f}{taken / base:10.2f}")
+    for name, seconds in times.items():
+        print(f"{name:48}{seconds * 1e3:12.3f}{seconds / base:10.2f}")
 
 
 def main() -> None:

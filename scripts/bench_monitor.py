@@ -1,4 +1,4 @@
-"""How long a monitoring run takes, and how much memory: 4 million rows within 20 s and 4 GiB on two cores.
+"""Time and memory of a monitoring run: 4 million rows within 20 s and 4 GiB on two cores.
 
 Usage: python scripts/bench_monitor.py [--rows 4000000] [--big] [--limits] [--folder DIR]
 

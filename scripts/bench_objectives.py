@@ -1,4 +1,4 @@
-"""What is a metric as the objective worth, and what do its gradients cost?
+"""The gain of a metric as the objective, and the cost of its gradients.
 
 Without --speed: one model for each objective on MQ2008 (five folds), the ClueWeb09 folds, the MSLR sample and three
 synthetic sets. A metric stops its own training, the libraries' objectives stop on ndcg@10; the step is the one of
@@ -32,7 +32,7 @@ STEP = {"lightgbm": "learning_rate", "xgboost": "eta"}
 
 
 def objectives() -> Iterator[tuple[str, str, Any, str]]:
-    """How the table calls it, its ranker, its field, and the metric that stops its training."""
+    """Yield each objective's name in the table, its ranker, its field, and the metric that stops its training."""
     for ranker, objective in LIBRARIES:
         yield objective, ranker, objective, "ndcg@10"
     for metric in METRICS:
@@ -95,18 +95,18 @@ def trained(
     return best * valid.n_queries, model.score(test.features)
 
 
-def worth(options: argparse.Namespace) -> None:
+def compare_objectives(options: argparse.Namespace) -> None:
     from ltr_harness import compare, evaluate
     from ltr_harness.metrics import parse_metric
 
     for name, preset, folds in sets(options.data):
-        if options.only and not any(name.startswith(one) for one in options.only):
+        if options.only and not any(name.startswith(prefix) for prefix in options.only):
             continue
         labels = np.concatenate([test.labels for _, _, test in folds])
         sizes = np.concatenate([test.groups.sizes for _, _, test in folds])
         scale = {metric: parse_metric(metric).with_max_grade(float(labels.max())) for metric in METRICS}
-        asked = list(scale.values())
-        found: dict[str, list[Any]] = {}
+        bound_metrics = list(scale.values())
+        evaluations: dict[str, list[Any]] = {}
         began = time.perf_counter()
         for title, ranker, objective, stop in objectives():
             by_step = []
@@ -121,15 +121,18 @@ def worth(options: argparse.Namespace) -> None:
                 reached = sum(value for run in runs for value, _ in run)
                 by_step.append((reached, [np.concatenate([scores for _, scores in run]) for run in runs]))
             _, chosen = max(by_step, key=lambda pair: pair[0])
-            found[title] = [evaluate(labels, scores, group_sizes=sizes, metrics=asked) for scores in chosen]
+            evaluations[title] = [
+                evaluate(labels, scores, group_sizes=sizes, metrics=bound_metrics) for scores in chosen
+            ]
         print(
             f"\n### {name}, {sizes.size} test queries, seeds {options.seeds} ({time.perf_counter() - began:.0f} s)"
         )
         print("| objective | " + " | ".join(METRICS) + " |\n|---" + "|---" * len(METRICS) + "|")
         comparisons = [
-            compare(found, metrics=[metric], baseline="lambdarank", draws=2000) for metric in asked
+            compare(evaluations, metrics=[metric], baseline="lambdarank", draws=2000)
+            for metric in bound_metrics
         ]
-        for title in found:
+        for title in evaluations:
             cells = [cell(comparison, title) for comparison in comparisons]
             print(f"| {title} | " + " | ".join(cells) + " |", flush=True)
 
@@ -167,7 +170,7 @@ def seconds(steps: dict[str, Any], rounds: int) -> dict[str, float]:
             began = time.perf_counter()
             step()
             times[name].append(time.perf_counter() - began)
-    return {name: float(np.quantile(taken[1:], 0.25)) for name, taken in times.items()}
+    return {name: float(np.quantile(samples[1:], 0.25)) for name, samples in times.items()}
 
 
 def lightgbm_steps(data: Any, threads: int, options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
@@ -195,11 +198,11 @@ def lightgbm_steps(data: Any, threads: int, options: argparse.Namespace) -> tupl
         "lambdarank": booster(objective="lambdarank", lambdarank_truncation_level=options.top).update,
     }
     for metric in options.metrics:
-        ours, made = (
+        ours, model = (
             objective(metric, truncation_level=options.top, threads=threads),
             booster(objective="none"),
         )
-        steps[metric] = lambda made=made, ours=ours: made.update(fobj=ours)
+        steps[metric] = lambda model=model, ours=ours: model.update(fobj=ours)
     return "lambdarank", steps
 
 
@@ -235,23 +238,23 @@ def xgboost_steps(data: Any, threads: int, options: argparse.Namespace) -> tuple
 def speed(options: argparse.Namespace) -> None:
     data = lists(options.queries, 120, 10)
     for threads in (1, 2):
-        for made in (lightgbm_steps, xgboost_steps):
-            own, steps = made(data, threads, options)
-            taken = seconds(steps, options.rounds)
-            base = taken.pop("round")
-            library = taken[own] - base
-            for name, value in taken.items():
+        for make_steps in (lightgbm_steps, xgboost_steps):
+            reference, steps = make_steps(data, threads, options)
+            step_seconds = seconds(steps, options.rounds)
+            base = step_seconds.pop("round")
+            library = step_seconds[reference] - base
+            for name, value in step_seconds.items():
                 print(
                     f"{threads} thread(s): {name:22}{1000 * (value - base):8.1f} ms, {(value - base) / library:.2f} of "
-                    f"{own}'s",
+                    f"{reference}'s",
                     flush=True,
                 )
     for threads in (1, 2):
-        taken = whole(data, threads, options)
-        print(f"{threads} thread(s), a training of {options.whole} rounds: {taken}", flush=True)
+        step_seconds = compare_training_times(data, threads, options)
+        print(f"{threads} thread(s), a training of {options.whole} rounds: {step_seconds}", flush=True)
 
 
-def whole(data: tuple[Any, Any, Any, Any], threads: int, options: argparse.Namespace) -> str:
+def compare_training_times(data: tuple[Any, Any, Any, Any], threads: int, options: argparse.Namespace) -> str:
     import lightgbm
     import xgboost
 
@@ -277,15 +280,15 @@ def whole(data: tuple[Any, Any, Any, Any], threads: int, options: argparse.Names
     def boosted(obj: Any = None, **more: Any) -> float:
         return timed(lambda: xgboost.train({**silent, **more}, matrix, options.whole, obj=obj))
 
-    ours = trees(for_lightgbm.objective("ndcg", truncation_level=top, threads=threads))
-    theirs = trees("lambdarank", lambdarank_truncation_level=top)
+    ours_lightgbm = trees(for_lightgbm.objective("ndcg", truncation_level=top, threads=threads))
+    theirs_lightgbm = trees("lambdarank", lambdarank_truncation_level=top)
     ours_xgboost = boosted(
         for_xgboost.objective("ndcg", truncation_level=top, threads=threads), base_score=0.0
     )
     theirs_xgboost = boosted(objective="rank:ndcg", lambdarank_num_pair_per_sample=top)
     return (
-        f"LightGBM {ours:.1f} s, {ours / theirs:.2f} of lambdarank's; XGBoost {ours_xgboost:.1f} s, "
-        f"{ours_xgboost / theirs_xgboost:.2f} of rank:ndcg's"
+        f"LightGBM {ours_lightgbm:.1f} s, {ours_lightgbm / theirs_lightgbm:.2f} of lambdarank's; "
+        f"XGBoost {ours_xgboost:.1f} s, {ours_xgboost / theirs_xgboost:.2f} of rank:ndcg's"
     )
 
 
@@ -304,7 +307,7 @@ def main() -> None:
     parser.add_argument("--top", type=int, default=30, help="truncation level, for --speed")
     parser.add_argument("--metrics", nargs="+", default=["ndcg", "mrr", "map", "err(max_grade=4)"])
     options = parser.parse_args()
-    (speed if options.speed else worth)(options)
+    (speed if options.speed else compare_objectives)(options)
 
 
 if __name__ == "__main__":

@@ -50,8 +50,8 @@ def variants(options: argparse.Namespace) -> Iterator[tuple[str, str, dict[str, 
     for name in options.only:
         ranker, _, objective = name.partition(":")
         yield ranker, "defaults", {"objective": objective}
-        tried = [json.loads(text) for text in options.tried]
-        for params in tried or [{}]:
+        extra_params = [json.loads(text) for text in options.tried]
+        for params in extra_params or [{}]:
             title = f"{options.preset}{' with ' + json.dumps(params) if params else ''}"
             yield ranker, title, {"objective": objective, "preset": options.preset, "params": params}
 
@@ -84,21 +84,21 @@ def main() -> None:
     parser.add_argument("--split", choices=["valid", "test"], default="test")
     parser.add_argument("--kept", type=Path, default=Path("bench_presets.jsonl"), help="file of results")
     options = parser.parse_args()
-    known = {}
+    results = {}
     if options.kept.is_file():
-        known = {line["key"]: line for line in map(json.loads, options.kept.read_text().splitlines())}
+        results = {line["key"]: line for line in map(json.loads, options.kept.read_text().splitlines())}
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for seed in options.seeds:
         splits: dict[str, RankingDataset] = {}
         for ranker, title, fields in variants(options):
             resolved = catalog.load(ranker)(**fields).definition()
             key = json.dumps([options.queries, seed, options.patience, ranker, resolved], default=str)
-            if key not in known:
+            if key not in results:
                 splits = splits or splits_of(seed, options.queries)
-                known[key] = {"key": key, **measured(splits, ranker, fields, options.patience)}
+                results[key] = {"key": key, **measured(splits, ranker, fields, options.patience)}
                 with options.kept.open("a") as file:
-                    file.write(json.dumps(known[key]) + "\n")
-            found.setdefault((f"{ranker} {fields['objective']}", title), []).append(known[key])
+                    file.write(json.dumps(results[key]) + "\n")
+            found.setdefault((f"{ranker} {fields['objective']}", title), []).append(results[key])
     print(f"NDCG@10 on {options.split}, seeds {options.seeds}, {options.queries:,} training queries each")
     for (name, title), runs in found.items():
         values = np.concatenate([run[options.split] for run in runs])

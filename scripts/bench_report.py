@@ -1,4 +1,4 @@
-"""What a large report costs: 10 models, 6,000 queries, 7 metrics, in a fresh process.
+"""The cost of a large report: 10 models, 6,000 queries, 7 metrics, in a fresh process.
 
 Nothing is trained: the models are random rankers of three seeds and single features, whose stored runs are as
 large as any.
@@ -53,7 +53,7 @@ def main() -> int:
     from ltr_harness import run_experiment
 
     models = {f"feature-{name}": {"ranker": "feature", "feature": name} for name in FEATURES}
-    models |= {f"random-{at}": {"ranker": "random"} for at in range(arguments.models - len(FEATURES))}
+    models |= {f"random-{number}": {"ranker": "random"} for number in range(arguments.models - len(FEATURES))}
     config = {
         "name": "large",
         "seeds": [1, 2, 3],

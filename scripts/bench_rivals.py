@@ -1,4 +1,4 @@
-"""What do classifiers, regressors and blends reach beside a ranker's objective, and what does its depth cost?
+"""Classifiers, regressors and blends beside a ranker's objective, and the cost of its depth.
 
 Without --depth: the models of configs/rivals.yaml on MQ2008 (five folds) and on three synthetic sets (short lists, long
 lists, noisy labels), each on the same queries. Test queries alone are shown: the mean of ndcg@10, and the difference to
@@ -65,7 +65,7 @@ def depths() -> dict[str, Any]:
     }
 
 
-def shown(name: str, experiment: dict[str, Any], folder: Path, by_depth: bool) -> None:
+def run_and_print(name: str, experiment: dict[str, Any], folder: Path, by_depth: bool) -> None:
     """Run an experiment and print its table."""
     from ltr_harness import run_experiment
 
@@ -97,7 +97,7 @@ def main() -> None:
     options = parser.parse_args()
     rivals = yaml.safe_load(RIVALS.read_text(encoding="utf-8"))
     for name, data in sets(options.data):
-        if options.only and not any(name.startswith(one) for one in options.only):
+        if options.only and not any(name.startswith(prefix) for prefix in options.only):
             continue
         models = depths() if options.depth else dict(rivals["models"])
         if name == "MQ2008" and not options.depth:  # its grades end at 2, and its features have numbers
@@ -114,7 +114,7 @@ def main() -> None:
             "report": {"formats": ["json"]},
         }
         with tempfile.TemporaryDirectory() as folder:
-            shown(name, experiment, Path(folder), options.depth)
+            run_and_print(name, experiment, Path(folder), options.depth)
 
 
 if __name__ == "__main__":

@@ -62,9 +62,9 @@ def main() -> None:
             )
         print(f"{straight(job).strip()}, the same in both")
         pairs = [h / s for h, s in zip(harness_seconds, straight_seconds, strict=True)]
-        wanted = 0.6 if arguments.fourth and arguments.threads == 1 else 1.1
+        target = 0.6 if arguments.fourth and arguments.threads == 1 else 1.1
         print(
-            f"ratio harness / straight script: median {statistics.median(pairs):.3f} (wanted: at most {wanted})"
+            f"ratio harness / straight script: median {statistics.median(pairs):.3f} (wanted: at most {target})"
         )
 
 
@@ -87,7 +87,7 @@ def straight(job: Path) -> str:
 
 
 def straight_job(overrides: list[str], runs: Path, threads: int | None) -> dict[str, object]:
-    """What the script trains: read from the same configuration and from the runs it led to."""
+    """Return the job of the straight script, from the same configuration and the runs it led to."""
     from ltr_harness._util.cores import available_cores
     from ltr_harness.experiments.config import load_experiment
     from ltr_harness.experiments.runs import find_runs
@@ -137,24 +137,24 @@ def train_straight(job: dict) -> None:  # type: ignore[type-arg]
         x, y, sizes = load(train_files)
         xv, yv, sizes_v = load(valid_files)
         xt, _, _ = load(test_files)
-        for one in job["trainings"]:
-            if one["fold"] != fold:
+        for training in job["trainings"]:
+            if training["fold"] != fold:
                 continue
-            params = one["params"] | {"objective": one["objective"], "seed": one["seed"]}
-            if one["library"] == "lightgbm":
+            params = training["params"] | {"objective": training["objective"], "seed": training["seed"]}
+            if training["library"] == "lightgbm":
                 params |= {"metric": "ndcg", "eval_at": [10], "num_threads": job["threads"], "verbosity": -1}
                 train = lightgbm.Dataset(x, y, group=sizes)
                 valid = lightgbm.Dataset(xv, yv, group=sizes_v, reference=train)
-                lightgbm.train(params, train, one["rounds"], valid_sets=[valid]).predict(xt)
+                lightgbm.train(params, train, training["rounds"], valid_sets=[valid]).predict(xt)
             else:
                 params |= {"eval_metric": "ndcg@10", "nthread": job["threads"], "tree_method": "hist"}
                 dtrain = xgboost.QuantileDMatrix(x, y, group=sizes)
                 dvalid = xgboost.DMatrix(xv, yv, group=sizes_v)
                 booster = xgboost.train(
-                    params, dtrain, one["rounds"], evals=[(dvalid, "valid")], verbose_eval=False
+                    params, dtrain, training["rounds"], evals=[(dvalid, "valid")], verbose_eval=False
                 )
                 booster.predict(xgboost.DMatrix(xt))
-    rounds = sum(one["rounds"] for one in job["trainings"])
+    rounds = sum(training["rounds"] for training in job["trainings"])
     print(f"{len(job['trainings'])} trainings, {rounds} rounds")
 
 

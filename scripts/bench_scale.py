@@ -1,4 +1,4 @@
-"""How wall time and peak memory of `ltr-harness run` grow with the queries, the models, the seeds and the cutoffs.
+"""Growth of wall time and peak memory of `ltr-harness run` with the queries, the models, the seeds and the cutoffs.
 
 One of the four is 1, 2, 4 and 8 times what it is in the smallest experiment, the others stay. Each is a whole process
 with one worker, from the configuration to the report, and starts without runs; data is made anew.
@@ -66,14 +66,14 @@ def main() -> None:
     if not set(arguments.what) <= set(names):
         sys.exit(f"{' '.join(arguments.what)}: expected any of {', '.join(names)}")
     measured(experiment())  # whatever is compiled once per machine
-    for what in arguments.what or names:
+    for size in arguments.what or names:
         print(
-            f"{what:<9}{'wall s':>8}{'+/unit':>8}{'training':>10}{'the rest':>10}{'peak MiB':>10}{'+/unit':>8}"
+            f"{size:<9}{'wall s':>8}{'+/unit':>8}{'training':>10}{'the rest':>10}{'peak MiB':>10}{'+/unit':>8}"
         )
         walls, peaks = [], []
         for factor in FACTORS:
-            several = [measured(experiment(**{what: factor})) for _ in range(arguments.runs)]
-            wall, train, rest, peak = (min(column) for column in zip(*several, strict=True))
+            measurements = [measured(experiment(**{size: factor})) for _ in range(arguments.runs)]
+            wall, train, rest, peak = (min(column) for column in zip(*measurements, strict=True))
             walls.append(wall)
             peaks.append(peak)
             more = f"{added(walls)[-1]:8.2f}" if factor > 1 else " " * 8
@@ -84,14 +84,14 @@ def main() -> None:
 
 
 def superlinear(values: list[float]) -> bool:
-    """Whether the last is more than a line through the others promises, and more than measurements vary by."""
+    """Return whether the last value exceeds a line through the others by more than measurements vary by."""
     first, *_, before, last = values
     unit = max(0.0, (before - first) / (FACTORS[-2] - FACTORS[0]))
     return last > 1.1 * (before + 1.25 * unit * (FACTORS[-1] - FACTORS[-2]))
 
 
 def added(values: list[float]) -> list[float]:
-    """What a unit more adds, at each step."""
+    """Return the cost of one more unit at each step."""
     pairs = zip(FACTORS, values, FACTORS[1:], values[1:], strict=False)
     return [(after - before) / (many - few) for few, before, many, after in pairs]
 

@@ -1,4 +1,4 @@
-"""How long one waits for `ltr-harness --help` and for `import ltr_harness`, beside `python -c pass` and `import numpy`.
+"""Start-up time of `ltr-harness --help` and `import ltr_harness`, beside `python -c pass` and `import numpy`.
 
     scripts/bench startup [--rounds 15]
 
@@ -43,19 +43,19 @@ def main() -> None:
     times: dict[str, list[float]] = {name: [] for name in working}
     for _ in range(arguments.rounds):
         for name, command in working.items():
-            taken = seconds(command)
-            if taken is not None:
-                times[name].append(taken)
-    quartile = {name: float(np.percentile(taken, 25)) for name, taken in times.items()}
+            seconds_taken = seconds(command)
+            if seconds_taken is not None:
+                times[name].append(seconds_taken)
+    quartile = {name: float(np.percentile(seconds_taken, 25)) for name, seconds_taken in times.items()}
     print(f"{'':40}{'ms':>8}{'/ python':>10}{'/ numpy':>10}")
     for name in COMMANDS:
         if name not in quartile:
             print(f"{name:40}{'does not run':>20}")
             continue
-        taken = quartile[name]
+        seconds_taken = quartile[name]
         print(
-            f"{name:40}{taken * 1e3:8.0f}{taken / quartile['python -c pass']:10.1f}"
-            f"{taken / quartile['import numpy']:10.1f}"
+            f"{name:40}{seconds_taken * 1e3:8.0f}{seconds_taken / quartile['python -c pass']:10.1f}"
+            f"{seconds_taken / quartile['import numpy']:10.1f}"
         )
 
 

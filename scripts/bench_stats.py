@@ -1,4 +1,4 @@
-"""Times the statistics of a comparison beside what one would otherwise use, on the same arrays.
+"""The time of a comparison's statistics beside the usual alternatives, on the same arrays.
 
     python scripts/bench_stats.py [--models 10] [--metrics 7] [--queries 6000] [--draws 10000]
 
@@ -33,7 +33,7 @@ def seconds(function: Callable[[], object]) -> float:
 
 
 def numpy_loop(d: np.ndarray, draws: int) -> list[float]:
-    """What a careful person writes: one pair at a time, in blocks that fit in memory."""
+    """Flip signs as a careful person writes it: one pair at a time, in blocks that fit in memory."""
     found = []
     for column in d.T:
         rng = np.random.default_rng(0)
@@ -45,7 +45,7 @@ def numpy_loop(d: np.ndarray, draws: int) -> list[float]:
     return found
 
 
-def scipy_test(one: np.ndarray, other: np.ndarray, draws: int) -> list[float]:
+def scipy_test(first: np.ndarray, second: np.ndarray, draws: int) -> list[float]:
     from scipy.stats import permutation_test
 
     def statistic(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
@@ -61,18 +61,18 @@ def scipy_test(one: np.ndarray, other: np.ndarray, draws: int) -> list[float]:
             vectorized=True,
             rng=np.random.default_rng(0),
         ).pvalue
-        for x, y in zip(one.T, other.T, strict=True)
+        for x, y in zip(first.T, second.T, strict=True)
     ]
 
 
-def ranx_test(one: np.ndarray, other: np.ndarray, draws: int) -> list[float] | None:
+def ranx_test(first: np.ndarray, second: np.ndarray, draws: int) -> list[float] | None:
     try:
         from ranx.statistical_tests import fisher_randomization_test
     except ImportError:
         return None
     return [
         fisher_randomization_test(x, y, n_permutations=draws, max_p=0.01, random_seed=0)
-        for x, y in zip(one.T, other.T, strict=True)
+        for x, y in zip(first.T, second.T, strict=True)
     ]
 
 
@@ -88,12 +88,12 @@ def main() -> None:
     query = rng.beta(0.6, 0.6, size=(args.queries, 1, args.metrics))
     values = np.clip(query + rng.normal(0, 0.1, size=(args.queries, args.models, args.metrics)), 0, 1)
     pairs = list(itertools.combinations(range(args.models), 2))
-    one, other = (
+    first, second = (
         np.moveaxis(values[:, [pair[side] for pair in pairs]], 2, 1).reshape(args.queries, -1)
         for side in (0, 1)
     )
-    d = one - other  # metric by metric: the pairs of one are a family
-    families = [slice(at, at + len(pairs)) for at in range(0, d.shape[1], len(pairs))]
+    d = first - second  # metric by metric: the pairs of one are a family
+    families = [slice(start, start + len(pairs)) for start in range(0, d.shape[1], len(pairs))]
     columns = d.shape[1]
     print(
         f"{args.models} models, {len(pairs)} pairs x {args.metrics} metrics = {columns} columns, "
@@ -111,18 +111,18 @@ def main() -> None:
     print(f"{'ltr_harness':44}{ours:10.2f}{1:9.1f}")
 
     few = slice(0, SAMPLE)
-    others: list[tuple[str, Callable[[], object]]] = [
+    rivals: list[tuple[str, Callable[[], object]]] = [
         ("NumPy, one pair at a time", lambda: numpy_loop(d[:, few], args.draws)),
-        ("scipy.stats.permutation_test", lambda: scipy_test(one[:, few], other[:, few], args.draws)),
+        ("scipy.stats.permutation_test", lambda: scipy_test(first[:, few], second[:, few], args.draws)),
     ]
-    ranx_test(one[:, few], other[:, few], 10)  # compiles
-    if ranx_test(one[:, few], other[:, few], 10) is None:
+    ranx_test(first[:, few], second[:, few], 10)  # compiles
+    if ranx_test(first[:, few], second[:, few], 10) is None:
         print("ranx is not installed: left out")
     else:
-        others.append(("ranx Fisher test", lambda: ranx_test(one[:, few], other[:, few], args.draws)))
-    for name, function in others:
-        taken = seconds(function) * columns / SAMPLE
-        print(f"{name + f' (from {SAMPLE} columns)':44}{taken:10.2f}{taken / ours:9.1f}")
+        rivals.append(("ranx Fisher test", lambda: ranx_test(first[:, few], second[:, few], args.draws)))
+    for name, function in rivals:
+        elapsed = seconds(function) * columns / SAMPLE
+        print(f"{name + f' (from {SAMPLE} columns)':44}{elapsed:10.2f}{elapsed / ours:9.1f}")
 
     print(f"\n{'beside it':44}{'seconds':>10}")
     for name, function in (

@@ -35,12 +35,12 @@ def write(path: Path, rows: int, per_query: int, ids: str) -> int:
         queries += sizes.size
         n = int(sizes.sum())
         texts = [f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}" for number in numbers.tolist()]
-        own = pa.array(texts) if ids == "text" else pa.array(numbers)
+        query_ids = pa.array(texts) if ids == "text" else pa.array(numbers)
         label = rng.integers(1, 5, n) * (rng.random(n) < 0.1)
         live = 0.4 * label + rng.standard_normal(n)
         table = pa.table(
             {
-                "query_id": own.take(pa.array(np.repeat(np.arange(sizes.size), sizes))),
+                "query_id": query_ids.take(pa.array(np.repeat(np.arange(sizes.size), sizes))),
                 "label": label.astype(np.int8),
                 "live": live,
                 "new": live + 0.3 * rng.standard_normal(n),
@@ -131,11 +131,11 @@ def main() -> None:
                 task: {key: min(turn[key] for turn in turns) for key in ("wall", "cpu")}
                 for task, turns in found.items()
             }
-            for task, own in best.items():
+            for task, fastest in best.items():
                 peak = max(turn["peak"] for turn in found[task])
-                ratios = [own[key] / best["read"][key] for key in ("wall", "cpu")]
-                said = f"{own['wall']:8.1f}{own['cpu']:8.1f}{peak:10.0f}{ratios[0]:8.2f}{ratios[1]:12.2f}"
-                print(f"{task + ' ' + scores:<24}{said}", flush=True)
+                ratios = [fastest[key] / best["read"][key] for key in ("wall", "cpu")]
+                cells = f"{fastest['wall']:8.1f}{fastest['cpu']:8.1f}{peak:10.0f}{ratios[0]:8.2f}{ratios[1]:12.2f}"
+                print(f"{task + ' ' + scores:<24}{cells}", flush=True)
 
 
 if __name__ == "__main__":

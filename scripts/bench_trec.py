@@ -1,4 +1,4 @@
-"""What does evaluating a TREC run cost, beside the tools in daily use?
+"""The cost of evaluating a TREC run, beside the tools in daily use.
 
 A synthetic run (--queries, 1,000 documents each; MS MARCO's development set is 6,980, 283 MB) and its qrels, evaluated
 at ndcg@10, mrr and map by each tool in a process of its own, from the two files: seconds of CPU time, the largest
@@ -81,7 +81,7 @@ def commands(
         copy.symlink_to(run)
     yield (
         "ours, 3 runs",
-        [*ours, "--qrels", str(qrels), *(word for one in copies for word in ("--run", str(one)))],
+        [*ours, "--qrels", str(qrels), *(word for run_copy in copies for word in ("--run", str(run_copy)))],
     )
     yield "trec_eval", trec_eval(options, folder, qrels, run)
     for name, code in PYTHON.items():
@@ -95,24 +95,24 @@ def trec_eval(options: argparse.Namespace, folder: Path, qrels: Path, run: Path)
     if shutil.which("make") is None or shutil.which("cc") is None:
         return "there is no compiler"
     source = shutil.copytree(options.trec_eval, folder / "trec_eval")
-    made = subprocess.run(["make", "-C", str(source)], capture_output=True, text=True, check=False)
-    if made.returncode:
-        return f"make failed: {made.stderr.strip().splitlines()[-1:]}"
+    build = subprocess.run(["make", "-C", str(source)], capture_output=True, text=True, check=False)
+    if build.returncode:
+        return f"make failed: {build.stderr.strip().splitlines()[-1:]}"
     measures = ["-m", "ndcg_cut.10", "-m", "recip_rank", "-m", "map"]
     return [str(source / "trec_eval"), *measures, str(qrels), str(run)]
 
 
 def measured(command: list[str]) -> tuple[float, float, str]:
     """CPU seconds, peak MiB, and the output."""
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         one_thread = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
         started = subprocess.Popen(
-            command, stdout=said, stderr=subprocess.STDOUT, env={**os.environ, **one_thread}
+            command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **one_thread}
         )
         _, status, used = os.wait4(started.pid, 0)
         started.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
-        text = " ".join(said.read().decode().split())
+        output.seek(0)
+        text = " ".join(output.read().decode().split())
     if started.returncode:
         return np.nan, np.nan, text[-200:]
     largest = used.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
@@ -130,8 +130,8 @@ def main() -> None:
     parser.add_argument("--trec-eval", type=Path, metavar="FOLDER", help="its published source")
     parser.add_argument("--only", nargs="+", default=[], metavar="TOOL", help="how their names begin")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
         qrels, run = files(folder, options.queries)
         print(
             f"{options.queries:,} queries, {1000 * options.queries:,} lines, {run.stat().st_size / 1e6:.0f} MB"
@@ -142,8 +142,8 @@ def main() -> None:
             if isinstance(command, str):
                 print(f"{name:14}left out: {command}")
                 continue
-            seconds, largest, said = min(measured(command) for _ in range(options.times))
-            print(f"{name:14}{seconds:6.2f} s of CPU {largest:7.0f} MiB  {said}", flush=True)
+            seconds, largest, output = min(measured(command) for _ in range(options.times))
+            print(f"{name:14}{seconds:6.2f} s of CPU {largest:7.0f} MiB  {output}", flush=True)
 
 
 if __name__ == "__main__":

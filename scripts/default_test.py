@@ -78,7 +78,7 @@ def flips(test: str) -> Callable[[Floats], NDArray[np.bool_]]:
     """Find differences by a test of the harness, each column by itself."""
 
     def found(d: Floats) -> NDArray[np.bool_]:
-        alone = [slice(at, at + 1) for at in range(d.shape[1])]
+        alone = [slice(column, column + 1) for column in range(d.shape[1])]
         method = Method(test, draws=DRAWS)  # type: ignore[arg-type]
         return outcomes(ClusterSums.of(d), method, seeds=(), widths=np.inf, families=alone).p < method.alpha
 
@@ -119,10 +119,12 @@ def measured(world: World, n: int, samples: int, seed: int) -> dict[str, tuple[f
 def table(sizes: Sequence[int], samples: int) -> list[str]:
     """Lines of the table: a world and a number of queries in each row."""
     lines = [f"| world | queries | {' | '.join(TESTS)} |", "|---|--:|" + "--:|" * len(TESTS)]
-    for at, (name, (world, share)) in enumerate(WORLDS.items()):
+    for number, (name, (world, share)) in enumerate(WORLDS.items()):
         for n in sizes:
             unseen = "\\*" if share < 1 - 0.05 ** (1 / n) else ""
-            cells = [f"{level:.1f}/{power:.0f}" for level, power in measured(world, n, samples, at).values()]
+            cells = [
+                f"{level:.1f}/{power:.0f}" for level, power in measured(world, n, samples, number).values()
+            ]
             lines.append(f"| {name}{unseen} | {n:,} | {' | '.join(cells)} |")
             print(lines[-1], file=sys.stderr, flush=True)
     return lines
@@ -130,7 +132,7 @@ def table(sizes: Sequence[int], samples: int) -> list[str]:
 
 def missed(world: World, n: int, samples: int) -> tuple[float, float]:
     """Least and most 95 % intervals of the default test that miss, in percent, over several true means."""
-    alone = [slice(at, at + 1) for at in range(samples)]
+    alone = [slice(column, column + 1) for column in range(samples)]
     d = world(np.random.default_rng(n), (n, samples))
     shares = []
     for truth in TRUTHS:

@@ -1,4 +1,4 @@
-"""Which documented functions do not say what they take?
+"""Find the documented functions whose docstrings do not describe their parameters.
 
 Documented are the names of ``docs/reference/python-*.md`` with their public methods, and whatever is public in the
 metrics, the testing suites and the extension bases. Such a function, if it takes an array, or three parameters and
@@ -29,7 +29,7 @@ MANY = 3
 def parameters(function: ast.FunctionDef) -> list[ast.arg]:
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    return [one for one in named if one.arg not in ("self", "cls")]
+    return [parameter for parameter in named if parameter.arg not in ("self", "cls")]
 
 
 def described(docstring: str) -> dict[str, str]:
@@ -48,14 +48,16 @@ def described(docstring: str) -> dict[str, str]:
 
 
 def problems(function: ast.FunctionDef) -> list[str]:
-    taken = parameters(function)
+    arguments = parameters(function)
     arrays = [
-        one.arg for one in taken if one.annotation is not None and ARRAY.search(ast.unparse(one.annotation))
+        argument.arg
+        for argument in arguments
+        if argument.annotation is not None and ARRAY.search(ast.unparse(argument.annotation))
     ]
-    if not arrays and len(taken) < MANY:
+    if not arrays and len(arguments) < MANY:
         return []
     texts = described(ast.get_docstring(function) or "")
-    missing = [one.arg for one in taken if one.arg not in texts]
+    missing = [argument.arg for argument in arguments if argument.arg not in texts]
     if missing:
         return [f"Args: does not describe {', '.join(missing)}"]
     return [f"Args: gives {name} no shape" for name in arrays if not SHAPE.search(texts[name])]
@@ -70,10 +72,10 @@ def public_functions(tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
         elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             inherits = bool(node.bases)
             functions += [
-                (f"{node.name}.{one.name}", one)
-                for one in node.body
-                if isinstance(one, ast.FunctionDef)
-                and not (inherits and ast.get_docstring(one) is None)  # documented where it is declared
+                (f"{node.name}.{method.name}", method)
+                for method in node.body
+                if isinstance(method, ast.FunctionDef)
+                and not (inherits and ast.get_docstring(method) is None)  # documented where it is declared
             ]
     return [
         (name, function)
@@ -97,22 +99,20 @@ def documented_names() -> dict[str, tuple[str, ...]]:
     return modules
 
 
-def wholly_documented(where: Path) -> bool:
-    """Whether every public name of this file of the package is read by people who extend it."""
-    extended = (
-        where.parts[0] in ("metrics", "testing") and "core" not in where.parts and where not in NO_METRICS
-    )
-    return extended or where.as_posix() in EXTENSION_BASES
+def wholly_documented(path: Path) -> bool:
+    """Return whether every public name of this file of the package is read by people who extend it."""
+    extended = path.parts[0] in ("metrics", "testing") and "core" not in path.parts and path not in NO_METRICS
+    return extended or path.as_posix() in EXTENSION_BASES
 
 
 def main() -> int:
     count = 0
     documented = documented_names()
     for path in sorted(PACKAGE.rglob("*.py")):
-        whole = wholly_documented(path.relative_to(PACKAGE))
+        is_whole = wholly_documented(path.relative_to(PACKAGE))
         module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
         for name, function in public_functions(ast.parse(path.read_text(encoding="utf-8"))):
-            if not whole and not module.startswith(documented.get(name.split(".")[0], ("-",))):
+            if not is_whole and not module.startswith(documented.get(name.split(".")[0], ("-",))):
                 continue
             for problem in problems(function):
                 count += 1

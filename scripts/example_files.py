@@ -206,10 +206,10 @@ def mangled_tree(tree: Any, draw: random.Random) -> Any:
         case 1 if isinstance(node, dict):
             node[draw.choice(["x", "", "n_queries", str(key) + "s", "1"])] = node.pop(key)
         case 2:
-            other, there = draw.choice(places)
+            other, place = draw.choice(places)
             node[key] = (
-                copy.deepcopy(other[there])
-                if there in other or (isinstance(other, list) and there < len(other))
+                copy.deepcopy(other[place])
+                if place in other or (isinstance(other, list) and place < len(other))
                 else None
             )
         case _:
@@ -297,7 +297,7 @@ def mangled_size(tree: Any, draw: random.Random) -> bytes:
             other = json.dumps([value] * min(n, 900_000 // (len(json.dumps(value)) + 1) + 1))
         case _:
             other = json.dumps(
-                {f"k{at}": value for at in range(min(n, 900_000 // (len(json.dumps(value)) + 12)))}
+                {f"k{number}": value for number in range(min(n, 900_000 // (len(json.dumps(value)) + 12)))}
             )
     return json.dumps(tree).replace(json.dumps(mark), other).encode()
 
@@ -337,8 +337,10 @@ def mangle_stored(path: Path, draw: random.Random) -> None:
         path.write_bytes(mangled_json(content, draw))
     elif path.name in ("journal.log", "looks.jsonl") and draw.random() < 0.7:
         lines = content.splitlines(keepends=True) or [b""]
-        at = draw.randrange(len(lines))
-        path.write_bytes(b"".join([*lines[:at], mangled_json(lines[at], draw), b"\n", *lines[at + 1 :]]))
+        number = draw.randrange(len(lines))
+        path.write_bytes(
+            b"".join([*lines[:number], mangled_json(lines[number], draw), b"\n", *lines[number + 1 :]])
+        )
     elif path.name == "comparison.parquet" and draw.random() < 0.7:
         import pyarrow.parquet as pq
 

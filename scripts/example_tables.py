@@ -92,7 +92,7 @@ def _runs(values: list[Any], draw: random.Random) -> Any:
     return pc.run_end_encode(pa.array(values), draw.choice([pa.int16(), pa.int32(), pa.int64()]))
 
 
-def _of(kind: pa.DataType) -> Form:
+def _array_of(kind: pa.DataType) -> Form:
     return lambda values, draw: pa.array(values, kind)
 
 
@@ -103,25 +103,28 @@ def _decimals(values: list[Any], draw: random.Random) -> Any:
 
 SAME: Mapping[type, Mapping[str, Form]] = {
     str: {
-        "string": _of(pa.string()),
-        "large string": _of(pa.large_string()),
-        "string view": _of(pa.string_view()),
+        "string": _array_of(pa.string()),
+        "large string": _array_of(pa.large_string()),
+        "string view": _array_of(pa.string_view()),
         "dictionary": _coded,
         "runs": _runs,
     },
     int: {
-        **{f"{kind}": _of(kind) for kind in (pa.int8(), pa.int16(), pa.int64(), pa.uint8(), pa.uint64())},
+        **{
+            f"{kind}": _array_of(kind)
+            for kind in (pa.int8(), pa.int16(), pa.int64(), pa.uint8(), pa.uint64())
+        },
         "double": lambda values, draw: pa.array(values, pa.float64(), from_pandas=True),
         "decimals": _decimals,
         "dictionary": _coded,
         "runs": _runs,
     },
-    float: {"double": _of(pa.float64()), "decimals": _decimals, "dictionary": _coded, "runs": _runs},
-    bool: {"bool": _of(pa.bool_()), "runs": _runs},
+    float: {"double": _array_of(pa.float64()), "decimals": _decimals, "dictionary": _coded, "runs": _runs},
+    bool: {"bool": _array_of(pa.bool_()), "runs": _runs},
     datetime: {
-        **{f"timestamp[{unit}]": _of(pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
-        "date32": _of(pa.date32()),
-        "date64": _of(pa.date64()),
+        **{f"timestamp[{unit}]": _array_of(pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
+        "date32": _array_of(pa.date32()),
+        "date64": _array_of(pa.date64()),
         "text": lambda values, draw: pa.array([value.date().isoformat() for value in values]),
         "dictionary": lambda values, draw: pa.array(values, pa.timestamp("us")).dictionary_encode(),
         "runs": _runs,
@@ -143,11 +146,11 @@ ZONES = ["UTC", "+05:30", "Europe/Berlin", "Asia/Kolkata", "Mars/Olympus", ""]
 
 
 def _drawn(values: list[Any]) -> Callable[[int, random.Random], list[Any]]:
-    def several(n: int, draw: random.Random) -> list[Any]:
+    def draw_values(n: int, draw: random.Random) -> list[Any]:
         few = draw.sample(values, min(len(values), draw.choice([1, 2, 5])))
         return [draw.choice(few) for _ in range(n)]
 
-    return several
+    return draw_values
 
 
 def _nested(n: int, draw: random.Random) -> Any:
@@ -277,8 +280,8 @@ def other_column(values: list[Any], draw: random.Random) -> Any:
     """A column of any type, or the values with some missing or odd among them."""
     if draw.random() < 0.3:
         odd = draw.choice([None, *SENTINELS, *TEXTS]) if isinstance(values[0], str) else None
-        at = set(draw.sample(range(len(values)), draw.choice([1, len(values) // 3, len(values)])))
-        return pa.array([odd if row in at else value for row, value in enumerate(values)])
+        odd_rows = set(draw.sample(range(len(values)), draw.choice([1, len(values) // 3, len(values)])))
+        return pa.array([odd if row in odd_rows else value for row, value in enumerate(values)])
     return pa.array(OTHER[draw.choice(sorted(OTHER))](len(values), draw))
 
 
@@ -309,7 +312,7 @@ def _misshapen(table: pa.Table, draw: random.Random) -> pa.Table:
             return table.append_column(name, table[draw.choice(table.column_names)])
         case 3:
             odd = draw.choice(["", " ", "\x1b[2J", "é", "x" * 5000, "a\nb", "ndcg@10", "qid"])
-            return table.rename_columns([odd if one == name else one for one in table.column_names])
+            return table.rename_columns([odd if column == name else column for column in table.column_names])
         case _:
             order = list(range(table.num_rows))
             draw.shuffle(order)

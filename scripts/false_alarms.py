@@ -1,4 +1,4 @@
-"""How often lints of data alarm for nothing, and whether they find what is planted: two tables.
+"""False alarms of the lints of data, and the planted traps that they find: two tables.
 
 python scripts/false_alarms.py                     the real sets of $LTR_HARNESS_DATA, twenty generated of each kind
 python scripts/false_alarms.py --sets 3 --only shop,rank    fewer sets, and kinds and traps with these words alone
@@ -51,19 +51,19 @@ def base(draws: Draws, size: tuple[int, int], grades: int = 3) -> tuple[pd.DataF
     """Queries, labels and a matching score; and how relevant each row is, which labels show with noise."""
     n_queries, n_rows = size
     n = n_queries * n_rows
-    worth = draws.normal(size=n)
-    noisy = worth + draws.normal(0, 0.8, n)
+    relevance = draws.normal(size=n)
+    noisy = relevance + draws.normal(0, 0.8, n)
     labels = np.clip(np.floor(noisy + 0.4), 0, grades - 1)
     query = np.repeat([f"q{number}" for number in range(n_queries)], n_rows)
-    bm25 = np.exp(1.5 + 0.5 * worth + draws.normal(0, 0.4, n))
-    return pd.DataFrame({"query_id": query, "label": labels, "bm25": bm25.round(4)}), worth
+    bm25 = np.exp(1.5 + 0.5 * relevance + draws.normal(0, 0.4, n))
+    return pd.DataFrame({"query_id": query, "label": labels, "bm25": bm25.round(4)}), relevance
 
 
 def letor(draws: Draws, size: tuple[int, int]) -> Table:
     """Floats between 0 and 1 in each query, as LETOR has them."""
-    frame, worth = base(draws, size)
+    frame, relevance = base(draws, size)
     for number in range(20):
-        values = number / 20 * worth + draws.normal(size=worth.size)
+        values = number / 20 * relevance + draws.normal(size=relevance.size)
         values = values.reshape(size)
         low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
         frame[f"f{number}"] = ((values - low) / (high - low)).ravel().round(6)
@@ -72,12 +72,12 @@ def letor(draws: Draws, size: tuple[int, int]) -> Table:
 
 def counts_of_terms(draws: Draws, size: tuple[int, int]) -> Table:
     """Counts, lengths and scores of terms, as MSLR has them."""
-    frame, worth = base(draws, size, grades=5)
-    n = worth.size
+    frame, relevance = base(draws, size, grades=5)
+    n = relevance.size
     for part, length in (("title", 8), ("anchor", 20), ("body", 900)):
         terms = draws.lognormal(np.log(length), 0.8, n).astype(int)
         frame[f"{part}_length"] = terms
-        frame[f"{part}_matches"] = draws.poisson(np.exp(worth / 2))
+        frame[f"{part}_matches"] = draws.poisson(np.exp(relevance / 2))
         frame[f"{part}_tf"] = (frame[f"{part}_matches"] / (terms + 1)).round(5)
     frame["n_slashes"] = draws.integers(1, 8, n)
     frame["inlinks"] = draws.lognormal(3, 2, n).astype(int)
@@ -87,12 +87,12 @@ def counts_of_terms(draws: Draws, size: tuple[int, int]) -> Table:
 
 def shop(draws: Draws, size: tuple[int, int]) -> Table:
     """A shop's table, with counts and rates of the past."""
-    frame, worth = base(draws, size)
-    n = worth.size
+    frame, relevance = base(draws, size)
+    n = relevance.size
     frame["price"] = draws.lognormal(3, 1, n).round(2)
     frame["rating"] = np.clip(draws.normal(4, 0.7, n), 1, 5).round(1)
     frame["n_reviews"] = draws.lognormal(4, 1.5, n).astype(int)
-    frame["n_orders_30d"] = draws.poisson(np.exp(1 + worth))
+    frame["n_orders_30d"] = draws.poisson(np.exp(1 + relevance))
     frame["ctr_30d"] = draws.beta(2, 30, n).round(4)
     frame["discount_percent"] = 5 * draws.integers(0, 10, n)
     frame["in_stock"] = draws.random(n) < 0.9
@@ -135,31 +135,35 @@ def clicks(draws: Draws, size: tuple[int, int]) -> Table:
     """Binary clicks as labels, with the shown position in its role."""
     table = shop(draws, size)
     n_queries, n_rows = size
-    shown = np.tile(np.arange(1, n_rows + 1), n_queries)
-    clicked = (table.frame.label > 0) & (draws.random(shown.size) < 1.4 / np.sqrt(shown))
-    frame = table.frame.assign(label=clicked.astype(int), shown=shown).rename(columns={"label": "clicked"})
+    positions = np.tile(np.arange(1, n_rows + 1), n_queries)
+    clicked = (table.frame.label > 0) & (draws.random(positions.size) < 1.4 / np.sqrt(positions))
+    frame = table.frame.assign(label=clicked.astype(int), shown=positions).rename(
+        columns={"label": "clicked"}
+    )
     return Table(frame, {"label": "clicked", "position": "shown"})
 
 
 def embeddings(draws: Draws, size: tuple[int, int]) -> Table:
     """Sixty-four dense dimensions."""
-    frame, worth = base(draws, size)
-    dense = draws.normal(size=(worth.size, 64)) + worth[:, None] * draws.normal(0, 0.3, 64)
+    frame, relevance = base(draws, size)
+    dense = draws.normal(size=(relevance.size, 64)) + relevance[:, None] * draws.normal(0, 0.3, 64)
     return Table(pd.concat([frame, pd.DataFrame(dense).add_prefix("e")], axis=1))
 
 
 def bag_of_words(draws: Draws, size: tuple[int, int]) -> Table:
     """Eighty counts of words, nearly all 0."""
-    frame, worth = base(draws, size)
-    words = draws.poisson(0.08, size=(worth.size, 80))
+    frame, relevance = base(draws, size)
+    words = draws.poisson(0.08, size=(relevance.size, 80))
     return Table(pd.concat([frame.drop(columns="bm25"), pd.DataFrame(words).add_prefix("w")], axis=1))
 
 
 def first_stage(draws: Draws, size: tuple[int, int]) -> Table:
     """Scores of several first stages, each with rows that it did not return."""
-    frame, worth = base(draws, size)
+    frame, relevance = base(draws, size)
     for name in ("dense_score", "sparse_score", "cross_encoder_score"):
-        frame[name] = np.where(draws.random(worth.size) < 0.1, np.nan, worth + draws.normal(size=worth.size))
+        frame[name] = np.where(
+            draws.random(relevance.size) < 0.1, np.nan, relevance + draws.normal(size=relevance.size)
+        )
     return Table(frame)
 
 
@@ -172,8 +176,8 @@ def first_stage_rank(draws: Draws, size: tuple[int, int]) -> Table:
 
 def prices(draws: Draws, size: tuple[int, int]) -> Table:
     """Whole amounts of several units."""
-    frame, worth = base(draws, size)
-    n = worth.size
+    frame, relevance = base(draws, size)
+    n = relevance.size
     frame["price_cents"] = draws.lognormal(8, 1, n).astype(int)
     frame["price"] = draws.lognormal(4, 0.8, n).astype(int)
     frame["list_price"] = (frame.price * draws.uniform(1, 1.5, n)).astype(int)
@@ -212,17 +216,17 @@ def categories(draws: Draws, size: tuple[int, int]) -> Table:
 
 def flags(draws: Draws, size: tuple[int, int]) -> Table:
     """Flags and tiers, of which many rows are equal."""
-    frame, worth = base(draws, size)
+    frame, relevance = base(draws, size)
     for name in ("is_exact", "is_new", "is_sponsored", "has_image"):
-        frame[name] = worth + draws.normal(0, 2, worth.size) > 1
-    frame["tier"] = draws.integers(1, 5, worth.size)
+        frame[name] = relevance + draws.normal(0, 2, relevance.size) > 1
+    frame["tier"] = draws.integers(1, 5, relevance.size)
     return Table(frame.drop(columns="bm25"))
 
 
 def travel(draws: Draws, size: tuple[int, int]) -> Table:
     """Flights: minutes, stops, seats."""
-    frame, worth = base(draws, size)
-    n = worth.size
+    frame, relevance = base(draws, size)
+    n = relevance.size
     frame["departure_minute"] = 5 * draws.integers(0, 288, n)
     frame["duration_minutes"] = draws.lognormal(5, 0.7, n).astype(int)
     frame["n_stops"] = draws.poisson(0.6, n)
@@ -234,8 +238,8 @@ def travel(draws: Draws, size: tuple[int, int]) -> Table:
 def ratings(draws: Draws, size: tuple[int, int]) -> Table:
     """Ratings from 1 to 5, so that every row counts as relevant."""
     table = shop(draws, size)
-    worth = np.log(table.frame.bm25) + draws.normal(0, 0.9, len(table.frame))
-    return Table(table.frame.assign(label=np.clip(np.round(worth + 1.5), 1, 5)))
+    relevance = np.log(table.frame.bm25) + draws.normal(0, 0.9, len(table.frame))
+    return Table(table.frame.assign(label=np.clip(np.round(relevance + 1.5), 1, 5)))
 
 
 def generated_by_us(draws: Draws, size: tuple[int, int]) -> RankingDataset:
@@ -291,17 +295,17 @@ def _column(name: str, make: Callable[[Draws, int, int], Any]) -> Callable[[Draw
     return planted
 
 
-def _shown(draws: Draws, n_queries: int, n_rows: int) -> Any:
+def _positions(draws: Draws, n_queries: int, n_rows: int) -> Any:
     return np.tile(np.arange(1, n_rows + 1), n_queries)
 
 
-def _mixed(draws: Draws, n_queries: int, n_rows: int) -> Any:
+def _shuffled_positions(draws: Draws, n_queries: int, n_rows: int) -> Any:
     return np.concatenate([draws.permutation(n_rows) for _ in range(n_queries)])
 
 
-def _shown_in_part(draws: Draws, n_queries: int, n_rows: int) -> Any:
+def _even_positions(draws: Draws, n_queries: int, n_rows: int) -> Any:
     """Every second place of a list."""
-    return 2 * _shown(draws, n_queries, n_rows)
+    return 2 * _positions(draws, n_queries, n_rows)
 
 
 def _of_query(low: int, high: int) -> Callable[[Draws, int, int], Any]:
@@ -365,9 +369,9 @@ def _sorted(draws: Draws, size: tuple[int, int]) -> Table:
 
 
 TRAPS: dict[str, tuple[str, Callable[[Draws, tuple[int, int]], Table]]] = {
-    **{f"rank: {name}": ("position-feature", _column(name, _shown)) for name in RANKS},
-    **{f"rank in part: {name}": ("position-feature", _column(name, _shown_in_part)) for name in RANKS},
-    "rank by value: x7": ("position-feature", _column("x7", _mixed)),
+    **{f"rank: {name}": ("position-feature", _column(name, _positions)) for name in RANKS},
+    **{f"rank in part: {name}": ("position-feature", _column(name, _even_positions)) for name in RANKS},
+    "rank by value: x7": ("position-feature", _column("x7", _shuffled_positions)),
     "date: 20230101": ("id-feature", _column("date", _of_query(20230101, 20230129))),
     "date by value: x7": ("id-feature", _column("x7", _of_query(20230101, 20230129))),
     "time by value: x7": ("id-feature", _column("x7", _of_query(1_600_000_000, 1_700_000_000))),
@@ -394,7 +398,7 @@ TRAPS: dict[str, tuple[str, Callable[[Draws, tuple[int, int]], Table]]] = {
 
 
 def findings(splits: Mapping[str, RankingDataset]) -> list[Caution]:
-    """What lints find in splits, each cause once."""
+    """Return the findings of the lints in the splits, each cause once."""
     return one_a_cause(lint(data_card(splits)))
 
 
@@ -405,12 +409,12 @@ def halves(data: RankingDataset) -> dict[str, RankingDataset]:
 
 
 def is_found(kind: str, table: Table) -> bool:
-    """Whether a trap is found where all rows are read as one split, as `data describe` does."""
+    """Return whether a trap is found where all rows are read as one split, as `data describe` does."""
     try:
         data = table.read()
     except DataError:
         return kind == "refused"
-    return kind in {one.kind for one in findings({"train": data})}
+    return kind in {finding.kind for finding in findings({"train": data})}
 
 
 def size_of(number: int) -> tuple[int, int]:
@@ -429,28 +433,28 @@ class Measured:
     kinds: Counter[str]  # of errors and warnings
 
     @property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         return not self.n_errors and self.most_warnings <= 1
 
 
 def measured(kind: str, sets: Iterator[Mapping[str, RankingDataset]]) -> Measured:
-    """What is found in sound sets."""
+    """Count the findings in sound sets."""
     n_sets = n_errors = most = 0
     kinds: Counter[str] = Counter()
     for splits in sets:
-        severe = [one for one in findings(splits) if one.severity in ("error", "warning")]
+        severe = [finding for finding in findings(splits) if finding.severity in ("error", "warning")]
         n_sets += 1
-        n_errors += sum(one.severity == "error" for one in severe)
-        most = max(most, sum(one.severity == "warning" for one in severe))
-        kinds.update(one.kind for one in severe)
+        n_errors += sum(finding.severity == "error" for finding in severe)
+        most = max(most, sum(finding.severity == "warning" for finding in severe))
+        kinds.update(finding.kind for finding in severe)
     return Measured(kind, n_sets, n_errors, most, kinds)
 
 
 def sound_sets(kind: str, n_sets: int) -> Iterator[Mapping[str, RankingDataset]]:
     """Generated sets of a kind, in all sizes."""
     for number in range(n_sets):
-        made = SOUND[kind](np.random.default_rng([number, len(kind)]), size_of(number))
-        yield halves(made.read() if isinstance(made, Table) else made)
+        generated = SOUND[kind](np.random.default_rng([number, len(kind)]), size_of(number))
+        yield halves(generated.read() if isinstance(generated, Table) else generated)
 
 
 def n_found(trap: str, n_sets: int) -> int:
@@ -480,8 +484,8 @@ def main() -> int:
         print(f"no real sets: {folder} is not there")
     rows += [measured(kind, sound_sets(kind, options.sets)) for kind in chosen(SOUND, words)]
     table = [
-        [one.kind, str(one.n_sets), str(one.n_errors), str(one.most_warnings), _listed(one.kinds)]
-        for one in rows
+        [row.kind, str(row.n_sets), str(row.n_errors), str(row.most_warnings), _listed(row.kinds)]
+        for row in rows
     ]
     head = ["sound sets", "sets", "errors", "most warnings of a set", "which, in how many"]
     print(*text_table(head, table, left=[0, 4]), "", sep="\n")
@@ -489,7 +493,7 @@ def main() -> int:
     found = {trap: n_found(trap, options.sets) for trap in chosen(TRAPS, words)}
     table = [[trap, TRAPS[trap][0], f"{n} of {options.sets}"] for trap, n in found.items()]
     print(*text_table(["trap", "lint", "found"], table, left=[0, 1]), sep="\n")
-    failed = [one.kind for one in rows if not one.sound] + [
+    failed = [row.kind for row in rows if not row.is_sound] + [
         trap for trap, n in found.items() if n < options.sets
     ]
     if failed:

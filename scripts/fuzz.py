@@ -244,12 +244,12 @@ def ending(work: Callable[[], int], folder: Path, seconds: float) -> tuple[int |
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
         return None, "", 0
-    said = (folder / "stderr").read_text(errors="replace")
-    return os.waitstatus_to_exitcode(status), said, used.ru_maxrss * 1024
+    error_text = (folder / "stderr").read_text(errors="replace")
+    return os.waitstatus_to_exitcode(status), error_text, used.ru_maxrss * 1024
 
 
 def busy() -> float:
-    """How many times longer work may take: others' work makes no command a hang."""
+    """Return the factor by which work may take longer, so that a busy machine makes no command a hang."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
@@ -257,7 +257,7 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 
 
 def complaint(code: int | None, err: str, out: str) -> str | None:
-    """What is wrong with an ending, None if it is one of those documented."""
+    """Return the fault of an ending, None if it is one of those documented."""
     if code is None:
         return "no end"
     if code < 0:
@@ -287,7 +287,7 @@ def load_everything() -> None:
 
 
 class Ended(NamedTuple):
-    """How a case ended, and what was wrong with that."""
+    """The ending of a case and its fault."""
 
     name: str
     code: int | None
@@ -299,7 +299,7 @@ def findings(
 ) -> Iterator[Ended]:
     """Run case after case for so long."""
     load_everything()
-    good, kept = folder / "good", Kept(folder)
+    good, failures = folder / "good", FailedCases(folder)
     good.mkdir()
     if cases:
         examples(good)
@@ -307,25 +307,25 @@ def findings(
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if calls and (not cases or draw.random() < 0.5):
-            yield from called(calls, draw, folder, kept)
+            yield from called(calls, draw, folder, failures)
         else:
-            yield mangled(draw.choice(cases), draw, folder, kept)
+            yield mangled(draw.choice(cases), draw, folder, failures)
 
 
 def check_examples(good: Path, cases: list[Case], draw: random.Random) -> None:
     """Run each command with the files as they are."""
-    here = good.with_name("case")
+    case_folder = good.with_name("case")
     for case in cases:
         arguments, _ = filled(case, good, draw)
-        shutil.copytree(good, here)
-        code, err, _ = ending(partial(command_code, arguments), here, SECONDS_PER_CASE)
+        shutil.copytree(good, case_folder)
+        code, err, _ = ending(partial(command_code, arguments), case_folder, SECONDS_PER_CASE)
         if code not in (0, 4):
             raise SystemExit(f"the unmangled example fails: {' '.join(arguments)}\n{err}")
-        shutil.rmtree(here)
+        shutil.rmtree(case_folder)
 
 
-class Kept:
-    """Where the folders of failed cases are kept."""
+class FailedCases:
+    """The folders of failed cases."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._number = folder, 0
@@ -333,57 +333,59 @@ class Kept:
     def keep(self, case: Path, text: str) -> Path:
         """Move the folder of a case there, with a text."""
         self._number += 1
-        kept = case.rename(self._folder / f"finding{self._number}")
-        (kept / "command.txt").write_text(text)
-        return kept
+        place = case.rename(self._folder / f"finding{self._number}")
+        (place / "command.txt").write_text(text)
+        return place
 
 
-def mangled(case: Case, draw: random.Random, folder: Path, kept: Kept) -> Ended:
+def mangled(case: Case, draw: random.Random, folder: Path, failures: FailedCases) -> Ended:
     """Run a command with some of its files mangled."""
-    here = folder / "case"
-    shutil.copytree(folder / "good", here)
-    arguments, files = filled(case, here, draw)
+    case_folder = folder / "case"
+    shutil.copytree(folder / "good", case_folder)
+    arguments, files = filled(case, case_folder, draw)
     for path in files:
         for _ in range(draw.choice([1, 1, 2, 4])):
             (mangle_stored if case.stored else mangle)(path, draw)
     seconds = SECONDS_OF_STORED if case.stored else SECONDS_PER_CASE
-    code, err, memory = ending(partial(command_code, arguments), here, seconds)
-    out = (here / "stdout").read_text(errors="replace") if code is not None else ""
-    wrong = complaint(code, err, out)
-    if not wrong and case.stored and memory > MEMORY_OF_STORED:
-        wrong = f"took more than {MEMORY_OF_STORED >> 20} MiB"
-    if wrong:
-        names = ", ".join(path.relative_to(here).as_posix() for path in files)
+    code, err, memory = ending(partial(command_code, arguments), case_folder, seconds)
+    out = (case_folder / "stdout").read_text(errors="replace") if code is not None else ""
+    complaint_text = complaint(code, err, out)
+    if not complaint_text and case.stored and memory > MEMORY_OF_STORED:
+        complaint_text = f"took more than {MEMORY_OF_STORED >> 20} MiB"
+    if complaint_text:
+        names = ", ".join(path.relative_to(case_folder).as_posix() for path in files)
         command = f"ltr-harness {' '.join(arguments)}"
-        place = kept.keep(here, f"{command}\nmangled: {names}\n{wrong}\n")
-        wrong = f"{wrong}\n    cd {place}; {command}    (mangled: {names})"
+        place = failures.keep(case_folder, f"{command}\nmangled: {names}\n{complaint_text}\n")
+        complaint_text = f"{complaint_text}\n    cd {place}; {command}    (mangled: {names})"
     else:
-        shutil.rmtree(here)
-    return Ended(arguments[0], code, wrong)
+        shutil.rmtree(case_folder)
+    return Ended(arguments[0], code, complaint_text)
 
 
-def called(calls: list[str], draw: random.Random, folder: Path, kept: Kept) -> Iterator[Ended]:
+def called(calls: list[str], draw: random.Random, folder: Path, failures: FailedCases) -> Iterator[Ended]:
     """Make calls of the Python interface, several in a process."""
-    here = folder / "case"
-    here.mkdir()
+    case_folder = folder / "case"
+    case_folder.mkdir()
     numbers = {draw.getrandbits(32): draw.choice(calls) for _ in range(CALLS_PER_PROCESS)}
     seconds = SECONDS_OF_STORED * busy()
     work = partial(codes_of_calls, numbers, seconds)
-    code, err, _ = ending(work, here, SECONDS_OF_STORED * CALLS_PER_PROCESS)
+    code, err, _ = ending(work, case_folder, SECONDS_OF_STORED * CALLS_PER_PROCESS)
     if code == -signal.SIGALRM:
         code = None
-    lines = [line.split() for line in (here / "stdout").read_text().splitlines()]
+    lines = [line.split() for line in (case_folder / "stdout").read_text().splitlines()]
     for number, ended in lines[:-1]:
         yield Ended(numbers[int(number)], int(ended), None)
     number = int(lines[-1][0])
     name = numbers[number]
-    wrong = complaint(code, err, "")
-    if wrong:
-        place = kept.keep(here, f"{name} {number}\n{wrong}\n")
-        wrong = f"{name}: {wrong}\n    scripts/fuzz --only '{name}' --again {number}    ({place})"
+    complaint_text = complaint(code, err, "")
+    if complaint_text:
+        place = failures.keep(case_folder, f"{name} {number}\n{complaint_text}\n")
+        complaint_text = (
+            f"{name}: {complaint_text}\n    scripts/fuzz --only '{name}' --again {number}    ({place})"
+        )
     else:
-        shutil.rmtree(here)
-    yield Ended(name, code, wrong)
+        shutil.rmtree(case_folder)
+    yield Ended(name, code, complaint_text)
 
 
 def chosen(only: str | None) -> tuple[list[Case], list[str]]:

@@ -58,14 +58,14 @@ def answered(call: Callable[[Any], Any], good: Any, given: Any, same: bool) -> N
         raise OtherAnswerError(f"{found} in another form; expected {expected}")
 
 
-def plain(values: Any) -> Any:
-    """Arrays and tables as lists of rounded numbers, and NaN as None."""
+def as_python(values: Any) -> Any:
+    """Return arrays and tables as lists of rounded numbers, and NaN as None."""
     if isinstance(values, Mapping):
-        return {str(name): plain(value) for name, value in values.items()}
+        return {str(name): as_python(value) for name, value in values.items()}
     if isinstance(values, pa.RecordBatch | pa.Table):
-        return plain(values.to_pydict())
+        return as_python(values.to_pydict())
     if isinstance(values, list | tuple | np.ndarray):
-        return [plain(value) for value in values]
+        return [as_python(value) for value in values]
     if isinstance(values, float | np.floating):
         return None if np.isnan(values) else round(float(values), 9)
     return values
@@ -85,11 +85,11 @@ def arrays() -> dict[str, Any]:
 
 
 def described(found: Any) -> Any:
-    """What an evaluation answers, in every form that it has."""
+    """Return the values of an evaluation, after making every form that it has."""
     repr(found)
     found._repr_html_()
     found.frame()
-    return plain({name: found[name].per_query for name in found.metrics} | dict(found.means))
+    return as_python({name: found[name].per_query for name in found.metrics} | dict(found.means))
 
 
 def evaluate(draw: random.Random) -> None:
@@ -122,7 +122,7 @@ def evaluate(draw: random.Random) -> None:
 
 def dataset(found: ltr_harness.RankingDataset) -> Any:
     repr(found)
-    labels, features = plain(found.labels), plain(found.features)
+    labels, features = as_python(found.labels), as_python(found.features)
     attributes = {name: [str(value) for value in values] for name, values in found.query_attributes.items()}
     ids = [str(value) for value in found.groups.ids]
     return [ids, found.groups.sizes.tolist(), labels, features, attributes, found.feature_names]
@@ -164,7 +164,7 @@ def judgments(draw: random.Random) -> None:
     def call(values: Mapping[str, Any]) -> Any:
         groups, _ = ltr_harness.QueryGroups.from_ids(values["ids"])
         judged = ltr_harness.Judgments.checked(values["labels"], groups, document_ids=values["documents"])
-        return plain(ltr_harness.bind(METRICS, judged).per_query(values["scores"]))
+        return as_python(ltr_harness.bind(METRICS, judged).per_query(values["scores"]))
 
     answered(call, good, given, same)
 
@@ -196,7 +196,7 @@ def from_frame(draw: random.Random) -> None:
     frame, same_frame = tables.frame_of(table, draw)
     same = same_columns and same_frame and set(roles) <= {"features", "position", "document_id"}
     answered(
-        lambda one: dataset(ltr_harness.from_frame(one, **roles)),
+        lambda data: dataset(ltr_harness.from_frame(data, **roles)),
         good,
         frame,
         same and roles["features"] is not None,
@@ -206,11 +206,11 @@ def from_frame(draw: random.Random) -> None:
 def per_query(draw: random.Random) -> None:
     named = {role: name for role, name in COLUMNS.items() if draw.random() < 0.4}
 
-    def call(one: Any) -> Any:
-        found = arrow.per_query(one, METRICS, named)
+    def call(data: Any) -> Any:
+        found = arrow.per_query(data, METRICS, named)
         merged = arrow.merge([found])
         ids = merged["query_id"].cast(pa.string()).to_pylist()
-        return [plain(merged.drop_columns(["query_id"])), ids, arrow.means(found)]
+        return [as_python(merged.drop_columns(["query_id"])), ids, arrow.means(found)]
 
     with_frame(tables.rows(), call, draw)
 
@@ -220,12 +220,12 @@ def per_query_of_batches(draw: random.Random) -> None:
     table, same = tables.changed_table(good, draw)
     rows = draw.choice([1, 2, 5, 100])
 
-    def call(one: Any) -> Any:
+    def call(data: Any) -> Any:
         try:
-            batches = one.to_batches(max_chunksize=rows)
+            batches = data.to_batches(max_chunksize=rows)
         except pa.ArrowException:  # some columns have none
             return None
-        return plain(arrow.merge(arrow.per_query_of(batches, METRICS)).drop_columns(["query_id"]))
+        return as_python(arrow.merge(arrow.per_query_of(batches, METRICS)).drop_columns(["query_id"]))
 
     answered(call, good, table, same)
 
@@ -234,9 +234,9 @@ def stream(draw: random.Random) -> None:
     named = {role: name for role, name in COLUMNS.items() if draw.random() < 0.3}
     sample = draw.choice([None, None, 4])
 
-    def call(one: Any) -> Any:
-        found = evaluate_stream(one, METRICS, ["score", "other"], named, sample=sample)
-        return plain(found.means)
+    def call(data: Any) -> Any:
+        found = evaluate_stream(data, METRICS, ["score", "other"], named, sample=sample)
+        return as_python(found.means)
 
     with_frame(tables.rows(), call, draw)
 
@@ -253,7 +253,7 @@ def stream_of_a_file(draw: random.Random) -> None:
         return
     if kind in ("csv", "jsonl"):  # which keep no types
         same = False
-    answered(lambda one: plain(evaluate_stream(one, METRICS, "score").means), good, name, same)
+    answered(lambda data: as_python(evaluate_stream(data, METRICS, "score").means), good, name, same)
 
 
 def write_table(table: pa.Table, name: str, draw: random.Random) -> None:
@@ -282,26 +282,26 @@ def runs(draw: random.Random) -> None:
     )
     run = rows.select(["query_id", "document_id", "score"]).rename_columns(["query_id", "doc_id", "score"])
     if draw.random() < 0.5:
-        with_frame(qrels, lambda one: described_runs(evaluate_runs(one, {"a": run}, METRICS)), draw)
+        with_frame(qrels, lambda data: described_runs(evaluate_runs(data, {"a": run}, METRICS)), draw)
     else:
-        with_frame(run, lambda one: described_runs(evaluate_runs(qrels, {"a": one}, METRICS)), draw)
+        with_frame(run, lambda data: described_runs(evaluate_runs(qrels, {"a": data}, METRICS)), draw)
 
 
-def described_runs(found: Any) -> Any:
-    repr(found)
-    found.frame()
-    return {name: plain(dict(one.means)) for name, one in found.items()}
+def described_runs(evaluations: Any) -> Any:
+    repr(evaluations)
+    evaluations.frame()
+    return {name: as_python(dict(evaluation.means)) for name, evaluation in evaluations.items()}
 
 
 def compared(draw: random.Random) -> None:
     good = tables.per_query()
     other = good.set_column(1, "ndcg@10", pa.array(np.linspace(0, 1, 12)))
 
-    def call(one: Any) -> Any:
-        found = compare({"a": other, "b": one})
+    def call(data: Any) -> Any:
+        found = compare({"a": other, "b": data})
         str(found)
         found.frame()
-        return plain([found.paired("b").p, *found.metrics])
+        return as_python([found.paired("b").p, *found.metrics])
 
     with_frame(good, call, draw)
 
@@ -309,9 +309,9 @@ def compared(draw: random.Random) -> None:
 def agreement(draw: random.Random) -> None:
     options = draw.choice([{}, {}, {"metrics": ["map"]}, {"tested_if": "map > 0.01"}, {"confidence": 0.8}])
 
-    def call(one: Any) -> Any:
-        found = ltr_harness.agreement(one, **options)
-        return [str(found), plain([metric.naive for metric in found.metrics])]
+    def call(data: Any) -> Any:
+        found = ltr_harness.agreement(data, **options)
+        return [str(found), as_python([metric.naive for metric in found.metrics])]
 
     with_frame(tables.experiments(), call, draw)
 
@@ -342,10 +342,10 @@ def monitored(draw: random.Random) -> None:
     config = {**draw.choice(CONFIGS), "metrics": ["ndcg@3", "mrr"]}
     baseline = tables.rows() if draw.random() < 0.3 else None
 
-    def call(one: Any) -> Any:
-        found = monitor(config, log=one, baseline=baseline)
+    def call(data: Any) -> Any:
+        found = monitor(config, log=data, baseline=baseline)
         str(found)
-        return [plain(window.means) for window in found.windows]
+        return [as_python(window.means) for window in found.windows]
 
     with_frame(tables.rows(), call, draw)
 
@@ -363,17 +363,17 @@ def times(draw: random.Random) -> None:
     use = draw.randrange(3)
     zone = draw.choice(["UTC", "Europe/Berlin"])
 
-    def call(one: Any) -> Any:
+    def call(data: Any) -> Any:
         if use == 0:
             weight = {"half_life": "3 days", "by": "day"}
-            return plain(
-                ltr_harness.from_frame(one, features=["score"], weight=weight).judgments.query_weights
+            return as_python(
+                ltr_harness.from_frame(data, features=["score"], weight=weight).judgments.query_weights
             )
-        found = ltr_harness.from_frame(one, features=["score"], attributes=["day"])
+        found = ltr_harness.from_frame(data, features=["score"], attributes=["day"])
         moments = found.query_attributes["day"]
         if use == 1:
-            return plain(divided_by_time(found.groups, {"valid": 0.2, "test": 0.2}, moments, "day"))
-        return plain(days_of(moments, "day", zone, found.groups))
+            return as_python(divided_by_time(found.groups, {"valid": 0.2, "test": 0.2}, moments, "day"))
+        return as_python(days_of(moments, "day", zone, found.groups))
 
     answered(call, good, frame, same and same_frame)
 
@@ -392,8 +392,8 @@ def sklearn(draw: random.Random) -> None:
     given, same = tables.changed_arrays(good, draw)
 
     def call(values: Mapping[str, Any]) -> Any:
-        folds = [plain(test) for _, test in QueryKFold(2).split(features, groups=values["qid"])]
-        return [folds, plain(scorer("ndcg@3")(FirstFeature(), features, values["y"], qid=values["qid"]))]
+        folds = [as_python(test) for _, test in QueryKFold(2).split(features, groups=values["qid"])]
+        return [folds, as_python(scorer("ndcg@3")(FirstFeature(), features, values["y"], qid=values["qid"]))]
 
     answered(call, good, given, same)
 

@@ -81,7 +81,7 @@ def left(work: Work, folder: Path) -> dict[str, str]:
 
 
 def undisturbed(work: Work, good: Path, folder: Path) -> tuple[dict[str, str], float]:
-    """What the command leaves, and how long it takes, after a first time that warms the caches."""
+    """Return the files that the command leaves and its seconds, after a first time that warms the caches."""
     files: list[dict[str, str]] = []
     for _ in range(2):
         shutil.copytree(good, folder)
@@ -139,7 +139,7 @@ def disturbed(
 
 
 def unanswered(err: str) -> bool:
-    """Whether stderr has a traceback where Ctrl-C is a message.
+    """Return whether stderr has a traceback where Ctrl-C is a message.
 
     It is one while `run_command` runs; before, also while its module is imported, Python itself answers.
     """
@@ -157,30 +157,30 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ltr-harness-kills-"))
     os.environ |= {"LTR_HARNESS_CACHE": str(folder / "cache"), "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
-    good, here = folder / "good", folder / "here"
+    good, case_folder = folder / "good", folder / "here"
     good.mkdir()
     examples(good)
     works = [work for work in WORKS if arguments.only in (None, work.name)]
-    expected = {work.name: undisturbed(work, good, here) for work in works}
+    expected = {work.name: undisturbed(work, good, case_folder) for work in works}
     draw = random.Random(arguments.seed)
     done: Counter[str] = Counter()
-    wrong = 0
+    n_wrong = 0
     until = time.monotonic() + 60 * arguments.minutes
     while time.monotonic() < until:
         work = draw.choice(works)
-        shutil.copytree(good, here)
-        found = disturbed(work, here, *expected[work.name], draw)
+        shutil.copytree(good, case_folder)
+        problem = disturbed(work, case_folder, *expected[work.name], draw)
         done[work.name] += 1
-        if found:
-            wrong += 1
-            kept = here.rename(folder / f"finding{wrong}")
-            print(f"{work.name}: {found}\n    kept in {kept}", flush=True)
+        if problem:
+            n_wrong += 1
+            finding_folder = case_folder.rename(folder / f"finding{n_wrong}")
+            print(f"{work.name}: {problem}\n    kept in {finding_folder}", flush=True)
         else:
-            shutil.rmtree(here)
+            shutil.rmtree(case_folder)
     for name, count in sorted(done.items()):
         print(f"{name:16}{count:8}")
-    print(f"{done.total()} commands disturbed, {wrong} of them ended wrong")
-    if wrong:
+    print(f"{done.total()} commands disturbed, {n_wrong} of them ended wrong")
+    if n_wrong:
         raise SystemExit(1)
     shutil.rmtree(folder)
 

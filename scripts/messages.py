@@ -33,18 +33,20 @@ def messages(package: Path = PACKAGE) -> Iterator[Message]:
     """Every message of the package, by file and line."""
     for path in sorted(package.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        for call, known in sorted(_calls(tree.body, {}), key=lambda found: found[0].lineno):
+        for call, variables in sorted(
+            _calls(tree.body, {}), key=lambda call_and_texts: call_and_texts[0].lineno
+        ):
             kind = _name(call.func)
             if kind not in _KINDS and not kind.endswith(("Error", "BadParameter")):
                 continue
             arguments = [*call.args, *(word.value for word in call.keywords)]
-            texts = [text for argument in arguments if " " in (text := _text(argument, known))]
+            texts = [text for argument in arguments if " " in (text := _text(argument, variables))]
             if texts:
                 place = path.relative_to(package.parent).as_posix()
                 yield Message(place, call.lineno, kind, "; ".join(texts))
 
 
-def _calls(block: Sequence[ast.stmt], known: dict[str, str]) -> Iterator[tuple[ast.Call, dict[str, str]]]:
+def _calls(block: Sequence[ast.stmt], variables: dict[str, str]) -> Iterator[tuple[ast.Call, dict[str, str]]]:
     """Each call of a block, with the texts that variables have there: ``one | another`` after a branch."""
     for statement in block:
         parts = list(ast.iter_child_nodes(statement))
@@ -53,17 +55,17 @@ def _calls(block: Sequence[ast.stmt], known: dict[str, str]) -> Iterator[tuple[a
         blocks += [part.body for part in inner]
         for part in parts:
             if not isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case):
-                yield from ((node, dict(known)) for node in ast.walk(part) if isinstance(node, ast.Call))
+                yield from ((node, dict(variables)) for node in ast.walk(part) if isinstance(node, ast.Call))
         if isinstance(statement, ast.Assign):
             for target, value in zip(_parts(statement.targets[0]), _parts(statement.value), strict=False):
                 if isinstance(target, ast.Name):
-                    known[target.id] = _text(value, known)
-        branches = [dict(known) for _ in blocks]
+                    variables[target.id] = _text(value, variables)
+        branches = [dict(variables) for _ in blocks]
         for branch, statements in zip(branches, blocks, strict=True):
             yield from _calls(statements, branch)
         if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
             for name in {name for branch in branches for name in branch}:
-                known[name] = _either([branch.get(name, "") for branch in branches])
+                variables[name] = _either([branch.get(name, "") for branch in branches])
 
 
 def _either(texts: Sequence[str]) -> str:
@@ -81,12 +83,12 @@ def _name(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def _text(node: ast.expr, known: Mapping[str, str] = MappingProxyType({})) -> str:
+def _text(node: ast.expr, variables: Mapping[str, str] = MappingProxyType({})) -> str:
     """A text as it will look, as far as the source says."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.Name):
-        return known.get(node.id, "")
+        return variables.get(node.id, "")
     if isinstance(node, ast.JoinedStr):
         return "".join(
             part.value
@@ -95,9 +97,9 @@ def _text(node: ast.expr, known: Mapping[str, str] = MappingProxyType({})) -> st
             for part in node.values
         )
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _text(node.left, known) + _text(node.right, known)
+        return _text(node.left, variables) + _text(node.right, variables)
     if isinstance(node, ast.IfExp):
-        return _either([_text(node.body, known), _text(node.orelse, known)])
+        return _either([_text(node.body, variables), _text(node.orelse, variables)])
     return ""
 
 

@@ -1,4 +1,4 @@
-"""How often does `monitor` come to the right outcome, and name the right cause, in worlds whose truth is planted?
+"""The share of planted worlds in which `monitor` comes to the right outcome and names the right cause.
 
 Usage: python scripts/monitor_worlds.py [--logs 200] [--only WORD] [--processes 2] [--write]
 
@@ -50,7 +50,7 @@ Damage = Callable[["pa.Table"], "pa.Table"]
 
 @dataclass(frozen=True)
 class World:
-    """What is planted, the outcomes that are right, and the causes that are."""
+    """The planted truth, with the outcomes and the causes that are right."""
 
     name: str
     outcomes: tuple[str, ...]
@@ -65,15 +65,15 @@ class World:
     min_drop: float = 0.01
 
 
-def broken(table: pa.Table, feature: str = "f3") -> pa.Table:
-    """The log whose feature is the same in every query."""
+def constant_feature(table: pa.Table, feature: str = "f3") -> pa.Table:
+    """Return the log with a feature that is 0 in every row."""
     import pyarrow as pa
 
     return table.set_column(table.column_names.index(feature), feature, pa.array(np.zeros(table.num_rows)))
 
 
-def swapped(table: pa.Table) -> pa.Table:
-    """The log whose price is in the column of f7, and f7 in that of the price."""
+def swapped_features(table: pa.Table) -> pa.Table:
+    """Return the log whose price is in the column of f7, and f7 in that of the price."""
     names = {"price": "f7", "f7": "price"}
     return table.rename_columns([names.get(name, name) for name in table.column_names])
 
@@ -126,13 +126,13 @@ WORLDS = (
           propensities="right"),
     World("clicks lost below rank 3", ("alert", "undecided"), EITHER, {"lost_clicks": 0.7, "lost_from_rank": 4}),
     World("purchases that come late", ("undecided",), ("immature",), {"purchase_delay": 4.0}, maturity=True),
-    World("a feature broke, worse ranker, grades", ("alert",), ("input", *SUSPECTS), EVERYWHERE, damage=broken,
-          labels=True),
+    World("a feature broke, worse ranker, grades", ("alert",), ("input", *SUSPECTS), EVERYWHERE,
+          damage=constant_feature, labels=True),
     World("a feature moved, grades", ("alert",), ("covariate",), {"f3_shift": 0.8}, labels=True),
     World("a feature moved on the last 2 of 28 days, grades", ("alert",), ("covariate",),
           {"f3_shift": 1.2, "since": 26}, days=28, labels=True),
     World("two features swapped, worse ranker, grades", ("alert",), ("input", *SUSPECTS), EVERYWHERE,
-          damage=swapped, labels=True),
+          damage=swapped_features, labels=True),
     World("other countries, grades", ("alert",), ("mix",),
           {"hard_country": "E", "country_shares": (0.15, 0.15, 0.15, 0.15, 0.4)}, labels=True),
     World("other countries and a worse ranker, grades", ("alert",), ("mix", *SUSPECTS),
@@ -141,7 +141,7 @@ WORLDS = (
 
 
 def result_of(world: World, seed: int) -> MonitorResult:
-    """What `monitor` makes of one log of the world."""
+    """Monitor one log of the world."""
     from ltr_harness.monitoring import monitor
     from ltr_harness.monitoring.synthetic import SyntheticLog
 
@@ -184,8 +184,10 @@ def outcome_and_cause(world: World, seed: int) -> tuple[str, str]:
     return outcome_of(result), result.verdict.cause
 
 
-def tried(world: World, logs: int, pool: ProcessPoolExecutor | None = None) -> Counter[tuple[str, str]]:
-    """How many of the logs had which outcome and cause."""
+def count_outcomes(
+    world: World, logs: int, pool: ProcessPoolExecutor | None = None
+) -> Counter[tuple[str, str]]:
+    """Count the outcomes and causes of the world's logs."""
     over = map if pool is None else partial(pool.map, chunksize=10)
     return Counter(over(partial(outcome_and_cause, world), range(logs)))
 
@@ -229,7 +231,7 @@ def main() -> None:
     with ProcessPoolExecutor(options.processes) as pool:
         for world in WORLDS:
             if options.only in world.name:
-                lines.append(row_of(world, tried(world, options.logs, pool)))
+                lines.append(row_of(world, count_outcomes(world, options.logs, pool)))
                 print(lines[-1], flush=True)
     if options.write:
         begin, end = MARKERS

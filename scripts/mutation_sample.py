@@ -75,11 +75,11 @@ class Mutant:
 
 
 def changes(node: ast.AST) -> Iterator[tuple[Any, str]]:
-    """What to put in the place of a node, or of a part of it."""
+    """Yield a node, or a part of it, with the text to put in its place."""
     match node:
         case ast.Compare():
-            for at, operator in enumerate(node.ops):
-                ops = [*node.ops[:at], OTHER[type(operator)](), *node.ops[at + 1 :]]
+            for number, operator in enumerate(node.ops):
+                ops = [*node.ops[:number], OTHER[type(operator)](), *node.ops[number + 1 :]]
                 yield node, ast.unparse(ast.Compare(node.left, ops, node.comparators))
         case ast.BinOp() if type(node.op) in OTHER:
             yield node, ast.unparse(ast.BinOp(node.left, OTHER[type(node.op)](), node.right))
@@ -119,9 +119,9 @@ def mutants_of(copy: Path, path: Path, seed: int) -> list[Mutant]:
             before = source[start:end].decode()
             # the lines below keep their numbers
             after = text if isinstance(old, ast.stmt) else "(" + text + "\n" * before.count("\n") + ")"
-            what = (function[2], lines[old.lineno - 1].decode().strip(), before, after)
-            seen[what] += 1
-            order = hashlib.sha256(repr((seed, *what, seen[what])).encode()).hexdigest()
+            change = (function[2], lines[old.lineno - 1].decode().strip(), before, after)
+            seen[change] += 1
+            order = hashlib.sha256(repr((seed, *change, seen[change])).encode()).hexdigest()
             found.append(
                 Mutant(str(path.relative_to(copy)), old.lineno, start, end, before, after, function, order)
             )
@@ -177,7 +177,7 @@ def put_in_place(function: Function, code: CodeType) -> int:
 
 
 def forked(work: Callable[[], int], cpu_seconds: float) -> int | None:
-    """What `work` returned in a fork of this process; None where it died or took too long."""
+    """Return the result of `work` in a fork of this process; None where it died or took too long."""
     child = os.fork()
     if child == 0:
         status = 70
@@ -270,8 +270,8 @@ class Session:
             if self._is_killed(mutant, [items[node] for node in nodes]):
                 killed[mutant.path] += 1
             else:
-                what = f"{mutant.path}:{mutant.line}  {mutant.before}  ->  {mutant.after}"
-                print(f"survived {len(nodes)} tests: {what}", flush=True)
+                change = f"{mutant.path}:{mutant.line}  {mutant.before}  ->  {mutant.after}"
+                print(f"survived {len(nodes)} tests: {change}", flush=True)
         sampled = Counter(mutant.path for mutant in sample)
         print(f"\n{'killed':>8} {'sampled':>8}")
         for path in sorted(sampled):

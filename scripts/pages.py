@@ -112,7 +112,7 @@ UNFOLD = UNFOLD_ALL.replace("main details", "main details:not(details ~ details)
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong, and where in the page; in another window its detail is another."""
+    """A fault and its place in the page; in another window its detail is another."""
 
     kind: str
     place: str
@@ -151,14 +151,14 @@ def main() -> int:
         for name, path in pages.items():
             if arguments.only and arguments.only not in name:
                 continue
-            own = (folder / "site").resolve().as_uri() if name.startswith("site") else "data:"
-            wrong = findings(browser, path, own=own)
+            prefix = (folder / "site").resolve().as_uri() if name.startswith("site") else "data:"
+            windows_of = findings(browser, path, prefix=prefix)
             if name == "report" and arguments.folder is None and path.stat().st_size > LARGEST:
-                wrong[Finding("too large", f"{path.stat().st_size:,} bytes")] = ["any width"]
-            n_wrong += len(wrong)
-            print(f"{name}: {summary(browser, path, own)}; {len(wrong) or 'no'} findings", flush=True)
-            for finding, where in wrong.items():
-                print(f"  {finding} ({', '.join(where)})", flush=True)
+                windows_of[Finding("too large", f"{path.stat().st_size:,} bytes")] = ["any width"]
+            n_wrong += len(windows_of)
+            print(f"{name}: {summary(browser, path, prefix)}; {len(windows_of) or 'no'} findings", flush=True)
+            for finding, windows in windows_of.items():
+                print(f"  {finding} ({', '.join(windows)})", flush=True)
         browser.close()
     return 1 if n_wrong else 0
 
@@ -171,7 +171,7 @@ def make_pages(folder: Path, stored: Path | None) -> dict[str, Path]:
     ltr("report", runs, "-o", folder / "report", "--format", "html")
     small = ("seeds=[1]", "stopping.max_rounds=5", "data.n_queries.train=60")
     for seed in (1, 2):
-        changed = [f"--set={one}" for one in (f"name=set-{seed}", f"data.seed={seed}", *small)]
+        changed = [f"--set={override}" for override in (f"name=set-{seed}", f"data.seed={seed}", *small)]
         ltr("run", CONFIGS / "quickstart.yaml", "--runs", folder / "runs", *changed)
     sets = [folder / "runs" / f"set-{seed}" for seed in (1, 2)]
     ltr("compare-sets", *sets, "-o", folder / "sets")
@@ -223,18 +223,18 @@ def built_site(folder: Path) -> dict[str, Path]:
 
 
 def findings(
-    browser: Any, path: Path, screens: Mapping[int, int] = SCREENS, own: str = "data:"
+    browser: Any, path: Path, screens: Mapping[int, int] = SCREENS, prefix: str = "data:"
 ) -> dict[Finding, list[str]]:
-    """What is wrong with a page, and in which windows; `own` is how the addresses of its site's files begin."""
-    wrong: dict[Finding, list[str]] = {}
+    """Return the faults of a page, with their windows; the addresses of its site's files begin with `prefix`."""
+    windows_of: dict[Finding, list[str]] = {}
 
-    def note(where: str, *found: Finding) -> None:
-        for one in dict.fromkeys(found):
-            wrong.setdefault(one, []).append(where)
+    def note(window: str, *new_findings: Finding) -> None:
+        for finding in dict.fromkeys(new_findings):
+            windows_of.setdefault(finding, []).append(window)
 
     heard: list[Finding] = []
     for width, height in screens.items():
-        page = opened(browser, path, heard, own, viewport={"width": width, "height": height})
+        page = opened(browser, path, heard, prefix, viewport={"width": width, "height": height})
         note(f"{width}", *boxes(page, "outside the first screen", OUTSIDE))
         page.evaluate(UNFOLD)
         settle(page)
@@ -249,7 +249,7 @@ def findings(
         page.emulate_media(color_scheme="light")
         note(f"{width} light", *inaccessible(page))
         page.context.close()
-    page = opened(browser, path, heard, own, viewport=SHEET, color_scheme="dark")
+    page = opened(browser, path, heard, prefix, viewport=SHEET, color_scheme="dark")
     page.evaluate(UNFOLD_ALL)
     page.emulate_media(media="print", color_scheme="dark")
     settle(page)
@@ -259,20 +259,20 @@ def findings(
         note("printed", Finding("not on white paper", "body", paper))
     page.context.close()
     note("any width", *heard)
-    return wrong
+    return windows_of
 
 
-def opened(browser: Any, path: Path, heard: list[Finding], own: str, **options: Any) -> Any:
-    """The page in a window of its own with its charts drawn; what it tells or fetches is appended to `heard`."""
+def opened(browser: Any, path: Path, heard: list[Finding], prefix: str, **options: Any) -> Any:
+    """Open the page in a window of its own, charts drawn; its messages and requests are appended to `heard`."""
     page = browser.new_context(offline=True, **options).new_page()
     address = path.resolve().as_uri()
 
-    def asked(request: Any) -> None:
-        if request.url != address and not request.url.startswith(("data:", "blob:", own)):
+    def note_request(request: Any) -> None:
+        if request.url != address and not request.url.startswith(("data:", "blob:", prefix)):
             heard.append(Finding("request", request.url))
 
-    page.on("request", asked)
-    page.on("console", lambda said: heard.append(Finding("console", f"{said.type}: {said.text}")))
+    page.on("request", note_request)
+    page.on("console", lambda message: heard.append(Finding("console", f"{message.type}: {message.text}")))
     page.on("pageerror", lambda error: heard.append(Finding("console", str(error))))
     page.add_init_script(CLOCK)
     page.goto(address)
@@ -300,10 +300,10 @@ def inaccessible(page: Any, **options: Any) -> list[Finding]:
     from axe_playwright_python.sync_playwright import Axe
 
     # of the documentation what is ours: the frame around it is the theme's
-    within = ".md-content" if page.locator(".md-content").count() else None
-    if within:
+    selector = ".md-content" if page.locator(".md-content").count() else None
+    if selector:
         options = {"runOnly": ["wcag2a", "wcag2aa"]}
-    found = Axe().run(page, within, options={"resultTypes": ["violations"], "preload": False, **options})
+    found = Axe().run(page, selector, options={"resultTypes": ["violations"], "preload": False, **options})
     return [
         Finding(
             f"axe: {rule['id']}",
@@ -314,12 +314,12 @@ def inaccessible(page: Any, **options: Any) -> list[Finding]:
     ]
 
 
-def summary(browser: Any, path: Path, own: str) -> str:
+def summary(browser: Any, path: Path, prefix: str) -> str:
     """Size, and when the page is readable and its last visible chart is drawn: the best of three loads."""
     heard: list[Finding] = []
     readable, drawn = [], []
     for _ in range(3):
-        page = opened(browser, path, heard, own, viewport={"width": 1280, "height": 800})
+        page = opened(browser, path, heard, prefix, viewport={"width": 1280, "height": 800})
         paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
         readable.append(page.evaluate(paint) / 1000)
         drawn.append(page.evaluate("window.drawnAt") / 1000)

@@ -1,4 +1,4 @@
-"""What comparisons promise, and what simulated worlds keep of it: docs/promises.md, and the table of what bets cost.
+"""The promises of comparisons measured in simulated worlds: docs/promises.md, and the table of what bets cost.
 
 The truth of each world is known. A promise names its range: how many queries (users, days), and which worlds. It is
 kept in each of them or not made. Outside the range nothing is promised, and the measured rate stands there. Where the
@@ -93,11 +93,11 @@ class Promise:
     unit: str = "query"
 
     def holds_in(self, world: World) -> bool:
-        """Whether a world is in the range."""
+        """Return whether a world is in the range."""
         return round(world.units * world.rarest, 9) >= self.fewest
 
     def is_kept(self, share: float, noise: float = 0.0) -> bool:
-        """Whether a measured share is one that is promised."""
+        """Return whether a measured share is one that is promised."""
         return self.at_least - noise <= share <= self.at_most + noise
 
     def measure(self, world: World, far: float, times: float = 1) -> float:
@@ -111,7 +111,7 @@ class Promise:
 
     @property
     def sentence(self) -> str:
-        """What is promised, and where."""
+        """The promise and its worlds, in words."""
         counted = self.counted[0].upper() + self.counted[1:]
         return f"{counted}: {self.bound}, from {count_of(self.fewest, self.unit)} on. Worlds: {self.where}."
 
@@ -153,7 +153,7 @@ def misses(
     method: Method = DEFAULT,
     width: float = np.inf,
 ) -> float:
-    """Whether an interval of the family misses the truth, which is a false verdict where that is 0."""
+    """Return 1 where an interval of the family misses the truth (a false verdict where that is 0), else 0."""
     found = outcomes(estimate, method, seeds=(), widths=width)
     return float(((found.low > truth) | (found.high < truth)).any())
 
@@ -181,14 +181,14 @@ def of_users(sizes: Callable[[Random], Floats], taste: Draw, models: int = 1, sh
 
 
 def of_periods(
-    periods: int, days: int, alike: float, innovations: Draw, trend: float = 0.0, weekend: float = 0.0
+    periods: int, days: int, correlation: float, innovations: Draw, trend: float = 0.0, weekend: float = 0.0
 ) -> Sample:
     """Days with effects of their own, one to eight queries each.
 
     Args:
         periods: that are the units unless joined.
         days: in each.
-        alike: correlation of the effects of neighbouring days.
+        correlation: of the effects of neighbouring days.
         innovations: of the days' effects.
         trend: how much higher the differences are in the end than in the beginning.
         weekend: how much higher they are on Saturday and Sunday.
@@ -196,9 +196,9 @@ def of_periods(
 
     def sample(rng: Random, far: float) -> float:
         span = np.arange(periods * days)
-        new = 0.1 * (1 - alike**2) ** 0.5 * innovations(rng, (50 + span.size, 1))[:, 0]
+        new = 0.1 * (1 - correlation**2) ** 0.5 * innovations(rng, (50 + span.size, 1))[:, 0]
         weekly = np.where(span % 7 > 4, weekend, 0.0)
-        effect = lfilter([1.0], [1.0, -alike], new)[50:] + trend * ((span + 0.5) / span.size - 0.5)
+        effect = lfilter([1.0], [1.0, -correlation], new)[50:] + trend * ((span + 0.5) / span.size - 0.5)
         effect += weekly - weekly.mean()
         day = np.repeat(span, rng.integers(1, 9, span.size))
         d = effect[day] + np.where(rng.random(day.size) < 0.3, rng.normal(0, 0.3, day.size), 0.0)
@@ -212,10 +212,12 @@ def of_periods(
 
 def compared(values: Floats, **attributes: Floats) -> Comparison:
     """A comparison of models with (n, models) values of one metric, the first of which is the baseline."""
-    ids = np.array([f"q{at}" for at in range(len(values))])
+    ids = np.array([f"q{number}" for number in range(len(values))])
     systems = [
-        SystemResult(f"m{at}", ids, {"mrr": column[None]}, ("1",), {"mrr": True}, query_attributes=attributes)
-        for at, column in enumerate(values.T)
+        SystemResult(
+            f"m{number}", ids, {"mrr": column[None]}, ("1",), {"mrr": True}, query_attributes=attributes
+        )
+        for number, column in enumerate(values.T)
     ]
     return compare(*systems, draws=DEFAULT.draws)
 
@@ -278,12 +280,17 @@ def of_sets(draw: Draw, sizes: tuple[int, ...]) -> Sample:
 
     def sample(rng: Random, far: float) -> float:
         each = {}
-        for at, n in enumerate(sizes):
+        for number, n in enumerate(sizes):
             values = 0.5 + np.clip(0.1 * draw(rng, (n, 2)), -0.5, 0.5)
             values[:, 0] = rng.uniform(0.4999, 0.5001)
-            each[str(at)] = compared(values)
+            each[str(number)] = compared(values)
         average = across_data_sets(each).models
-        return float(any(one.average and one.average.verdict in ("better", "worse") for one in average))
+        return float(
+            any(
+                difference.average and difference.average.verdict in ("better", "worse")
+                for difference in average
+            )
+        )
 
     return sample
 
@@ -292,8 +299,8 @@ def ranks(draw: Draw, sizes: tuple[int, ...]) -> Sample:
     """Five equal models on several data sets: is any left out of those that may be best?"""
 
     def sample(rng: Random, far: float) -> float:
-        each = {str(at): compared(0.1 * draw(rng, (n, 5))) for at, n in enumerate(sizes)}
-        return float(any(one.first_rank > 1 for one in across_data_sets(each).models))
+        each = {str(number): compared(0.1 * draw(rng, (n, 5))) for number, n in enumerate(sizes)}
+        return float(any(model.first_rank > 1 for model in across_data_sets(each).models))
 
     return sample
 
@@ -336,12 +343,12 @@ def of_arms(n: int, sd: float, n_other: int, sd_other: float) -> Sample:
     """Two arms of an experiment whose users' lognormal values spread unlike around one mean."""
 
     def sample(rng: Random, far: float) -> float:
-        one, other = (
+        first, second = (
             np.exp(spread * rng.normal(size=(size, 1)) - spread**2 / 2)
             for size, spread in ((n, sd), (n_other, sd_other))
         )
-        apart = LinearCombination((ClusterSums.of(one), ClusterSums.of(other)), (1.0, -1.0))
-        return misses(apart, 0.0, ARMS)
+        contrast = LinearCombination((ClusterSums.of(first), ClusterSums.of(second)), (1.0, -1.0))
+        return misses(contrast, 0.0, ARMS)
 
     return sample
 
@@ -497,8 +504,8 @@ def _of_families() -> Iterator[Promise]:
 
     def variants(rng: Random) -> Floats:
         """Eight variants of one model and two rankers of another kind."""
-        own = [rng.normal(0, 0.005, (100, 8)), rng.normal(0, 0.15, (100, 2))]
-        return rng.normal(0.5, 0.2, (100, 1)) + np.concatenate(own, axis=1)
+        differences = [rng.normal(0, 0.005, (100, 8)), rng.normal(0, 0.15, (100, 2))]
+        return rng.normal(0.5, 0.2, (100, 1)) + np.concatenate(differences, axis=1)
 
     def sparse(n: int) -> Callable[[Random], Floats]:
         return lambda rng: np.where(rng.random((n, 6)) < 0.1, rng.random((n, 6)), 0.5)
@@ -529,13 +536,13 @@ def _of_families() -> Iterator[Promise]:
 
 
 def _of_units() -> Iterator[Promise]:
-    def even(n: int) -> Callable[[Random], Floats]:
+    def ten_each(n: int) -> Callable[[Random], Floats]:
         return lambda rng: np.full(n, 10)
 
-    def unlike(n: int) -> Callable[[Random], Floats]:
+    def pareto_sizes(n: int) -> Callable[[Random], Floats]:
         return lambda rng: np.minimum((rng.pareto(1.2, size=n) + 1).astype(int), 80)
 
-    def alike(rng: Random, size: tuple[int, int]) -> Floats:
+    def mostly_zero(rng: Random, size: tuple[int, int]) -> Floats:
         """Four users in five have no taste."""
         return np.where(rng.random(size) < 0.8, 0.0, rng.normal(0, 5**0.5, size))
 
@@ -545,18 +552,24 @@ def _of_units() -> Iterator[Promise]:
         "intervals that miss, of nine one or more",
         "normal effects of users",
         (
-            World("of ten queries each", 10, of_users(even(10), normal)),
-            World("of ten queries each", 20, of_users(even(20), normal)),
-            World("of ten queries each", 60, of_users(even(60), normal)),
-            World("of ten queries each, nine models", 60, of_users(even(60), normal, 9)),
-            World("of 1 to 80 queries", 60, of_users(unlike(60), normal)),
-            World("of 1 to 80 queries, nine models", 60, of_users(unlike(60), normal, 9)),
-            World("of 1 to 80 queries", 200, of_users(unlike(200), normal)),
+            World("of ten queries each", 10, of_users(ten_each(10), normal)),
+            World("of ten queries each", 20, of_users(ten_each(20), normal)),
+            World("of ten queries each", 60, of_users(ten_each(60), normal)),
+            World("of ten queries each, nine models", 60, of_users(ten_each(60), normal, 9)),
+            World("of 1 to 80 queries", 60, of_users(pareto_sizes(60), normal)),
+            World("of 1 to 80 queries, nine models", 60, of_users(pareto_sizes(60), normal, 9)),
+            World("of 1 to 80 queries", 200, of_users(pareto_sizes(200), normal)),
             World(
-                "of ten alike queries, four in five users at 0", 40, of_users(even(40), alike, 1, 1.0), 0.2
+                "of ten alike queries, four in five users at 0",
+                40,
+                of_users(ten_each(40), mostly_zero, 1, 1.0),
+                0.2,
             ),
             World(
-                "of ten alike queries, four in five users at 0", 200, of_users(even(200), alike, 1, 1.0), 0.2
+                "of ten alike queries, four in five users at 0",
+                200,
+                of_users(ten_each(200), mostly_zero, 1, 1.0),
+                0.2,
             ),
         ),
         far=FAR,
@@ -568,9 +581,9 @@ def _of_units() -> Iterator[Promise]:
         "intervals that miss",
         "lognormal effects of users",
         (
-            World("of ten queries each", 20, of_users(even(20), tailed)),
-            World("of ten queries each", 100, of_users(even(100), tailed)),
-            World("of 1 to 80 queries", 200, of_users(unlike(200), tailed)),
+            World("of ten queries each", 20, of_users(ten_each(20), tailed)),
+            World("of ten queries each", 100, of_users(ten_each(100), tailed)),
+            World("of 1 to 80 queries", 200, of_users(pareto_sizes(200), tailed)),
         ),
         fewest=100,
         far=FAR,
@@ -581,10 +594,10 @@ def _of_units() -> Iterator[Promise]:
         "samples in which one of nine intervals misses",
         "lognormal effects of users",
         (
-            World("of 1 to 80 queries", 60, of_users(unlike(60), tailed, 9)),
-            World("of 1 to 80 queries", 200, of_users(unlike(200), tailed, 9)),
-            World("of 1 to 80 queries", 1000, of_users(unlike(1000), tailed, 9)),
-            World("of 1 to 80 queries", 5000, of_users(unlike(5000), tailed, 9)),
+            World("of 1 to 80 queries", 60, of_users(pareto_sizes(60), tailed, 9)),
+            World("of 1 to 80 queries", 200, of_users(pareto_sizes(200), tailed, 9)),
+            World("of 1 to 80 queries", 1000, of_users(pareto_sizes(1000), tailed, 9)),
+            World("of 1 to 80 queries", 5000, of_users(pareto_sizes(5000), tailed, 9)),
         ),
         fewest=5000,
         unit="user",
@@ -725,7 +738,7 @@ def _of_others() -> Iterator[Promise]:
         fewest=200,
         unit="user",
     )
-    alike = tuple(
+    same_mean = tuple(
         World(f"{kind}, {r} each", r, of_seeds(r, spreads))
         for kind, spreads in (
             ("alike", (0.05, 0.05)),
@@ -742,7 +755,7 @@ def _of_others() -> Iterator[Promise]:
         "Training seeds",
         "false verdicts on methods",
         "100 queries, and luck that is normal",
-        (*alike, *collapse),
+        (*same_mean, *collapse),
         fewest=2,
         unit="seed",
     )
@@ -812,8 +825,8 @@ def _of_bets() -> Iterator[Promise]:
 
 def table(promise: Promise, times: float = 1) -> tuple[str, bool]:
     """A promise's heading, sentence and table as Markdown, and whether it was kept."""
-    one = len(promise.far) == 1
-    heads = ["measured"] if one else [f"{far:g} sd" for far in promise.far]
+    is_single = len(promise.far) == 1
+    heads = ["measured"] if is_single else [f"{far:g} sd" for far in promise.far]
     lines = [
         f"### {promise.name}",
         f"{promise.sentence} {max(round(promise.samples * times), 20):,} samples each.",
@@ -822,16 +835,16 @@ def table(promise: Promise, times: float = 1) -> tuple[str, bool]:
         f"|---|--:|{'--:|' * len(heads)}---|",
     ]
     lines.insert(1, "")
-    kept = True
+    all_kept = True
     for world in promise.worlds:
         shares = [promise.measure(world, far, times) for far in promise.far]
         promised = promise.holds_in(world)
-        kept &= not promised or all(map(promise.is_kept, shares))
+        all_kept &= not promised or all(map(promise.is_kept, shares))
         cells = " | ".join(f"{100 * share:.1f}" for share in shares)
         word = promise.bound if promised else "nothing"
         lines.append(f"| {world.name} | {world.units:,} | {cells} | {word} |")
         print(lines[-1], flush=True)
-    return "\n".join(lines), kept
+    return "\n".join(lines), all_kept
 
 
 def cost_of_bets(n: int, sd: float, samples: int = 20) -> float:
@@ -859,7 +872,7 @@ def missed_losers(n: int, test: Test, samples: int = 200) -> float:
 
 
 def costs() -> str:
-    """What `bounded` costs and what it buys, as Markdown."""
+    """Return the costs and the gains of `bounded` as a Markdown table."""
     rows = [
         "| queries | sd .05 | sd .15 | 1 % of losers: `bounded` misses | the default misses |",
         "|--:|--:|--:|--:|--:|",
@@ -873,7 +886,7 @@ def costs() -> str:
 
 
 def write(page: Path, mark: str, text: str) -> None:
-    """Puts a table between its marks."""
+    """Put a table between its marks."""
     head, opened, rest = page.read_text(encoding="utf-8").partition(f"<!-- {mark} -->\n")
     if not opened:
         raise SystemExit(f"{page}: no line <!-- {mark} -->")
@@ -889,17 +902,17 @@ def main() -> None:
     options = parser.parse_args()
     if options.write and options.only:
         parser.error("--write writes all promises, not --only some")
-    tables, broken = [], []
+    tables, failed_names = [], []
     for promise in promises():
         if options.only not in promise.name:
             continue
         print(f"\n{promise.name}: {promise.sentence}", flush=True)
-        text, kept = table(promise, options.times)
+        text, holds = table(promise, options.times)
         tables.append(text)
-        broken += [] if kept else [promise.name]
+        failed_names += [] if holds else [promise.name]
     bets = "" if options.only else costs()
-    if broken:
-        raise SystemExit(f"not kept, and nothing is written: {', '.join(broken)}")
+    if failed_names:
+        raise SystemExit(f"not kept, and nothing is written: {', '.join(failed_names)}")
     if options.write:
         write(DOCS / "promises.md", "table", "\n\n".join(tables))
         write(DOCS / "statistics.md", "cost of bets", bets)

@@ -68,7 +68,7 @@ def pages() -> dict[str, str]:
 
 
 def metric_page(name: str) -> str:
-    """What a metric's docstring, fields and presets say, in the order of a reader's questions."""
+    """Return a metric's page, from its docstring, fields and presets, in the order of a reader's questions."""
     from ltr_harness.metrics.table import ALIASES, catalog
 
     kind = catalog.load(name)
@@ -124,17 +124,17 @@ def docstring(kind: type) -> dict[str, str]:
 
 def parameters(kind: type) -> Iterator[tuple[str, str, str]]:
     """Every choice with its default and what some docstring among the class's ancestors says of it."""
-    said: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for ancestor in reversed(kind.__mro__):
         if dataclasses.is_dataclass(ancestor) and ancestor.__doc__:
             attributes = docstring(ancestor).get("Attributes", "")
-            said |= dict(re.findall(r"^(\w+): (.*?)(?=^\w+: |\Z)", attributes, re.MULTILINE | re.DOTALL))
+            texts |= dict(re.findall(r"^(\w+): (.*?)(?=^\w+: |\Z)", attributes, re.MULTILINE | re.DOTALL))
     for field in dataclasses.fields(kind):
         if field.name == "k" and not kind.takes_cutoff:
             continue
         name = "K, after `@`" if field.name == "k" else f"`{field.name}`"
         default = "–" if field.default is None else f"`{field.default}`"
-        yield name, default, markdown(one_line(said[field.name]))
+        yield name, default, markdown(one_line(texts[field.name]))
 
 
 def other_tools(name: str) -> list[str]:
@@ -179,15 +179,19 @@ def experiment_page(schema: Schema) -> str:
 
 
 def kinds(key: str, schema: Schema, definitions: Schema) -> Iterator[str]:
-    """What each reader or ranker takes besides what all of them take."""
-    about = {one["const"]: one["description"] for one in schema["properties"][key]["oneOf"] if "const" in one}
+    """Yield the keys of each reader or ranker besides those that all of them take."""
+    descriptions = {
+        option["const"]: option["description"]
+        for option in schema["properties"][key]["oneOf"]
+        if "const" in option
+    }
     for branch in schema["allOf"]:
         name = branch["if"]["properties"][key]["const"]
-        own = {k: v for k, v in branch["then"]["properties"].items() if k not in schema["properties"]}
+        specific = {k: v for k, v in branch["then"]["properties"].items() if k not in schema["properties"]}
         yield f"### `{key}: {name}`"
-        yield markdown(about[name])
-        if own:
-            yield keys_table(own, definitions)
+        yield markdown(descriptions[name])
+        if specific:
+            yield keys_table(specific, definitions)
 
 
 def monitor_page(schema: Schema) -> str:
@@ -227,7 +231,9 @@ def accepted(schema: Schema, definitions: Schema) -> str:
     for either in ("anyOf", "oneOf"):
         if either in schema:
             words = dict.fromkeys(
-                accepted(one, definitions) for one in schema[either] if one != {"type": "null"}
+                accepted(alternative, definitions)
+                for alternative in schema[either]
+                if alternative != {"type": "null"}
             )
             return " or ".join(words)
     if schema.get("type") == "array":
@@ -245,7 +251,9 @@ def fields(schema: Schema, definitions: Schema) -> Schema:
     if schema.get("type") == "array":
         return fields(schema.get("items", {}), definitions)
     inner = [
-        one for one in schema.get("anyOf", []) if "$ref" in one or one.get("type") in ("object", "array")
+        alternative
+        for alternative in schema.get("anyOf", [])
+        if "$ref" in alternative or alternative.get("type") in ("object", "array")
     ]
     if len(inner) == 1:
         return fields(inner[0], definitions)
@@ -317,9 +325,13 @@ def command_parts(command: click.Command, context: click.Context, path: str) -> 
     yield f"```text\n{' '.join([path, *command.collect_usage_pieces(context)])}\n```"
     advanced = getattr(command, "advanced", ())
     for heading, are_advanced in (("option", False), ("advanced option", True)):
-        options = [one for one in command.get_params(context) if (one.name in advanced) == are_advanced]
-        records = [one.get_help_record(context) for one in options]
-        described = [one for one in records if one is not None and one[1] and "--help" not in one[0]]
+        options = [
+            option for option in command.get_params(context) if (option.name in advanced) == are_advanced
+        ]
+        records = [option.get_help_record(context) for option in options]
+        described = [
+            record for record in records if record is not None and record[1] and "--help" not in record[0]
+        ]
         if described:
             yield table((heading, "meaning"), [(f"`{name}`", prose(text)) for name, text in described])
     yield from help_text(command.epilog or "")
@@ -349,7 +361,7 @@ def prose(text: str) -> str:
 def indented_and_rest(text: str) -> tuple[str, str]:
     """The indented lines that a text begins with, without their indent, and what follows them."""
     lines = text.splitlines()
-    end = next((at for at, line in enumerate(lines) if not line.startswith(" ")), len(lines))
+    end = next((number for number, line in enumerate(lines) if not line.startswith(" ")), len(lines))
     return textwrap.dedent("\n".join(lines[:end])), "\n".join(lines[end:])
 
 
@@ -359,7 +371,9 @@ def indented_and_rest(text: str) -> tuple[str, str]:
 def markdown(text: str) -> str:
     """Docstring prose as Markdown: literals between single backticks, nothing outside them taken for HTML."""
     pieces = text.replace("``", "`").split("`")
-    return "`".join(piece if at % 2 else piece.replace("<", "&lt;") for at, piece in enumerate(pieces))
+    return "`".join(
+        piece if number % 2 else piece.replace("<", "&lt;") for number, piece in enumerate(pieces)
+    )
 
 
 def one_line(text: str) -> str:

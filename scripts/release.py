@@ -1,4 +1,4 @@
-"""Makes a release from a clean checkout: the version, the changelog, an sdist and a wheel that were tested.
+"""Make a release from a clean checkout: the version, the changelog, an sdist and a wheel that were tested.
 
     scripts/release 0.3.0             # all of it in a temporary clone; shows what would change
     scripts/release 0.3.0 --commit    # then also here, as a commit and a tag; the packages in dist/; no push
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def check_checkout(version: str) -> None:
-    """Whether a release of that version can be made of what is here; otherwise the program ends with the reason."""
+    """Check that a release of that version can be made of this checkout; end the program with the reason if not."""
     if run("git", "status", "--porcelain"):
         stop("there are changes that are not committed; commit or remove them (git status)")
     try:
@@ -90,7 +90,7 @@ def released(changes: str, version: str, date: str) -> str:
 
 
 def written_version(folder: Path) -> str:
-    """What the one place says that has the version."""
+    """Read the version from the one file that has it."""
     match = re.search(
         r'^__version__ = "(.+)"$', (folder / VERSION_FILE).read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -125,15 +125,15 @@ def build(clone: Path, folder: Path) -> list[Path]:
 
 
 def run(*command: str, cwd: Path = ROOT, environment: dict[str, str] | None = None) -> str:
-    """What a command prints; the program ends with that where it fails."""
+    """Return the output of a command; where it fails the program ends with that."""
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         stop(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
-def stop(why: str) -> str:
-    sys.exit(f"release: {why}")
+def stop(reason: str) -> str:
+    sys.exit(f"release: {reason}")
 
 
 if __name__ == "__main__":

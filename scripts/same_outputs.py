@@ -71,7 +71,7 @@ def tokens(path: Path, places: dict[str, str]) -> list[str]:
 
 
 def difference(paths: list[Path], places: dict[str, str]) -> str | None:
-    """How the third file differs where the first two agree; None where it does not."""
+    """Describe the difference of the third file where the first two agree; None where there is none."""
     if paths[0].suffix == ".parquet":
         first, again, after = (pd.read_parquet(path) for path in paths)
         if list(first.columns) != list(after.columns) or len(first) != len(after):
@@ -84,8 +84,8 @@ def difference(paths: list[Path], places: dict[str, str]) -> str | None:
     if paths[0].stem in TIMED:
         return None
     if paths[0].suffix in (".png", ".npy"):
-        one, two, three = (path.read_bytes() for path in paths)
-        return None if one != two or one == three else "bytes"
+        first_bytes, second_bytes, third_bytes = (path.read_bytes() for path in paths)
+        return None if first_bytes != second_bytes or first_bytes == third_bytes else "bytes"
     first, again, after = (tokens(path, places) for path in paths)
     if len(first) != len(after):
         if len(first) != len(again):

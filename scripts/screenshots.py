@@ -69,7 +69,7 @@ def photograph(report: Path, chromium: str) -> None:
 
 
 def terminal(data: object) -> str:
-    """What the run ends with, in its colours, as a picture that fetches nothing."""
+    """Draw the run's closing lines, in their colours, as a picture that fetches nothing."""
     from rich.console import Console
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""Which numbers and verdicts of stored runs another version of ltr-harness has: the table of docs/upgrading.md.
+"""Numbers and verdicts of stored runs that another version of ltr-harness changes: the table of docs/upgrading.md.
 
     git worktree add ../before 0f26e8e0
     python scripts/upgrading.py ../before tests/stored/v1/runs/small tests/stored/v2/runs/small runs/quickstart …
@@ -44,17 +44,20 @@ def facts(comparison: Comparison) -> Facts:
                 pairs[f"{model} {metric}"] = {"verdict": pair.verdict, **numbers}
     letters = comparison.letters()
     groups = {model: set(group) for model, group in letters.groups.items()}
-    apart = {}
+    verdicts = {}
     for pair in comparison.all_pairs():
         differ = not groups[pair.model] & groups[pair.other]
-        apart[" ".join(sorted((pair.model, pair.other)))] = [differ, pair.verdict in DECIDED]
-    slices = {f"{one.model} {one.attribute} {one.label}": one.verdict for one in slice_results(comparison)}
+        verdicts[" ".join(sorted((pair.model, pair.other)))] = [differ, pair.verdict in DECIDED]
+    slices = {
+        f"{result.model} {result.attribute} {result.label}": result.verdict
+        for result in slice_results(comparison)
+    }
     texts = {
         "significant": f"{comparison.primary} < baseline and significant",
         "margin": f"{comparison.primary} < baseline - {MARGIN}",
     }
     gates = {name: not parse_gate(text).failures(comparison) for name, text in texts.items()}
-    return {"pairs": pairs, "apart": apart, "slices": slices, "gates": gates}
+    return {"pairs": pairs, "apart": verdicts, "slices": slices, "gates": gates}
 
 
 def with_traffic(comparison: Comparison) -> dict[str, pd.DataFrame]:
@@ -74,18 +77,18 @@ def variants(folder: Path, tests: Sequence[str]) -> Facts:
     baseline = compare(folder / "report" / "report.json").baseline
     first = min(run.record.seed for run in runs)
     seeds = {"seeds": runs, "one seed": [run for run in runs if run.record.seed == first]}
-    found: Facts = {}
+    results: Facts = {}
     for test in tests:
         options: dict[str, Any] = {"baseline": baseline, "ledger": False, **({"test": test} if test else {})}
-        for name, some in seeds.items():
-            if len({run.record.model for run in some}) < len({run.record.model for run in runs}):
+        for name, chosen_runs in seeds.items():
+            if len({run.record.model for run in chosen_runs}) < len({run.record.model for run in runs}):
                 continue
-            found[f"{test} {name}"] = facts(compare(*some, **options))
-            found[f"{test} {name}, margin"] = facts(compare(*some, margin=MARGIN, **options))
+            results[f"{test} {name}"] = facts(compare(*chosen_runs, **options))
+            results[f"{test} {name}, margin"] = facts(compare(*chosen_runs, margin=MARGIN, **options))
         everything = compare(*runs, **options)
-        found[f"{test} traffic"] = facts(compare(with_traffic(everything), **options))
-        found[f"{test} far"] = facts(compare(*runs, **{**options, "baseline": everything.ranking[-1]}))
-    return found
+        results[f"{test} traffic"] = facts(compare(with_traffic(everything), **options))
+        results[f"{test} far"] = facts(compare(*runs, **{**options, "baseline": everything.ranking[-1]}))
+    return results
 
 
 def of_version(checkout: Path, folders: Sequence[Path], tests: Sequence[str]) -> dict[str, Facts]:
@@ -102,19 +105,19 @@ Both = tuple[str, Facts, Facts]  # a variant's name, and its facts before and no
 
 def counted(which: str, cells: Iterable[tuple[Any, Any]], differs: Callable[[Any, Any], bool]) -> str:
     """Return a row: how many of the cells differ."""
-    some = list(cells)
-    return f"| {which} | {sum(differs(*cell) for cell in some):,} of {len(some):,} |"
+    pairs = list(cells)
+    return f"| {which} | {sum(differs(*cell) for cell in pairs):,} of {len(pairs):,} |"
 
 
-def rows(both: Sequence[Both]) -> list[str]:
+def rows(variants: Sequence[Both]) -> list[str]:
     """Return the rows of the table."""
 
     def pairs(*kinds: str) -> list[tuple[Facts, Facts]]:
-        chosen = [(old, now) for name, old, now in both if name.strip() in kinds]
+        chosen = [(old, now) for name, old, now in variants if name.strip() in kinds]
         return [(old["pairs"][key], now["pairs"][key]) for old, now in chosen for key in old["pairs"]]
 
     def cells(part: str, *kinds: str) -> list[tuple[Any, Any]]:
-        chosen = [(old[part], now[part]) for name, old, now in both if name.strip() in kinds]
+        chosen = [(old[part], now[part]) for name, old, now in variants if name.strip() in kinds]
         return [(old[key], now[key]) for old, now in chosen for key in old.keys() & now.keys()]
 
     def other(old: Any, now: Any) -> bool:
@@ -123,16 +126,16 @@ def rows(both: Sequence[Both]) -> list[str]:
     def other_verdict(old: Facts, now: Facts) -> bool:
         return bool(old["verdict"] != now["verdict"])
 
-    plain, same = pairs("seeds", "one seed"), pairs("skew-adjusted seeds", "skew-adjusted one seed")
+    default, skewed = pairs("seeds", "one seed"), pairs("skew-adjusted seeds", "skew-adjusted one seed")
     lines = [
-        counted("verdict, default test", plain, other_verdict),
-        counted("verdict, `test: skew-adjusted`", same, other_verdict),
-        *ratios("p, default test", plain, "p"),
-        *ratios("width of the interval, default test", plain, "width"),
-        *ratios("width of the interval, `test: skew-adjusted`", same, "width"),
+        counted("verdict, default test", default, other_verdict),
+        counted("verdict, `test: skew-adjusted`", skewed, other_verdict),
+        *ratios("p, default test", default, "p"),
+        *ratios("width of the interval, default test", default, "width"),
+        *ratios("width of the interval, `test: skew-adjusted`", skewed, "width"),
         *ratios("the same, against the worst model", pairs("skew-adjusted far"), "width"),
-        *ratios("detectable difference", plain, "detectable"),
-        counted("detectable difference, now none", plain, lambda old, now: math.isnan(now["detectable"])),
+        *ratios("detectable difference", default, "detectable"),
+        counted("detectable difference, now none", default, lambda old, now: math.isnan(now["detectable"])),
     ]
     for kind in ("seeds", "one seed"):
         letters = cells("apart", kind)
@@ -165,8 +168,8 @@ def rows(both: Sequence[Both]) -> list[str]:
 
 def ratios(which: str, cells: Iterable[tuple[Facts, Facts]], number: str) -> list[str]:
     """Return a row: a number now over the one before, the median and the range of the middle nine tenths."""
-    found = [now[number] / old[number] for old, now in cells if old[number] and np.isfinite(old[number])]
-    ratio = np.array([one for one in found if np.isfinite(one)])
+    quotients = [now[number] / old[number] for old, now in cells if old[number] and np.isfinite(old[number])]
+    ratio = np.array([quotient for quotient in quotients if np.isfinite(quotient)])
     if not ratio.size:
         return []
     low, middle, high = np.quantile(ratio, [0.05, 0.5, 0.95])
@@ -189,12 +192,12 @@ def main() -> None:
         return
     old = of_version(given.before.resolve(), folders, ["", "skew-adjusted"])
     now = of_version(ROOT, folders, ["", "skew-adjusted"])
-    both = [
+    variant_facts = [
         (name, of_old, now[folder][name])
         for folder, all_old in old.items()
         for name, of_old in all_old.items()
     ]
-    print("\n".join(["| differs | stored comparisons |", "|---|--:|", *rows(both)]))
+    print("\n".join(["| differs | stored comparisons |", "|---|--:|", *rows(variant_facts)]))
 
 
 if __name__ == "__main__":

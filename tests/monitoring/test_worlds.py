@@ -47,7 +47,7 @@ def rates(found: Counter[tuple[str, str]], name: str) -> tuple[float, float]:
     ],
 )
 def test_a_few_logs_of_a_world(name: str) -> None:
-    outcome, cause = rates(WORLDS.tried(BY_NAME[name], 3), name)
+    outcome, cause = rates(WORLDS.count_outcomes(BY_NAME[name], 3), name)
     assert outcome == 1
     assert cause >= 2 / 3
 
@@ -65,7 +65,7 @@ LEAST = {
 @pytest.mark.parametrize("name", BY_NAME)
 def test_many_logs_of_a_world(name: str) -> None:
     """Never healthy over a loss that was found, and the right cause in most of 40 logs."""
-    found = WORLDS.tried(BY_NAME[name], 40)
+    found = WORLDS.count_outcomes(BY_NAME[name], 40)
     outcome, cause = rates(found, name)
     least_outcome, least_cause = LEAST.get(name, (0.9, 0.8))
     assert outcome >= least_outcome, found
