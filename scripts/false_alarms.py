@@ -25,7 +25,7 @@ from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.data.readers.synthetic import Synthetic
 from ltr_harness.errors import Caution, DataError
 from ltr_harness.experiments.inspection import data_card, lint
-from ltr_harness.experiments.inspection.lints import one_a_cause
+from ltr_harness.experiments.inspection.lints import merge_by_cause
 
 SMALLEST = (50, 5)  # queries, rows of each: from this size on, traps are found
 SIZES = (SMALLEST, (60, 10), (100, 20), (300, 8), (150, 40))
@@ -399,7 +399,7 @@ TRAPS: dict[str, tuple[str, Callable[[Draws, tuple[int, int]], Table]]] = {
 
 def findings(splits: Mapping[str, RankingDataset]) -> list[Caution]:
     """Return the findings of the lints in the splits, each cause once."""
-    return one_a_cause(lint(data_card(splits)))
+    return merge_by_cause(lint(data_card(splits)))
 
 
 def halves(data: RankingDataset) -> dict[str, RankingDataset]:

@@ -14,7 +14,7 @@ from ltr_harness.errors import Caution
 from ltr_harness.experiments.inspection import DataCard, FeatureFacts, SplitCard
 from ltr_harness.experiments.inspection.agreement import agreement_lines
 from ltr_harness.experiments.inspection.candidates import recall_lines
-from ltr_harness.experiments.inspection.lints import beside_lints, one_a_cause
+from ltr_harness.experiments.inspection.lints import cautions_beside_lints, merge_by_cause
 from ltr_harness.report import blocks, charts, html, markdown
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.report.sections.data import agreement_blocks, recall_tables
@@ -200,7 +200,7 @@ def write_card(page: Report, folder: Path) -> list[Path]:
 
 def card_text(card: DataCard, cautions: Sequence[Caution]) -> str:
     """Return the card for a terminal, without the features; its first line counts the cautions."""
-    cautions = one_a_cause(cautions)
+    cautions = merge_by_cause(cautions)
     headings = ["split", "queries", "rows", "features", "rows per query", "no relevant", "grades"]
     rows = [_card_row(split) for split in card.splits]
     lines = [f"{_card_banner(cautions).text}.", "", *text_table(headings, rows, left=[0, 4, 6])]
@@ -234,7 +234,7 @@ def _split_lines(split: SplitCard) -> Iterator[str]:
         )
     yield from recall_lines(split.candidates)
     yield from agreement_lines(split.agreement)
-    for caution in beside_lints(split.dataset.cautions):
+    for caution in cautions_beside_lints(split.dataset.cautions):
         if caution.severity == "note":
             yield f"note: {caution}"
 
@@ -265,7 +265,7 @@ def _splits(card: DataCard) -> Table:
         footnotes=tuple(
             f"{split.name}: {text}"
             for split in card.splits
-            for text in (split.dataset.source, *map(str, beside_lints(split.dataset.cautions)))
+            for text in (split.dataset.source, *map(str, cautions_beside_lints(split.dataset.cautions)))
             if text
         ),
     )

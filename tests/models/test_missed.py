@@ -17,7 +17,12 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError
-from ltr_harness.experiments.runs.serving_cost import latency, permutation_importance, quality_by_trees, why
+from ltr_harness.experiments.runs.serving_cost import (
+    latency,
+    permutation_importance,
+    quality_by_trees,
+    score_difference,
+)
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.models.catboost import CatBoostRanker
 from ltr_harness.models.dask import cut
@@ -203,5 +208,5 @@ def test_what_is_said_about_a_model_counts_them() -> None:
     assert effects[0].loss == pytest.approx(loss, abs=1e-12)
     empty = int(np.flatnonzero(~valid.candidates.groups.has_rows)[0])
     with pytest.raises(DataError, match=f"query '{empty}' has no row 0; all of its documents were missed"):
-        why(model, valid.candidates, str(empty), 0, 1)
+        score_difference(model, valid.candidates, str(empty), 0, 1)
     assert latency(model.score, valid.candidates.features, 10, calls=5).calls == 5

@@ -37,7 +37,7 @@ def command(
     limits, looks for what in the data could mislead (leaks, overlaps, sorted labels), and prints the data and
     the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
     """
-    from ltr_harness.experiments.inspection.lints import first_a_cause, one_a_cause
+    from ltr_harness.experiments.inspection.lints import first_by_cause, merge_by_cause
     from ltr_harness.experiments.training.check import (
         dependence_notes,
         each_once,
@@ -53,12 +53,12 @@ def command(
     memory = memory_estimate(job)
     echo(f"memory: {memory}")
     # folds have much in common
-    plan_cautions = first_a_cause([*memory.cautions, *_metric_cautions(job), *stopping_depth(job)])
+    plan_cautions = first_by_cause([*memory.cautions, *_metric_cautions(job), *stopping_depth(job)])
     _print_cautions(plan_cautions)
     _print_plan(job)
     model_cautions = _model_cautions(job)
     _print_cautions(model_cautions)
-    data_findings = one_a_cause(each_once(job.cautions))
+    data_findings = merge_by_cause(each_once(job.cautions))
     _print_with_severity(data_findings)
     errors = [finding.kind for finding in data_findings if finding.severity == "error"]
     if errors:
@@ -112,9 +112,11 @@ def _print_cautions(cautions: Iterable[Caution]) -> None:
 
 def _reading_cautions(job: "Job") -> list[Caution]:
     """Return the cautions of reading the training rows, besides lints, each once."""
-    from ltr_harness.experiments.inspection.lints import beside_lints
+    from ltr_harness.experiments.inspection.lints import cautions_beside_lints
 
-    return list(dict.fromkeys(chain.from_iterable(beside_lints(fold.train.cautions) for fold in job.folds)))
+    return list(
+        dict.fromkeys(chain.from_iterable(cautions_beside_lints(fold.train.cautions) for fold in job.folds))
+    )
 
 
 def _metric_cautions(job: "Job") -> Iterator[Caution]:

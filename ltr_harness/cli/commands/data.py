@@ -98,17 +98,17 @@ class _DescribedData:
         """Return the findings of `check`, the worst first: files have neither folds nor a unit of comparisons."""
         from ltr_harness.experiments.inspection import lint
         from ltr_harness.experiments.inspection.dependence import dependence
-        from ltr_harness.experiments.inspection.lints import about, beside_lints
+        from ltr_harness.experiments.inspection.lints import cautions_beside_lints, cautions_for_metrics
 
         cautions = lint(card)
         for split in card.splits:
-            reading = beside_lints(split.dataset.cautions)
+            reading = cautions_beside_lints(split.dataset.cautions)
             of_split = [caution for caution in reading if caution.severity != "note"]
             if self.metrics is None:
                 of_split += dependence(split.dataset, by_time=False, unit=None)
             cautions += [replace(caution, place=split.name) for caution in of_split]
         cautions = worst_first(cautions)
-        return cautions if self.metrics is None else about(cautions, self.metrics)
+        return cautions if self.metrics is None else cautions_for_metrics(cautions, self.metrics)
 
     def print(self, cards: Mapping[str, tuple[DataCard, list[Caution]]]) -> None:
         """Print each card, with an empty line between two."""

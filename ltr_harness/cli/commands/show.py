@@ -286,7 +286,7 @@ def show_why(
 
     _, model, split = loaded(run, **rows_of_run)
     a, b = rows or _two_best_rows(model, split, query)
-    score_a, score_b, reasons = insight.why(model, split, query, a, b)
+    score_a, score_b, reasons = insight.score_difference(model, split, query, a, b)
     if as_json:
         body = {"query": query, "rows": [a, b], "scores": [score_a, score_b]}
         echo_json(body | {"reasons": [reason._asdict() for reason in reasons]})

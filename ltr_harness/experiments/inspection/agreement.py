@@ -12,7 +12,7 @@ from ltr_harness.data.dataset import RankingDataset
 
 
 @dataclass(frozen=True)
-class Agreement:
+class JudgmentAgreement:
     """Agreement on the documents of some of the queries."""
 
     attribute: str  # what the queries share, such as market; "" for all queries
@@ -26,7 +26,7 @@ class Agreement:
 
 
 def alphas(documents: NDArray[np.int64], grades: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Share of equal pairs, ordinal and nominal alpha, NaN where undefined, of documents judged twice and more.
+    """Return the share of equal pairs, ordinal and nominal alpha, NaN where undefined, of documents judged repeatedly.
 
     Alpha is 1 - D_o / D_e: the disagreement of two judgments of a document, over that of any two judgments. It is 1
     where all agree, and 0 where they agree as by chance. A document of m judgments counts m times, whoever judged;
@@ -42,51 +42,55 @@ def alphas(documents: NDArray[np.int64], grades: NDArray[np.float64]) -> tuple[f
     _, grade, counts = np.unique(grades, return_inverse=True, return_counts=True)
     n = grade.size
     ranks = (np.cumsum(counts) - counts / 2)[grade]
-    within = (ranks - (np.bincount(document, ranks) / sizes)[document]) ** 2
-    _, cell, alike = np.unique(document * counts.size + grade, return_index=True, return_counts=True)
+    squared_residuals = (ranks - (np.bincount(document, ranks) / sizes)[document]) ** 2
+    _, cell, n_equal = np.unique(document * counts.size + grade, return_index=True, return_counts=True)
     pairs = sizes * (sizes - 1)
-    equal = np.bincount(document[cell], alike * (alike - 1.0), sizes.size)
+    equal = np.bincount(document[cell], n_equal * (n_equal - 1.0), sizes.size)
     share = float(equal.sum() / pairs.sum()) if n else np.nan
     if counts.size < 2:
         return share, np.nan, np.nan
-    observed = (np.bincount(document, within) * sizes / (sizes - 1)).sum() / n
+    observed = (np.bincount(document, squared_residuals) * sizes / (sizes - 1)).sum() / n
     expected = ((ranks - ranks.mean()) ** 2).sum() / (n - 1)
     differ = ((pairs - equal) / (sizes - 1)).sum() / n
     by_chance = (n**2 - (counts.astype(np.float64) ** 2).sum()) / (n * (n - 1))
     return share, float(1 - observed / expected), float(1 - differ / by_chance)
 
 
-def agreement(dataset: RankingDataset) -> tuple[Agreement, ...]:
-    """Of all queries, then of each slice by an attribute; nothing where documents have one judgment by definition."""
-    several = dataset.raw_judgments
-    if several is None:
+def agreement(dataset: RankingDataset) -> tuple[JudgmentAgreement, ...]:
+    """Return the agreement of all queries, then of each slice; none where documents have one judgment by definition."""
+    raw = dataset.raw_judgments
+    if raw is None:
         return ()
-    _, which, sizes = np.unique(several.documents, return_inverse=True, return_counts=True)
-    again = (sizes > 1)[which]
+    _, document, sizes = np.unique(raw.documents, return_inverse=True, return_counts=True)
+    is_repeated = (sizes > 1)[document]
     everything = QuerySlice("", "", np.ones(dataset.n_queries, dtype=bool))
 
-    def of(part: QuerySlice) -> Agreement:
-        some = again & part.queries[several.queries]
-        found = map(none_if_undefined, alphas(which[some], several.grades[some]))
-        return Agreement(part.attribute, part.label, np.unique(which[some]).size, int(some.sum()), *found)
+    def agreement_of(part: QuerySlice) -> JudgmentAgreement:
+        chosen = is_repeated & part.queries[raw.queries]
+        statistics = map(none_if_undefined, alphas(document[chosen], raw.grades[chosen]))
+        return JudgmentAgreement(
+            part.attribute, part.label, np.unique(document[chosen]).size, int(chosen.sum()), *statistics
+        )
 
-    return tuple(map(of, [everything, *query_slices(dataset.query_attributes)]))
+    return tuple(map(agreement_of, [everything, *query_slices(dataset.query_attributes)]))
 
 
-def agreement_lines(found: Sequence[Agreement]) -> list[str]:
-    """A line of all queries, and one for each attribute; nothing where documents have one judgment by definition."""
-    if not found:
+def agreement_lines(agreements: Sequence[JudgmentAgreement]) -> list[str]:
+    """Return a line of all queries and one for each attribute; none where documents have one judgment by definition."""
+    if not agreements:
         return []
-    whole, *parts = found
-    if whole.equal is None:
+    overall, *parts = agreements
+    if overall.equal is None:
         return ["agreement: no document has several judgments"]
     alpha = "is undefined, because all grades are equal"
-    if whole.ordinal is not None:
-        alpha = f"{four_decimals(whole.ordinal)} (nominal {four_decimals(whole.nominal)})"
-    judged = f"{count_of(whole.n_documents, 'document')} with {whole.n_judgments:,} judgments"
-    equal = f"{whole.equal:.1%} of the pairs have equal grades"
+    if overall.ordinal is not None:
+        alpha = f"{four_decimals(overall.ordinal)} (nominal {four_decimals(overall.nominal)})"
+    judged = f"{count_of(overall.n_documents, 'document')} with {overall.n_judgments:,} judgments"
+    equal = f"{overall.equal:.1%} of the pairs have equal grades"
     lines = [f"agreement on {judged}: {equal}; Krippendorff's alpha {alpha}"]
     for attribute in dict.fromkeys(part.attribute for part in parts):
-        own = [f"{part.label} {four_decimals(part.ordinal)}" for part in parts if part.attribute == attribute]
-        lines.append(f"alpha by {attribute}: {', '.join(own)}")
+        texts = [
+            f"{part.label} {four_decimals(part.ordinal)}" for part in parts if part.attribute == attribute
+        ]
+        lines.append(f"alpha by {attribute}: {', '.join(texts)}")
     return lines

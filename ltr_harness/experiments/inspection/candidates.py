@@ -31,7 +31,7 @@ class CandidateRecall:
 
 
 def candidate_recall(dataset: RankingDataset) -> tuple[CandidateRecall, ...]:
-    """Of all queries, then of each slice by an attribute; nothing where nobody said which documents were candidates."""
+    """Return the recall of all queries, then of each slice; nothing where the candidates are not declared."""
     judgments, groups = dataset.judgments, dataset.groups
     missed = judgments.missed
     if missed is None:
@@ -41,8 +41,8 @@ def candidate_recall(dataset: RankingDataset) -> tuple[CandidateRecall, ...]:
     rows = groups.sizes if judgments.judged is None else groups.sum(judgments.judged, np.int64)
     everything = QuerySlice("", "", np.ones(groups.n_queries, dtype=bool))
 
-    def of(part: QuerySlice) -> CandidateRecall:
-        some = part.queries & (relevant > 0)
+    def recall_of(part: QuerySlice) -> CandidateRecall:
+        chosen = part.queries & (relevant > 0)
         return CandidateRecall(
             attribute=part.attribute,
             label=part.label,
@@ -50,33 +50,33 @@ def candidate_recall(dataset: RankingDataset) -> tuple[CandidateRecall, ...]:
             n_without_candidates=int((part.queries & ~groups.has_rows).sum()),
             n_judged=int((rows + n_missed)[part.queries].sum()),
             n_missed=int(n_missed[part.queries].sum()),
-            n_relevant=int(relevant[some].sum()),
-            n_found=int(found[some].sum()),
-            mean=float((found[some] / relevant[some]).mean()) if some.any() else None,
+            n_relevant=int(relevant[chosen].sum()),
+            n_found=int(found[chosen].sum()),
+            mean=float((found[chosen] / relevant[chosen]).mean()) if chosen.any() else None,
         )
 
-    return tuple(map(of, [everything, *query_slices(dataset.query_attributes)]))
+    return tuple(map(recall_of, [everything, *query_slices(dataset.query_attributes)]))
 
 
 def recall_lines(recalls: Sequence[CandidateRecall]) -> list[str]:
-    """A line of all queries, and one for each attribute; nothing where nobody said which documents were candidates."""
+    """Return a line of all queries, and one for each attribute; none where the candidates are not declared."""
     if not recalls:
         return []
-    whole, *parts = recalls
-    mean, total = four_decimals(whole.mean), four_decimals(whole.total)
-    without, relevant = whole.n_without_candidates, count_of(whole.n_relevant, "relevant document")
+    overall, *parts = recalls
+    mean, total = four_decimals(overall.mean), four_decimals(overall.total)
+    n_without, relevant = overall.n_without_candidates, count_of(overall.n_relevant, "relevant document")
     lines = [
         f"candidate recall {mean}, the mean over queries; {total} of {relevant}; "
-        f"{whole.n_missed:,} of {count_of(whole.n_judged, 'judged document')} were missed "
-        f"({_percent(whole.n_missed, whole.n_judged)}), {count_of(without, 'query')} "
-        f"({_percent(without, whole.n_queries)}) {plural('has', without)} no candidate"
+        f"{overall.n_missed:,} of {count_of(overall.n_judged, 'judged document')} were missed "
+        f"({_percent(overall.n_missed, overall.n_judged)}), {count_of(n_without, 'query')} "
+        f"({_percent(n_without, overall.n_queries)}) {plural('has', n_without)} no candidate"
     ]
     for attribute in dict.fromkeys(part.attribute for part in parts):
-        own = [f"{part.label} {four_decimals(part.mean)}" for part in parts if part.attribute == attribute]
-        lines.append(f"candidate recall by {attribute}: {', '.join(own)}")
+        texts = [f"{part.label} {four_decimals(part.mean)}" for part in parts if part.attribute == attribute]
+        lines.append(f"candidate recall by {attribute}: {', '.join(texts)}")
     return lines
 
 
-def _percent(number: int, of: int) -> str:
-    share = number / of if of else 0
+def _percent(number: int, total: int) -> str:
+    share = number / total if total else 0
     return f"{share:.1%}"

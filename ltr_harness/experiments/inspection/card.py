@@ -14,7 +14,7 @@ from ltr_harness._util.text import json_value
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.splits import shuffled
-from ltr_harness.experiments.inspection.agreement import Agreement, agreement
+from ltr_harness.experiments.inspection.agreement import JudgmentAgreement, agreement
 from ltr_harness.experiments.inspection.candidates import CandidateRecall, candidate_recall
 from ltr_harness.experiments.inspection.column_facts import (
     all_different,
@@ -49,7 +49,7 @@ class Content:
 
     @classmethod
     def of(cls, features: NDArray[np.float32]) -> Self:
-        """Digests of every row and of every feature. Shapes: `features` (n_rows, n_features)."""
+        """Return the digests of every row and of every feature. Shapes: `features` (n_rows, n_features)."""
         n_rows, n_features = features.shape
         bits = np.random.PCG64(20)
         along, down = ((bits.random_raw(2 * n) | np.uint64(1)).reshape(2, -1) for n in (n_features, n_rows))
@@ -89,17 +89,17 @@ class Content:
     def _sorted(self) -> NDArray[np.uint64]:
         return np.sort(self.rows)
 
-    def seen_in(self, known: Self) -> NDArray[np.bool_]:
-        """Which rows another matrix has as well; blank ones, which are alike everywhere, left out."""
+    def seen_in(self, other: Self) -> NDArray[np.bool_]:
+        """Return which rows another matrix has as well, (n_rows,), but for blank ones, which are equal everywhere."""
         order = np.argsort(self.rows)
-        asked = self.rows[order]
-        at = np.searchsorted(known._sorted, asked)
-        seen = np.empty(asked.size, dtype=np.bool_)
-        seen[order] = known._sorted[np.minimum(at, len(known._sorted) - 1)] == asked
+        hashes = self.rows[order]
+        positions = np.searchsorted(other._sorted, hashes)
+        seen = np.empty(hashes.size, dtype=np.bool_)
+        seen[order] = other._sorted[np.minimum(positions, len(other._sorted) - 1)] == hashes
         return seen & ~self.blank
 
-    def elsewhere(self, query: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows another query of the matrix has as well; blank ones left out. Shapes: `query` (n_rows,)."""
+    def shared_rows(self, query: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which rows another query has as well, (n_rows,), but for blank ones; `query` (n_rows,)."""
         order = np.argsort(self.rows, kind="stable")
         starts = np.flatnonzero(np.diff(self.rows[order], prepend=~self.rows[order[0]]))
         ends = np.append(starts[1:], order.size)
@@ -123,8 +123,8 @@ def _scan(
 ) -> None:
     """Fill ranges, counts (missing, zero), sums and hashes."""
     n_rows, n_features = features.shape
-    one = np.empty(n_features, dtype=np.float32)
-    bits = one.view(np.uint32)
+    row = np.empty(n_features, dtype=np.float32)
+    bits = row.view(np.uint32)
     for i in range(n_rows):
         first, second = np.uint64(0), np.uint64(0)
         for j in range(n_features):
@@ -141,7 +141,7 @@ def _scan(
                 total[j] += value
                 low[j] = min(low[j], value)
                 high[j] = max(high[j], value)
-            one[j] = value
+            row[j] = value
             word = np.uint64(bits[j])
             first += along[0, j] * word
             second += along[1, j] * word
@@ -215,7 +215,7 @@ class SplitCard:
     random_ndcg: float  # NDCG@10 that random order gives, by the candidates' ideal list, as the features'
     # of all queries and of slices; empty where nobody said what was missed, or no document has several judgments
     candidates: tuple[CandidateRecall, ...]
-    agreement: tuple[Agreement, ...]
+    agreement: tuple[JudgmentAgreement, ...]
     n_sampled: int  # queries that `random_ndcg` and the features' NDCG are computed on
     features: tuple[FeatureFacts, ...]
     content: Content  # ranges and hashes
@@ -227,14 +227,14 @@ class SplitCard:
 
     @property
     def named_queries(self) -> bool:
-        """Whether queries have names; numbers from 0 are only a count."""
+        """True where queries have names; numbers from 0 are only a count."""
         ids = self.dataset.groups.ids
         return not (ids.dtype.kind in "iu" and np.array_equal(ids, np.arange(len(ids))))
 
     def facts(self) -> dict[str, Any]:
         """Everything as plain values, for JSON; NaN is None."""
-        optional = ("candidates", "agreement")
-        left_out = ("content", "dataset", "features", "feature_names", *optional)
+        by_slice = {"candidates": self.candidates, "agreement": self.agreement}
+        left_out = ("content", "dataset", "features", "feature_names", *by_slice)
         return {
             "name": self.name,
             "source": self.dataset.source,
@@ -243,14 +243,14 @@ class SplitCard:
             "random_ndcg": json_value(self.random_ndcg),
             "cautions": json_value(self.dataset.cautions),
             "features": json_value(self.features),
-            **{some: json_value(own) for some in optional if (own := getattr(self, some))},
+            **{key: json_value(values) for key, values in by_slice.items() if values},
         }
 
 
 def split_card(name: str, dataset: RankingDataset) -> SplitCard:
-    """The facts of a split; one pass over the features, and one ranking per feature of a sample of queries."""
+    """Return a split's facts, by one pass over the features and one ranking per feature of a sample of queries."""
     groups, labels = dataset.groups, dataset.labels
-    several = groups.max(labels) > groups.min(labels)
+    has_grades = groups.max(labels) > groups.min(labels)
     rises = np.diff(labels, prepend=labels[0]) > 0
     rises[groups.boundaries[:-1][groups.has_rows]] = False
     barren = dataset.judgments.without_relevant
@@ -258,8 +258,8 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     content = Content.of(dataset.features)
     query = np.repeat(np.arange(groups.n_queries), groups.sizes)
     names = dataset.feature_names
-    elsewhere = content.elsewhere(query) if names else np.zeros(labels.size, dtype=bool)
-    n_alike, n_several_rows = n_alike_queries(content, elsewhere, groups) if names else (0, 0)
+    is_shared = content.shared_rows(query) if names else np.zeros(labels.size, dtype=bool)
+    n_alike, n_several_rows = n_alike_queries(content, is_shared, groups) if names else (0, 0)
     useful = np.flatnonzero(groups.max(labels) > 0)
     if len(useful) == 0:
         useful = np.flatnonzero(groups.has_rows)
@@ -286,12 +286,12 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         grades=dict(zip(values.tolist(), counts.tolist(), strict=True)),
         sizes=tuple(np.quantile(groups.sizes, (0, 0.25, 0.5, 0.75, 0.9, 1)).tolist()),
         n_without_relevant=int(barren.sum()),
-        n_one_grade=int((groups.has_rows & ~several & ~barren).sum()),
+        n_one_grade=int((groups.has_rows & ~has_grades & ~barren).sum()),
         n_single=int((groups.sizes == 1).sum()),
-        n_several_grades=int(several.sum()),
-        n_sorted=int((several & ~groups.any(rises)).sum()),
+        n_several_grades=int(has_grades.sum()),
+        n_sorted=int((has_grades & ~groups.any(rises)).sum()),
         n_repeated_rows=content.n_repeated_rows if names else 0,
-        n_elsewhere=int(np.count_nonzero(elsewhere)),
+        n_elsewhere=int(np.count_nonzero(is_shared)),
         n_several_rows=n_several_rows,
         n_alike=n_alike,
         n_forced_ties=ties,
@@ -301,23 +301,25 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         candidates=candidate_recall(dataset),
         agreement=agreement(dataset),
         n_sampled=sample.n_queries,
-        features=tuple(FeatureFacts(*of_one) for of_one in facts),
+        features=tuple(FeatureFacts(*fields) for fields in facts),
         content=content,
         dataset=dataset,
     )
 
 
 def n_alike_queries(content: Content, seen: NDArray[np.bool_], groups: QueryGroups) -> tuple[int, int]:
-    """Queries of at least two different rows of which half or more were `seen` (n_rows,); and how many could be."""
-    there = ~content.blank
-    lowest = groups.min(np.where(there, content.rows, ~np.uint64(0)))
-    several = groups.max(np.where(there, content.rows, np.uint64(0))) > lowest
-    n_seen, n_there = groups.sum(seen, np.int64), groups.sum(there, np.int64)
-    return int(np.count_nonzero(several & (2 * n_seen >= n_there))), int(np.count_nonzero(several))
+    """Count the queries of two different rows and more, half of them `seen` (n_rows,); and those of such rows."""
+    is_filled = ~content.blank
+    lowest = groups.min(np.where(is_filled, content.rows, ~np.uint64(0)))
+    is_comparable = groups.max(np.where(is_filled, content.rows, np.uint64(0))) > lowest
+    n_seen, n_filled = groups.sum(seen, np.int64), groups.sum(is_filled, np.int64)
+    return int(np.count_nonzero(is_comparable & (2 * n_seen >= n_filled))), int(
+        np.count_nonzero(is_comparable)
+    )
 
 
 def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], float]:
-    """What a sample tells of each feature, as the fields of `FeatureFacts`, and NDCG@10 of random order."""
+    """Return a sample's facts of each feature, as the fields of `FeatureFacts`, and NDCG@10 of random order."""
     labels, groups, relevant = sample.labels, sample.groups, sample.labels > 0
     with np.errstate(divide="ignore"):
         log_share = np.repeat(np.log(groups.sum(relevant, np.float64) / groups.sizes), groups.sizes)
@@ -336,7 +338,7 @@ def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], fl
         ranked = np.where(missing, -np.inf, values)
         up, down = mean(ranked), mean(np.where(missing, -np.inf, -values))
         numbers = name not in sample.categories
-        whole = numbers and are_whole(values)
+        are_integers = numbers and are_whole(values)
         low, high = groups.min(ranked), groups.max(ranked)
         varies = bool((high > low).any())
         facts.append(
@@ -347,11 +349,11 @@ def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], fl
                 n_only_relevant(values, relevant, log_share) if numbers else 0,
                 numbers and tells_relevant(values, relevant),
                 varies,
-                whole,
-                whole and varies and are_ids(values, groups.boundaries),
-                whole and varies and all_different(values),
-                whole and varies and count_rows_of_queries(values, low, high, groups.boundaries),
-                whole and are_times(values),
+                are_integers,
+                are_integers and varies and are_ids(values, groups.boundaries),
+                are_integers and varies and all_different(values),
+                are_integers and varies and count_rows_of_queries(values, low, high, groups.boundaries),
+                are_integers and are_times(values),
                 highest_per_row(high, groups.sizes),
             )
         )
@@ -361,7 +363,7 @@ def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], fl
 def _equal_rows(
     content: Content, labels: NDArray[np.float64], query: NDArray[np.int64]
 ) -> tuple[int, NDArray[np.bool_]]:
-    """Rows with the features of another row of their query but another label, counted; rows that repeat one before.
+    """Count the rows with features of another row of their query but another label, and find rows that repeat one.
 
     Shapes: `labels`, `query` and the result (n_rows,).
     """
@@ -406,7 +408,7 @@ class DataCard:
 
 
 def data_card(splits: Mapping[str, RankingDataset]) -> DataCard:
-    """The card of splits by name."""
+    """Return the card of splits by name."""
     cards = tuple(split_card(name, dataset) for name, dataset in splits.items())
     return DataCard(cards, tuple(_overlap(a, b) for a, b in combinations(cards, 2)))
 

@@ -1,4 +1,4 @@
-"""Facts of one column: what its values and the labels say that it is, whatever its name."""
+"""Facts of one column by its values and the labels, whatever its name."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ _FIRST_SECOND, _LAST_SECOND = 946_684_800, 4_102_444_800  # the years 2000 and 2
 
 
 def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
-    """Area under the ROC curve of (n_rows,) values for relevant rows, in the better direction; NaN with one class."""
+    """Return the area under the ROC curve of values (n_rows,), in the better direction; NaN with one class."""
     yes, no = np.sort(values[relevant]), np.sort(values[~relevant])
     if not yes.size or not no.size:
         return float("nan")
@@ -27,46 +27,46 @@ def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
 
 
 def tells_relevant(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> bool:
-    """Whether (n_rows,) values are there, neither 0 nor missing, in nearly all relevant rows and in few others."""
-    there = (values != 0) & ~np.isnan(values)
+    """Return whether values (n_rows,) are neither 0 nor missing in nearly all relevant rows, and so in few others."""
+    is_present = (values != 0) & ~np.isnan(values)
     if not FEWEST_ROWS <= np.count_nonzero(relevant) < relevant.size:
         return False
-    return bool(there[relevant].mean() >= MOST and there[~relevant].mean() <= 1 - MOST)
+    return bool(is_present[relevant].mean() >= MOST and is_present[~relevant].mean() <= 1 - MOST)
 
 
 def are_ids(values: NDArray[np.float64], boundaries: NDArray[np.int64]) -> bool:
-    """Whether whole (n_rows,) numbers differ in nearly all rows of a query, recur in others, and count no places."""
+    """Return whether integers (n_rows,) differ within nearly all queries, recur in others, and count no places."""
     sizes, starts = np.diff(boundaries), boundaries[:-1]
     query = np.repeat(np.arange(sizes.size), sizes)
     order = np.lexsort((values, query))
     new = (np.diff(values[order]) != 0) | (np.diff(query[order]) != 0)
     reach = np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts) + 1
-    several = sizes > 1
+    has_rows = sizes > 1
     return bool(
-        several.any()
+        has_rows.any()
         and 1 + np.count_nonzero(new) >= 0.99 * values.size
         and values.size >= 2 * np.unique(values).size
-        and np.median(reach[several] / sizes[several]) > 2
+        and np.median(reach[has_rows] / sizes[has_rows]) > 2
     )
 
 
 def n_only_relevant(
     values: NDArray[np.float64], relevant: NDArray[np.bool_], log_share: NDArray[np.float64]
 ) -> int:
-    """Rows in which a feature is neither 0 nor missing, if only relevant ones are, and not by chance; else 0.
+    """Return the number of rows with a feature not 0 nor missing, if only relevant ones have it, beyond chance; else 0.
 
     With a share s of each query's rows relevant, k rows of it are all relevant by chance with at most s ** k. Shapes:
     `values` (n_rows,), `relevant` (n_rows,), `log_share` (n_rows,).
     """
-    there = (values != 0) & ~np.isnan(values)
-    n = int(np.count_nonzero(there))
-    if n < FEWEST_ROWS or not relevant[there].all() or log_share[there].sum() > np.log(CHANCE):
+    is_present = (values != 0) & ~np.isnan(values)
+    n = int(np.count_nonzero(is_present))
+    if n < FEWEST_ROWS or not relevant[is_present].all() or log_share[is_present].sum() > np.log(CHANCE):
         return 0
     return n
 
 
 def are_whole(values: NDArray[np.float64]) -> bool:
-    """Whether (n_rows,) values are whole numbers, none of them missing."""
+    """Return whether values (n_rows,) are whole numbers, none of them missing."""
     return bool(np.array_equal(values, np.floor(values)))
 
 
@@ -86,9 +86,9 @@ def queries_counted(
     rows = np.repeat(fits, sizes)
     first = np.repeat(boundaries[:-1] - low, sizes)[rows]  # where the query's lowest number would stand
     places = (first + values[rows]).astype(np.int64)
-    taken = np.zeros(values.size, dtype=bool)
-    taken[places] = True
-    return np.asarray(fits & np.logical_and.reduceat(taken, boundaries[:-1]))
+    is_taken = np.zeros(values.size, dtype=bool)
+    is_taken[places] = True
+    return np.asarray(fits & np.logical_and.reduceat(is_taken, boundaries[:-1]))
 
 
 def count_rows_of_queries(
@@ -105,7 +105,7 @@ def count_rows_of_queries(
 
 
 def all_different(values: NDArray[np.float64]) -> bool:
-    """Whether whole (n_rows,) numbers are nearly all different, and no amounts, of which few are very large."""
+    """Return whether integers (n_rows,) are nearly all different, and no amounts, of which few are very large."""
     if values.size < FEWEST_DIFFERENT or np.unique(values).size < DIFFERENT * values.size:
         return False
     low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
@@ -113,7 +113,7 @@ def all_different(values: NDArray[np.float64]) -> bool:
 
 
 def are_times(values: NDArray[np.float64]) -> bool:
-    """Whether whole (n_rows,) numbers are dates such as 20230101, or seconds or milliseconds since 1970 after 2000."""
+    """Return whether integers (n_rows,) are dates such as 20230101, or (milli)seconds since 1970 after 2000."""
     low, high = values.min(), values.max()
     if low == high:
         return False
@@ -129,7 +129,7 @@ def are_times(values: NDArray[np.float64]) -> bool:
 
 
 def highest_per_row(high: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:
-    """Median over queries of the highest value over the number of rows. Shapes: `high`, `sizes` (n_queries,)."""
+    """Return the median over queries of highest value over number of rows. Shapes: `high`, `sizes` (n_queries,)."""
     return float(np.median(high / sizes))
 
 

@@ -10,7 +10,7 @@ _TEST_PARTS = 6  # of the data's length
 
 
 def time_column(dataset: RankingDataset) -> str | None:
-    """The column with the queries' times: one of their own key, or one called so; None where there is none."""
+    """Return the column with the queries' times: one of their own key, or one named so; None where there is none."""
     key = [name for name in dataset.columns.get("query", "").split(", ") if name]
     of_key = next((name for name in key if _moments(dataset, name) is not None), None)
     named = dataset.columns.get("time")
@@ -31,7 +31,7 @@ def folds_in_time(dataset: RankingDataset, column: str) -> str:
 
 
 def dependence(dataset: RankingDataset, *, by_time: bool, unit: str | None) -> list[Caution]:
-    """Notes about queries that have times or users, where neither folds nor comparisons know of them."""
+    """Return notes about queries that have times or users, where neither folds nor comparisons know of them."""
     found = []
     time, user = time_column(dataset), dataset.columns.get("user")
     if time is not None and not by_time:
@@ -54,7 +54,7 @@ def _as_attribute(dataset: RankingDataset, column: str) -> str:
 
 
 def _moments(dataset: RankingDataset, column: str) -> Nanoseconds | None:
-    """The moments of queries by a column; None where its values are unknown or are no times."""
+    """Return the moments of queries by a column; None where its values are unknown or are no times."""
     values = values_by_query(dataset, column)
     if values is None:
         return None

@@ -63,36 +63,38 @@ _MANY = {"is": "are", "has": "have"}
 
 
 def lint(card: DataCard) -> list[Caution]:
-    """Everything found, the worst first."""
-    sound = _sound(card)
-    cautions = [*_overlaps(card), *_columns(card, sound), *_negative_labels(card)]
+    """Return all cautions about the data, the worst first."""
+    features_option = _features_option(card)
+    cautions = [*_overlaps(card), *_columns(card, features_option), *_negative_labels(card)]
     for split in card.splits:
-        cautions += [replace(one, place=split.name) for one in split.dataset.cautions if one.kind in LINTS]
-        cautions += [*_labels(split), *_features(split, sound), *_rows(split)]
+        cautions += [
+            replace(caution, place=split.name) for caution in split.dataset.cautions if caution.kind in LINTS
+        ]
+        cautions += [*_labels(split), *_features(split, features_option), *_rows(split)]
     return worst_first(cautions)
 
 
-def about(cautions: Iterable[Caution], metrics: Iterable[Metric]) -> list[Caution]:
-    """The cautions that concern these metrics: exponential gain is none of a metric without it."""
+def cautions_for_metrics(cautions: Iterable[Caution], metrics: Iterable[Metric]) -> list[Caution]:
+    """Return the cautions that concern these metrics: one of exponential gain only with a metric that has it."""
     exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
-    return [one for one in cautions if exponential or one.kind != "steep-gain"]
+    return [caution for caution in cautions if exponential or caution.kind != "steep-gain"]
 
 
-def beside_lints(cautions: Iterable[Caution]) -> list[Caution]:
-    """Cautions of reading that are no lints, which `lint` has."""
-    return [one for one in cautions if one.kind not in LINTS]
+def cautions_beside_lints(cautions: Iterable[Caution]) -> list[Caution]:
+    """Return the cautions of reading that are no lints, which `lint` has."""
+    return [caution for caution in cautions if caution.kind not in LINTS]
 
 
 def little_to_gain(name: str, judgments: Judgments, metric: Metric) -> list[Caution]:
-    """A caution where the order of a split's candidates decides little of a metric."""
+    """Return a caution where the order of a split's candidates decides little of a metric."""
     room = headroom(metric, judgments)
-    said = "" if room is None else room.little_to_gain(str(metric))
+    text = "" if room is None else room.little_to_gain(str(metric))
     cure = "compare shares of what can be gained; a smaller K, or more candidates a query, leave more to gain"
-    return [Caution(LITTLE_TO_GAIN, "warning", said, cure, name)] if said else []
+    return [Caution(LITTLE_TO_GAIN, "warning", text, cure, name)] if text else []
 
 
 def nearly_all_relevant(name: str, judgments: Judgments, metric: Metric | None = None) -> list[Caution]:
-    """A caution where nearly all documents of a split are relevant, by a metric's threshold or with a label above 0."""
+    """Return a caution where nearly all documents are relevant, by a metric's threshold or with a label above 0."""
     labels = judgments.labels
     relevant, above = labels > 0, "above 0"
     if isinstance(metric, BinaryMetric):
@@ -112,27 +114,27 @@ _MEASURED = re.compile(
 )
 
 
-def one_a_cause(cautions: Iterable[Caution]) -> list[Caution]:
-    """The cautions, each once: its place names the other folds and splits of the same."""
+def merge_by_cause(cautions: Iterable[Caution]) -> list[Caution]:
+    """Return each caution once: its place names the other folds and splits that have it."""
     listed = []
-    for first, *others in _by_cause(cautions):
-        more = f" and {len(others) - 2:,} more" if len(others) > 2 else ""
-        alike = ", ".join(one.place for one in others[:2]) + more
-        listed.append(replace(first, place=f"{first.place} (alike: {alike})") if others else first)
+    for first, *repeats in _by_cause(cautions):
+        more = f" and {len(repeats) - 2:,} more" if len(repeats) > 2 else ""
+        places = ", ".join(caution.place for caution in repeats[:2]) + more
+        listed.append(replace(first, place=f"{first.place} (alike: {places})") if repeats else first)
     return listed
 
 
-def first_a_cause(cautions: Iterable[Caution]) -> list[Caution]:
-    """The first of the cautions that differ in numbers alone, where places name no parts of the data."""
+def first_by_cause(cautions: Iterable[Caution]) -> list[Caution]:
+    """Return the first of the cautions that differ in numbers alone, where places name no parts of the data."""
     return [first for first, *_ in _by_cause(cautions)]
 
 
 def _by_cause(cautions: Iterable[Caution]) -> list[list[Caution]]:
-    together: dict[tuple[object, ...], list[Caution]] = {}
-    for one in cautions:
-        cause = (one.kind, one.severity, one.cure, _MEASURED.sub("#", one.text))
-        together.setdefault(cause, []).append(one)
-    return list(together.values())
+    groups: dict[tuple[object, ...], list[Caution]] = {}
+    for caution in cautions:
+        cause = (caution.kind, caution.severity, caution.cure, _MEASURED.sub("#", caution.text))
+        groups.setdefault(cause, []).append(caution)
+    return list(groups.values())
 
 
 def _overlaps(card: DataCard) -> Iterator[Caution]:
@@ -172,38 +174,40 @@ def _overlaps(card: DataCard) -> Iterator[Caution]:
         yield Caution("identical-rows", severity, text, cure, place)
 
 
-def _columns(card: DataCard, sound: str) -> Iterator[Caution]:
+def _columns(card: DataCard, features_option: str) -> Iterator[Caution]:
     first = card.splits[0]
-    yield from _outcomes(first, sound)
+    yield from _outcomes(first, features_option)
     if not first.dataset.features_named:
-        yield from _named_outcomes(first, sound)
-        yield from _places(first, sound)
-        yield from _ids(first, sound)
+        yield from _named_outcomes(first, features_option)
+        yield from _places(first, features_option)
+        yield from _ids(first, features_option)
     yield from _inverted_labels(first)
     for split in card.splits[1:]:
         yield from _unlike_columns(first, split)
 
 
-def _outcomes(split: SplitCard, sound: str) -> Iterator[Caution]:
-    """Features that hold, by their values in training rows, what users did after they saw the list."""
+def _outcomes(split: SplitCard, features_option: str) -> Iterator[Caution]:
+    """Yield the caution on features that hold, by their values in training rows, acts of users who saw the list."""
     if split.n_queries < FEW_QUERIES:
         return
     rest = [feature for feature in split.features if not _leaks(split, feature)]
     sure = [feature.name for feature in rest if feature.n_only_relevant or feature.auc > OUTCOME]
     likely = [feature.name for feature in rest if feature.tells_relevant and feature.name not in sure]
     fact = "other than 0 in nearly all relevant documents and in few others"
-    yield from _about(likely, "outcome-feature", "warning", split.name, "is", fact, _later(likely, sound))
+    yield from _feature_cautions(
+        likely, "outcome-feature", "warning", split.name, "is", fact, _outcome_cure(likely, features_option)
+    )
 
 
-def _named_outcomes(split: SplitCard, sound: str) -> Iterator[Caution]:
+def _named_outcomes(split: SplitCard, features_option: str) -> Iterator[Caution]:
     names = [name for name in split.feature_names if is_outcome(name)]
-    cure = f"leave out columns unknown before the query: {sound}"
+    cure = f"leave out columns unknown before the query: {features_option}"
     fact = "like an outcome" if len(names) == 1 else "like outcomes"
-    yield from _about(names, "outcome-feature", "warning", split.name, "looks", fact, cure)
+    yield from _feature_cautions(names, "outcome-feature", "warning", split.name, "looks", fact, cure)
 
 
 def _inverted_labels(split: SplitCard) -> Iterator[Caution]:
-    """A label that is named as a place in a list, of which most lists have a first."""
+    """Yield the caution on a label that is named as a place in a list, of which most lists have a first."""
     label = split.dataset.columns.get("label", "")
     lowest = split.dataset.groups.min(split.dataset.labels)
     if is_place(label) and max(split.grades) > 1 and np.mean(lowest == 1) > 0.5:
@@ -215,7 +219,7 @@ def _inverted_labels(split: SplitCard) -> Iterator[Caution]:
 
 
 def _unlike_columns(first: SplitCard, split: SplitCard) -> Iterator[Caution]:
-    """Columns of another split that cannot be those of the first."""
+    """Yield the caution on columns of another split that cannot be those of the first."""
     place = f"{first.name} and {split.name}"
     if split.feature_names != first.feature_names:
         text = f"{count_of(first.n_features, 'feature')} against {split.n_features}"
@@ -223,7 +227,7 @@ def _unlike_columns(first: SplitCard, split: SplitCard) -> Iterator[Caution]:
         yield Caution("different-features", "error", text, cure, place)
         return
     beyond = is_of_another_range(*_ranges(split), *_ranges(first))
-    outside = [first.feature_names[at] for at in np.flatnonzero(beyond)]
+    outside = [first.feature_names[column] for column in np.flatnonzero(beyond)]
     if outside:
         text = (
             f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
@@ -234,44 +238,50 @@ def _unlike_columns(first: SplitCard, split: SplitCard) -> Iterator[Caution]:
 
 def _ranges(split: SplitCard) -> NDArray[np.float64]:
     """Return the lowest and the highest value of each feature, (2, n_features)."""
-    return np.array([[one.low for one in split.features], [one.high for one in split.features]])
+    return np.array(
+        [[feature.low for feature in split.features], [feature.high for feature in split.features]]
+    )
 
 
-def _places(split: SplitCard, sound: str) -> Iterator[Caution]:
-    """Features that look like the place in a list, by their values or their names."""
-    by_fact = [one.name for one in split.features if one.like_ranks and split.n_queries >= FEW_QUERIES]
-    by_name = [one.name for one in split.features if _is_named_place(one) and one.name not in by_fact]
+def _places(split: SplitCard, features_option: str) -> Iterator[Caution]:
+    """Yield the caution on features that look like the place in a list, by their values or their names."""
+    by_fact = [
+        feature.name for feature in split.features if feature.like_ranks and split.n_queries >= FEW_QUERIES
+    ]
+    by_name = [
+        feature.name for feature in split.features if _is_named_place(feature) and feature.name not in by_fact
+    ]
     names = [*by_fact, *by_name]
     if not names:
         return
-    shown = ""
+    option = ""
     if split.dataset.columns and split.dataset.positions is None:
-        shown = f" (then `position: {names[0]}`)"
-    leaks = f"it leaks where it is the list that users saw{shown}"
-    cure = f"{leaks}, and is right where it is a first stage's rank: {_unless_meant(split, names, sound)}"
+        option = f" (then `position: {names[0]}`)"
+    leaks = f"it leaks where it is the list that users saw{option}"
+    cure = f"{leaks}, and is right where it is a first stage's rank: {_identity_cure(split, names, features_option)}"
     reasons = [
         (by_fact, "counts", "the rows of most queries from 1 or 0 on, as ranks do"),
         (by_name, "is", "named as a place in a list"),
     ]
-    yield from _together("position-feature", split.name, reasons, cure)
+    yield from _joint_caution("position-feature", split.name, reasons, cure)
 
 
 def _is_named_place(feature: FeatureFacts) -> bool:
     if is_place(feature.name):
         return True
-    several = feature.whole and feature.low >= 0 and feature.high - feature.low > 1
-    return several and feature.highest_per_row <= FARTHEST and has_place_word(feature.name)
+    is_count = feature.whole and feature.low >= 0 and feature.high - feature.low > 1
+    return is_count and feature.highest_per_row <= FARTHEST and has_place_word(feature.name)
 
 
-def _ids(split: SplitCard, sound: str) -> Iterator[Caution]:
-    """Features that look like numbers of documents, rows, users or days, by their values or their names."""
-    rest = [one for one in split.features if not (one.like_ranks or _is_named_place(one))]
-    known = [one for one in rest if split.n_queries >= FEW_QUERIES and not _leaks(split, one)]
-    of_documents = [one.name for one in known if _is_id(one)]
-    of_rows = [one.name for one in known if _is_row_number(one)]
-    times = [one.name for one in known if one.like_times]
+def _ids(split: SplitCard, features_option: str) -> Iterator[Caution]:
+    """Yield the caution on features that look like numbers of documents, rows, users or days."""
+    rest = [feature for feature in split.features if not (feature.like_ranks or _is_named_place(feature))]
+    judged = [feature for feature in rest if split.n_queries >= FEW_QUERIES and not _leaks(split, feature)]
+    of_documents = [feature.name for feature in judged if _is_id(feature)]
+    of_rows = [feature.name for feature in judged if _is_row_number(feature)]
+    times = [feature.name for feature in judged if feature.like_times]
     by_fact = {*of_documents, *of_rows, *times}
-    by_name = [one.name for one in rest if _is_named_id(one) and one.name not in by_fact]
+    by_name = [feature.name for feature in rest if _is_named_id(feature) and feature.name not in by_fact]
     reasons = [
         (
             of_documents,
@@ -287,30 +297,30 @@ def _ids(split: SplitCard, sound: str) -> Iterator[Caution]:
         (times, "looks", "like dates or times"),
         (by_name, "is", "named as the number of a user, a document, a row or a day"),
     ]
-    leave_out = _unless_meant(split, [*by_fact, *by_name], sound)
+    leave_out = _identity_cure(split, [*by_fact, *by_name], features_option)
     cure = f"a model memorises what such a number stands for, and new queries have others: {leave_out}"
-    yield from _together("id-feature", split.name, reasons, cure)
+    yield from _joint_caution("id-feature", split.name, reasons, cure)
 
 
 def _is_named_id(feature: FeatureFacts) -> bool:
     return feature.whole and feature.high - feature.low > 1 and may_be_id(feature.name)
 
 
-def _together(
+def _joint_caution(
     kind: str, place: str, reasons: list[tuple[list[str], str, str]], cure: str
 ) -> Iterator[Caution]:
-    """One warning for all features of a kind, each with the reason: its names, a verb and what is said."""
+    """Yield one warning for all features of a kind, each with its reason: names, a verb and the fact."""
     texts = [
-        one.text
-        for names, verb, said in reasons
-        for one in _about(names, kind, "warning", "", verb, said, "")
+        caution.text
+        for names, verb, fact in reasons
+        for caution in _feature_cautions(names, kind, "warning", "", verb, fact, "")
     ]
     if texts:
         yield Caution(kind, "warning", "; ".join(texts), cure, place)
 
 
 def _negative_labels(card: DataCard) -> Iterator[Caution]:
-    """One note for all splits."""
+    """Yield one note for all splits."""
     splits = [split for split in card.splits if split.dataset.judgments.lowest < 0]
     if not splits:
         return
@@ -331,7 +341,7 @@ def _labels(split: SplitCard) -> Iterator[Caution]:
     label = split.dataset.columns.get("label", "")
     share = sum(n for grade, n in split.grades.items() if grade > 1) / split.n_rows
     if share > MOST_ROWS and event_weight(label) is not None:
-        yield from (replace(one, place=split.name) for one in event_counts({label: share}))
+        yield from (replace(caution, place=split.name) for caution in event_counts({label: share}))
     yield from nearly_all_relevant(split.name, split.dataset.judgments)
     yield from _grades(split)
 
@@ -381,37 +391,44 @@ def _barren_queries(split: SplitCard) -> Iterator[Caution]:
         yield Caution("without-relevant-documents", "note", text, cure, split.name)
 
 
-def _features(split: SplitCard, sound: str) -> Iterator[Caution]:
-    yield from _telling_features(split, sound)
+def _features(split: SplitCard, features_option: str) -> Iterator[Caution]:
+    yield from _telling_features(split, features_option)
     constant = [feature.name for feature in split.features if feature.constant]
     cure = "no harm; they could be left out"
-    yield from _about(constant, "constant-features", "note", split.name, "has", "one value in all rows", cure)
+    yield from _feature_cautions(
+        constant, "constant-features", "note", split.name, "has", "one value in all rows", cure
+    )
     twins = [feature.name for feature in split.features if feature.duplicate_of and not feature.constant]
     fact, cure = "another feature in all rows", "no harm to trees; importance is shared between twins"
-    yield from _about(twins, "duplicate-features", "note", split.name, "repeats", fact, cure)
+    yield from _feature_cautions(twins, "duplicate-features", "note", split.name, "repeats", fact, cure)
     absent = [feature.name for feature in split.features if feature.n_missing > 0.5 * split.n_rows]
     fact, cure = "missing in more than half of the rows", "check whether that is meant"
-    yield from _about(absent, "missing-values", "note", split.name, "is", fact, cure)
+    yield from _feature_cautions(absent, "missing-values", "note", split.name, "is", fact, cure)
 
 
-def _telling_features(split: SplitCard, sound: str) -> Iterator[Caution]:
-    """Features that rank, or tell relevant documents, so well that they may be made from the labels."""
-    leaks = sorted((one for one in split.features if _leaks(split, one)), key=lambda one: -one.ndcg)
+def _telling_features(split: SplitCard, features_option: str) -> Iterator[Caution]:
+    """Yield cautions on features that rank, or tell relevant documents, as if made from the labels."""
+    leaks = [feature for feature in split.features if _leaks(split, feature)]
+    leaks.sort(key=lambda feature: -feature.ndcg)
     names = [feature.name for feature in leaks]
     if leaks:
         fact = f"with NDCG@10 of {leaks[0].ndcg:.4f} (random order: {split.random_ndcg:.4f})"
-        cure = _later(names, sound, "made from the labels or known only after the fact")
-        yield from _about(names, "leaking-feature", "error", split.name, "alone ranks", fact, cure)
+        cure = _outcome_cure(names, features_option, "made from the labels or known only after the fact")
+        yield from _feature_cautions(names, "leaking-feature", "error", split.name, "alone ranks", fact, cure)
     if split.n_queries < FEW_QUERIES:
         return
     rest = [feature for feature in split.features if feature.name not in names]
     only = [feature.name for feature in rest if feature.n_only_relevant]
     fact = "other than 0 in relevant documents alone"
-    yield from _about(only, "outcome-feature", "error", split.name, "is", fact, _later(only, sound))
-    auc_of = {one.name: one.auc for one in rest if one.auc > OUTCOME and one.name not in only}
-    fact = f"relevant documents with an AUC of {max(auc_of.values(), default=0):.4f}"
-    cure = _later([*auc_of], sound)
-    yield from _about([*auc_of], "outcome-feature", "warning", split.name, "alone tells", fact, cure)
+    yield from _feature_cautions(
+        only, "outcome-feature", "error", split.name, "is", fact, _outcome_cure(only, features_option)
+    )
+    aucs = {
+        feature.name: feature.auc for feature in rest if feature.auc > OUTCOME and feature.name not in only
+    }
+    fact = f"relevant documents with an AUC of {max(aucs.values(), default=0):.4f}"
+    cure = _outcome_cure([*aucs], features_option)
+    yield from _feature_cautions([*aucs], "outcome-feature", "warning", split.name, "alone tells", fact, cure)
 
 
 def _rows(split: SplitCard) -> Iterator[Caution]:
@@ -438,7 +455,7 @@ def _rows(split: SplitCard) -> Iterator[Caution]:
 
 
 def _equal_rows(split: SplitCard) -> Iterator[Caution]:
-    """Rows of a query with equal features and labels, where no ids say that their documents differ."""
+    """Yield the caution on rows of a query with equal features and labels, where no ids show different documents."""
     if split.dataset.judgments.document_ids is not None:
         return
     if split.n_equal_rows <= 2 * split.n_forced_ties:  # features that tell few documents apart
@@ -459,24 +476,24 @@ def _equal_rows(split: SplitCard) -> Iterator[Caution]:
     yield Caution("equal-rows", "warning", text, cure, split.name)
 
 
-def _more_often(these: tuple[int, int], others: tuple[int, int]) -> bool:
-    """Whether of one kind of documents far more are repeated than of the other: (repeated, all) of each."""
-    (n, of), (n_others, of_others) = these, others
-    return n >= FEWEST_EQUAL and n * of_others >= TIMES_EQUAL * (n_others + 1) * of
+def _more_often(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    """Return whether far more of the first documents are repeated than of the second: (repeated, all) of each."""
+    (n_first, total_first), (n_second, total_second) = first, second
+    return n_first >= FEWEST_EQUAL and n_first * total_second >= TIMES_EQUAL * (n_second + 1) * total_first
 
 
-def _about(
-    names: list[str], kind: str, severity: Severity, place: str, verb: str, said: str, cure: str
+def _feature_cautions(
+    names: list[str], kind: str, severity: Severity, place: str, verb: str, fact: str, cure: str
 ) -> Iterator[Caution]:
-    """A caution about features, if there are any; the verb is given for one of them."""
+    """Yield a caution about features, if there are any; the verb is that of a single feature."""
     if names:
         if len(names) > 1:
             verb = _MANY.get(verb) or verb.removesuffix("s")
-        text = f"{_names(names)} {verb} {said}"
+        text = f"{_names(names)} {verb} {fact}"
         yield Caution(kind, severity, text, cure, place)
 
 
-def _sound(card: DataCard) -> str:
+def _features_option(card: DataCard) -> str:
     """Return the line of the experiment's file for the other features; files without names of columns have none."""
     first = card.splits[0]
     if not first.dataset.columns:
@@ -485,40 +502,44 @@ def _sound(card: DataCard) -> str:
     return features_line([name for name in first.feature_names if name not in suspected])
 
 
-def _later(names: Sequence[str], sound: str, suspicion: str = "known only after the fact") -> str:
+def _outcome_cure(
+    names: Sequence[str], features_option: str, suspicion: str = "known only after the fact"
+) -> str:
     """Return the cure for features that may know the label."""
     if len(names) == 1:
-        return f"check whether it is {suspicion}, and leave it out: {sound}"
-    return f"check whether they are {suspicion}, and leave them out: {sound}"
+        return f"check whether it is {suspicion}, and leave it out: {features_option}"
+    return f"check whether they are {suspicion}, and leave them out: {features_option}"
 
 
-def _unless_meant(split: SplitCard, names: Sequence[str], sound: str) -> str:
+def _identity_cure(split: SplitCard, names: Sequence[str], features_option: str) -> str:
     """Return the cure for features that stand for a place or an id: left out, or named in the experiment's file."""
     if not split.dataset.columns:
-        return f"if that is not meant, {sound}"
+        return f"if that is not meant, {features_option}"
     if len(names) == 1:
-        return f"leave it out ({sound}), or name it under `features:` if it is meant"
-    return f"leave them out ({sound}), or name them under `features:` if they are meant"
+        return f"leave it out ({features_option}), or name it under `features:` if it is meant"
+    return f"leave them out ({features_option}), or name them under `features:` if they are meant"
 
 
 def suspects(card: DataCard) -> set[str]:
-    """The features that may know the label, or stand for a place, a document, a row or a time."""
+    """Return the features that may know the label, or stand for a place, a document, a row or a time."""
     first = card.splits[0]
 
-    def suspect(split: SplitCard, one: FeatureFacts) -> bool:
-        tells = one.n_only_relevant or one.tells_relevant or one.auc > OUTCOME
+    def is_suspect(split: SplitCard, feature: FeatureFacts) -> bool:
+        tells = feature.n_only_relevant or feature.tells_relevant or feature.auc > OUTCOME
         stands_for = not first.dataset.features_named and (
-            _is_id(one) or _is_row_number(one) or one.like_times or one.like_ranks
+            _is_id(feature) or _is_row_number(feature) or feature.like_times or feature.like_ranks
         )
-        return split.n_queries >= FEW_QUERIES and bool(tells or stands_for or _leaks(split, one))
+        return split.n_queries >= FEW_QUERIES and bool(tells or stands_for or _leaks(split, feature))
 
-    def suspect_name(one: FeatureFacts) -> bool:
-        return is_outcome(one.name) or _is_named_place(one) or _is_named_id(one)
+    def has_suspect_name(feature: FeatureFacts) -> bool:
+        return is_outcome(feature.name) or _is_named_place(feature) or _is_named_id(feature)
 
-    found = {one.name for split in card.splits for one in split.features if suspect(split, one)}
+    suspected = {
+        feature.name for split in card.splits for feature in split.features if is_suspect(split, feature)
+    }
     if not first.dataset.features_named:
-        found |= {one.name for one in first.features if suspect_name(one)}
-    return found
+        suspected |= {feature.name for feature in first.features if has_suspect_name(feature)}
+    return suspected
 
 
 def _leaks(split: SplitCard, feature: FeatureFacts) -> bool:
@@ -534,5 +555,5 @@ def _is_row_number(feature: FeatureFacts) -> bool:
 
 
 def _names(names: list[str]) -> str:
-    shown = shortened(names, 5)
-    return f"{count_of(len(names), 'feature')} ({shown})" if len(names) > 1 else f"feature {shown}"
+    listed = shortened(names, 5)
+    return f"{count_of(len(names), 'feature')} ({listed})" if len(names) > 1 else f"feature {listed}"

@@ -19,12 +19,12 @@ LOG = "log.txt"
 
 
 def folder_name(model: str, fold: str, seed: int, identity: str) -> str:
-    """``<model>--<fold>--s<seed>--<identity>``, percent-encoded; of the identity twelve digits."""
+    """Return ``<model>--<fold>--s<seed>--<identity>``, percent-encoded; of the identity twelve digits."""
     return f"{encoded(model)}--{encoded(fold)}--s{seed}--{identity[:12]}"
 
 
 def encoded(name: str) -> str:
-    """A name as part of a path: only letters, digits, ``_ . -``; long names are cut and made unique."""
+    """Return a name as part of a path: only letters, digits, ``_ . -``; long names are cut and made unique."""
     text = quote(name, safe="").replace("~", "%7E")
     if text.startswith("."):
         text = text.replace(".", "%2E")
@@ -85,7 +85,7 @@ def _write_record(folder: Path, record: Record, digests: Mapping[str, str]) -> N
 
 
 def read_record(folder: Path) -> Record | None:
-    """The record of a run folder; None where there is none that can be read."""
+    """Return the record of a run folder; None where there is none that can be read."""
     try:
         return read_stored(Record, folder, RECORD)
     except (OSError, ValueError):
@@ -93,7 +93,7 @@ def read_record(folder: Path) -> Record | None:
 
 
 def damaged_files(folder: Path, record: Record) -> list[str]:
-    """Files that are missing or no longer what the record says."""
+    """Return the files that are missing or differ from the record."""
     damaged = list(record.files)
     for name, digest in record.files.items():
         with suppress(OSError):
@@ -120,7 +120,7 @@ def _to_disk(*paths: Path) -> None:
 
 
 def _fsync(path: Path) -> None:
-    """Folders too, where the system allows it."""
+    """Write a file to the disk; folders too, where the system allows it."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:

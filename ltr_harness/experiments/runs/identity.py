@@ -37,23 +37,23 @@ def training_identity(
     packages: Mapping[str, str],  # versions of the libraries that grow the trees
     threads: int | None,  # None where the number of threads cannot matter
 ) -> str:
-    """64 hex digits over everything that can move a tree."""
+    """Return 64 hex digits over everything that can move a tree."""
     return _digest({"revision": TRAINING_REVISION, **locals()})
 
 
 def evaluation_identity(identity: str, metrics: Sequence[str], test: str) -> str:
-    """64 hex digits over a training identity, the metrics' spellings and the test split's fingerprint."""
+    """Return 64 hex digits over a training identity, the metrics' names and the test split's fingerprint."""
     return _digest({"training": identity, "metrics": list(metrics), "test": test})
 
 
 def study_identity(training: str, search: Mapping[str, Any]) -> str:
-    """64 hex digits over a training identity and how its options are searched for."""
+    """Return 64 hex digits over a training identity and the search for its options."""
     return _digest({"training": training, "search": dict(search)})
 
 
 @cache
 def environment() -> dict[str, str]:
-    """Python, platform, processor and the versions of everything whose change could change a number."""
+    """Return Python, platform, processor and the versions of everything whose change could change a number."""
     try:  # libraries choose their instructions by the processor's model, and with them the last bit of a sum
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -69,23 +69,23 @@ def environment() -> dict[str, str]:
 
 
 def package_versions(names: Sequence[str]) -> dict[str, str]:
-    """Installed versions; a package that is not installed is left out (xgboost-cpu answers for xgboost)."""
+    """Return installed versions; packages that are not installed are left out (xgboost-cpu answers for xgboost)."""
     return {name: package["Version"] for name in names if (package := _metadata(name)) is not None}
 
 
 def _digest(value: Mapping[str, Any]) -> str:
-    def plain(one: object) -> Any:
-        if isinstance(one, set | frozenset):
-            return sorted(one)
-        raise TypeError(f"{type(one).__name__} cannot be part of an identity")
+    def encode(part: object) -> Any:
+        if isinstance(part, set | frozenset):
+            return sorted(part)
+        raise TypeError(f"{type(part).__name__} cannot be part of an identity")
 
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, default=plain)
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, default=encode)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
 def installed_requirements(names: tuple[str, ...]) -> dict[str, str]:
-    """Distributions and all that they need here, with installed versions; ``name-cpu`` answers for ``name``."""
+    """Return distributions and their requirements with installed versions; ``name-cpu`` answers for ``name``."""
     versions: dict[str, str] = {}
     waiting = list(names)
     while waiting:
@@ -99,12 +99,12 @@ def installed_requirements(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def requirements(runs: Sequence[Run]) -> str:
-    """A requirements file: every package that the runs used, pinned to its version; no address of an index."""
-    wanted: dict[str, dict[str, str]] = {}  # package -> version -> the first run with it
+    """Return a requirements file: every package that the runs used, pinned to its version; no address of an index."""
+    versions_by_package: dict[str, dict[str, str]] = {}  # package -> version -> the first run with it
     for run in runs:
         for name, number in run.record.packages.items():
             _check(run, name, number)
-            wanted.setdefault(name, {}).setdefault(number, run.path.name)
+            versions_by_package.setdefault(name, {}).setdefault(number, run.path.name)
     DataError.refuse(
         Problem(
             name,
@@ -112,31 +112,33 @@ def requirements(runs: Sequence[Run]) -> str:
             "one version",
             "export each run by itself",
         )
-        for name, versions in wanted.items()
+        for name, versions in versions_by_package.items()
         if len(versions) > 1
     )
     facts = ("python", "platform", "machine")
     environments = [run.record.environment for run in runs]
-    made = {", ".join(f"{fact} {one[fact]}" for fact in facts if fact in one) for one in environments}
+    environment_texts = {
+        ", ".join(f"{fact} {values[fact]}" for fact in facts if fact in values) for values in environments
+    }
     names = ", ".join(run.path.name for run in runs[:3])
     if len(runs) > 3:
         names += f" and {len(runs) - 3} more"
-    heading = [f"# {names}", *(f"# made with {where}" for where in sorted(made))]
-    pins = [f"{name}=={version}" for name, [version] in sorted(wanted.items())]
+    heading = [f"# {names}", *(f"# made with {text}" for text in sorted(environment_texts))]
+    pins = [f"{name}=={version}" for name, [version] in sorted(versions_by_package.items())]
     return "\n".join([*map(printable, heading), *pins]) + "\n"
 
 
 def pins(run: Run, names: Iterable[str]) -> list[str]:
-    """Some of the packages that a run used, pinned to their versions; ``name-cpu`` answers for ``name``."""
+    """Return some of the packages that a run used, pinned to their versions; ``name-cpu`` answers for ``name``."""
     used = run.record.packages
-    wanted = [one for name in names for one in (name, f"{name}-cpu") if one in used]
-    for name in wanted:
+    pinned = [package for name in names for package in (name, f"{name}-cpu") if package in used]
+    for name in pinned:
         _check(run, name, used[name])
-    return [f"{name}=={used[name]}" for name in wanted]
+    return [f"{name}=={used[name]}" for name in pinned]
 
 
 def _check(run: Run, name: str, version: str) -> None:
-    """Refuses what pip would take for an option, an address or another line."""
+    """Refuse text that pip would take for an option, an address or another line."""
     try:
         canonicalize_name(name, validate=True)
         Version(version)

@@ -21,7 +21,7 @@ from ltr_harness._util.text import count_of, none_if_undefined
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.errors import Caution
-from ltr_harness.experiments.inspection.agreement import Agreement
+from ltr_harness.experiments.inspection.agreement import JudgmentAgreement
 from ltr_harness.experiments.inspection.candidates import CandidateRecall
 from ltr_harness.experiments.inspection.lints import LINTS
 from ltr_harness.metrics.core.metric import Metric
@@ -29,14 +29,14 @@ from ltr_harness.metrics.core.softmax import TEMPERATURE, M, with_learned
 from ltr_harness.metrics.evaluation import MetricValues
 
 
-def _no_file(name: str) -> str:
-    """A metric's canonical name; one that leads to a file would have its code executed by whoever looks it up."""
+def _check_no_file(name: str) -> str:
+    """Return a metric's canonical name; one that leads to a file would have its code executed when it is looked up."""
     if is_own_file(name):
         raise ValueError(f"{name} is a file; expected a metric's name")
     return name
 
 
-MetricName = Annotated[str, AfterValidator(_no_file)]
+MetricName = Annotated[str, AfterValidator(_check_no_file)]
 Position = Annotated[str, Field(pattern=r"^-?[0-9]{1,18}$")]
 Biases = (
     dict[Literal["bias_factor"], dict[Position, tuple[float | None]]]
@@ -47,11 +47,12 @@ Biases = (
 Derived = dict[str, bool | int | float | str]
 
 
-def _checked_learned(learned: dict[str, Any]) -> dict[str, Any]:
-    """What a model of the user's own learned may be anything but for what is shown, or used again."""
+def _check_learned(learned: dict[str, Any]) -> dict[str, Any]:
+    """Check the learned values that are shown or used again; a user's own model may learn anything else."""
     temperatures = learned.get(TEMPERATURE, {})
     if not isinstance(temperatures, dict) or not all(
-        isinstance(one, float) and 0 < one < float("inf") for one in temperatures.values()
+        isinstance(temperature, float) and 0 < temperature < float("inf")
+        for temperature in temperatures.values()
     ):
         raise ValueError(f"{TEMPERATURE} is not a number above 0 for each metric")
     try:
@@ -65,8 +66,8 @@ def _checked_learned(learned: dict[str, Any]) -> dict[str, Any]:
     return learned
 
 
-def _readable(reading: dict[str, Any]) -> dict[str, Any]:
-    """The options of a reader may be anything; grades and the rule of relevance are shown in reports."""
+def _check_reading(reading: dict[str, Any]) -> dict[str, Any]:
+    """Check grades and the rule of relevance, which reports show; other options of a reader may be anything."""
     from ltr_harness.data.readers.reader import GradesOfLabels
     from ltr_harness.data.relevance.rule import Relevance
 
@@ -92,12 +93,12 @@ class SplitFacts(Stored):
     n_without_relevant: Count
     n_features: Count
     candidates: tuple[CandidateRecall, ...] = ()  # of all queries and of slices, as the next one
-    agreement: tuple[Agreement, ...] = ()
+    agreement: tuple[JudgmentAgreement, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)  # path relative to data.root, or address -> SHA-256
 
     @property
     def judged_by(self) -> str:
-        """What must be equal for two results to be about one question: the truth, of any candidates where declared."""
+        """The digest that is equal for two results about one question: the truth, of any candidates where declared."""
         return self.truth_fingerprint or self.judgments_fingerprint
 
 
@@ -111,7 +112,7 @@ class MetricSummary(Stored):
 
     @classmethod
     def of(cls, values: MetricValues) -> Self:
-        """That of an evaluation."""
+        """Return the summary of an evaluation."""
         mean, higher = none_if_undefined(values.mean), values.metric.higher_is_better
         counts = {"n_queries": values.n_queries, "n_undefined": values.n_undefined}
         return cls(mean=mean, higher_is_better=higher, **counts)
@@ -150,7 +151,7 @@ class StoppingFacts(Stored):
 
 
 class TuningFacts(Stored):
-    """How a model's options were chosen: by trials on validation data, before any test query was scored."""
+    """The choice of a model's options: by trials on validation data, before any test query was scored."""
 
     study: str  # folder in the experiment's folder of studies
     metric: MetricName  # on validation data
@@ -170,7 +171,7 @@ class TuningFacts(Stored):
 
 
 class Latency(Stored):
-    """What one call that scores a list of documents took, in microseconds, on one thread."""
+    """The time of one call that scores a list of documents, in microseconds, on one thread."""
 
     documents: Count
     calls: Count  # that were timed
@@ -183,7 +184,7 @@ class Latency(Stored):
 
 
 class PartRecord(Stored):
-    """How a model that another one is made of is trained again: fields of its own record."""
+    """The fields of a part's own record by which the part of a model is trained again."""
 
     ranker: str
     config: dict[str, Any]
@@ -215,7 +216,7 @@ class Record(Versioned):
     rounds: Count | None = None  # as configured, where no stopping rule decides
     point: SweepPoint | None = None  # of a sweep: the model that was swept, and the options that differ
     # `data` but root
-    reading: Annotated[dict[str, Any], AfterValidator(_readable)]
+    reading: Annotated[dict[str, Any], AfterValidator(_check_reading)]
     tuning: TuningFacts | None = None  # None where the options are as they were written
     parts: dict[str, PartRecord] = Field(default_factory=dict)  # of a model made of others, by their names
     threads: int = Field(ge=1, le=4096)
@@ -234,7 +235,7 @@ class Record(Versioned):
     categories: dict[str, list[str]] = Field(default_factory=dict)  # categorical feature -> text of each code
     n_leaves: Count | None = None  # of all trees together: what scoring a row can cost at most
     # besides the model: biases of display positions, weights of a blend, temperatures, what the library derived
-    learned: Annotated[dict[str, Any], AfterValidator(_checked_learned)] = Field(default_factory=dict)
+    learned: Annotated[dict[str, Any], AfterValidator(_check_learned)] = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)  # file in the run folder -> SHA-256
     seconds: dict[str, Amount]  # "fit", "score", "evaluate"
     latency: list[Latency] = Field(default_factory=list)  # of models of trees with the first of the seeds
@@ -254,18 +255,18 @@ class Record(Versioned):
         return temperatures
 
     def measuring(self, metrics: Sequence[M]) -> list[M]:
-        """The metrics with what this model learned for them: every evaluation of a stored run goes through here."""
+        """Return the metrics with the values that this model learned for them, for every evaluation of a stored run."""
         return with_learned(metrics, self.learned)
 
     @property
     def data_cautions(self) -> list[Caution]:
-        """What the data lints found; other models of the data have the same."""
-        return [one for one in self.cautions if one.kind in LINTS]
+        """The cautions of the data lints; other models of the data have the same."""
+        return [caution for caution in self.cautions if caution.kind in LINTS]
 
     @property
     def training_cautions(self) -> list[Caution]:
-        """What reading the data and training this model left to say."""
-        return [one for one in self.cautions if one.kind not in LINTS]
+        """The cautions of reading the data and training this model."""
+        return [caution for caution in self.cautions if caution.kind not in LINTS]
 
 
 STUDIES = "tuning"  # folder of studies in an experiment's folder of runs
@@ -306,31 +307,31 @@ class StudyRecord(Versioned):
     def __str__(self) -> str:
         return self.model if self.fold == "all" else f"{self.model}, {self.fold}"
 
-    def within(self, trials: int | None, minutes: float | None) -> Sequence[Trial]:
-        """The trials that a budget pays for: the first of them, until either is used up."""
-        kept: list[Trial] = []
-        spent = 0.0
+    def trials_within(self, trials: int | None, minutes: float | None) -> Sequence[Trial]:
+        """Return the trials that a budget pays for: the first of them, until either limit is reached."""
+        paid_trials: list[Trial] = []
+        seconds = 0.0
         for trial in self.trials:
-            if used_up(len(kept), spent, trials, minutes):
+            if used_up(len(paid_trials), seconds, trials, minutes):
                 break
-            kept.append(trial)
-            spent += trial.seconds
-        return kept
+            paid_trials.append(trial)
+            seconds += trial.seconds
+        return paid_trials
 
     def best(self, trials: Sequence[Trial]) -> Trial | None:
-        """The complete trial with the best value; of equals the first."""
+        """Return the complete trial with the best value; of equals the first."""
         sign = -1 if self.higher_is_better else 1
         complete = [trial for trial in trials if trial.status == "complete" and trial.value is not None]
         return min(complete, key=lambda trial: (sign * (trial.value or 0.0), trial.number), default=None)
 
 
 def used_up(n_trials: int, seconds: float, trials: int | None, minutes: float | None) -> bool:
-    """Whether a budget pays for no further trial."""
+    """Return whether a budget pays for no further trial."""
     return (trials is not None and n_trials >= trials) or (minutes is not None and seconds >= 60 * minutes)
 
 
 def read_study(folder: Path) -> StudyRecord | None:
-    """The record in a study's folder; None where there is none that can be read."""
+    """Return the record in a study's folder; None where there is none that can be read."""
     try:
         return read_stored(StudyRecord, folder, STUDY)
     except (OSError, ValueError):

@@ -21,7 +21,7 @@ _CURE = "run the experiment again"
 
 
 class Setting(NamedTuple):
-    """What decides which revisions a model has."""
+    """The facts that decide which revisions a model has."""
 
     config: Mapping[str, Any]  # its definition
     watched: bool  # a rule ends its training, or a search does, by values on validation data

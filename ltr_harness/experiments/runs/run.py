@@ -73,7 +73,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One model, one fold, one seed: what was trained, how it scored, and the model itself.
+    """One model, one fold, one seed: the record of its training, its scores, and the model itself.
 
     Attributes:
         path: the run folder.
@@ -101,7 +101,7 @@ class Run:
         return self._table(TEST_SCORES)
 
     def score_columns(self, *names: str) -> dict[str, NDArray[Any]]:
-        """Those of the columns of `test_scores` that are stored: repeated ids cost ten times what the numbers do."""
+        """Return the stored ones of these columns of `test_scores`: repeated ids cost ten times as much as numbers."""
         table = self._arrow(TEST_SCORES, names)
         return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
 
@@ -115,7 +115,7 @@ class Run:
             groups = QueryGroups.from_sizes(sizes, ids)
             return Judgments.checked(labels, groups, document_ids=documents, recurring=True)
         missed = self._table(MISSED)
-        place = {query: at for at, query in enumerate(ids.tolist())}
+        place = {query: number for number, query in enumerate(ids.tolist())}
         try:
             queries = np.array([place[query] for query in missed["query_id"].tolist()], dtype=np.int64)
         except KeyError as query:
@@ -175,13 +175,13 @@ class Run:
         return [name for name in self.record.files if name.startswith("model.")]
 
     def load_model_as(self, ranker: type[Ranker], threads: int | None = None) -> FittedModel:
-        """The stored model, by a class that the caller has, whatever the record names."""
+        """Load the stored model by a class that the caller has, whatever the record names."""
         for name in self.model_files:
             self._intact(name)
         return ranker.load(self.path, threads or min(self.record.threads, available_cores()))
 
     def model_on(self, threads: int | None = None) -> FittedModel:
-        """The stored model, to score on so many threads; by default the run's, of those that this machine has.
+        """Load the stored model to score on so many threads; by default the run's, of those that this machine has.
 
         Raises:
             UsageError: as for `model`.
@@ -189,9 +189,9 @@ class Run:
         from ltr_harness.models.table import catalog
 
         rankers = [*(part.ranker for part in self.record.parts.values()), self.record.ranker]
-        *_, own = (catalog.load(resolve_trusted(name, self.path, self.trust)) for name in rankers)
+        classes = [catalog.load(resolve_trusted(name, self.path, self.trust)) for name in rankers]
         with trusting(self.trust, self.path):
-            return self.load_model_as(own, threads)
+            return self.load_model_as(classes[-1], threads)
 
     def score(self, features: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
         """Score rows with the stored model.
@@ -226,13 +226,13 @@ class Run:
 
     def _matrix(self, features: Any) -> NDArray[np.float32]:
         """Rows whose columns have the order of training."""
-        wanted = self.record.data["train"].n_features
-        given = number_matrix(features, f"expected shape (n_rows, {wanted})")
-        matrix = np.asarray(given, dtype=np.float32)
-        if matrix.ndim != 2 or matrix.shape[1] != wanted:
+        n_wanted = self.record.data["train"].n_features
+        numbers = number_matrix(features, f"expected shape (n_rows, {n_wanted})")
+        matrix = np.asarray(numbers, dtype=np.float32)
+        if matrix.ndim != 2 or matrix.shape[1] != n_wanted:
             raise DataError(
-                f"features of shape {matrix.shape}; {self.record.model} was trained on {count_of(wanted, 'column')}: "
-                f"expected shape (n_rows, {wanted})"
+                f"features of shape {matrix.shape}; {self.record.model} was trained on {count_of(n_wanted, 'column')}: "
+                f"expected shape (n_rows, {n_wanted})"
             )
         return matrix
 
@@ -254,11 +254,15 @@ class Run:
         model = self.model if threads is None else self.model_on(threads)
         rows = self.with_model_columns(split)
         # what reading them left to say is in the dataset
-        warn_of(one for one in scoring_cautions(rows, self.record, self.ranges) if one not in split.cautions)
+        warn_of(
+            caution
+            for caution in scoring_cautions(rows, self.record, self.ranges)
+            if caution not in split.cautions
+        )
         return model.score_split(rows)
 
     def with_model_columns(self, split: RankingDataset) -> RankingDataset:
-        """The dataset with the columns of the model's training data, in their order.
+        """Return the dataset with the columns of the model's training data, in their order.
 
         Raises:
             DataError: as for `score_split`.
@@ -268,10 +272,10 @@ class Run:
         if not names or (split.feature_names == names and split.categories == categories):
             return split
         if not split.sparse:  # tables name their columns: those that the model does not know are left out
-            known = [name for name in split.feature_names if name in set(names)]
-            others = [name for name in split.feature_names if name not in set(names)]
-            left_out = ignored_columns(others, self.record.model, split.source)
-            split = replace(with_columns(split, tuple(known)), cautions=(*split.cautions, *left_out))
+            model_columns = [name for name in split.feature_names if name in set(names)]
+            other_columns = [name for name in split.feature_names if name not in set(names)]
+            left_out = ignored_columns(other_columns, self.record.model, split.source)
+            split = replace(with_columns(split, tuple(model_columns)), cautions=(*split.cautions, *left_out))
         none = np.empty((0, len(names)), np.float32)
         trained_on = RankingDataset(none, split.judgments, names, categories=categories)
         check_alignment({"train": trained_on, "new": split})
@@ -287,14 +291,14 @@ class Run:
         return {}
 
     def _table(self, name: str) -> pd.DataFrame:
-        """A frame of the caller's own: what is written to it changes no comparison of the run."""
+        """Return a frame of the caller's own: changes to it are none of the run's."""
         if name not in self._read:
             self._read[name] = self._arrow(name)
         frame: pd.DataFrame = self._read[name].to_pandas(use_threads=False, ignore_metadata=True)
         return frame
 
     def _arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """A stored table, or some of its columns, with the numbers that it must have."""
+        """Return a stored table, or some of its columns, with the numbers that it must have."""
         import pyarrow.compute as compute
         import pyarrow.parquet as parquet
 
@@ -314,9 +318,9 @@ class Run:
                     raise ValueError(f"its column {column} holds {kind}, not numbers")
             if lacking := {*_NEEDED[name]} - {*fields}:
                 raise ValueError(f"it has no column {min(lacking)}")
-            wanted = None if columns is None else [one for one in columns if one in fields]
+            names = None if columns is None else [requested for requested in columns if requested in fields]
             # a run's files are small and many: threads and the search for a data set in a folder cost more than reading
-            table = file.read(columns=wanted, use_threads=False)
+            table = file.read(columns=names, use_threads=False)
             ids = table["query_id"] if "query_id" in table.column_names else None
             if ids is not None and compute.any(compute.is_null(ids, nan_is_null=True)).as_py():
                 raise ValueError("its column query_id has an empty place")
@@ -346,8 +350,8 @@ class Run:
     def _repr_html_(self) -> str:
         record = self.record
         rows = [
-            [name, one.mean_text, f"{one.n_queries - one.n_undefined:,} of {one.n_queries:,}"]
-            for name, one in record.metrics.items()
+            [name, summary.mean_text, f"{summary.n_queries - summary.n_undefined:,} of {summary.n_queries:,}"]
+            for name, summary in record.metrics.items()
         ]
         title = f"{record.model}, fold {record.fold}, seed {record.seed}: {record.status}"
         return html_table(["metric", "mean", "queries"], rows, title)
@@ -372,20 +376,20 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
     try:
         return Run(folder, read_stored(Record, folder, RECORD), trust)
     except FileNotFoundError:
-        why = f"has no {RECORD}; expected a run folder written by `ltr-harness run`"
+        reason = f"has no {RECORD}; expected a run folder written by `ltr-harness run`"
     except OSError as problem:
-        why = f"{RECORD} {problem.strerror}; expected a run folder written by `ltr-harness run`"
+        reason = f"{RECORD} {problem.strerror}; expected a run folder written by `ltr-harness run`"
     except ValueError as problem:
-        why = f"{RECORD} does not hold what a record must ({problem}); run the experiment again"
+        reason = f"{RECORD} does not hold what a record must ({problem}); run the experiment again"
         if str(problem).startswith("has schema version"):
-            why = f"{RECORD} {problem}"
+            reason = f"{RECORD} {problem}"
         if str(problem).startswith("Invalid JSON"):
-            why = f"{RECORD} is not JSON (cut short?); run the experiment again"
-    raise DataError(f"{folder}: {why}")
+            reason = f"{RECORD} is not JSON (cut short?); run the experiment again"
+    raise DataError(f"{folder}: {reason}")
 
 
 def find_runs(folder: Path) -> list[Run]:
-    """The runs a folder stands for: itself; those of an experiment's last plan; or all in it, in order of name."""
+    """Return the runs of a folder: itself; those of an experiment's last plan; or all in it, in order of name."""
     if (folder / RECORD).exists():
         return [load_run(folder)]
     if not folder.is_dir():
@@ -394,18 +398,18 @@ def find_runs(folder: Path) -> list[Run]:
 
 
 def planned_runs(folder: Path) -> tuple[list[Path], int]:
-    """The run folders that an experiment's folder stands for, see `find_runs`, and how many of its plan are lacking."""
-    there = {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{RECORD}"))}
+    """Return the run folders of an experiment's folder, see `find_runs`, and how many of its plan are lacking."""
+    folders = {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{RECORD}"))}
     try:
         names = list(dict.fromkeys(read_stored(_Plan, folder, PLAN).runs))
     except (OSError, ValueError):
-        names = list(there)
-    found = [there[name] for name in names if name in there]
-    return found, len(names) - len(found)
+        names = list(folders)
+    planned = [folders[name] for name in names if name in folders]
+    return planned, len(names) - len(planned)
 
 
 def plan_in_words(folder: Path) -> str:
-    """Which runs of its last plan an experiment's folder lacks, and which others it has; "" where it lacks none."""
+    """Return the text about lacking runs of an experiment's last plan, and about its others; "" where none lacks."""
     planned, n_lacking = planned_runs(folder)
     if not n_lacking:
         return ""
@@ -415,10 +419,8 @@ def plan_in_words(folder: Path) -> str:
     if not names:
         return found
     models = Counter(name.partition("--")[0] for name in sorted(names))
-    each = ", ".join(f"{model}: {count:,}" for model, count in models.items())
-    return (
-        f"{found}; {count_of(len(names), 'run')} of other plans {plural('is', len(names))} there too ({each})"
-    )
+    counts = ", ".join(f"{model}: {count:,}" for model, count in models.items())
+    return f"{found}; {count_of(len(names), 'run')} of other plans {plural('is', len(names))} there too ({counts})"
 
 
 OTHER_PLANS = "run the experiment again to finish it, or name run folders one by one"

@@ -1,4 +1,4 @@
-"""Rows for a stored model: columns of frames by name, sparse matrices in blocks, and what training did not see."""
+"""Rows for a stored model: columns of frames by name, sparse matrices in blocks, and values unseen in training."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _QUERY, _LABEL = " query", " label"  # no names of features: the rows of a frame
 
 
 def is_frame(features: Any) -> bool:
-    """Whether features are a frame of pandas, Polars or Arrow, whose columns have names."""
+    """Return whether features are a frame of pandas, Polars or Arrow, whose columns have names."""
     # a lazy frame of Polars warns of whoever asks for its columns
     return hasattr(features, "collect_schema") or hasattr(features, "columns")
 
 
 def rows_of_frame(frame: Any, record: Record) -> RankingDataset | None:
-    """The rows of a frame with a model's features, found by name; None where there are no rows.
+    """Return the rows of a frame with a model's features, found by name; None where there are no rows.
 
     Raises:
         DataError: a feature is missing, or holds what it must not.
@@ -45,7 +45,7 @@ def rows_of_frame(frame: Any, record: Record) -> RankingDataset | None:
     from ltr_harness.data.readers.parquet import ArrowTable, Parquet
 
     names = record.features
-    table, others = _table_with(frame, names)
+    table, other_columns = _table_with(frame, names)
     lacking = [name for name in names if name not in table.column_names]
     if lacking:
         expected = f"every feature that {record.model} was trained on"
@@ -64,19 +64,19 @@ def rows_of_frame(frame: Any, record: Record) -> RankingDataset | None:
         }
     )
     rows = reader.without_labels().assembled([ArrowTable(table, Path("frame"))], "frame")
-    return replace(rows, cautions=(*rows.cautions, *ignored_columns(others, record.model, "frame")))
+    return replace(rows, cautions=(*rows.cautions, *ignored_columns(other_columns, record.model, "frame")))
 
 
 def warn_of(cautions: Iterable[Caution]) -> None:
-    """Warn whoever called a method that scores rows."""
+    """Warn the caller of a method that scores rows."""
     for caution in cautions:
         warnings.warn(str(caution), stacklevel=3)
 
 
 def scoring_cautions(rows: RankingDataset, record: Record, ranges: pd.DataFrame | None) -> list[Caution]:
     """List the cautions about rows with a model's columns; `ranges` are those of its training rows."""
-    of_reading = [one for one in rows.cautions if one.kind != "categories"]
-    return [*of_reading, *matrix_cautions(rows.features, record, ranges)]
+    reading_cautions = [caution for caution in rows.cautions if caution.kind != "categories"]
+    return [*reading_cautions, *matrix_cautions(rows.features, record, ranges)]
 
 
 def matrix_cautions(
@@ -90,16 +90,16 @@ def matrix_cautions(
 
 
 def other_ranges(features: NDArray[np.float32], names: Sequence[str], ranges: pd.DataFrame) -> list[Caution]:
-    """A caution about features (n_rows, n_features) that reach far beyond the range that training saw."""
-    column = {name: at for at, name in enumerate(names)}
-    known = ranges[ranges["feature"].isin(column)]
-    chosen = [column[name] for name in known["feature"]]
-    if not (chosen and len(features)):
+    """Return a caution about features (n_rows, n_features) that reach far beyond the range of training."""
+    column = {name: index for index, name in enumerate(names)}
+    trained = ranges[ranges["feature"].isin(column)]
+    columns = [column[name] for name in trained["feature"]]
+    if not (columns and len(features)):
         return []
-    low = np.fmin.reduce(features[:, chosen], axis=0).astype(np.float64)
-    high = np.fmax.reduce(features[:, chosen], axis=0).astype(np.float64)
-    known_low, known_high = known["low"].to_numpy(np.float64), known["high"].to_numpy(np.float64)
-    outside = known["feature"][is_of_another_range(low, high, known_low, known_high)].tolist()
+    low = np.fmin.reduce(features[:, columns], axis=0).astype(np.float64)
+    high = np.fmax.reduce(features[:, columns], axis=0).astype(np.float64)
+    trained_low, trained_high = trained["low"].to_numpy(np.float64), trained["high"].to_numpy(np.float64)
+    outside = trained["feature"][is_of_another_range(low, high, trained_low, trained_high)].tolist()
     if not outside:
         return []
     text = f"values of {_features(outside)} reach more than {FAR} times as far as in training"
@@ -107,7 +107,7 @@ def other_ranges(features: NDArray[np.float32], names: Sequence[str], ranges: pd
 
 
 def missing_throughout(features: NDArray[np.float32], record: Record) -> list[Caution]:
-    """A caution about features without a value in any row (n_rows, n_features), of at least a query's usual number."""
+    """Return a caution about features (n_rows, n_features) without any value, given as many rows as a usual query."""
     train = record.data["train"]
     if not record.features or len(features) < max(train.n_rows / train.n_queries, 1):
         return []
@@ -120,7 +120,7 @@ def missing_throughout(features: NDArray[np.float32], record: Record) -> list[Ca
 
 
 def ignored_columns(names: Sequence[str], model: str, place: str) -> list[Caution]:
-    """A caution about columns that a model does not know."""
+    """Return a caution about columns that a model does not know."""
     if not names:
         return []
     text = f"ignored {count_of(len(names), 'column')} that {model} was not trained on: {shortened(names, 10)}"
@@ -128,14 +128,14 @@ def ignored_columns(names: Sequence[str], model: str, place: str) -> list[Cautio
 
 
 def _table_with(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
-    """A table with those of the named columns that a frame has, and the names of its other columns."""
+    """Return a table with the named columns that a frame has, and the names of its other columns."""
     from ltr_harness.data.columns import table_of
 
-    wanted = set(names)
+    features = set(names)
     if hasattr(frame, "iloc"):  # pandas has columns that Arrow cannot take, and need not
         columns = [str(name) for name in frame.columns]
-        frame = frame.iloc[:, [place for place, name in enumerate(columns) if name in wanted]]
-        frame = frame.set_axis([name for name in columns if name in wanted], axis=1)
+        frame = frame.iloc[:, [place for place, name in enumerate(columns) if name in features]]
+        frame = frame.set_axis([name for name in columns if name in features], axis=1)
     try:
         table = table_of(frame)
     except (TypeError, ValueError, pa.ArrowException) as problem:
@@ -143,21 +143,21 @@ def _table_with(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
         raise DataError.at("frame", found, expected) from None
     if not hasattr(frame, "iloc"):
         columns = table.column_names
-    return table, [name for name in columns if name not in wanted]
+    return table, [name for name in columns if name not in features]
 
 
 def _features(names: Sequence[str]) -> str:
-    shown = shortened(names, 5)
-    return f"{count_of(len(names), 'feature')} ({shown})" if len(names) > 1 else f"the feature {shown}"
+    listed = shortened(names, 5)
+    return f"{count_of(len(names), 'feature')} ({listed})" if len(names) > 1 else f"the feature {listed}"
 
 
 def is_sparse(features: Any) -> bool:
-    """Whether features are a sparse matrix of SciPy."""
+    """Return whether features are a sparse matrix of SciPy."""
     return hasattr(features, "toarray") and hasattr(features, "tocsr")
 
 
 def scores_of_sparse(matrix: Any, score: Score) -> NDArray[np.float64]:
-    """Scores (n_rows,) of a sparse matrix (n_rows, n_features), a block of dense rows at a time."""
+    """Return the scores (n_rows,) of a sparse matrix (n_rows, n_features), a block of dense rows at a time."""
     if matrix.ndim != 2:
         raise DataError(f"features of shape {matrix.shape}; expected shape (n_rows, n_features)")
     rows = matrix.tocsr()

@@ -26,7 +26,7 @@ _POINTS = 40
 
 
 class FeatureEffect(NamedTuple):
-    """What a metric loses when a feature says nothing any more."""
+    """The loss of a metric without the information of a feature."""
 
     feature: str
     loss: float  # mean over queries, by shuffling its values; 0 for a feature that the model does not use
@@ -37,7 +37,7 @@ class FeatureEffect(NamedTuple):
 def permutation_importance(
     model: FittedModel, split: RankingDataset, metric: Metric, *, repeats: int = 3
 ) -> list[FeatureEffect]:
-    """The loss of a metric when one feature's values are shuffled among all rows, the largest first."""
+    """Return the loss of a metric when one feature's values are shuffled among all rows, the largest first."""
     binding = bind([metric], split.judgments)
     better = 1.0 if metric.higher_is_better else -1.0
     before = binding.per_query(model.score(split.features))[0]
@@ -45,12 +45,12 @@ def permutation_importance(
     features = np.array(split.features)
     losses = np.zeros((split.n_queries, split.n_features))
     for column in np.flatnonzero(used).tolist():
-        kept = features[:, column].copy()
+        values = features[:, column].copy()
         for repeat in range(repeats):
             rng = np.random.Generator(np.random.Philox(key=[0, column * repeats + repeat]))
-            features[:, column] = kept[rng.permutation(split.n_rows)]
+            features[:, column] = values[rng.permutation(split.n_rows)]
             losses[:, column] += better * (before - binding.per_query(model.score(features))[0]) / repeats
-        features[:, column] = kept
+        features[:, column] = values
     sample = ClusterSums.of(losses)
     numbers = [sample.mean, *mean_intervals(sample, Method())]
     effects = map(FeatureEffect, split.feature_names, *(part.tolist() for part in numbers))
@@ -66,16 +66,16 @@ class Reason(NamedTuple):
     difference: float  # what it adds to a's score less what it adds to b's
 
 
-def why(
+def score_difference(
     model: FittedModel, split: RankingDataset, query: str, a: int, b: int
 ) -> tuple[float, float, list[Reason]]:
-    """Both scores of documents a and b (from 0) of a query, and what each feature adds to their difference (SHAP)."""
+    """Return both scores of documents a and b (from 0) of a query, and each feature's part in the difference (SHAP)."""
     if not isinstance(model, TreeModel):
         raise DataError("only models of trees divide their scores among features; expected a boosted ranker")
     places = np.flatnonzero(split.groups.ids.astype(str) == str(query))
     if not places.size:
-        known = f"the {split.n_queries:,} of {split.source or 'the data'}"
-        raise DataError(f"there is no query {query!r} among {known}")
+        queries = f"the {split.n_queries:,} of {split.source or 'the data'}"
+        raise DataError(f"there is no query {query!r} among {queries}")
     first, size = int(split.groups.boundaries[places[0]]), int(split.groups.sizes[places[0]])
     for row in (a, b):
         if not 0 <= row < size:
@@ -103,7 +103,7 @@ class FirstRounds(NamedTuple):
 def quality_by_trees(
     model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], rounds: Sequence[int] | None = None
 ) -> list[FirstRounds]:
-    """The metrics' means of the first trees alone: at 40 numbers of rounds, evenly spaced by factors, unless given."""
+    """Return the metrics' means of the first trees: at 40 numbers of rounds, evenly spaced by factors, unless given."""
     if not isinstance(model, TreeModel) or not model.best_round:
         raise DataError("only models of trees can be cut; expected a boosted ranker")
     if rounds is None:
@@ -115,7 +115,7 @@ def quality_by_trees(
 
 
 def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repeats: int = 3) -> float:
-    """Time to score a row on this machine: the fastest of a few passes over all rows (n_rows, n_features)."""
+    """Return the time to score a row here: the fastest of a few passes over all rows (n_rows, n_features)."""
     seconds = timeit.repeat(lambda: model.score(features), repeat=repeats, number=1)
     return 1e6 * min(seconds) / max(len(features), 1)
 
@@ -133,7 +133,7 @@ _LEAST = 4  # calls, however little time there is; the first warms up
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that at least `percent` of the values do not exceed (nearest rank)."""
+    """Return the smallest value that at least `percent` of the values do not exceed (nearest rank)."""
     return sorted(values)[max(math.ceil(len(values) * percent / 100), 1) - 1]
 
 
@@ -150,33 +150,38 @@ def latency(
     """Time calls on lists of rows (n_rows, n_features), until `seconds` are over, or p99 is known or out of reach."""
     draw = np.random.Generator(np.random.Philox(documents))
     warm_up = max(calls // 20, 1)
-    taken: list[float] = []
+    microseconds: list[float] = []
     too_slow = 0
     started = time.perf_counter()
     for call in range(calls + warm_up):
         rows = features[draw.integers(len(features), size=documents)]
         before = time.perf_counter_ns()
         score(rows)
-        taken.append((time.perf_counter_ns() - before) / 1000)
-        too_slow += call >= warm_up and taken[-1] > budget
+        microseconds.append((time.perf_counter_ns() - before) / 1000)
+        too_slow += call >= warm_up and microseconds[-1] > budget
         if too_slow > calls // 100 or (call + 1 >= least and time.perf_counter() - started > seconds):
             break
-    timed = taken[min(warm_up, len(taken) // _LEAST) :]
+    timed = microseconds[min(warm_up, len(microseconds) // _LEAST) :]
     p99 = percentile(timed, 99) if len(timed) >= ENOUGH else None
     return Latency(documents=documents, calls=len(timed), p50=percentile(timed, 50), p99=p99)
 
 
 def first_rounds(model: FittedModel, rounds: int | None) -> Score:
-    """The score function of a model's first rounds; of the whole model where `rounds` is None."""
+    """Return the score function of a model's first rounds; of the whole model where `rounds` is None."""
     if rounds is None or not isinstance(model, TreeModel):
         return model.score
     return partial(model.score_after, rounds=rounds)
 
 
-def of_training(
-    model: TreeModel, alone: TreeModel, split: RankingDataset, metric: Metric, mean: float, seconds: float
+def training_latencies(
+    model: TreeModel,
+    single_threaded: TreeModel,
+    split: RankingDataset,
+    metric: Metric,
+    mean: float,
+    seconds: float,
 ) -> list[Latency]:
-    """The latencies in a record: every length by the whole model on one thread, the typical by its first rounds too."""
+    """Return a record's latencies: all lengths by the model on one thread, the typical by its first rounds too."""
     last = model.best_round or 0
     if not last:
         return []
@@ -184,11 +189,16 @@ def of_training(
     first = quality_by_trees(model, split, [metric], cuts)
     listed = [(last, documents, mean) for documents in DOCUMENTS]
     listed += [(cut.rounds, TYPICAL, cut.means[0]) for cut in first]
-    each = min(_SHARE * seconds, _LONGEST) / len(listed)
+    seconds_each = min(_SHARE * seconds, _LONGEST) / len(listed)
     latencies = []
     for rounds, documents, value in listed:
-        taken = latency(partial(alone.score_after, rounds=rounds), split.features, documents, seconds=each)
-        latencies.append(taken.model_copy(update={"rounds": rounds, "mean": none_if_undefined(value)}))
+        measured = latency(
+            partial(single_threaded.score_after, rounds=rounds),
+            split.features,
+            documents,
+            seconds=seconds_each,
+        )
+        latencies.append(measured.model_copy(update={"rounds": rounds, "mean": none_if_undefined(value)}))
     return latencies
 
 
@@ -206,7 +216,7 @@ class Candidate(NamedTuple):
 
 
 def parse_budget(text: str) -> float:
-    """Microseconds, from a number with its unit."""
+    """Return the microseconds of a number with its unit."""
     match = _BUDGET.fullmatch(text.strip())
     if match is None or not (budget := float(match[1]) * _MICROSECONDS[match[2]]):
         found = "has no unit" if re.fullmatch(_NUMBER, text.strip()) else "is not a budget"
@@ -216,22 +226,24 @@ def parse_budget(text: str) -> float:
 
 
 def best_first(candidates: Sequence[Candidate], higher_is_better: bool) -> list[Candidate]:
-    """The candidates with a mean, the best first; of equal ones that with fewer rounds."""
+    """Return the candidates with a mean, the best first; of equal ones that with fewer rounds."""
     sign = -1.0 if higher_is_better else 1.0
-    defined = [one for one in candidates if not math.isnan(one.mean)]
-    return sorted(defined, key=lambda one: (sign * one.mean, one.rounds or 0, one.run))
+    defined = [candidate for candidate in candidates if not math.isnan(candidate.mean)]
+    return sorted(
+        defined, key=lambda candidate: (sign * candidate.mean, candidate.rounds or 0, candidate.run)
+    )
 
 
 def best_within(
     ordered: Sequence[Candidate], timed: Callable[[Candidate], Latency], budget: float
 ) -> Candidate | None:
-    """The first of ordered candidates whose p99 is within the budget in microseconds; None where there is none."""
+    """Return the first of ordered candidates whose p99 is within the budget in microseconds, or None."""
     too_slow: dict[int, int] = {}  # by run, the rounds beyond which nothing is timed
-    for one in ordered:
-        rounds = one.rounds or 0
-        if rounds < too_slow.get(one.run, rounds + 1):
-            found = timed(one)
-            if found.p99 is not None and found.p99 <= budget:
-                return one
-            too_slow[one.run] = rounds
+    for candidate in ordered:
+        rounds = candidate.rounds or 0
+        if rounds < too_slow.get(candidate.run, rounds + 1):
+            measured = timed(candidate)
+            if measured.p99 is not None and measured.p99 <= budget:
+                return candidate
+            too_slow[candidate.run] = rounds
     return None

@@ -33,10 +33,10 @@ from ltr_harness.experiments.inspection.dependence import dependence
 from ltr_harness.experiments.inspection.lints import (
     NEARLY_ALL,
     REPEATED,
-    about,
+    cautions_for_metrics,
     little_to_gain,
+    merge_by_cause,
     nearly_all_relevant,
-    one_a_cause,
 )
 from ltr_harness.experiments.training.folds import Fold, FoldReader
 from ltr_harness.experiments.training.job import Job
@@ -71,7 +71,7 @@ def data_cautions(
         where = "" if name == "all" else f"{name} "
         cautions[name] = tuple(
             replace(one, place=f"{where}{one.place}", severity=_accepted(one, accept))
-            for one in worst_first((*about(found, metrics), *repeated.get(name, ())))
+            for one in worst_first((*cautions_for_metrics(found, metrics), *repeated.get(name, ())))
         )
     return cautions
 
@@ -93,7 +93,7 @@ def dependence_notes(job: Job) -> list[Caution]:
 def refuse_errors(cautions: FoldCautions) -> None:
     """Raise a DataError of all that is wrong with the data and has not been accepted."""
     problems = []
-    for one in one_a_cause(each_once(cautions)):
+    for one in merge_by_cause(each_once(cautions)):
         if one.severity == "error":
             accept = f"add --accept {one.kind} (in Python: accept=[{one.kind!r}])"
             cure = f"{one.cure}; to train all the same, {accept}"

@@ -313,7 +313,7 @@ class Job:
 
     def trials_of(self, study: StudyRecord) -> Sequence[Trial]:
         """The trials that the budget has paid for."""
-        return study.within(self.tune.trials, self.tune.minutes)
+        return study.trials_within(self.tune.trials, self.tune.minutes)
 
     def folder_of(self, study: StudyRecord) -> Path:
         name = f"{encoded(study.model)}--{encoded(study.fold)}--{study.identity[:12]}"

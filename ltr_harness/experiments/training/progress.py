@@ -8,7 +8,7 @@ from typing import Any
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.errors import Caution
-from ltr_harness.experiments.inspection.lints import one_a_cause
+from ltr_harness.experiments.inspection.lints import merge_by_cause
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.runs.folder import RECORD, read_record
 from ltr_harness.experiments.runs.record import StudyRecord, Trial
@@ -49,7 +49,7 @@ class Progress:
 
 def shown_cautions(job: Job) -> list[Caution]:
     """What the data lints found, without mere notes."""
-    return [one for one in one_a_cause(each_once(job.cautions)) if one.severity != "note"]
+    return [one for one in merge_by_cause(each_once(job.cautions)) if one.severity != "note"]
 
 
 def failed_trial(study: StudyRecord, trial: Trial) -> Caution:

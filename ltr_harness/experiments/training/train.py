@@ -16,7 +16,7 @@ from ltr_harness._util.text import without_secrets
 from ltr_harness.boosting.watching import Measured
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import Caution, HarnessError, TrainingError
-from ltr_harness.experiments.inspection.lints import beside_lints
+from ltr_harness.experiments.inspection.lints import cautions_beside_lints
 from ltr_harness.experiments.runs.folder import LOG, finish, replace_files
 from ltr_harness.experiments.runs.identity import environment, installed_requirements
 from ltr_harness.experiments.runs.record import (
@@ -37,7 +37,7 @@ from ltr_harness.experiments.runs.run import (
     Run,
     load_run,
 )
-from ltr_harness.experiments.runs.serving_cost import of_training
+from ltr_harness.experiments.runs.serving_cost import training_latencies
 from ltr_harness.experiments.training.folds import Fold, reading_of
 from ltr_harness.experiments.training.job import Job, Task, revised_definition
 from ltr_harness.metrics import Metric, bind
@@ -165,7 +165,7 @@ class _Trained:
         decides = fitted.best_round is not None or job.config_of(self.task).ranker.needs_valid
         cautions = [
             *job.cautions.get(fold.name, ()),
-            *beside_lints(fold.splits.get("test", fold.train).cautions),
+            *cautions_beside_lints(fold.splits.get("test", fold.train).cautions),
             *fitted.cautions,
         ]
         return {
@@ -196,7 +196,9 @@ class _Trained:
         if self.task.seed != self.job.experiment.seeds[0] or not isinstance(self.fitted, TreeModel):
             return []
         value, stored = evaluation[str(self.job.primary)], self.fitted.load(folder, 1)
-        return of_training(self.fitted, stored, self.fold.test, value.metric, value.mean, self.seconds["fit"])
+        return training_latencies(
+            self.fitted, stored, self.fold.test, value.metric, value.mean, self.seconds["fit"]
+        )
 
 
 def execute(

@@ -8,7 +8,7 @@ from ltr_harness._util.text import count_of, named
 from ltr_harness.data.readers.reader import grades_in_words
 from ltr_harness.data.relevance.labels import describe
 from ltr_harness.data.relevance.rule import Relevance
-from ltr_harness.experiments.inspection.agreement import Agreement
+from ltr_harness.experiments.inspection.agreement import JudgmentAgreement
 from ltr_harness.experiments.inspection.candidates import CandidateRecall
 from ltr_harness.experiments.runs.record import SplitFacts
 from ltr_harness.metrics.core.cautions import cautions
@@ -139,7 +139,7 @@ def recall_tables(recalls: Mapping[str, Sequence[CandidateRecall]]) -> list[Bloc
     return blocks
 
 
-def agreement_blocks(agreements: Mapping[str, Sequence[Agreement]]) -> list[Block]:
+def agreement_blocks(agreements: Mapping[str, Sequence[JudgmentAgreement]]) -> list[Block]:
     """Return the agreement of several judgments of a document; nothing where documents have one by definition."""
     rows = [
         (split, agreement)
@@ -150,7 +150,7 @@ def agreement_blocks(agreements: Mapping[str, Sequence[Agreement]]) -> list[Bloc
     if not rows:
         return []
     alpha = "1: all judgments of a document are equal; 0: they agree as by chance"
-    columns: dict[Column, Callable[[tuple[str, Agreement]], Cell]] = {
+    columns: dict[Column, Callable[[tuple[str, JudgmentAgreement]], Cell]] = {
         Column("Split"): itemgetter(0),
         Column("Queries"): lambda row: f"{row[1].attribute} {row[1].label}".strip() or "all",
         Column("Documents with several judgments", "count"): lambda row: row[1].n_documents,

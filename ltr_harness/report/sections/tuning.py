@@ -139,7 +139,7 @@ def _trial_rows(model: str, search: _Searched, record: StudyRecord) -> list[dict
     better = max if record.higher_is_better else min
     rows = []
     best: float | None = None
-    for trial in record.within(search.facts.trials, search.facts.minutes):
+    for trial in record.trials_within(search.facts.trials, search.facts.minutes):
         if trial.status == "complete" and trial.value is not None:
             best = trial.value if best is None else better(best, trial.value)
             point = {"model": model, "fold": search.fold, "trial": trial.number}

@@ -64,7 +64,7 @@ def test_content_seen_in() -> None:
 def test_content_elsewhere() -> None:
     content = Content.of(np.array([[1], [1], [2], [2], [0], [0]], dtype=np.float32))
     splits = np.array([0, 0, 0, 1, 1, 2])
-    assert content.elsewhere(splits).tolist() == [False, False, True, True, False, False]
+    assert content.shared_rows(splits).tolist() == [False, False, True, True, False, False]
 
 
 def test_data_card() -> None:

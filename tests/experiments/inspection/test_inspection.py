@@ -22,7 +22,7 @@ from ltr_harness.data.readers.synthetic import Synthetic
 from ltr_harness.errors import Caution
 from ltr_harness.experiments.inspection import data_card, lint, split_card
 from ltr_harness.experiments.inspection.card import Content
-from ltr_harness.experiments.inspection.lints import little_to_gain, one_a_cause
+from ltr_harness.experiments.inspection.lints import little_to_gain, merge_by_cause
 from ltr_harness.metrics import parse_metric
 from ltr_harness.report.pages import card_page, write_card
 
@@ -302,7 +302,7 @@ def test_folds_and_splits_share_a_line() -> None:
     places = ["fold1 train", "fold1 test", "fold2 train", "fold2 test"]
     found = [*empty, *(leak("leak", place, f"0.98{at}1") for at, place in enumerate(places))]
     other = [leak("leak", "fold3 test", "0.9999", "12"), leak("leaks", "fold3 test", "0.9999")]
-    assert [str(one) for one in one_a_cause([*found, *other])] == [
+    assert [str(one) for one in merge_by_cause([*found, *other])] == [
         "a (alike: b): 3 of 24 queries (12%) have none; compare",
         "fold1 train (alike: fold1 test, fold2 train and 1 more): feature 2 alone ranks with NDCG@10 of 0.9801 "
         "(random order: 0.5); leave it out",
@@ -340,7 +340,7 @@ def test_little_to_gain_at_a_metric() -> None:
     )
     folds = [replace(one, place=place) for place in ("fold1 test", "fold2 test") for one in often]
     folds[1] = replace(folds[1], text=folds[1].text.replace("0.8667, 87 %", "0.9012, 90 %"))
-    assert [one.place for one in one_a_cause(folds)] == ["fold1 test (alike: fold2 test)"]
+    assert [one.place for one in merge_by_cause(folds)] == ["fold1 test (alike: fold2 test)"]
 
 
 def test_the_page_is_one_file_and_names_stay_text(tmp_path: Path) -> None:

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.readers.memory import from_arrays
-from ltr_harness.experiments.runs.serving_cost import latency, of_training, percentile, quality_by_trees
+from ltr_harness.experiments.runs.serving_cost import (
+    latency,
+    percentile,
+    quality_by_trees,
+    training_latencies,
+)
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.ranker import Training
 from ltr_harness.models.table import catalog
@@ -95,7 +100,7 @@ def test_what_a_training_keeps(name: str) -> None:
     model = catalog.load(name)(params=params).fit(training)
     assert isinstance(model, TreeModel)
     test = made_up(2, 10)
-    found = of_training(model, model, test, NDCG, 0.5, 0.0)
+    found = training_latencies(model, model, test, NDCG, 0.5, 0.0)
     assert [(one.rounds, one.documents) for one in found] == [
         (18, 10),
         (18, 100),
