@@ -63,25 +63,25 @@ def data_cautions(
         found = [*reader.cautions(name)]
         splits = reader.read(name).splits
         if primary is not None:  # of which more is known than of the data alone
-            found = [one for one in found if one.kind != NEARLY_ALL]
+            found = [caution for caution in found if caution.kind != NEARLY_ALL]
             for split, part in splits.items():
                 found += nearly_all_relevant(split, part.judgments, primary)
             if "test" in splits:
                 found += little_to_gain("test", splits["test"].judgments, primary)
-        where = "" if name == "all" else f"{name} "
+        prefix = "" if name == "all" else f"{name} "
         cautions[name] = tuple(
-            replace(one, place=f"{where}{one.place}", severity=_accepted(one, accept))
-            for one in worst_first((*cautions_for_metrics(found, metrics), *repeated.get(name, ())))
+            replace(caution, place=f"{prefix}{caution.place}", severity=_accepted(caution, accept))
+            for caution in worst_first((*cautions_for_metrics(found, metrics), *repeated.get(name, ())))
         )
     return cautions
 
 
-def _accepted(one: Caution, accept: Collection[str]) -> Severity:
-    return "accepted" if one.severity == "error" and one.kind in accept else one.severity
+def _accepted(caution: Caution, accept: Collection[str]) -> Severity:
+    return "accepted" if caution.severity == "error" and caution.kind in accept else caution.severity
 
 
 def dependence_notes(job: Job) -> list[Caution]:
-    """What shuffled folds and comparisons by query ignore: the times and the users of queries."""
+    """Return notes about the times and users of queries, which shuffled folds and comparisons by query ignore."""
     folds = job.experiment.data.folds
     if folds is None:  # somebody else divided the queries
         return []
@@ -93,11 +93,11 @@ def dependence_notes(job: Job) -> list[Caution]:
 def refuse_errors(cautions: FoldCautions) -> None:
     """Raise a DataError of all that is wrong with the data and has not been accepted."""
     problems = []
-    for one in merge_by_cause(each_once(cautions)):
-        if one.severity == "error":
-            accept = f"add --accept {one.kind} (in Python: accept=[{one.kind!r}])"
-            cure = f"{one.cure}; to train all the same, {accept}"
-            problems.append(Problem(one.place, one.text, cure=cure))
+    for caution in merge_by_cause(each_once(cautions)):
+        if caution.severity == "error":
+            accept = f"add --accept {caution.kind} (in Python: accept=[{caution.kind!r}])"
+            cure = f"{caution.cure}; to train all the same, {accept}"
+            problems.append(Problem(caution.place, caution.text, cure=cure))
     DataError.refuse(problems)
 
 
@@ -117,7 +117,7 @@ def _repeated(reader: FoldReader) -> dict[str, list[Caution]]:
         judgments = reader.read(name).test.judgments.pool
         labels = np.split(judgments.labels, judgments.groups.boundaries[1:-1])
         parts = zip(judgments.groups.ids, labels, strict=True)
-        queries = [(str(query), own.tobytes()) for query, own in parts]
+        queries = [(str(query), values.tobytes()) for query, values in parts]
         before = [query for query in queries if query in seen]
         if before:
             folds = ", ".join(dict.fromkeys(seen[query] for query in before))
@@ -206,18 +206,18 @@ _PARTICULARS = re.compile(r"'[^']*'|-?\d[\d,.]*(?:e[-+]?\d+)?| such rows?\b")
 def _each_cause(parts: Iterable[Sequence[Problem]]) -> list[Problem]:
     """The problems of folds and splits in turn; of those with the place and cause of an earlier part's, the number."""
     first: dict[tuple[str, ...], Problem] = {}
-    alike: Counter[tuple[str, ...]] = Counter()
+    counts: Counter[tuple[str, ...]] = Counter()
     problems: list[tuple[tuple[str, ...], Problem]] = []
     for part in parts:
         earlier = set(first)
-        for one in part:
-            cause = (one.place, one.expected, one.cure, _PARTICULARS.sub("#", one.found))
+        for problem in part:
+            cause = (problem.place, problem.expected, problem.cure, _PARTICULARS.sub("#", problem.found))
             if cause in earlier:
-                alike[cause] += 1
+                counts[cause] += 1
                 continue
-            first.setdefault(cause, one)
-            problems.append((cause, one))
-    return [_with_number(one, alike.pop(cause, 0)) for cause, one in problems]
+            first.setdefault(cause, problem)
+            problems.append((cause, problem))
+    return [_with_number(problem, counts.pop(cause, 0)) for cause, problem in problems]
 
 
 def _with_number(problem: Problem, n_alike: int) -> Problem:
@@ -238,15 +238,15 @@ def _unit_problems(job: Job) -> list[Problem]:
     problems = []
     units: set[str] = set()
     for fold in job.folds:
-        known = fold.test.query_attributes
-        if (unit == PERIOD or period_in(unit)) and unit not in known and DAY in known:
+        attributes = fold.test.query_attributes
+        if (unit == PERIOD or period_in(unit)) and unit not in attributes and DAY in attributes:
             unit = DAY  # of which a comparison makes them
-        if unit not in known:
-            cure = did_you_mean(unit, known) if known else "name it under `attributes:` of the data"
+        if unit not in attributes:
+            cure = did_you_mean(unit, attributes) if attributes else "name it under `attributes:` of the data"
             found = f"{fold.test.source} has no query attribute {unit!r}"
             problems.append(Problem("compare.unit", found, cure=cure))
             continue
-        texts = unit_texts(known[unit])
+        texts = unit_texts(attributes[unit])
         missing = int(np.count_nonzero(texts == ""))
         if missing:
             found = f"{fold.test.source}: {count_of(missing, 'query')} without a {unit}"
@@ -266,14 +266,16 @@ def _weight_problems(job: Job) -> Iterator[Problem]:
     if weights is None or weights in (UNWEIGHTED, WEIGHT):  # the data's own were checked as they were read
         return
     for fold in job.folds:
-        known = fold.test.query_attributes
-        if weights not in known:
+        attributes = fold.test.query_attributes
+        if weights not in attributes:
             found = f"{fold.test.source} has no query attribute {weights!r}"
-            cure = did_you_mean(weights, known) if known else "name it under `attributes:` of the data"
+            cure = (
+                did_you_mean(weights, attributes) if attributes else "name it under `attributes:` of the data"
+            )
             yield Problem("compare.weights", found, cure=cure)
             continue
         try:
-            read_weights(known[weights], fold.test.groups.ids, "compare.weights", fold.test.source)
+            read_weights(attributes[weights], fold.test.groups.ids, "compare.weights", fold.test.source)
         except UsageError as error:
             yield from error.problems
 
@@ -304,8 +306,11 @@ def _problems_on_fold(job: Job, name: str, fold: Fold, facts: TrainingFacts) -> 
     return problems
 
 
-def _placed(where: str, problems: Sequence[Problem]) -> list[Problem]:
-    return [replace(one, place=f"{where}.{one.place}" if one.place else where) for one in problems]
+def _placed(section: str, problems: Sequence[Problem]) -> list[Problem]:
+    return [
+        replace(problem, place=f"{section}.{problem.place}" if problem.place else section)
+        for problem in problems
+    ]
 
 
 def stopping_depth(job: Job) -> list[Caution]:
@@ -346,17 +351,17 @@ class MemoryEstimate:
 
 
 def memory_estimate(job: Job) -> MemoryEstimate:
-    """What training will take, from the sizes of the data and the libraries in use."""
+    """Return the memory that training will take, from the sizes of the data and the libraries in use."""
     libraries = {getattr(model.ranker, "library", None) for model in job.experiment.models.values()} - {None}
     needs = []
     for fold in job.folds:
         train = fold.train.features.size
         valid = 0 if fold.valid is None else fold.valid.features.size
-        plain = PLAIN * valid if "xgboost" in libraries else 0
-        own = PROCESS + WORK * (BINNED * (train + valid) * len(libraries) + plain)
-        needs.append((sum(part.features.nbytes for part in fold.splits.values()), own))
-    mapped, own = max(needs, key=sum)
-    return MemoryEstimate(mapped, own, job.workers, _available())
+        plain_matrix = PLAIN * valid if "xgboost" in libraries else 0
+        per_process = PROCESS + WORK * (BINNED * (train + valid) * len(libraries) + plain_matrix)
+        needs.append((sum(part.features.nbytes for part in fold.splits.values()), per_process))
+    mapped, per_process = max(needs, key=sum)
+    return MemoryEstimate(mapped, per_process, job.workers, _available())
 
 
 def _available() -> float | None:

@@ -70,9 +70,9 @@ def cluster_at(address: str) -> Iterator[Cluster]:
     """The cluster whose scheduler is at an address such as ``tcp://host:8786``, or in a scheduler file."""
     distributed = load_distributed()
     refuse_secrets(address, "--dask", "Dask has no passwords: its clusters are protected by certificates")
-    where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    address_option = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
     try:
-        client = distributed.Client(**where, timeout=CONNECT_WITHIN)
+        client = distributed.Client(**address_option, timeout=CONNECT_WITHIN)
     except (OSError, ValueError) as problem:  # a TimeoutError is an OSError
         raise UsageError(
             f"--dask {address}: no Dask scheduler answers there ({_first_line(problem)}); expected an address "
@@ -166,17 +166,19 @@ def run_on_cluster(
     again = [task for task in tasks if task.state == "score again"]  # the models are here, and it is quick
     yield from run_here(again, job, progress)
     new = [task for task in tasks if task.state != "score again"]
-    across = [task for task in new if getattr(job.config_of(task).ranker, "data_parallel", False)]
-    made = [task for task in new if task.parts]  # of models that are here by then
+    parallel_tasks = [task for task in new if getattr(job.config_of(task).ranker, "data_parallel", False)]
+    combined_tasks = [task for task in new if task.parts]  # of models that are here by then
     pool = DaskWorkerPool(cluster, job)
     try:
-        yield from dispatch([task for task in new if task not in (*across, *made)], pool, progress)
-        for task in across:  # each takes the whole cluster
+        yield from dispatch(
+            [task for task in new if task not in (*parallel_tasks, *combined_tasks)], pool, progress
+        )
+        for task in parallel_tasks:  # each takes the whole cluster
             progress.started(task)
             fold = job.reader.read(task.fold)
             workers = pool.workers_for(task.fold)
             yield task, execute(task, job, fold, partial(progress.round, task), workers=workers)
-        yield from run_here(made, job, progress)
+        yield from run_here(combined_tasks, job, progress)
     finally:
         pool.shutdown()
 
@@ -303,10 +305,10 @@ class WorkerState:
         self.one_at_a_time = threading.Lock()  # two experiments may use the same cluster
         self._job: Job | None = None
 
-    def job_of(self, sent: SentJob) -> Job:
+    def job_of(self, sent_job: SentJob) -> Job:
         """The job, loaded once for all its runs."""
-        if self._job is None or self._job.topic != sent.topic:
-            self._job = sent.load()
+        if self._job is None or self._job.topic != sent_job.topic:
+            self._job = sent_job.load()
         return self._job
 
 
@@ -320,11 +322,11 @@ def inspect_worker(
 ) -> tuple[dict[str, str], bool, list[str]]:
     """A worker's versions, whether it sees the data files, and what is wrong with the other files there."""
     sees_data = all(Path(path).is_file() and Path(path).stat().st_size == size for path, size in inputs)
-    wrong = [
+    differing_files = [
         f"sees another {path} than there is here" if Path(path).exists() else f"does not see {path}"
         for path in changed_files(needed)
     ]
-    return package_versions(packages), sees_data, wrong
+    return package_versions(packages), sees_data, differing_files
 
 
 def cancel(topic: str, dask_worker: Any) -> None:
@@ -333,11 +335,11 @@ def cancel(topic: str, dask_worker: Any) -> None:
 
 
 def train_on_worker(
-    sent: SentJob, task: Task, facts: Mapping[str, Any], fold: Fold | None
+    sent_job: SentJob, task: Task, facts: Mapping[str, Any], fold: Fold | None
 ) -> dict[str, bytes]:
     """One run on a worker: name to content of the files in its folder."""
     worker = load_distributed().get_worker()
-    state, topic = _state(worker), sent.topic
+    state, topic = _state(worker), sent_job.topic
 
     def send(rounds: Rounds) -> None:
         if topic in state.cancelled:
@@ -345,7 +347,7 @@ def train_on_worker(
         worker.log_event(topic, rounds)
 
     with state.one_at_a_time, tempfile.TemporaryDirectory(dir=worker.local_directory) as folder:
-        job = state.job_of(sent)
+        job = state.job_of(sent_job)
         if fold is None:
             fold = _fold_of(job, task.fold, facts)
         own_task = replace(task, folder=Path(folder) / task.folder.name)
@@ -354,10 +356,10 @@ def train_on_worker(
 
 
 def load_part(
-    sent: SentJob, fold: str, facts: Mapping[str, Any], split: str, first: int, end: int
+    sent_job: SentJob, fold: str, facts: Mapping[str, Any], split: str, first: int, end: int
 ) -> RankingDataset:
     """Some queries of a split; of their features, nothing is read before they are used."""
-    job = _state(load_distributed().get_worker()).job_of(sent)
+    job = _state(load_distributed().get_worker()).job_of(sent_job)
     return _fold_of(job, fold, facts).splits[split].take(np.arange(first, end))
 
 

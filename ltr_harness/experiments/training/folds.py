@@ -107,7 +107,7 @@ class FoldReader:
     def read(self, name: str) -> Fold:
         """One fold; DataError where a file or its content is wrong, a label above `max_grade`, or splits do not fit."""
         if name not in self._folds:
-            parts = self._made(name) if self._data.folds is not None else self._explicit(name)
+            parts = self._split_by_fold(name) if self._data.folds is not None else self._explicit(name)
             for part in parts.values():
                 self._check(part.dataset)
             learned = parts["train"]
@@ -133,82 +133,90 @@ class FoldReader:
         return self._folds[name]
 
     def cautions(self, name: str) -> tuple[Caution, ...]:
-        """What the data lints say of a fold, the worst first; found once, and kept by its content."""
+        """Return the cautions of the data lints on a fold, the worst first; found once, and stored by its content."""
         fold = self.read(name)
         fingerprints = [(split, facts.fingerprint) for split, facts in fold.facts.items()]
         lints = sources_digest(
             *sorted(Path(inspection.__file__).parent.glob("*.py")), Path(column_names.__file__)
         )
         columns = [fold.train.features_named, *sorted(fold.train.columns.items())]
-        of_reading = [str(one) for part in fold.splits.values() for one in part.cautions if one.kind in LINTS]
-        kept = self._cache.cached_value(
+        of_reading = [
+            str(lint) for part in fold.splits.values() for lint in part.cautions if lint.kind in LINTS
+        ]
+        stored = self._cache.cached_value(
             ["cautions", lints, columns, of_reading, *fingerprints],
             lambda: list(map(asdict, lint(data_card(fold.splits)))),
         )
-        return tuple(Caution(**caution) for caution in kept)
+        return tuple(Caution(**caution) for caution in stored)
 
     def _explicit(self, name: str) -> dict[str, CachedSet]:
         split: SplitConfig = self._data.splits[name]
         sides = {"valid": split.valid, "test": split.test}
-        own = {"train": split.train} | {side: how for side, how in sides.items() if isinstance(how, tuple)}
-        whole = self._file_set(split.train, "train", own)
+        files_by_side = {"train": split.train} | {
+            side: how for side, how in sides.items() if isinstance(how, tuple)
+        }
+        file_set = self._file_set(split.train, "train", files_by_side)
         held = {side: how for side, how in sides.items() if isinstance(how, Holdout)}
-        parts, queries = {"train": whole}, dict[str, NDArray[np.int64]]()
+        parts, queries = {"train": file_set}, dict[str, NDArray[np.int64]]()
         if held:
-            queries = _held_out(whole.dataset, held)
-            parts["train"] = self._taken(whole, queries["train"])
+            queries = _held_out(file_set.dataset, held)
+            parts["train"] = self._take_queries(file_set, queries["train"])
         for side, how in sides.items():
             if isinstance(how, Holdout):
-                parts[side] = self._taken(whole, queries[side], f"{whole.dataset.source} (held out)")
+                parts[side] = self._take_queries(
+                    file_set, queries[side], f"{file_set.dataset.source} (held out)"
+                )
             elif how is not None:
-                parts[side] = self._file_set(how, side, own)
+                parts[side] = self._file_set(how, side, files_by_side)
         return parts
 
-    def _made(self, name: str) -> dict[str, CachedSet]:
+    def _split_by_fold(self, name: str) -> dict[str, CachedSet]:
         assert self._data.folds is not None
         assert self._data.files is not None
-        whole = self._file_set(self._data.files)
+        file_set = self._file_set(self._data.files)
         if isinstance(self._data.folds, TimeFoldsConfig):
-            return self._in_time(name, whole, self._data.folds)
+            return self._in_time(name, file_set, self._data.folds)
         if self._undivided:
-            return {"train": whole}
-        at = self.names().index(name)
+            return {"train": file_set}
+        number = self.names().index(name)
         queries = folds(
-            whole.dataset.groups,
+            file_set.dataset.groups,
             self._data.folds,
             self._data.fold_seed,
-            unit_values=_attribute(whole.dataset, self._data.fold_together),
-            strata=_attribute(whole.dataset, self._data.fold_stratify, missing=True),
-        )[at]
+            unit_values=_attribute(file_set.dataset, self._data.fold_together),
+            strata=_attribute(file_set.dataset, self._data.fold_stratify, missing=True),
+        )[number]
         splits = ("train", "valid", "test")
-        return {split: self._taken(whole, chosen) for split, chosen in zip(splits, queries, strict=True)}
+        return {
+            split: self._take_queries(file_set, chosen) for split, chosen in zip(splits, queries, strict=True)
+        }
 
-    def _in_time(self, name: str, whole: CachedSet, config: TimeFoldsConfig) -> dict[str, CachedSet]:
+    def _in_time(self, name: str, file_set: CachedSet, config: TimeFoldsConfig) -> dict[str, CachedSet]:
         """The parts of a fold in time, whose queries know their day; of all rows, those of the newest window."""
         if self._undivided:
             newest = config.rule.newest(self._days)
             if newest.size == self._days.size:
-                return {"train": whole}
-            return {"train": self._taken(whole, newest)}
-        if DAY in whole.dataset.query_attributes and config.by_time != DAY:
+                return {"train": file_set}
+            return {"train": self._take_queries(file_set, newest)}
+        if DAY in file_set.dataset.query_attributes and config.by_time != DAY:
             found = f"an attribute is called {DAY!r}, as the one that folds in time make of {config.by_time}"
             raise DataError.at("data.attributes", found, cure="rename the column")
         dates = self._days.astype("datetime64[D]").astype(np.str_)
 
-        def dated(queries: NDArray[np.int64], source: str) -> RankingDataset:
-            part = whole.dataset.take(queries, source)
+        def load_dated(queries: NDArray[np.int64], source: str) -> RankingDataset:
+            part = file_set.dataset.take(queries, source)
             return replace(part, query_attributes={**part.query_attributes, DAY: dates[queries]})
 
         fold = next(fold for fold in self.time_folds if fold.name == name)
         parts = {}
         for side, part in fold.parts.items():
             assert part.queries is not None
-            source = f"{whole.dataset.source}, {part}"
+            source = f"{file_set.dataset.source}, {part}"
             recipe = ["take", fingerprint_arrays(part.queries), source, DAY, config.time_zone, config.by_time]
-            parts[side] = self._cache.derived(whole, recipe, partial(dated, part.queries, source))
+            parts[side] = self._cache.derived(file_set, recipe, partial(load_dated, part.queries, source))
         return parts
 
-    def _beside(self, side: str) -> tuple[str, ...]:
+    def _judgment_files(self, side: str) -> tuple[str, ...]:
         """The files of judgments beside a split's rows; often none."""
         judgments = self._data.judgments
         return () if judgments is None else judgments.files or judgments.by_split.get(side, ())
@@ -217,18 +225,18 @@ class FoldReader:
         self, files: tuple[str, ...], side: str = "train", sides: Mapping[str, tuple[str, ...]] | None = None
     ) -> CachedSet:
         """The rows of files beside their judgments; of `sides` with one truth, each has its own queries."""
-        data, rows, beside = self._data, self._rows(files), self._beside(side)
-        if data.judgments is not None and beside:
-            elsewhere = None
-            others = [own for name, own in (sides or {}).items() if name != side]
-            if others and data.judgments.files is not None:
-                ids = [truths.as_text(self._rows(own).dataset.groups.ids) for own in others]
-                elsewhere = np.unique(np.concatenate(ids))
-            columns, several = data.judgments.columns, data.judgments.several
-            key = (files, beside, fingerprint_arrays(elsewhere))
+        data, rows, truth_files = self._data, self._rows(files), self._judgment_files(side)
+        if data.judgments is not None and truth_files:
+            other_ids = None
+            other_files = [side_files for name, side_files in (sides or {}).items() if name != side]
+            if other_files and data.judgments.files is not None:
+                ids = [truths.as_text(self._rows(paths).dataset.groups.ids) for paths in other_files]
+                other_ids = np.unique(np.concatenate(ids))
+            columns, one_label = data.judgments.columns, data.judgments.several
+            key = (files, truth_files, fingerprint_arrays(other_ids))
 
             def joined() -> RankingDataset:
-                truth = truths.read_judgments(beside, data.root, data.reader, columns, several)
+                truth = truths.read_judgments(truth_files, data.root, data.reader, columns, one_label)
                 _, labelled = truths.reader_of_rows(data.reader, files, data.root)
                 candidates, missing = self._rows(files).dataset, data.no_candidates
                 return truths.with_judgments(
@@ -236,13 +244,17 @@ class FoldReader:
                     truth,
                     labelled=labelled,
                     no_candidates=missing,
-                    queries_of_other_splits=elsewhere,
+                    queries_of_other_splits=other_ids,
                 )
 
             if key not in self._joined:
-                digests = [self._cache.digest(path) for path in truths.judgment_files(beside, data.root)]
-                options = [json.dumps([columns, several]), data.reader.model_dump_json(), data.no_candidates]
-                recipe = ["judgments", *beside, *digests, *options, key[-1]]
+                digests = [self._cache.digest(path) for path in truths.judgment_files(truth_files, data.root)]
+                options = [
+                    json.dumps([columns, one_label]),
+                    data.reader.model_dump_json(),
+                    data.no_candidates,
+                ]
+                recipe = ["judgments", *truth_files, *digests, *options, key[-1]]
                 self._joined[key] = self._cache.derived(rows, recipe, joined)
             rows = self._joined[key]
         if data.no_candidates == "skip" and not rows.dataset.groups.has_rows.all():
@@ -258,9 +270,11 @@ class FoldReader:
             self._read[files] = self._cache.read(reader, files, self._data.root)
         return self._read[files]
 
-    def _taken(self, whole: CachedSet, queries: NDArray[np.int64], source: str | None = None) -> CachedSet:
+    def _take_queries(
+        self, file_set: CachedSet, queries: NDArray[np.int64], source: str | None = None
+    ) -> CachedSet:
         recipe = ["take", fingerprint_arrays(queries), source or ""]
-        return self._cache.derived(whole, recipe, lambda: whole.dataset.take(queries, source))
+        return self._cache.derived(file_set, recipe, lambda: file_set.dataset.take(queries, source))
 
     def _check(self, part: RankingDataset) -> None:
         weights = part.judgments.query_weights
@@ -277,12 +291,12 @@ class FoldReader:
 
     def _facts(self, name: str, side: str, cached: CachedSet) -> SplitFacts:
         data, part, root = self._data, cached.dataset, self._data.root
-        own = None if data.files else getattr(data.splits[name], side)
-        files = own if isinstance(own, tuple) else data.files or data.splits[name].train
-        side = side if files is own else "train"  # a hold-out is of the files that it is held out from
+        side_files = None if data.files else getattr(data.splits[name], side)
+        files = side_files if isinstance(side_files, tuple) else data.files or data.splits[name].train
+        side = side if files is side_files else "train"  # a hold-out is of the files that it is held out from
         inputs = [*data.reader.inputs(files, root)]
-        if beside := self._beside(side):
-            inputs += truths.judgment_files(beside, root)
+        if truth_files := self._judgment_files(side):
+            inputs += truths.judgment_files(truth_files, root)
         names = [path.relative_to(root) if path.is_relative_to(root) else path for path in inputs]
         digests = {
             addressed(name.as_posix()): self._cache.digest(path)
@@ -311,10 +325,10 @@ def _held_out(dataset: RankingDataset, held: Mapping[str, Holdout]) -> dict[str,
     if times is not None:
         return divided_by_time(dataset.groups, shares, times, str(how.by_time), dataset.source)
     if how.together is None and how.stratify is None and set(held) == {"valid"}:
-        kept, valid = holdout(dataset.groups, how.holdout, how.seed)
-        return {"train": kept, "valid": valid}
-    together, strata = _attribute(dataset, how.together), _attribute(dataset, how.stratify, missing=True)
-    return divided(dataset.groups, shares, how.seed, unit_values=together, strata=strata)
+        training, valid = holdout(dataset.groups, how.holdout, how.seed)
+        return {"train": training, "valid": valid}
+    units, strata = _attribute(dataset, how.together), _attribute(dataset, how.stratify, missing=True)
+    return divided(dataset.groups, shares, how.seed, unit_values=units, strata=strata)
 
 
 def _attribute(dataset: RankingDataset, name: str | None, *, missing: bool = False) -> NDArray[Any] | None:
@@ -323,9 +337,9 @@ def _attribute(dataset: RankingDataset, name: str | None, *, missing: bool = Fal
         return None
     values = values_by_query(dataset, name)
     if values is None:
-        known = dataset.query_attributes
+        attributes = dataset.query_attributes
         named = "name it under `attributes:` if the files have the column"
-        cure = did_you_mean(name, known) if known else named
+        cure = did_you_mean(name, attributes) if attributes else named
         raise DataError(Problem(dataset.source, f"has no query attribute {name!r}", cure=cure))
     absent = (unit_texts(values) == "") & ~dataset.groups.has_rows
     if absent.any() and not missing:
@@ -343,11 +357,11 @@ def largest_label(folds: Iterable[Fold]) -> float:
 
 def reading_of(data: DataConfig, fold: str) -> dict[str, Any]:
     """The data section of a configuration without its root, which is a place on one machine, and other folds."""
-    kept = data_mapping(data)
-    del kept["root"]
-    if "splits" in kept:
-        kept["splits"] = {fold: kept["splits"][fold]}
-    return kept
+    section = data_mapping(data)
+    del section["root"]
+    if "splits" in section:
+        section["splits"] = {fold: section["splits"][fold]}
+    return section
 
 
 def with_files(config: Any, runs: str | Path) -> Any:
@@ -365,7 +379,7 @@ def with_files(config: Any, runs: str | Path) -> Any:
     first = next(iter(sets.values()))
     folder = Path(runs).expanduser().resolve() / encoded(str(config.get("name"))) / "data"
     folder.mkdir(parents=True, exist_ok=True)
-    names = {key: _written(one, folder) for key, one in sets.items()}
+    names = {key: _written(dataset, folder) for key, dataset in sets.items()}
     roles = {
         "weight": first.judgments.query_weights is not None,
         "position": first.positions is not None,
@@ -391,16 +405,20 @@ def with_files(config: Any, runs: str | Path) -> Any:
 
 def _refuse_unlike(sets: Mapping[str, RankingDataset]) -> None:
     """Raise a DataError for sets of one experiment with other features, or of which some know their candidates."""
-    (key, first), *others = sets.items()
-    for other, dataset in others:
+    (key, first), *other_sets = sets.items()
+    for other, dataset in other_sets:
         if dataset.feature_names != first.feature_names:
             found = f"its features are other ones than those of data.{key}"
             raise DataError(Problem(f"data.{other}", found, "the same names in the same order"))
         if (dataset.judgments.missed is None) != (first.judgments.missed is None):
-            with_candidates, without = (key, other) if dataset.judgments.missed is None else (other, key)
+            with_candidates, without_candidates = (
+                (key, other) if dataset.judgments.missed is None else (other, key)
+            )
             found = f"does not say which documents were candidates, and data.{with_candidates} does"
             cure = "`retrieved` with 1 in each row where nothing was missed"
-            raise DataError(Problem(f"data.{without}", found, "`retrieved` for all sets or for none", cure))
+            raise DataError(
+                Problem(f"data.{without_candidates}", found, "`retrieved` for all sets or for none", cure)
+            )
 
 
 def _written(dataset: RankingDataset, folder: Path) -> str:

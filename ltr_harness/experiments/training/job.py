@@ -173,9 +173,9 @@ def _searched_definition(job: "Job", model: str) -> dict[str, Any]:
     """A model's definition with the revisions of all models that a search may try."""
     config, tune = job.experiment.models[model], job.tune
     lists = {option: values for option, values in _space(job, model).items() if isinstance(values, list)}
-    tried = [model_at(config, {option: value}) for option, values in lists.items() for value in values]
+    tried_models = [model_at(config, {option: value}) for option, values in lists.items() for value in values]
     pruned = tune.inner_folds is None and tune.pruner != "none"
-    return revised_definition(job, config, map(ranker_definition, tried), pruned=pruned)
+    return revised_definition(job, config, map(ranker_definition, tried_models), pruned=pruned)
 
 
 def _first_stored(job: "Job", studies: Iterable[StudyRecord]) -> StudyRecord | None:
@@ -345,9 +345,9 @@ class SentJob:
 
 
 @cache
-def received_job(sent: SentJob) -> Job:
+def received_job(sent_job: SentJob) -> Job:
     """Return the job of a worker process, which is loaded once for all its tasks."""
-    return sent.load()
+    return sent_job.load()
 
 
 def chosen(config: ModelConfig, choice: Choice | None) -> ModelConfig:
@@ -421,12 +421,12 @@ def _searches_not_reused(job: Job) -> Iterable[Caution]:
         definition = _searched_definition(job, study.model)
         if study.trials or revisions.KEY not in definition:
             continue
-        plain = ranker_definition(job.experiment.models[study.model])
-        former = _new_studies(job, study.model, job.reader.read(study.fold), plain)
+        definition_untuned = ranker_definition(job.experiment.models[study.model])
+        former = _new_studies(job, study.model, job.reader.read(study.fold), definition_untuned)
         if _first_stored(job, former) is not None:
             cure = "the stored search is not reused, but made again"
-            about = revisions.cautions_about(definition, f"tuning {study.model}", cure)
-            found |= dict.fromkeys(about)
+            cautions = revisions.cautions_about(definition, f"tuning {study.model}", cure)
+            found |= dict.fromkeys(cautions)
     return found
 
 
@@ -463,8 +463,11 @@ def _task(
         facts["decisive"] = metric_definition(job.decision_metric)  # the key of all stored identities
     definition = revised_definition(job, config)
     identity, *former = identities_of(job, config, definition, fold, seed if matters else None, **facts)
-    folders = {one: job.folder / folder_name(model, fold.name, seed, one) for one in (identity, *former)}
-    identity = next((one for one, folder in folders.items() if folder.is_dir()), identity)
+    folders = {
+        run_identity: job.folder / folder_name(model, fold.name, seed, run_identity)
+        for run_identity in (identity, *former)
+    }
+    identity = next((run_identity for run_identity, folder in folders.items() if folder.is_dir()), identity)
     evaluation = _evaluation_identity(job, config, identity, fold)
     folder = folders[identity]
     state = "train" if job.force else _state(folder, identity, evaluation, tuning)

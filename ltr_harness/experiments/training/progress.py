@@ -48,8 +48,8 @@ class Progress:
 
 
 def shown_cautions(job: Job) -> list[Caution]:
-    """What the data lints found, without mere notes."""
-    return [one for one in merge_by_cause(each_once(job.cautions)) if one.severity != "note"]
+    """Return the cautions of the data lints, without mere notes."""
+    return [caution for caution in merge_by_cause(each_once(job.cautions)) if caution.severity != "note"]
 
 
 def failed_trial(study: StudyRecord, trial: Trial) -> Caution:
@@ -130,34 +130,43 @@ def time_left(job: Job) -> TimeLeft:
         record = read_record(path.parent)
         if record is None or record.status != "complete":
             continue
-        of = record.model if record.point is None else record.point.of
+        swept_model = record.model if record.point is None else record.point.of
         total = sum(record.seconds.values())
-        for likeness in _likenesses(record.model, record.fold, of, record.ranker, record.objective):
+        for likeness in _likenesses(record.model, record.fold, swept_model, record.ranker, record.objective):
             took["train"].setdefault(likeness, []).append(total)
             took["score again"].setdefault(likeness, []).append(total - record.seconds.get("fit", 0.0))
-    known = []
+    estimates = []
     for task in todo:
         config = job.experiment.models[task.model]
-        of = task.model if config.point is None else config.point.of
-        alike = _likenesses(task.model, task.fold, of, config.ranker_name, config.objective)
-        found = [took[task.state][likeness] for likeness in alike if likeness in took[task.state]]
-        known += [statistics.median(found[0])] if found else []
+        swept_model = task.model if config.point is None else config.point.of
+        likenesses = _likenesses(task.model, task.fold, swept_model, config.ranker_name, config.objective)
+        found = [took[task.state][likeness] for likeness in likenesses if likeness in took[task.state]]
+        estimates += [statistics.median(found[0])] if found else []
     side_by_side = max(1, min(job.workers, len(todo)))
-    return TimeLeft(max(sum(known) / side_by_side, max(known, default=0.0)), len(todo) - len(known))
+    return TimeLeft(
+        max(sum(estimates) / side_by_side, max(estimates, default=0.0)), len(todo) - len(estimates)
+    )
 
 
-def _likenesses(model: str, fold: str, of: str, ranker: str, objective: str | None) -> list[Hashable]:
+def _likenesses(
+    model: str, fold: str, swept_model: str, ranker: str, objective: str | None
+) -> list[Hashable]:
     """The closest first."""
-    return [("model and fold", model, fold), ("model", model), ("sweep", of), ("ranker", ranker, objective)]
+    return [
+        ("model and fold", model, fold),
+        ("model", model),
+        ("sweep", swept_model),
+        ("ranker", ranker, objective),
+    ]
 
 
 def seconds_left(job: Job, study: StudyRecord) -> float | None:
-    """What the rest of a search's budget will take, by the trials so far; None where nobody can tell."""
+    """Return the seconds that the rest of a search's budget will take, by the trials so far; None if unknown."""
     trials = job.trials_of(study)
-    spent = sum(trial.seconds for trial in trials)
-    limits = [] if job.tune.minutes is None else [60 * job.tune.minutes - spent]
+    seconds_used = sum(trial.seconds for trial in trials)
+    limits = [] if job.tune.minutes is None else [60 * job.tune.minutes - seconds_used]
     if job.tune.trials is not None:
         if not trials:
             return None
-        limits.append(spent / len(trials) * (job.tune.trials - len(trials)))
+        limits.append(seconds_used / len(trials) * (job.tune.trials - len(trials)))
     return min(limits)

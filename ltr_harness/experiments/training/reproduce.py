@@ -32,7 +32,7 @@ from ltr_harness.models.table import catalog
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What training again gave."""
+    """The result of training a run again."""
 
     run: Path
     same_model: bool  # the model files are the same, byte for byte
@@ -57,7 +57,7 @@ class Reproduction:
             "identical": self.identical,
             "same_model": self.same_model,
             "scores": scores,
-            "metrics": {name: list(both) for name, both in self.metrics.items()},
+            "metrics": {name: list(values) for name, values in self.metrics.items()},
             "best_round": list(self.best_rounds),
             "reasons": list(self.reasons),
         }
@@ -152,10 +152,10 @@ def fold_of(run: Run) -> Fold:
 
 def _fold(run: Run, data_root: Path | None) -> Fold:
     """The run's data, by its record; the configuration beside it has the folder."""
-    record, beside = run.record, run.path.resolve().parent / "experiment.yaml"
+    record, configuration_file = run.record, run.path.resolve().parent / "experiment.yaml"
     root = data_root
     with suppress(ConfigError, KeyError, TypeError):
-        root = root or Path(_data_section(beside)["root"])
+        root = root or Path(_data_section(configuration_file)["root"])
     if root is None and any(facts.files for facts in record.data.values()):
         found = "its record names the data files but not the folder they are in"
         expected = "the experiment's configuration beside the run, or the folder"
@@ -165,8 +165,8 @@ def _fold(run: Run, data_root: Path | None) -> Fold:
         section["reader"] = resolve_trusted(section["reader"], run.path, run.trust)
     reader = FoldReader(load_data(section))
     if record.fold not in reader.names():
-        known = ", ".join(reader.names())
-        raise UsageError(f"the experiment has no fold {record.fold!r} any more; folds: {known}")
+        fold_names = ", ".join(reader.names())
+        raise UsageError(f"the experiment has no fold {record.fold!r} any more; folds: {fold_names}")
     return reader.read(record.fold)
 
 
@@ -182,12 +182,12 @@ def _ranker(run: Run, model: str, record: Record | PartRecord) -> tuple[Ranker, 
     facts = dict(record.config)
     facts.pop(KEY, None)
     digest, before, objective = facts.pop("ranker", None), facts.pop("inputs", {}), facts.get("objective")
-    for name, wrong in {
+    for name, is_wrong in {
         "ranker": not isinstance(digest, str),
         "inputs": not isinstance(before, dict),
         "objective.metric": isinstance(objective, dict) and not isinstance(objective.get("metric"), str),
     }.items():
-        if wrong:
+        if is_wrong:
             raise UsageError(f"{run.path}: record.json: config.{name} is not what a run's record holds")
     kind = catalog.load(resolve_trusted(record.ranker, run.path, run.trust), UsageError)
     if isinstance(objective, dict):
@@ -202,7 +202,7 @@ def _ranker(run: Run, model: str, record: Record | PartRecord) -> tuple[Ranker, 
         cure = "install what the run was made with: `ltr-harness export requirements` writes the list"
         places = [(".".join(map(str, error["loc"])), error["msg"]) for error in problem.errors()]
         raise UsageError(
-            [Problem(f"{model}.{place}", f"{found}: {why}", cure=cure) for place, why in places]
+            [Problem(f"{model}.{place}", f"{found}: {reason}", cure=cure) for place, reason in places]
         ) from None
     changed = []
     if is_own_file(record.ranker) and own_file_digest(record.ranker) != digest:
@@ -231,8 +231,8 @@ def _workers(ranker: Ranker, fold: Fold) -> Iterator[Workers | None]:
 
 
 def _metric(run: Run, name: str) -> Metric:
-    own = run.record.own_metrics.get(name)
-    return parse_metric(name if own is None else resolve_trusted(own.spelling, run.path, run.trust))
+    own_metric = run.record.own_metrics.get(name)
+    return parse_metric(name if own_metric is None else resolve_trusted(own_metric.spelling, run.path, run.trust))
 
 
 def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:
@@ -246,15 +246,15 @@ def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:
             files = [name for name, digest in before.files.items() if now.files.get(name) != digest]
             named = f" ({', '.join(files)})" if files else ""
             reasons.append(f"the {split} data are not what they were{named}")
-    for name, own in record.own_metrics.items():
-        if _metric(run, name).digest != own.sha256:
-            reasons.append(f"{own.spelling.partition('.py:')[0]}.py is not the file it was")
+    for name, own_metric in record.own_metrics.items():
+        if _metric(run, name).digest != own_metric.sha256:
+            reasons.append(f"{own_metric.spelling.partition('.py:')[0]}.py is not the file it was")
     if threads != record.threads:
         reasons.append(f"threads: {record.threads} then, {threads} now")
     elif threads > available_cores():
         reasons.append(f"threads: {threads} as then, on {available_cores()} cores")
-    here = environment()
+    current = environment()
     for name, version in record.environment.items():
-        if here.get(name) != version:
-            reasons.append(f"{name}: {version} then, {here.get(name, 'not there')} now")
+        if current.get(name) != version:
+            reasons.append(f"{name}: {version} then, {current.get(name, 'not there')} now")
     return reasons

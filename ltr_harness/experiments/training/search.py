@@ -46,9 +46,9 @@ def repair_journal(journal: Path) -> None:
         lock.unlink()
     if journal.is_file():
         *lines, rest = journal.read_bytes().split(b"\n")
-        whole = list(takewhile(_is_entry, lines))
-        if rest or len(whole) < len(lines):
-            os.truncate(journal, sum(len(line) + 1 for line in whole))
+        entries = list(takewhile(_is_entry, lines))
+        if rest or len(entries) < len(lines):
+            os.truncate(journal, sum(len(line) + 1 for line in entries))
 
 
 def _is_entry(line: bytes) -> bool:
@@ -123,7 +123,7 @@ class Search:
 
     @property
     def used_up(self) -> bool:
-        """Whether the budget pays for no further trial."""
+        """True where the budget pays for no further trial."""
         over = self._over()
         seconds = sum(trial.user_attrs["seconds"] for trial in over)
         return used_up(len(over) + len(self._running), seconds, self._tune.trials, self._tune.minutes)
@@ -146,14 +146,14 @@ class Search:
         self._running[trial.number] = trial
         return AskedTrial(trial._trial_id, trial.number, dict(trial.params))
 
-    def tell(self, asked: AskedTrial, outcome: Trial) -> Trial:
+    def tell(self, asked_trial: AskedTrial, outcome: Trial) -> Trial:
         """Take in what became of a trial, and write it down."""
         from optuna.trial import TrialState
 
-        trial = self._running.pop(asked.number)
-        kept = outcome.model_copy(update={"error": outcome.error and outcome.error[:_LONGEST]})
+        trial = self._running.pop(asked_trial.number)
+        stored_trial = outcome.model_copy(update={"error": outcome.error and outcome.error[:_LONGEST]})
         for name in KEPT:
-            trial.set_user_attr(name, getattr(kept, name))
+            trial.set_user_attr(name, getattr(stored_trial, name))
         if outcome.status == "complete":
             self._optuna.tell(trial, outcome.value)
         else:
@@ -161,16 +161,18 @@ class Search:
             self._optuna.tell(trial, state=ending)
         record = self.write()
         return next(
-            one for one, kept in zip(record.trials, self._over(), strict=True) if kept.number == asked.number
+            recorded
+            for recorded, stored_trial in zip(record.trials, self._over(), strict=True)
+            if stored_trial.number == asked_trial.number
         )
 
     def write(self) -> StudyRecord:
         """Put what has been tried beside Optuna's storage, for those who read it without Optuna."""
         trials = []
-        for number, one in enumerate(self._over()):
-            kept: dict[str, Any] = {name: one.user_attrs.get(name) for name in KEPT}
-            kept["status"] = _STATUS.get(one.state.name, "failed")
-            trials.append(Trial(number=number, point=one.params, **kept))
+        for number, frozen_trial in enumerate(self._over()):
+            fields: dict[str, Any] = {name: frozen_trial.user_attrs.get(name) for name in KEPT}
+            fields["status"] = _STATUS.get(frozen_trial.state.name, "failed")
+            trials.append(Trial(number=number, point=frozen_trial.params, **fields))
         record = self.study.model_copy(
             update={
                 "trials": trials,
@@ -197,8 +199,8 @@ class Search:
         return [
             trial
             for trial in self._optuna.get_trials(deepcopy=False)
-            if trial.state.is_finished() and "seconds" in (known := trial.user_attrs)
-            if "killed" not in known or known.get("error")
+            if trial.state.is_finished() and "seconds" in (user_attributes := trial.user_attrs)
+            if "killed" not in user_attributes or user_attributes.get("error")
         ]
 
     def clear_up(self) -> None:
@@ -209,8 +211,8 @@ class Search:
             if not trial.state.is_finished():
                 attributes: dict[str, Any] = {"killed": True}
                 if killed.count(trial.params) + 1 >= KILLS:
-                    said = f"its process was killed {KILLS} times in training, perhaps for lack of memory"
-                    attributes |= {"seconds": 0.0, "error": said}
+                    error = f"its process was killed {KILLS} times in training, perhaps for lack of memory"
+                    attributes |= {"seconds": 0.0, "error": error}
                 self._fail(trial, attributes)
 
     def killed(self) -> None:
@@ -269,15 +271,15 @@ def _resumed(job: Job, study: StudyRecord) -> Search:
 
     folder, name = job.folder_of(study), FILES[job.tune.storage]
     repair_journal(folder / FILES["journal"])
-    known = read_study(folder)
+    record = read_study(folder)
 
-    def begun() -> tuple[Search, int]:
+    def begin() -> tuple[Search, int]:
         search = Search(job, study)
         search.clear_up()
         return search, len(search.write().trials)  # a kill may have come between a trial's end and this
 
     try:
-        search, n_trials = begun()
+        search, n_trials = begin()
     except (OSError, OperationalError, HarnessError):  # a full disk, somebody else's lock: that passes
         raise
     except Exception as problem:  # whatever Optuna and its database make of a damaged file
@@ -285,10 +287,10 @@ def _resumed(job: Job, study: StudyRecord) -> Search:
         log.warning(
             Caution("damaged-file", "warning", f"{folder / name} is damaged ({problem}): it is put aside")
         )
-        search, n_trials = begun()
-    lost = 0 if known is None else len(known.trials) - n_trials
-    if lost > 0:
-        text = f"{count_of(lost, 'trial')} lost from {name}: made again"
+        search, n_trials = begin()
+    n_lost = 0 if record is None else len(record.trials) - n_trials
+    if n_lost > 0:
+        text = f"{count_of(n_lost, 'trial')} lost from {name}: made again"
         log.warning(Caution("lost-trials", "note", text, place=str(folder)))
     return search
 
@@ -344,49 +346,53 @@ def tune(job: Job, progress: "Progress") -> None:
             stack.enter_context(started([pool]))
         for search in searches:
             progress.tuning(search.study)
-        for search, asked, outcome in _trials(job, searches, pool, workers):
-            progress.tried(search.study, search.tell(asked, outcome))
+        for search, asked_trial, outcome in _trials(job, searches, pool, workers):
+            progress.tried(search.study, search.tell(asked_trial, outcome))
 
 
 def _trials(
     job: Job, searches: Sequence[Search], pool: Executor | None, workers: int
 ) -> Iterator[tuple[Search, AskedTrial, Trial]]:
     running: dict[Future[Trial], tuple[Search, AskedTrial]] = {}
-    sent = job.sent()
+    sent_job = job.sent()
     try:
         while True:
             while len(running) < workers:
-                ready = [one for one in searches if one.n_running < job.tune.parallel and not one.used_up]
+                ready = [
+                    candidate
+                    for candidate in searches
+                    if candidate.n_running < job.tune.parallel and not candidate.used_up
+                ]
                 if not ready:
                     break
-                search = min(ready, key=lambda one: one.n_running)
-                asked = search.ask()
+                search = min(ready, key=lambda candidate: candidate.n_running)
+                asked_trial = search.ask()
                 future: Future[Trial] = Future()
                 if pool is None:
-                    future.set_result(_run(job, search.study, asked))
+                    future.set_result(_run(job, search.study, asked_trial))
                 else:
-                    future = pool.submit(_run_in_worker, sent, search.study, asked)
-                running[future] = (search, asked)
+                    future = pool.submit(_run_in_worker, sent_job, search.study, asked_trial)
+                running[future] = (search, asked_trial)
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                search, asked = running.pop(future)
-                yield search, asked, future.result()
+                search, asked_trial = running.pop(future)
+                yield search, asked_trial, future.result()
     except BrokenProcessPool:
-        lost = ", ".join(sorted({str(search.study) for search, _ in running.values()}))
+        names = ", ".join(sorted({str(search.study) for search, _ in running.values()}))
         for search, _ in running.values():
             search.killed()
         raise TrainingError(
-            f"a worker process died while tuning {lost} (killed, or out of memory); finished trials are kept: run the "
+            f"a worker process died while tuning {names} (killed, or out of memory); finished trials are kept: run the "
             "same command again, with fewer --workers if memory was short"
         ) from None
 
 
-def _run_in_worker(sent: SentJob, study: StudyRecord, asked: AskedTrial) -> Trial:
-    return _run(received_job(sent), study, asked)
+def _run_in_worker(sent_job: SentJob, study: StudyRecord, asked_trial: AskedTrial) -> Trial:
+    return _run(received_job(sent_job), study, asked_trial)
 
 
-def _run(job: Job, study: StudyRecord, asked: AskedTrial) -> Trial:
-    fold, should_prune = job.reader.read(study.fold), asked.pruning(job, study)
-    return run_trial(job, study.model, asked.number, asked.point, fold, should_prune)
+def _run(job: Job, study: StudyRecord, asked_trial: AskedTrial) -> Trial:
+    fold, should_prune = job.reader.read(study.fold), asked_trial.pruning(job, study)
+    return run_trial(job, study.model, asked_trial.number, asked_trial.point, fold, should_prune)

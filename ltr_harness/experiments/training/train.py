@@ -142,8 +142,8 @@ class _Trained:
         self.fitted.save(folder)
         write_table(folder / HISTORY, _history_columns(self.fitted.history))
         if isinstance(self.fitted, TreeModel):
-            worth = {kind: self.fitted.importance(kind) for kind in ("gain", "split")}
-            write_table(folder / IMPORTANCE, {"feature": list(self.fold.train.feature_names), **worth})
+            columns = {kind: self.fitted.importance(kind) for kind in ("gain", "split")}
+            write_table(folder / IMPORTANCE, {"feature": list(self.fold.train.feature_names), **columns})
         write_table(folder / RANGES, _range_columns(self.fold.train))
         (folder / LOG).write_text(without_secrets("\n".join(self._log())) + "\n", encoding="utf-8")
 
@@ -162,7 +162,7 @@ class _Trained:
     def facts(self, folder: Path) -> dict[str, Any]:
         """Return what the record says of the model, which is stored in the folder, and of its evaluation."""
         fitted, job, fold = self.fitted, self.job, self.fold
-        decides = fitted.best_round is not None or job.config_of(self.task).ranker.needs_valid
+        uses_validation = fitted.best_round is not None or job.config_of(self.task).ranker.needs_valid
         cautions = [
             *job.cautions.get(fold.name, ()),
             *cautions_beside_lints(fold.splits.get("test", fold.train).cautions),
@@ -171,7 +171,9 @@ class _Trained:
         return {
             "status": "complete",
             "params": dict(fitted.params),
-            "stopping": StoppingFacts.of(job.stopping) if decides and job.stopping is not None else None,
+            "stopping": StoppingFacts.of(job.stopping)
+            if uses_validation and job.stopping is not None
+            else None,
             "best_round": fitted.best_round,
             "rounds_trained": fitted.rounds_trained,
             "cautions": cautions,
@@ -380,7 +382,7 @@ def with_temperatures(
     temperatures = dict(learned.get(TEMPERATURE, {}))
     if valid is None:
         temperatures |= given
-    fitted_metrics = [one for one in metrics if isinstance(one, ProbabilityMetric) and one.takes_fitted]
+    fitted_metrics = [each for each in metrics if isinstance(each, ProbabilityMetric) and each.takes_fitted]
     missing = [metric for metric in fitted_metrics if str(metric) not in temperatures]
     if missing and valid is not None:
         scores = fitted.score_split(valid)
@@ -402,9 +404,9 @@ def _history_columns(history: Sequence[Measured]) -> dict[str, NDArray[Any]]:
 
 def _range_columns(train: RankingDataset) -> dict[str, Any]:
     """Return the lowest and highest value of each feature that is a number."""
-    numeric = [at for at, name in enumerate(train.feature_names) if name not in train.categories]
+    numeric = [column for column, name in enumerate(train.feature_names) if name not in train.categories]
     return {
-        "feature": [train.feature_names[at] for at in numeric],
+        "feature": [train.feature_names[column] for column in numeric],
         "low": np.fmin.reduce(train.features, axis=0)[numeric].astype(np.float64),
         "high": np.fmax.reduce(train.features, axis=0)[numeric].astype(np.float64),
     }

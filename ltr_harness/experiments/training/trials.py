@@ -143,7 +143,7 @@ def _inner_folds(job: Job, fold: Fold, n: int) -> Iterable[tuple[Ints, Ints]]:
         return data.folds.rule.inner(days, n)
     sides = [side for split in data.splits.values() for side in (split.valid, split.test)]
     named = [side.together for side in sides if isinstance(side, Holdout) and side.together]
-    together = data.fold_together or next(iter(named), None)
-    unit = None if together is None else train.query_attributes[together]
+    unit_column = data.fold_together or next(iter(named), None)
+    unit = None if unit_column is None else train.query_attributes[unit_column]
     parts = folds(train.groups, n, job.tune.seed, unit_values=unit)
     return ((np.sort(np.concatenate([first, second])), held_out) for first, second, held_out in parts)

@@ -54,7 +54,7 @@ class WorkerPool(ABC):
 
     @abstractmethod
     def messages(self) -> Iterable[Rounds]:
-        """Those that have arrived since the last call."""
+        """Return the rounds that have arrived since the last call."""
 
     @abstractmethod
     def replace(self, worker: str) -> None:
@@ -70,13 +70,16 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: "Progress") -> I
     queue = list(tasks)
     running: dict[str, tuple[Task, Future[Any]]] = {}
     last: dict[str, Task] = {}
-    lost: set[Task] = set()
+    lost_once: set[Task] = set()
     try:
         while queue or running:
             present = pool.workers()
             for worker in present:
-                others = [task for task, _ in running.values()]
-                if worker not in running and (task := _next(queue, last.get(worker), others)) is not None:
+                running_tasks = [task for task, _ in running.values()]
+                if (
+                    worker not in running
+                    and (task := _next(queue, last.get(worker), running_tasks)) is not None
+                ):
                     queue.remove(task)
                     progress.started(task)
                     running[worker] = (task, pool.submit(worker, task))
@@ -100,11 +103,11 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: "Progress") -> I
                     future.cancel()
                     pool.replace(worker)
                     last.pop(worker)
-                    if task in lost:
+                    if task in lost_once:
                         yield task, pool.fail(task, TrainingError(LOST_TWICE))
                     else:
                         progress.lost(task)
-                        lost.add(task)
+                        lost_once.add(task)
                         queue.insert(0, task)
                 else:
                     yield task, pool.result(task, future)
@@ -113,13 +116,13 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: "Progress") -> I
             future.cancel()
 
 
-def _next(queue: Sequence[Task], last: Task | None, others: Sequence[Task]) -> Task | None:
+def _next(queue: Sequence[Task], last: Task | None, running_tasks: Sequence[Task]) -> Task | None:
     """The task that shares most with what the worker has in memory, and least with what others have."""
-    pending = {task.folder for task in (*queue, *others)}
+    pending = {task.folder for task in (*queue, *running_tasks)}
     ready = [task for task in queue if pending.isdisjoint(task.parts.values())]  # its parts are trained
     # binned data belongs to a fold and a model, mapped data to a fold
-    models = {(task.fold, task.model) for task in others}
-    folds = {task.fold for task in others}
+    models = {(task.fold, task.model) for task in running_tasks}
+    folds = {task.fold for task in running_tasks}
 
     def distance(task: Task) -> tuple[bool, bool, bool, bool]:
         same_fold = last is not None and task.fold == last.fold
@@ -207,6 +210,6 @@ def _initialize(messages: Messages) -> None:
     _messages = messages
 
 
-def _train(sent: SentJob, task: Task) -> Run:
-    job = received_job(sent)
+def _train(sent_job: SentJob, task: Task) -> Run:
+    job = received_job(sent_job)
     return execute(task, job, job.reader.read(task.fold), batched(task, _messages.put))
