@@ -102,7 +102,7 @@ def refuse_errors(cautions: FoldCautions) -> None:
 
 
 def each_once(cautions: FoldCautions) -> list[Caution]:
-    """Of all folds, the worst first."""
+    """Return the cautions of all folds, each once, the worst first."""
     return worst_first(dict.fromkeys(chain.from_iterable(cautions.values())))
 
 
@@ -281,7 +281,7 @@ def _weight_problems(job: Job) -> Iterator[Problem]:
 
 
 def _model_problems(job: Job) -> list[Problem]:
-    """What a library would reject, ignore or misread, found before the first tree."""
+    """Find values that a library would reject, ignore or misread, before the first tree."""
     problems: list[Problem] = []
     facts = {fold.name: TrainingFacts.of(fold.train, job.stopping is not None) for fold in job.folds}
     for name in job.experiment.models:

@@ -298,7 +298,7 @@ _EXTENSION = "ltr-harness-runs"
 
 
 class WorkerState:
-    """What a worker keeps between runs, by the name of the command that they belong to."""
+    """The objects that a worker keeps between runs, by the name of the command that they belong to."""
 
     def __init__(self) -> None:
         self.cancelled: set[str] = set()  # commands that are over

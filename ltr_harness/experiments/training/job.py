@@ -84,7 +84,7 @@ def other_files(experiment: Experiment) -> dict[str, str]:
 
 
 def changed_files(files: Mapping[str, str]) -> list[str]:
-    """Those of the files whose content is another here and now, or that are not there."""
+    """Return the files whose content has changed, or that are absent."""
     return [path for path, digest in files.items() if not Path(path).is_file() or file_digest(path) != digest]
 
 
@@ -188,7 +188,7 @@ def _first_stored(job: "Job", studies: Iterable[StudyRecord]) -> StudyRecord | N
 
 
 Choice = TuningFacts | str
-"""What a search ended in: the trial that was chosen, or why there is none."""
+"""The end of a search: the trial that was chosen, or the reason that there is none."""
 
 
 def choice_of(job: "Job", study: StudyRecord) -> Choice | None:
@@ -282,7 +282,7 @@ class Job:
 
     @property
     def decision_metric(self) -> Metric:
-        """What decides on validation data: the stopping rule's metric, else the primary one."""
+        """The metric that decides on validation data: the stopping rule's, else the primary one."""
         return self.primary if self.stopping is None else self.stopping.metric
 
     @property
@@ -302,7 +302,7 @@ class Job:
 
     @property
     def tune(self) -> TuneConfig:
-        """How options are searched for, of an experiment that does."""
+        """The search for options, of an experiment that has one."""
         assert self.experiment.tune is not None
         return self.experiment.tune
 

@@ -80,7 +80,7 @@ def new_pool(
 
 @contextmanager
 def shared_memory() -> Iterator[None]:
-    """Where locks and queues between processes cannot be made, the error says what they need."""
+    """Raise an error that names the needs of locks and queues between processes, where they cannot be made."""
     try:
         yield
     except OSError as problem:

@@ -65,7 +65,7 @@ def lost_worker(task: Task) -> Caution:
 
 
 class LiveRun:
-    """What one training looks like right now, on one line."""
+    """The state of one training at this moment, on one line."""
 
     def __init__(self, head: str, rule: StoppingRule | None, metric: str, now: float) -> None:
         self._head = head
@@ -100,7 +100,7 @@ class LiveRun:
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """What is still to be done, in seconds by the clock."""
+    """The time that the remaining runs will take, in seconds by the clock."""
 
     seconds: float  # of the runs that can be judged, side by side on all workers
     n_unknown: int  # runs that resemble none that has finished

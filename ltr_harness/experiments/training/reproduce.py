@@ -171,7 +171,7 @@ def _fold(run: Run, data_root: Path | None) -> Fold:
 
 
 def _data_section(configuration: Path) -> dict[str, Any]:
-    """How an experiment reads its data; only that is looked at, because the rest may have changed since."""
+    """Return the data section of an experiment; the rest is not looked at, because it may have changed since."""
     node = stored_tree(configuration).mapping.get("data")
     section = None if node is None else node.as_python()
     return section if isinstance(section, dict) else {}
@@ -232,7 +232,9 @@ def _workers(ranker: Ranker, fold: Fold) -> Iterator[Workers | None]:
 
 def _metric(run: Run, name: str) -> Metric:
     own_metric = run.record.own_metrics.get(name)
-    return parse_metric(name if own_metric is None else resolve_trusted(own_metric.spelling, run.path, run.trust))
+    return parse_metric(
+        name if own_metric is None else resolve_trusted(own_metric.spelling, run.path, run.trust)
+    )
 
 
 def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:

@@ -78,7 +78,7 @@ class AskedTrial:
     point: Mapping[str, Any]  # option to value
 
     def pruning(self, job: Job, study: StudyRecord) -> ShouldPrune:
-        """What the trial is asked after a step, in whatever process it runs."""
+        """Return the function that decides after each step, in whatever process, whether the trial is pruned."""
         tune, folder = job.tune, job.folder_of(study)
         if tune.pruner == "none":
             return lambda step, value: False
@@ -184,7 +184,7 @@ class Search:
         return record
 
     def _importance(self) -> dict[str, float]:
-        """Which options decide the value, by PED-ANOVA: how far the better trials' values are from all trials'."""
+        """Return the options' shares in the value, by PED-ANOVA: how far better trials' values are from all."""
         import optuna
 
         with suppress(ValueError, RuntimeError), warnings.catch_warnings():
@@ -204,7 +204,7 @@ class Search:
         ]
 
     def clear_up(self) -> None:
-        """What killed processes left running will not go on."""
+        """Close the trials that killed processes left running, which will not go on."""
         trials = self._optuna.get_trials(deepcopy=False)
         killed = [trial.params for trial in trials if "killed" in trial.user_attrs]
         for trial in trials:

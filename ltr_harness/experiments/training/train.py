@@ -294,7 +294,7 @@ def _refuse_other_cautions(fitted: FittedModel) -> None:
 
 
 def _part(name: str, run: Run, job: Job) -> Part:
-    """What a run has trained, for a model that is made of it; a TrainingError where it failed."""
+    """Return the model of a run, for a model that is made of it; a TrainingError where it failed."""
     if run.record.status == "failed":
         raise TrainingError(f"part {name!r} failed: {run.record.error}")
     config = job.experiment.models[name]
@@ -375,14 +375,15 @@ def with_temperatures(
     valid: RankingDataset | None,
     given: Mapping[str, float] = {},
 ) -> dict[str, Any]:
-    """What a model learned, with T for each metric of probabilities: its own, or the best on validation data.
+    """Return a model's learned values with T for each metric of probabilities: its own, or the best on valid data.
 
     Without validation data, those `given` take the place of fitted ones.
     """
     temperatures = dict(learned.get(TEMPERATURE, {}))
     if valid is None:
         temperatures |= given
-    fitted_metrics = [each for each in metrics if isinstance(each, ProbabilityMetric) and each.takes_fitted]
+    probability_metrics = [metric for metric in metrics if isinstance(metric, ProbabilityMetric)]
+    fitted_metrics = [metric for metric in probability_metrics if metric.takes_fitted]
     missing = [metric for metric in fitted_metrics if str(metric) not in temperatures]
     if missing and valid is not None:
         scores = fitted.score_split(valid)
@@ -433,6 +434,6 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
 
 
 def message_of(problem: Exception) -> str:
-    """What records say of a failure: only others' errors need their kind."""
+    """Return a failure's text in records: only errors of others need their kind."""
     text = str(problem) if isinstance(problem, HarnessError) else f"{type(problem).__name__}: {problem}"
     return without_secrets(text)

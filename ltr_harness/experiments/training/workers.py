@@ -48,7 +48,7 @@ class WorkerPool(ABC):
         """Train on a worker."""
 
     def result(self, task: Task, future: Future[Any]) -> Run:
-        """What a worker has trained; an error that no other worker would be spared."""
+        """Return the run that a worker has trained; raise errors that every other worker would have too."""
         run: Run = future.result()
         return run
 
