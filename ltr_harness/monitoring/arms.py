@@ -27,7 +27,7 @@ from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import Arms, MonitorConfig
-from ltr_harness.monitoring.periods import own_clusters
+from ltr_harness.monitoring.periods import cluster_codes
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import Arm, ArmComparison, ArmDifference, MonitorResult, table_of
 from ltr_harness.monitoring.stats.several_samples import same_shares_p, sample_ratio_p
@@ -199,7 +199,7 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
     names = _names(category, arms)
     place = {name: at for at, name in enumerate(names)}
     arm: Ints = np.array([*(place[name] for name in category.categories), -1])[codes_of(category)]
-    unit: Ints = np.arange(len(production)) if cluster is None else own_clusters(cluster).astype(np.int64)
+    unit: Ints = np.arange(len(production)) if cluster is None else cluster_codes(cluster).astype(np.int64)
     cautions = []
     if nobody := int((arm < 0).sum()):
         text = f"{count_of(nobody, 'query')} without an arm {plural('is', nobody)} left out"

@@ -1,4 +1,4 @@
-"""Days, hours or weeks in the user's time zone: which query falls where, which windows count, and how days differ."""
+"""Days, hours or weeks in the user's time zone: the windows of queries, and the variation between days."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,14 +19,14 @@ from ltr_harness.monitoring.stats.several_samples import (
 )
 
 _DAY = 86_400 * 10**9
-_AT_MOST = 10_000  # windows with a query: nobody looks at more
-_FEW = 0.05  # of the usual number of queries: a window at the log's end with fewer does not say where it ends
+_MAX_WINDOWS = 10_000  # windows with a query: nobody looks at more
+_FEW_QUERIES = 0.05  # of the usual number: a window at the log's end with fewer does not say where it ends
 THURSDAY = 3  # 1970-01-01
-_WINDOWS_OF_THEIR_OWN = 4.0  # degrees of freedom, to ask of windows what days have been asked already
+_LEAST_WINDOW_DF = 4.0  # degrees of freedom, to estimate the variation of windows beside that of days
 
 _LEAST_UNITS = 10  # for a correlation of neighbours
-_ENOUGH = 28  # from so many on it is known well enough to allow for what it is off by
-_MOST_ALIKE = 0.95  # a correlation beyond that cannot be told from a trend
+_ENOUGH_UNITS = 28  # from so many on it is known well enough to allow for what it is off by
+_MAX_CORRELATION = 0.95  # a correlation beyond that cannot be told from a trend
 _NEGLIGIBLE = 1e-4
 
 
@@ -36,7 +36,7 @@ class Cut:
 
     codes: Ints  # (n,) window of each query, 0 … in order of time
     number: Ints  # (w,) place in the calendar: neighbours differ by 1, gaps by more
-    labels: tuple[str, ...]  # (w,) how a window is called: its first day, or hour
+    labels: tuple[str, ...]  # (w,) the name of each window: its first day, or hour
     start: Ints  # (w,) int64 nanoseconds UTC
     end: Ints
     weekday: Ints  # (n,) 0 Monday … 6 Sunday, in the time zone
@@ -50,7 +50,7 @@ class Cut:
 
     @property
     def hours(self) -> Floats:
-        """(w,) length; a day is 23 or 25 hours long when the clocks change."""
+        """The length of each window, (w,); a day is 23 or 25 hours long when the clocks change."""
         return (self.end - self.start) / 3.6e12
 
     @cached_property
@@ -59,43 +59,43 @@ class Cut:
         return self.members_of(np.arange(self.codes.size))
 
     def members_of(self, rows: Ints) -> list[Ints]:
-        """Where the queries of each window stand among some, (n_rows,)."""
+        """Return the places of each window's queries in `rows`, (n_rows,)."""
         codes = self.codes[rows]
         order = np.argsort(codes, kind="stable")
         return np.split(order, np.searchsorted(codes[order], np.arange(1, len(self))))
 
     @property
     def n_immature(self) -> int:
-        """Queries whose labels are still arriving."""
+        """The number of queries whose labels are still arriving."""
         return int((~self.mature & ~self.stray[self.codes]).sum())
 
     @cached_property
     def immature(self) -> Bools:
-        """(w,) windows that hold a query whose labels are still arriving."""
-        young = np.zeros(len(self), dtype=bool)
-        np.logical_or.at(young, self.codes[~self.mature], True)
-        return young
+        """True for windows with a query whose labels are still arriving, (w,)."""
+        is_immature = np.zeros(len(self), dtype=bool)
+        np.logical_or.at(is_immature, self.codes[~self.mature], True)
+        return is_immature
 
 
 def cut(time: Ints | None, n: int, config: MonitorConfig) -> Cut:
-    """Windows of queries asked at (n,) times, labels as old as the log's last query; one window without times."""
+    """Cut queries into windows by their times, (n,), labels as old as the log's last query; into one without times."""
     if time is None:
         zeros = np.zeros(n, dtype=np.int64)
-        one = np.zeros(1, dtype=np.int64)
-        return Cut(zeros, one, ("all",), one, one, zeros, np.ones(n, dtype=bool), np.zeros(1, dtype=bool))
-    present, codes = np.unique(window_numbers(time, config.windows), return_inverse=True)
-    if present.size > _AT_MOST:
-        found = f"windows.size {config.windows.size} cuts the log into {present.size:,} windows"
-        raise UsageError(Problem("", found, f"at most {_AT_MOST:,}", "choose a larger windows.size"))
-    starts, labels = zip(*(_edge(int(at), config.windows) for at in present), strict=True)
-    ends = [_edge(int(at) + 1, config.windows)[0] for at in present]
-    last, stray = _ends(present, np.bincount(codes))
+        zero = np.zeros(1, dtype=np.int64)
+        return Cut(zeros, zero, ("all",), zero, zero, zeros, np.ones(n, dtype=bool), np.zeros(1, dtype=bool))
+    numbers, codes = np.unique(window_numbers(time, config.windows), return_inverse=True)
+    if numbers.size > _MAX_WINDOWS:
+        found = f"windows.size {config.windows.size} cuts the log into {numbers.size:,} windows"
+        raise UsageError(Problem("", found, f"at most {_MAX_WINDOWS:,}", "choose a larger windows.size"))
+    starts, labels = zip(*(_window_start(int(number), config.windows) for number in numbers), strict=True)
+    ends = [_window_start(int(number) + 1, config.windows)[0] for number in numbers]
+    last, stray = _find_ends(numbers, np.bincount(codes))
     until = int(time[codes <= last].max())
-    young = seconds(config.relevance.maturity) * 10**9
-    mature = (time <= until - young) | (young == 0)
+    young_ns = seconds(config.relevance.maturity) * 10**9
+    mature = (time <= until - young_ns) | (young_ns == 0)
     return Cut(
         codes.astype(np.int64),
-        present,
+        numbers,
         labels,
         np.array(starts),
         np.array(ends),
@@ -106,37 +106,37 @@ def cut(time: Ints | None, n: int, config: MonitorConfig) -> Cut:
     )
 
 
-def _ends(number: Ints, counts: Ints) -> tuple[int, Bools]:
-    """The last window that is not nearly empty, and which are stray: apart before the first such or after the last."""
-    usual = np.flatnonzero(counts >= _FEW * np.median(counts))
+def _find_ends(number: Ints, counts: Ints) -> tuple[int, Bools]:
+    """Find the last window that is not nearly empty, and strays: beyond a gap before the first or after the last."""
+    usual = np.flatnonzero(counts >= _FEW_QUERIES * np.median(counts))
     first, last = int(usual[0]), int(usual[-1])
-    apart = np.diff(number) > 1
+    is_gap = np.diff(number) > 1
     stray = np.zeros(number.size, dtype=bool)
-    stray[last + 1 :] = np.logical_or.accumulate(apart[last:])
-    stray[:first] = np.logical_or.accumulate(apart[:first][::-1])[::-1]
+    stray[last + 1 :] = np.logical_or.accumulate(is_gap[last:])
+    stray[:first] = np.logical_or.accumulate(is_gap[:first][::-1])[::-1]
     return last, stray
 
 
 def window_numbers(time: Ints, windows: Windows) -> Ints:
-    """(n,) the place in the calendar of the window that each moment falls into."""
+    """Return the place in the calendar of the window that each moment falls into, (n,)."""
     return local_clock(time, windows.timezone) // (seconds(windows.size) * 10**9)
 
 
 def hours_of_week(time: Ints, timezone: str) -> Ints:
-    """(n,) hours since Monday 00:00, on the clocks of the time zone."""
+    """Return hours since Monday 00:00, on the clocks of the time zone, (n,)."""
     hours = local_clock(time, timezone) // (_DAY // 24)
     return (hours + 24 * THURSDAY) % 168
 
 
 def part_of_season(hours: Ints, season: str) -> Ints:
-    """(n,) weekday, hour or hour of the week."""
+    """Return the weekday, hour or hour of the week, (n,)."""
     if season == "weekday":
         return hours // 24
     return hours % 24 if season == "hour" else hours
 
 
-def _edge(number: int, windows: Windows) -> tuple[int, str]:
-    """Where a window begins, in nanoseconds UTC, and its label."""
+def _window_start(number: int, windows: Windows) -> tuple[int, str]:
+    """Return the start of a window, in nanoseconds UTC, and its label."""
     size = seconds(windows.size) * 10**9
     clock = pd.Timestamp(number * size, unit="ns")
     # the hour that occurs twice belongs to the window in which it begins; one that does not exist moves forward
@@ -151,35 +151,42 @@ def _edge(number: int, windows: Windows) -> tuple[int, str]:
 class Units:
     """The days, or windows, of both periods: a code per query, 0 … in order of time."""
 
-    name: str  # what one is called
+    name: str  # of one: day, or 1h window
     now: Ints
     before: Ints | None = None  # None where the baseline has no times
 
-    def differ(
-        self, now: Sample, rows: Ints, before: Sample, rows_before: Ints, *, own: bool
-    ) -> "DaysDiffer | None":
-        """How much the units differ by themselves in values of (n_rows,) queries; None where nobody can tell."""
+    def estimate_variation(
+        self, now: Sample, rows: Ints, before: Sample, rows_before: Ints, *, is_window: bool
+    ) -> "UnitVariation | None":
+        """Estimate how much the units vary by themselves in values of (n_rows,) queries; None where nobody can tell."""
         variance, source, correlation = None, "the baseline", 0.0
         if self.before is not None:
-            theirs = self.before[rows_before]
-            variance = between_window_variance(before, theirs)
-            if variance is not None and not own:  # hours of a day have their season, and days hold them
-                correlation = correlation_of_neighbours(without_season(before, before), theirs)
-                n, alike = variance.n, share_of_variance(np.full(variance.n, 1 / variance.n), correlation)
-                left = 1 - (n * alike - 1) / max(n - 1, 1)  # around their own mean such neighbours vary less
-                freedom = variance.df * ((1 - correlation**2) / (1 + correlation**2))
-                variance = WindowVariance(variance.variance / left, variance.mean_square / left, freedom, n)
+            units_before = self.before[rows_before]
+            variance = between_window_variance(before, units_before)
+            if variance is not None and not is_window:  # hours of a day have their season, and days hold them
+                correlation = correlation_of_neighbours(without_season(before, before), units_before)
+                n = variance.n
+                share_of_mean = share_of_variance(np.full(n, 1 / n), correlation)
+                # around their own mean such neighbours vary less
+                remaining_share = 1 - (n * share_of_mean - 1) / max(n - 1, 1)
+                effective_df = variance.df * ((1 - correlation**2) / (1 + correlation**2))
+                variance = WindowVariance(
+                    variance.variance / remaining_share,
+                    variance.mean_square / remaining_share,
+                    effective_df,
+                    n,
+                )
         if variance is None:
-            variance = variance_of_neighbours(without_season(now, before), coded(self.now[rows]))
+            variance = variance_of_neighbours(without_season(now, before), dense_codes(self.now[rows]))
             source = "production"
-        if variance is None or (own and variance.df < _WINDOWS_OF_THEIR_OWN):
+        if variance is None or (is_window and variance.df < _LEAST_WINDOW_DF):
             return None
-        return DaysDiffer(self, source, variance, correlation, rows_before)
+        return UnitVariation(self, source, variance, correlation, rows_before)
 
 
 @dataclass(frozen=True, eq=False)
-class DaysDiffer:
-    """What is known of how much days differ by themselves."""
+class UnitVariation:
+    """The variation between days, or other units, without any change of the ranker."""
 
     units: Units
     source: str  # the baseline, or production where the baseline has too few days
@@ -188,37 +195,37 @@ class DaysDiffer:
     rows_before: Ints  # (n_rows,) the baseline's queries, with whose mean every window is compared
 
     def share_of_now(self, rows: Ints) -> float:
-        """By how much of the variance between units the mean of (n_rows,) of production's queries varies."""
+        """Return the share of the variance between units in the mean of production's queries, (n_rows,)."""
         return self.share_of(np.bincount(self.units.now[rows]) / rows.size)
 
     def share_of_before(self, rows: Ints, weights: Floats | None = None) -> float:
-        """Likewise of (n_rows,) of the baseline's; 0 where it has no times, and is taken as it is."""
+        """Return that share in the mean of the baseline's queries, (n_rows,); 0 of a baseline without times."""
         if self.units.before is None:
             return 0.0
-        each = np.full(rows.size, 1 / rows.size) if weights is None else weights
-        shares = np.bincount(self.units.before[rows], each).astype(np.float64)
+        query_weights = np.full(rows.size, 1 / rows.size) if weights is None else weights
+        shares = np.bincount(self.units.before[rows], query_weights).astype(np.float64)
         return self.share_of(shares)
 
     def share_of(self, weights: Floats) -> float:
-        """Likewise of a mean whose weights are spread over neighbouring units so, (n_units,)."""
+        """Return that share in a mean with these weights of the units, in order of time, (n_units,)."""
         return share_of_variance(weights, self.correlation)
 
     @cached_property
-    def of_before(self) -> float:
-        """Likewise of all queries of the baseline that have a value."""
+    def whole_baseline_share(self) -> float:
+        """The same share in the mean of all queries of the baseline that have a value."""
         return self.share_of_before(self.rows_before)
 
     @property
     def caution(self) -> Caution | None:
         """The caution beside an alert where too few units show whether neighbours are alike."""
-        if self.source == "the baseline" and self.variance.n >= _ENOUGH:
+        if self.source == "the baseline" and self.variance.n >= _ENOUGH_UNITS:
             return None
         unit = self.units.name
         text = (
             f"{self.variance.n} {unit}s of {self.source} are too few for the correlation of neighbouring {unit}s: an "
             f"alert may be a run of bad {unit}s"
         )
-        return Caution("few-days", "warning", text, f"give the baseline {_ENOUGH} {unit}s")
+        return Caution("few-days", "warning", text, f"give the baseline {_ENOUGH_UNITS} {unit}s")
 
     def __str__(self) -> str:
         unit, n, spread = self.units.name, self.variance.n, f"sd {self.variance.variance**0.5:.4f}"
@@ -228,7 +235,7 @@ class DaysDiffer:
 
 
 def share_of_variance(weights: Floats, correlation: float) -> float:
-    """Variance of a weighted mean of units of variance 1 and correlation r**k at distance k: sum w_i w_j r**|i - j|."""
+    """Return the variance of a mean of units of variance 1 and correlation r**k at lag k: sum w_i w_j r**|i - j|."""
     total, factor = float((weights**2).sum()), correlation
     for lag in range(1, weights.size):
         if factor < _NEGLIGIBLE:
@@ -239,9 +246,9 @@ def share_of_variance(weights: Floats, correlation: float) -> float:
 
 
 def correlation_of_neighbours(sample: Sample, units: Ints) -> float:
-    """Correlation of the means of neighbouring units, at least 0; 0 from fewer units than can tell; `units` (n,).
+    """Return the correlation of neighbouring units' means, at least 0; 0 where there are too few units, (n,).
 
-    The plain lag-1 correlation r of n units is too low by (1 + 4 r) / n on average; that is given back. From
+    The lag-1 correlation r of n units is too low by (1 + 4 r) / n on average, which is corrected for. From
     28 units on its standard error sqrt((1 - r**2) / n) is added where r is larger than two of them: an r too low makes
     means much surer than they are, one too high a little less sure.
 
@@ -249,29 +256,31 @@ def correlation_of_neighbours(sample: Sample, units: Ints) -> float:
     """
     counts = np.bincount(units)
     means = np.bincount(units, sample.values) / np.maximum(counts, 1)
-    off = means[counts > 0] - means[counts > 0].mean()
-    n, squares = off.size, float(off @ off)
+    deviations = means[counts > 0] - means[counts > 0].mean()
+    n, squares = deviations.size, float(deviations @ deviations)
     if n < _LEAST_UNITS or squares <= 0:
         return 0.0
-    plain = float(off[1:] @ off[:-1]) / squares
-    alike = float(np.clip((n * plain + 1) / (n - 4), 0.0, _MOST_ALIKE))
-    error = float(np.sqrt((1 - alike**2) / n))
-    return min(alike + error, _MOST_ALIKE) if n >= _ENOUGH and alike > 2 * error else alike
+    lag_1 = float(deviations[1:] @ deviations[:-1]) / squares
+    correlation = float(np.clip((n * lag_1 + 1) / (n - 4), 0.0, _MAX_CORRELATION))
+    error = float(np.sqrt((1 - correlation**2) / n))
+    if n >= _ENOUGH_UNITS and correlation > 2 * error:
+        return min(correlation + error, _MAX_CORRELATION)
+    return correlation
 
 
 def units_of(now: Ints | None, before: Ints | None, config: MonitorConfig) -> list[Units]:
-    """Days, and windows of another size, of (n_now,) and (n_before,) moments: what may differ by itself."""
+    """Return the days, and windows of another size, of moments, (n_now,) and (n_before,), that vary by themselves."""
     if now is None:
         return []
     windows, times = config.windows, [time for time in (now, before) if time is not None]
     numbers = {"day": [local_days(time, windows.timezone) for time in times]}
     if seconds(windows.size) != 86_400:
         numbers[f"{windows.size} window"] = [window_numbers(time, windows) for time in times]
-    return [Units(name, *map(coded, of_times)) for name, of_times in numbers.items()]
+    return [Units(name, *map(dense_codes, of_times)) for name, of_times in numbers.items()]
 
 
 def without_season(now: Sample, before: Sample) -> Sample:
-    """One period's values as distances to the season's means in the other; as they are without a season."""
+    """Subtract the season's means in the other period from one period's values; leave them without a season."""
     if now.strata is None or before.strata is None:
         return now
     size = int(max(now.strata.max(initial=0), before.strata.max(initial=0))) + 1
@@ -280,6 +289,6 @@ def without_season(now: Sample, before: Sample) -> Sample:
     return Sample(now.values - means[now.strata], now.clusters)
 
 
-def coded(numbers: Ints) -> Ints:
-    """Codes 0 … in increasing order of (n,) numbers."""
+def dense_codes(numbers: Ints) -> Ints:
+    """Return codes 0 … in increasing order of the numbers, (n,)."""
     return np.asarray(np.unique(numbers, return_inverse=True)[1])

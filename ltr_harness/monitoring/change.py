@@ -73,7 +73,7 @@ def _method(periods: Periods, tested: Estimate) -> str:
         parts.append(f"adjusted for {', '.join(periods.config.compare.adjust)}")
     if periods.strata[0] is not None:
         parts.append(_SEASONS[periods.config.windows.season])
-    return ", ".join([*parts, *map(str, periods.primary_days)])
+    return ", ".join([*parts, *map(str, periods.primary_variations)])
 
 
 def adjustment(periods: Periods, difference: Estimate) -> Adjustment | None:

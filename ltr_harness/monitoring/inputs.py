@@ -19,7 +19,7 @@ from ltr_harness.data.columns import codes_of, with_common_categories
 from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.experiments.runs import load_run
-from ltr_harness.monitoring.calendar import coded
+from ltr_harness.monitoring.calendar import dense_codes
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import FeatureDrift, FeatureOverTime, MonitorResult, table_of
@@ -262,7 +262,7 @@ def _by_window(column: ComparedColumn, members: Sequence[Ints], periods: Periods
         codes = now[rows]
         counts = np.bincount(codes, minlength=n_bins).astype(np.float64)
         used = int(np.count_nonzero(counts + counts_before))
-        own = None if clusters is None else coded(clusters[rows])
+        own = None if clusters is None else dense_codes(clusters[rows])
         ours = effective_sample_size(codes, n_bins, own)
         moved.append(psi(counts, counts_before))
         limits.append(psi_threshold(ours, theirs, used, rule.alpha / m, rule.psi_floor))

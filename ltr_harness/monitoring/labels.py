@@ -54,7 +54,7 @@ def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
     parts = _tested_parts(cut, mature, config)
     tests: list[LabelTest] = []
     for measure, (now, before) in _label_rates(periods).items():
-        days, base = periods.days_differ(now, before), mean_of_known(before)
+        days, base = periods.unit_variations(now, before), mean_of_known(before)
         for window, rows in parts:
             difference = periods.compare((now, before), rows, "drop", days)
             tests.append(LabelTest(measure, window, difference, before=base, now=mean_of_known(now[rows])))

@@ -19,7 +19,7 @@ from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.metrics import Metric
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.periods import own_clusters
+from ltr_harness.monitoring.periods import cluster_codes
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import Limit, LimitTest, MonitorResult, drawn, table_of
 from ltr_harness.monitoring.slices import least_queries
@@ -49,7 +49,7 @@ def _limit(
 ) -> Limit:
     values, clusters = columns_of(table, "metric")[str(metric)], column_of(table, "cluster")
     counted = np.flatnonzero(cut.mature & ~np.isnan(values))
-    kept = None if clusters is None else own_clusters(clusters)[counted]
+    kept = None if clusters is None else cluster_codes(clusters)[counted]
     held = _Held(values[counted], kept, metric.bounds, config.limits[metric])
     least = config.windows.min_queries
     windows = [] if len(cut) < 2 else _windows(cut, counted, least)

@@ -26,7 +26,7 @@ from ltr_harness.metrics import bind
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.config import Parity as ParityRule
-from ltr_harness.monitoring.periods import own_clusters
+from ltr_harness.monitoring.periods import cluster_codes
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import (
     MonitorResult,
@@ -213,7 +213,7 @@ def _window(label: str, at: Ints, table: pd.DataFrame, config: MonitorConfig) ->
     effect = column["effect"][~np.isnan(column["effect"])]
     others = column["rows"] - column["differ"]
     cluster = column_of(table, "cluster")
-    clusters = None if cluster is None else own_clusters(cluster)[at][known]
+    clusters = None if cluster is None else cluster_codes(cluster)[at][known]
     share = Estimate(float("nan"))
     if known.any():  # a ratio, whose error goes by what each query pulls it
         assert config.parity is not None

@@ -18,7 +18,7 @@ from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Samp
 from ltr_harness.data.columns import codes_of, with_common_categories
 from ltr_harness.data.queries import Array, Floats, Ints
 from ltr_harness.errors import Caution, DataError, Problem
-from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, part_of_season, units_of
+from ltr_harness.monitoring.calendar import Units, UnitVariation, hours_of_week, part_of_season, units_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import column_of, places_of, primary_of
 from ltr_harness.monitoring.stats.adjustment import KeyEffects, Regression, dummies, hinges
@@ -30,61 +30,63 @@ _LEAST = 20  # queries of the baseline in a cell that has a mean of its own
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What adjusting adds to the uncertainty of a difference, as the baseline's effects are estimates."""
+    """The uncertainty that adjusting adds to a difference, as the baseline's effects are estimates."""
 
     covariates: Floats  # (n_now, p), of production's queries, less the baseline's means
     precision: Floats  # (p, p), as in `Regression`
     key_noise: float  # variance of the keys' estimated effects in production's mean of the primary metric
 
     def widen(self, reference: Sample, rows: Array | None) -> Sample:
-        """The baseline's sample, as uncertain as its prediction is for (n_rows,) of production's queries."""
+        """Return the baseline's sample, as uncertain as its prediction is for production's queries, (n_rows,)."""
         chosen = self.covariates if rows is None else self.covariates[rows]
         if not (chosen.size and reference.values.size):
             return reference
-        away = chosen.mean(axis=0)
+        offset = chosen.mean(axis=0)
         centre = reference.values.mean()
-        factor = np.sqrt(1 + away @ self.precision @ away)
+        factor = np.sqrt(1 + offset @ self.precision @ offset)
         return Sample(centre + factor * (reference.values - centre), reference.clusters, reference.strata)
 
 
-def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Ints, Ints, int]:
-    """Codes of the recurring keys, and how many there are; a query without one is a key of its own."""
-    ours, theirs = with_common_categories(*_both(now, before, "pair_key", str(config.columns.pair_key)))
-    size = ours.categories.size
-    codes = []
-    for category in (ours, theirs):
-        own = codes_of(category)
-        missing = np.flatnonzero(own < 0)
-        own[missing] = size + np.arange(missing.size)
+def _key_codes(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Ints, Ints, int]:
+    """Return the codes of recurring keys, and their number; a query without one is a key of its own."""
+    keys_now, keys_before = with_common_categories(
+        *_required_columns(now, before, "pair_key", str(config.columns.pair_key))
+    )
+    size = keys_now.categories.size
+    codes_of_periods = []
+    for category in (keys_now, keys_before):
+        codes = codes_of(category)
+        missing = np.flatnonzero(codes < 0)
+        codes[missing] = size + np.arange(missing.size)
         size += missing.size
-        codes.append(own)
-    return codes[0], codes[1], size
+        codes_of_periods.append(codes)
+    return codes_of_periods[0], codes_of_periods[1], size
 
 
-def _cells(ours: Ints, theirs: Ints) -> tuple[Floats, Floats]:
-    counts = np.bincount(theirs)
-    kept = np.flatnonzero(counts >= _LEAST)
-    shares = counts[kept] / max(int(counts[kept].sum()), 1)
-    return dummies(ours, kept, shares), dummies(theirs, kept, shares)
+def _cell_columns(codes_now: Ints, codes_before: Ints) -> tuple[Floats, Floats]:
+    counts = np.bincount(codes_before)
+    categories = np.flatnonzero(counts >= _LEAST)
+    shares = counts[categories] / max(int(counts[categories].sum()), 1)
+    return dummies(codes_now, categories, shares), dummies(codes_before, categories, shares)
 
 
-def _feature(ours: Floats, theirs: Floats) -> tuple[Floats, Floats]:
-    """Of the mean over a query's rows; missing in a cell of its own."""
-    gone = _cells(np.isnan(ours).astype(np.int64), np.isnan(theirs).astype(np.int64))
-    known = theirs[~np.isnan(theirs)]
-    if known.size < _LEAST or known.min() == known.max():
-        return gone
-    curves = hinges(ours, known, _BINS), hinges(theirs, known, _BINS)
-    return np.hstack([gone[0], curves[0]]), np.hstack([gone[1], curves[1]])
+def _feature_columns(now: Floats, before: Floats) -> tuple[Floats, Floats]:
+    """Return the columns of a feature's mean over a query's rows; missing means are a cell of their own."""
+    missing = _cell_columns(np.isnan(now).astype(np.int64), np.isnan(before).astype(np.int64))
+    reference = before[~np.isnan(before)]
+    if reference.size < _LEAST or reference.min() == reference.max():
+        return missing
+    curves = hinges(now, reference, _BINS), hinges(before, reference, _BINS)
+    return np.hstack([missing[0], curves[0]]), np.hstack([missing[1], curves[1]])
 
 
-def _both(now: pd.DataFrame, before: pd.DataFrame, column: str, name: str) -> tuple[Any, Any]:
-    """A column of both periods, which the baseline must have."""
-    ours, theirs = column_of(now, column), column_of(before, column)
-    if ours is None or theirs is None:
+def _required_columns(now: pd.DataFrame, before: pd.DataFrame, column: str, name: str) -> tuple[Any, Any]:
+    """Return a column of both periods, which the baseline must have."""
+    values_now, values_before = column_of(now, column), column_of(before, column)
+    if values_now is None or values_before is None:
         found = f"has no column {name!r}"
         raise DataError(Problem("the baseline", found, "what compare.adjust names", "leave it out there"))
-    return ours, theirs
+    return values_now, values_before
 
 
 def _covariates(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Floats, Floats]:
@@ -93,14 +95,14 @@ def _covariates(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) 
     for column in config.compare.adjust:
         if column in config.columns.segments:
             category, category_before = with_common_categories(
-                *_both(now, before, f"segment:{column}", column)
+                *_required_columns(now, before, f"segment:{column}", column)
             )
             size = category.categories.size
-            blocks.append(_cells(codes_of(category, size), codes_of(category_before, size)))
+            blocks.append(_cell_columns(codes_of(category, size), codes_of(category_before, size)))
         elif column != config.columns.pair_key:
-            blocks.append(_feature(*_both(now, before, f"feature:{column}:mean", column)))
-    of_now, of_before = zip(*blocks, strict=True)
-    return np.concatenate(of_now, axis=1), np.concatenate(of_before, axis=1)
+            blocks.append(_feature_columns(*_required_columns(now, before, f"feature:{column}:mean", column)))
+    columns_now, columns_before = zip(*blocks, strict=True)
+    return np.concatenate(columns_now, axis=1), np.concatenate(columns_before, axis=1)
 
 
 _COMMON = 0.5  # from this share of common query ids on, the baseline is a replay
@@ -121,8 +123,8 @@ class Periods:
     # (n_now,), as `places_of` says of production among the baseline, where that is known already
     places: Ints | None = None
 
-    def adjusted(self) -> "Periods":
-        """With values less what `compare.adjust` says of them; itself where it is empty, or queries meet themselves.
+    def adjust(self) -> "Periods":
+        """Return the periods with adjusted values; the same ones without `compare.adjust`, or where queries recur.
 
         Queries of one key are a cluster then.
         """
@@ -132,20 +134,20 @@ class Periods:
         covariates, covariates_before = _covariates(now, before, self.config)
         keys = None
         if self.config.columns.pair_key in self.config.compare.adjust:
-            keys = _keys(now, before, self.config)
+            keys = _key_codes(now, before, self.config)
         adjusted_now, adjusted_before, noise = dict[str, Any](), dict[str, Any](), []
         for column in (name for name in now.columns if name.startswith("metric:")):
             values, reference = column_of(now, column), column_of(before, column).copy()
-            known = ~np.isnan(reference)
-            if not known.any():  # a metric that the baseline has for no query
+            is_defined = ~np.isnan(reference)
+            if not is_defined.any():  # a metric that the baseline has for no query
                 continue
-            fit = Regression.of(reference[known], covariates_before[known])
+            fit = Regression.of(reference[is_defined], covariates_before[is_defined])
             adjusted = values - covariates @ fit.slopes
-            reference[known] = fit.mean + fit.residuals
+            reference[is_defined] = fit.mean + fit.residuals
             if keys is not None:
                 key, key_before, size = keys
-                effects = KeyEffects.of(reference[known], key_before[known], size)
-                reference[known] -= effects.leave_one_out
+                effects = KeyEffects.of(reference[is_defined], key_before[is_defined], size)
+                reference[is_defined] -= effects.leave_one_out
                 adjusted -= effects.effects[key]
                 shares = np.bincount(key, minlength=size) / key.size
                 noise.append(float(shares**2 @ effects.noise))
@@ -159,8 +161,8 @@ class Periods:
         vars(periods).update({name: getattr(self, name) for name in _OF_THE_SAME_QUERIES})
         return periods
 
-    def some(self, rows: Ints) -> "Periods":
-        """(n_rows,) of production's queries against the whole baseline."""
+    def with_queries(self, rows: Ints) -> "Periods":
+        """Return the periods with some of production's queries, (n_rows,), and the whole baseline."""
         places = None if self.places is None else self.places[rows]
         return Periods(self.now.iloc[rows], self.before, self.config, self.spent, places=places)
 
@@ -177,7 +179,7 @@ class Periods:
         return "drop" if self.sign > 0 else "rise"
 
     def matters(self, difference: float) -> bool:
-        """Whether a difference is of the direction and size that an alert needs."""
+        """Return whether a difference is of the direction and size that an alert needs."""
         least = self.config.compare.min_drop
         if self.alternative == "change":
             return abs(difference) >= least
@@ -187,72 +189,72 @@ class Periods:
 
     @cached_property
     def clusters(self) -> tuple[Ints, Ints] | tuple[None, None]:
-        """Codes of whom each query belongs to, the same coding on both sides."""
-        one, two = (column_of(side, "cluster") for side in (self.now, self.before))
-        if one is None or two is None:
+        """The codes of whom each query belongs to, the same coding on both sides."""
+        clusters_now, clusters_before = (column_of(side, "cluster") for side in (self.now, self.before))
+        if clusters_now is None or clusters_before is None:
             return None, None
-        one, two = with_common_categories(one, two)
-        return own_clusters(one), own_clusters(two, len(self.now))
+        clusters_now, clusters_before = with_common_categories(clusters_now, clusters_before)
+        return cluster_codes(clusters_now), cluster_codes(clusters_before, len(self.now))
 
     @cached_property
     def values(self) -> tuple[Floats, Floats]:
-        """(n_now,) and (n_before,), of the primary metric."""
+        """The values of the primary metric, (n_now,) and (n_before,)."""
         return primary_of(self.now), primary_of(self.before)
 
     @cached_property
     def times(self) -> tuple[Ints | None, Ints | None]:
-        """(n_now,) and (n_before,), nanoseconds UTC; None without timestamps."""
+        """The times in nanoseconds UTC, (n_now,) and (n_before,); None without timestamps."""
         return column_of(self.now, "time"), column_of(self.before, "time")
 
     @cached_property
     def strata(self) -> tuple[Ints, Ints] | tuple[None, None]:
         """The season: weekdays, where Mondays are to be compared with Mondays, or hours."""
-        (one, two), windows = self.times, self.config.windows
-        if windows.season == "none" or one is None or two is None:
+        (now, before), windows = self.times, self.config.windows
+        if windows.season == "none" or now is None or before is None:
             return None, None
-        one, two = (hours_of_week(time, windows.timezone) for time in (one, two))
-        return part_of_season(one, windows.season), part_of_season(two, windows.season)
+        now, before = (hours_of_week(time, windows.timezone) for time in (now, before))
+        return part_of_season(now, windows.season), part_of_season(before, windows.season)
 
     def sample_now(self, values: Floats | None = None, rows: Array | None = None) -> Sample:
-        """Production's defined values, or those of some queries."""
+        """Return production's defined values, or those of some queries."""
         return self._sample(0, values, rows)
 
     def sample_before(self, values: Floats | None = None) -> Sample:
-        """The baseline's defined values."""
+        """Return the baseline's defined values."""
         return self._sample(1, values)
 
     def _sample(self, side: int, values: Floats | None, rows: Array | None = None) -> Sample:
         values = self.values[side] if values is None else values
-        keep, clusters, strata = _known(values, rows), self.clusters[side], self.strata[side]
+        keep, clusters, strata = _defined_rows(values, rows), self.clusters[side], self.strata[side]
         if keep.size == values.size:
             return Sample(values, clusters, strata)
-        return Sample(values[keep], _some(clusters, keep), _some(strata, keep))
+        return Sample(values[keep], _select_codes(clusters, keep), _select_codes(strata, keep))
 
     @cached_property
     def common(self) -> tuple[Ints, Ints] | None:
-        """Where the same queries stand in both periods, if enough of them do to call it a replay."""
-        at = self.places
-        if at is None:
-            at = places_of(self.now["query_id"], self.before["query_id"])
-        known = np.flatnonzero(at >= 0)
-        if known.size < max(2, _COMMON * min(len(self.now), len(self.before))):
+        """The places of the same queries in both periods, if they are enough to call it a replay."""
+        positions = self.places
+        if positions is None:
+            positions = places_of(self.now["query_id"], self.before["query_id"])
+        rows = np.flatnonzero(positions >= 0)
+        if rows.size < max(2, _COMMON * min(len(self.now), len(self.before))):
             return None
-        return known, at[known]
+        return rows, positions[rows]
 
     def differences(
         self, values: tuple[Floats, Floats] | None = None, pairs: tuple[Ints, Ints] | None = None
     ) -> Sample:
-        """Of a replay, how much each query differs from itself."""
-        ours, theirs = self.values if values is None else values
+        """Return the difference of each query of a replay to itself."""
+        values_now, values_before = self.values if values is None else values
         chosen = self.common if pairs is None else pairs
         assert chosen is not None
-        d = paired_differences(ours[chosen[0]], theirs[chosen[1]])
-        known = ~np.isnan(d)
-        return Sample(d[known], _some(self.clusters[0], chosen[0][known]))
+        differences = paired_differences(values_now[chosen[0]], values_before[chosen[1]])
+        is_defined = ~np.isnan(differences)
+        return Sample(differences[is_defined], _select_codes(self.clusters[0], chosen[0][is_defined]))
 
     @cached_property
     def reference(self) -> Sample:
-        """The baseline's values of the primary metric, asked for by every window."""
+        """The baseline's values of the primary metric, which every window needs."""
         return self.sample_before()
 
     @cached_property
@@ -260,31 +262,32 @@ class Periods:
         """Days, and windows of another size where there are enough: what may differ by itself."""
         return units_of(*self.times, self.config)
 
-    def days_differ(self, ours: Floats, theirs: Floats) -> list[DaysDiffer]:
-        """How much each of `units` of which that is known differs by itself in (n_now,), (n_before,) values."""
-        now, before = self.sample_now(ours), self.sample_before(theirs)
-        rows, rows_before = _known(ours, None), _known(theirs, None)
-        found = (
-            unit.differ(now, rows, before, rows_before, own=at > 0) for at, unit in enumerate(self.units)
+    def unit_variations(self, values_now: Floats, values_before: Floats) -> list[UnitVariation]:
+        """Estimate how much each of `units` varies by itself in values, (n_now,) and (n_before,), where possible."""
+        now, before = self.sample_now(values_now), self.sample_before(values_before)
+        rows, rows_before = _defined_rows(values_now, None), _defined_rows(values_before, None)
+        variations = (
+            unit.estimate_variation(now, rows, before, rows_before, is_window=number > 0)
+            for number, unit in enumerate(self.units)
         )
-        return [days for days in found if days is not None]
+        return [variation for variation in variations if variation is not None]
 
     @cached_property
-    def primary_days(self) -> list[DaysDiffer]:
-        """`days_differ` of the primary metric."""
-        return self.days_differ(*self.values)
+    def primary_variations(self) -> list[UnitVariation]:
+        """`unit_variations` of the primary metric."""
+        return self.unit_variations(*self.values)
 
     def compare(
         self,
         values: tuple[Floats, Floats] | None = None,
         rows: Array | None = None,
         alternative: Alternative | None = None,
-        days: Sequence[DaysDiffer] | None = None,
+        variations: Sequence[UnitVariation] | None = None,
     ) -> Estimate:
-        """Production against the baseline: the same queries in pairs, others by Welch's t with the days' variance.
+        """Compare production with the baseline: the same queries in pairs, others by Welch's t with days' variance.
 
         Unless given, (n_now,) and (n_before,) values are the primary metric's, (n_rows,) rows all of production's, the
-        alternative is that it gets worse; `days` are `days_differ` of values that are compared several times.
+        alternative is that it gets worse; `variations` are `unit_variations` of values that are compared several times.
         """
         side = self.alternative if alternative is None else alternative
         now_values, before_values = self.values if values is None else values
@@ -296,17 +299,19 @@ class Periods:
         before = self.reference if values is None else self.sample_before(before_values)
         if self.prediction is not None:
             before = self.prediction.widen(before, rows)
-        plain = difference(now, before, alternative=side, confidence=self.config.confidence)
-        if not self.units or np.isnan(plain.error):  # nothing to widen: a side has no value, or one
-            return plain
-        if days is None and values is None:
-            days = self.primary_days
-        elif days is None:
-            days = self.days_differ(now_values, before_values)
-        return self._widest(plain, days, _known(now_values, rows), _known(before_values, None), side)
+        estimate = difference(now, before, alternative=side, confidence=self.config.confidence)
+        if not self.units or np.isnan(estimate.error):  # nothing to widen: a side has no value, or one
+            return estimate
+        if variations is None and values is None:
+            variations = self.primary_variations
+        elif variations is None:
+            variations = self.unit_variations(now_values, before_values)
+        return self._widest(
+            estimate, variations, _defined_rows(now_values, rows), _defined_rows(before_values, None), side
+        )
 
     def _pairs(self, rows: Array | None) -> tuple[Ints, Ints] | None:
-        """Return where the queries of (n_rows,) stand in both periods; None where most of them are new."""
+        """Return the places of queries, (n_rows,), in both periods; None where most of them are new."""
         if self.common is None or rows is None:
             return self.common
         chosen = np.isin(self.common[0], rows)
@@ -315,46 +320,51 @@ class Periods:
         return self.common[0][chosen], self.common[1][chosen]
 
     def _widest(
-        self, plain: Estimate, days: Sequence[DaysDiffer], rows: Ints, rows_before: Ints, side: Alternative
+        self,
+        estimate: Estimate,
+        variations: Sequence[UnitVariation],
+        rows: Ints,
+        rows_before: Ints,
+        side: Alternative,
     ) -> Estimate:
-        """Return the widest of what the units make of an estimate: hours of a day share the day."""
+        """Return the estimate widened by the units that widen it most: hours of a day share the day."""
         wide = [
             widen(
-                plain,
-                known.variance,
-                self._unit_share(known, rows, rows_before),
+                estimate,
+                variation.variance,
+                self._unit_share(variation, rows, rows_before),
                 side,
                 self.config.confidence,
             )
-            for known in days
+            for variation in variations
         ]
-        return max(wide, key=lambda estimate: estimate.error, default=plain)
+        return max(wide, key=lambda candidate: candidate.error, default=estimate)
 
-    def _unit_share(self, days: DaysDiffer, rows: Ints, rows_before: Ints) -> float:
-        """`share_of`, with the whole baseline where nothing is stratified."""
+    def _unit_share(self, variation: UnitVariation, rows: Ints, rows_before: Ints) -> float:
+        """Return `share_of`, with the whole baseline where nothing is stratified."""
         if self.strata[1] is None:
-            return days.share_of_now(rows) + days.of_before
-        return self.share_of(days, rows, rows_before)
+            return variation.share_of_now(rows) + variation.whole_baseline_share
+        return self.share_of(variation, rows, rows_before)
 
-    def share_of(self, days: DaysDiffer, rows: Ints, rows_before: Ints) -> float:
-        """By how much of the variance between units the difference of (n_rows,) and (m_rows,) queries varies."""
-        own = days.share_of_now(rows)
+    def share_of(self, variation: UnitVariation, rows: Ints, rows_before: Ints) -> float:
+        """Return the share of the variance between units in the difference of (n_rows,) and (m_rows,) queries."""
+        share_now = variation.share_of_now(rows)
         if self.strata[0] is None or self.strata[1] is None:
-            return own + days.share_of_before(rows_before)
-        strata, theirs = self.strata[0][rows], self.strata[1][rows_before]
-        size = int(max(strata.max(), theirs.max())) + 1
-        shares = np.bincount(strata, minlength=size) / rows.size
-        weights = shares / np.maximum(np.bincount(theirs, minlength=size), 1)
-        return own + days.share_of_before(rows_before, weights[theirs])
+            return share_now + variation.share_of_before(rows_before)
+        strata_now, strata_before = self.strata[0][rows], self.strata[1][rows_before]
+        size = int(max(strata_now.max(), strata_before.max())) + 1
+        shares = np.bincount(strata_now, minlength=size) / rows.size
+        weights = shares / np.maximum(np.bincount(strata_before, minlength=size), 1)
+        return share_now + variation.share_of_before(rows_before, weights[strata_before])
 
     @property
     def days_unknown(self) -> bool:
-        """Whether nobody can tell how much days differ by themselves, although it may matter."""
-        return self.common is None and bool(self.units) and not self.primary_days
+        """True where nobody can tell how much days vary by themselves, although it may matter."""
+        return self.common is None and bool(self.units) and not self.primary_variations
 
     @property
     def effective_users(self) -> float:
-        """How many users of one size those of the smaller period are worth; infinite where none are known."""
+        """The effective number of users of the smaller period; infinite where none are known."""
         if self.clusters[0] is None:
             return float("inf")
         return 1 + min(side.unweighted_mean[1].df for side in (self.sample_now(), self.reference))
@@ -362,33 +372,33 @@ class Periods:
     @property
     def days_caution(self) -> Caution | None:
         """The caution beside an alert where too few days are known; None where enough are, or none matter."""
-        known = () if self.common is not None else self.primary_days
-        return next((days.caution for days in known if days.units is self.units[0]), None)
+        variations = () if self.common is not None else self.primary_variations
+        return next((variation.caution for variation in variations if variation.units is self.units[0]), None)
 
     @cached_property
     def baseline_error(self) -> float:
         """The part of a window's error that is the baseline's, and so the same in every window."""
         if self.common is not None:
             return 0.0
-        everything = np.arange(len(self.now))
-        of_days = [0.0]
-        for known in self.primary_days:
-            share = self.share_of(known, everything, np.arange(len(self.before)))
-            of_days.append((share - known.share_of_now(everything)) * known.variance.variance)
-        return float(np.sqrt(self.reference.unweighted_mean[1].variance + max(of_days)))
+        all_rows = np.arange(len(self.now))
+        variances = [0.0]
+        for variation in self.primary_variations:
+            share = self.share_of(variation, all_rows, np.arange(len(self.before)))
+            variances.append((share - variation.share_of_now(all_rows)) * variation.variance.variance)
+        return float(np.sqrt(self.reference.unweighted_mean[1].variance + max(variances)))
 
 
-def _known(values: Floats, rows: Array | None) -> Ints:
+def _defined_rows(values: Floats, rows: Array | None) -> Ints:
     keep = np.arange(values.size) if rows is None else rows
     return np.asarray(keep[~np.isnan(values[keep])])
 
 
-def _some(codes: Ints | None, rows: Ints) -> Ints | None:
+def _select_codes(codes: Ints | None, rows: Ints) -> Ints | None:
     return None if codes is None else codes[rows]
 
 
-def own_clusters(category: pd.Categorical, offset: int = 0) -> Ints:
-    """(n,) codes of whom each query belongs to; a query of nobody known is a cluster of its own."""
+def cluster_codes(category: pd.Categorical, offset: int = 0) -> Ints:
+    """Return the codes of whom each query belongs to, (n,); a query of nobody known is a cluster of its own."""
     codes = codes_of(category)
     missing = np.flatnonzero(codes < 0)
     codes[missing] = category.categories.size + offset + missing
@@ -396,5 +406,5 @@ def own_clusters(category: pd.Categorical, offset: int = 0) -> Ints:
 
 
 def mean_of(sample: Sample, config: MonitorConfig) -> Estimate:
-    """The mean with its interval; no test asks whether it is 0."""
+    """Return the mean with its interval; no test asks whether it is 0."""
     return replace(mean_estimate(sample, config.confidence), p=float("nan"))

@@ -1,4 +1,4 @@
-"""Where is it worse? The segments whose change stands out from everybody else's, and queries to read.
+"""The segments whose change stands out from the rest's, and queries to read.
 
 A drop that hits all is found in every segment; so a segment's *excess* counts: its change minus the change of the rest.
 """
@@ -34,22 +34,22 @@ from ltr_harness.monitoring.stats.drift import bin_codes, bin_edges
 from ltr_harness.monitoring.stats.several_samples import bonferroni
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table, axis_of
 
-_AT_MOST = 10
+_MAX_SLICES = 10
 _AND = " & "  # between the two conditions of a predicate
-_WORST = 20
+_MAX_QUERIES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
-    """A column to cut by: a code per query, now and before, and what the codes say."""
+class _CodedColumn:
+    """A column to cut by: a code per query, now and before, and the predicate of each code."""
 
     now: Ints
     before: Ints
     predicates: tuple[str, ...]
 
 
-def slices(periods: Periods) -> tuple[list[Slice], int]:
-    """The segments behind a drop by impact, each found without the queries of those before; and how many candidates."""
+def find_slices(periods: Periods) -> tuple[list[Slice], int]:
+    """Find the segments behind a drop, by impact, each without the queries of those before; and count candidates."""
     config, columns = periods.config, _columns(periods)
     if not columns:
         return [], 0
@@ -63,17 +63,17 @@ def slices(periods: Periods) -> tuple[list[Slice], int]:
         now, before = now[halves[0]], before[halves[1]]
     candidates = _Candidates(periods, columns, effect, now, before)
     total, n_candidates, chosen = len(now), len(candidates.p), list[Slice]()
-    while len(chosen) < _AT_MOST and len(candidates.p):
+    while len(chosen) < _MAX_SLICES and len(candidates.p):
         p_corrected = bonferroni(candidates.p)
         best = int(np.lexsort((candidates.t, candidates.p))[0])
         if p_corrected[best] > periods.spent * config.slices.alpha:
             break
-        segment = candidates.slice(best, float(p_corrected[best]), total)
+        segment = candidates.to_slice(best, float(p_corrected[best]), total)
         if other_half is not None:
             confirmed = other_half.excess_of(candidates.keys[best], total)
             segment = replace(segment, confirmed=confirmed)
         chosen.append(segment)
-        inside_now, inside_before = candidates.members(best)
+        inside_now, inside_before = candidates.members_of(best)
         now, before = now[~inside_now], before[~inside_before]
         candidates = _Candidates(periods, columns, effect, now, before)
     chosen.sort(key=lambda s: periods.sign * s.impact)
@@ -84,9 +84,9 @@ class _Candidates:
     """Every cell of columns and their pairs: excess = (slice now - slice before) - (rest now - rest before), its p."""
 
     def __init__(
-        self, periods: Periods, columns: list[_Column], effect: float, now: Ints, before: Ints
+        self, periods: Periods, columns: list[_CodedColumn], effect: float, now: Ints, before: Ints
     ) -> None:
-        """`effect` is how much wider clusters make the variance of a mean."""
+        """Compare all cells; `effect` is the design effect of clusters on the variance of a mean."""
         config = periods.config
         self._sign, self._confidence = periods.sign, config.confidence
         self._least = least_queries(len(periods.now), config)
@@ -96,9 +96,9 @@ class _Candidates:
         keys, inside = self._cell_sums(pairs=config.slices.max_predicates == 2)
         totals = [_sums(np.zeros(values.size, np.int64), values, 1) for values in self._values]
         rest = np.stack(totals) - inside
-        kept = np.flatnonzero(self._enough(rest))
-        self.keys = [keys[at] for at in kept]
-        self.inside, self.rest = inside[:, :, kept], rest[:, :, kept]
+        large = np.flatnonzero(self._has_enough_queries(rest))
+        self.keys = [keys[i] for i in large]
+        self.inside, self.rest = inside[:, :, large], rest[:, :, large]
         self._mean_in, var_in = _moments(self.inside)
         self._mean_rest, var_rest = _moments(self.rest)
         varying = [0, 1] if self._with_before else [0]
@@ -109,7 +109,7 @@ class _Candidates:
         terms = np.concatenate([var_in[varying], var_rest[varying]])
         n_inside = self.inside[varying, 0]
         n = np.concatenate([n_inside, self.rest[varying, 0]])
-        self.t, self.p, self.error, self.freedom = _welch(self.excess, terms, n, effect)
+        self.t, self.p, self.error, self.df = _welch(self.excess, terms, n, effect)
         if self._with_before:
             # Left behind while the rest improved is no drop: the slice itself must have fallen as well.
             change = self._mean_in[0] - self._mean_in[1] + (self._centres[0] - self._centres[1])
@@ -126,7 +126,7 @@ class _Candidates:
     def _cell_sums(self, *, pairs: bool) -> tuple[list[tuple[int, int, int]], Floats]:
         """Return columns and cell of each candidate, and its sums on every side: (sides, 3, candidates)."""
         sizes = [len(column.predicates) for column in self._columns]
-        columns = [(at, -1) for at in range(len(sizes))]
+        columns = [(number, -1) for number in range(len(sizes))]
         if pairs:
             columns += itertools.combinations(range(len(sizes)), 2)
         keys: list[tuple[int, int, int]] = []
@@ -135,27 +135,27 @@ class _Candidates:
             size = sizes[i] if j < 0 else sizes[i] * sizes[j]
             sides = zip((True, False, True), self._values, strict=False)
             sums = np.stack([_sums(self._cells(i, j, is_now), values, size) for is_now, values in sides])
-            cells = np.flatnonzero(self._enough(sums))
+            cells = np.flatnonzero(self._has_enough_queries(sums))
             keys += [(i, j, int(cell)) for cell in cells]
             parts.append(sums[:, :, cells])
         return keys, np.concatenate(parts, axis=2)
 
     def excess_of(self, key: tuple[int, int, int], total: int) -> Estimate | None:
         """Return the excess of a slice; None where these queries have too few of it."""
-        return self.slice(self.keys.index(key), float("nan"), total).excess if key in self.keys else None
+        return self.to_slice(self.keys.index(key), float("nan"), total).excess if key in self.keys else None
 
-    def _enough(self, sums: Floats) -> Bools:
+    def _has_enough_queries(self, sums: Floats) -> Bools:
         return np.asarray((sums[: 1 + self._with_before, 0] >= self._least).all(axis=0))
 
     def _cells(self, i: int, j: int, now: bool) -> Ints:
-        def codes(at: int) -> Ints:
-            column = self._columns[at]
+        def codes(index: int) -> Ints:
+            column = self._columns[index]
             return column.now[self._now] if now or self._paired else column.before[self._before]
 
         return codes(i) if j < 0 else codes(i) * len(self._columns[j].predicates) + codes(j)
 
-    def members(self, at: int) -> tuple[Bools, Bools]:
-        i, j, cell = self.keys[at]
+    def members_of(self, candidate: int) -> tuple[Bools, Bools]:
+        i, j, cell = self.keys[candidate]
         return self._cells(i, j, True) == cell, self._cells(i, j, False) == cell
 
     def _predicate(self, i: int, j: int, cell: int) -> str:
@@ -165,22 +165,28 @@ class _Candidates:
         second = self._columns[j].predicates
         return f"{first[cell // len(second)]}{_AND}{second[cell % len(second)]}"
 
-    def slice(self, at: int, p_corrected: float, total: int) -> Slice:
-        reach = float(stdtrit(self.freedom[at], self._confidence) * self.error[at])  # of the one-sided test
-        sign, n = self._sign, int(self.inside[0, 0, at])
-        value = float(sign * self.excess[at])
-        known = 1.0 if self._with_before else float("nan")
-        now, before = (sign * (self._mean_in[side, at] + self._centres[side]) for side in (0, 1))
-        rest, rest_before = (self._mean_rest[side, at] + self._centres[side] for side in (0, 1))
+    def to_slice(self, candidate: int, p_corrected: float, total: int) -> Slice:
+        reach = float(
+            stdtrit(self.df[candidate], self._confidence) * self.error[candidate]
+        )  # of the one-sided test
+        sign, n = self._sign, int(self.inside[0, 0, candidate])
+        value = float(sign * self.excess[candidate])
+        now, before = (sign * (self._mean_in[side, candidate] + self._centres[side]) for side in (0, 1))
+        rest, rest_before = (self._mean_rest[side, candidate] + self._centres[side] for side in (0, 1))
+        before_mean = rest_change = float("nan")
+        if self._with_before:
+            before_mean, rest_change = float(before), float(sign * (rest - rest_before))
         return Slice(
-            predicate=self._predicate(*self.keys[at]),
+            predicate=self._predicate(*self.keys[candidate]),
             n_now=n,
-            n_before=int(self.inside[1, 0, at]),
+            n_before=int(self.inside[1, 0, candidate]),
             share=n / total,
-            before=float(before) * known,
+            before=before_mean,
             now=float(now),
-            rest_change=float(sign * (rest - rest_before)) * known,
-            excess=Estimate(value, value - reach, value + reach, float(self.p[at]), float(self.error[at]), n),
+            rest_change=rest_change,
+            excess=Estimate(
+                value, value - reach, value + reach, float(self.p[candidate]), float(self.error[candidate]), n
+            ),
             impact=n / total * value,
             p_corrected=p_corrected,
         )
@@ -189,23 +195,23 @@ class _Candidates:
 def _welch(
     change: Floats, variances: Floats, n: Floats, effect: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """t, one-sided p, error and degrees of freedom of changes whose terms have these variances, (terms, m)."""
+    """Return t, one-sided p, error and degrees of freedom of changes; `variances` of their terms, (terms, m)."""
     variance = variances.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = np.where(variance > 0, variance**2 / (variances**2 / (n - 1)).sum(axis=0), 1.0)
+        df = np.where(variance > 0, variance**2 / (variances**2 / (n - 1)).sum(axis=0), 1.0)
         error = np.sqrt(variance * effect)
         t = np.where(error > 0, change / error, np.where(change < -1e-12, -np.inf, 0.0))
-    return t, one_sided(t, freedom, "drop"), error, freedom
+    return t, one_sided(t, df, "drop"), error, df
 
 
 def _sums(cells: Ints, values: Floats, size: int) -> Floats:
-    """(3, size): n, sum and sum of squares of each cell."""
-    sums = [np.bincount(cells, of, minlength=size) for of in (None, values, values**2)]
+    """Return n, sum and sum of squares of each cell, (3, size)."""
+    sums = [np.bincount(cells, weights, minlength=size) for weights in (None, values, values**2)]
     return np.stack(sums).astype(np.float64)
 
 
 def _moments(sums: Floats) -> tuple[Floats, Floats]:
-    """Means and variances of means; sums is (2, 3, cells)."""
+    """Return means and variances of means; `sums` is (2, 3, cells)."""
     n = np.maximum(sums[:, 0], 1.0)
     mean = sums[:, 1] / n
     spread = np.maximum(sums[:, 2] - n * mean**2, 0.0)
@@ -213,38 +219,38 @@ def _moments(sums: Floats) -> tuple[Floats, Floats]:
 
 
 def _half(table: pd.DataFrame) -> Bools:
-    """The same half of the queries in every run: by a checksum of the id."""
+    """Choose the same half of the queries in every run, by a checksum of the id."""
     checksums = (zlib.crc32(str(name).encode()) & 1 for name in table["query_id"])
     return np.fromiter(checksums, np.bool_, len(table))
 
 
 def _design_effect(periods: Periods) -> float:
-    """How much wider the clusters make the variance of a mean: at least 1."""
+    """Return the factor by which clusters widen the variance of a mean: at least 1."""
     ratios, samples = [1.0], [periods.sample_now(), periods.reference]
     if periods.common is not None:
         samples = [periods.differences()]
     for sample in samples:
         if sample.clusters is not None and sample.values.size > 1:
-            plain = Influence.of(sample.values - sample.values.mean()).variance
-            if plain > 0:
-                ratios.append(sample.unweighted_mean[1].variance / plain)
+            unclustered_variance = Influence.of(sample.values - sample.values.mean()).variance
+            if unclustered_variance > 0:
+                ratios.append(sample.unweighted_mean[1].variance / unclustered_variance)
     return max(ratios)
 
 
-_LEAST = 20  # queries of a segment, whatever the period
+_LEAST_QUERIES = 20  # queries of a segment, whatever the period
 _OF_THE_PERIOD = 20  # a segment of one in so many of its queries is searched in a short one
 _OF_A_MEAN = 10  # queries, to name a mean that was not tested
 
 
 def least_queries(n_queries: int, config: MonitorConfig) -> int:
-    """How many queries a segment needs to be tested: `min_queries`, and less in a period of few."""
-    short = max(_LEAST, n_queries // _OF_THE_PERIOD)
+    """Return how many queries a segment needs to be tested: `min_queries`, and less in a period of few."""
+    short = max(_LEAST_QUERIES, n_queries // _OF_THE_PERIOD)
     return min(config.slices.min_queries, short)
 
 
 @dataclass(frozen=True, eq=False)
 class _SegmentCodes:
-    """One segment column of both periods: codes per query, the same coding, and which values have queries enough."""
+    """One segment column of both periods: codes per query, the same coding, and the values with queries enough."""
 
     name: str
     texts: list[str]  # of the codes
@@ -261,20 +267,20 @@ def _segment_codes(periods: Periods) -> list[_SegmentCodes]:
     for name, category in columns_of(periods.now, "segment").items():
         if name not in of_before:
             continue
-        both = with_common_categories(category, of_before[name])
-        size = both[0].categories.size
-        now, before = (codes_of(side, size) for side in both)
+        matched = with_common_categories(category, of_before[name])
+        size = matched[0].categories.size
+        now, before = (codes_of(side, size) for side in matched)
         counts = [np.bincount(codes, minlength=size + 1) for codes in (now, before)]
         is_large = counts[0] >= least
         if len(periods.before):
             is_large &= counts[1] >= least
-        texts = [*map(str, both[0].categories), "(missing)"]
+        texts = [*map(str, matched[0].categories), "(missing)"]
         columns.append(_SegmentCodes(name, texts, now, before, counts[0], is_large))
     return columns
 
 
-def searched(periods: Periods) -> tuple[SearchedColumn, ...]:
-    """Return of each segment how many values were tested, and the worst of those with too few queries."""
+def searched_columns(periods: Periods) -> tuple[SearchedColumn, ...]:
+    """Count the values of each segment that were tested, and name the worst of those with too few queries."""
     least, columns = least_queries(len(periods.now), periods.config), []
     for segment in _segment_codes(periods):
         n, is_large = segment.n_now[:-1], segment.is_large[:-1]
@@ -296,51 +302,58 @@ def searched(periods: Periods) -> tuple[SearchedColumn, ...]:
     return tuple(columns)
 
 
-_DRAWN = 6  # segments
+_MAX_SEGMENTS_DRAWN = 6  # segments
 
 
-def over_time(
-    periods: Periods, part: Periods, found: Sequence[Slice], members: Sequence[Ints]
+def segments_over_time(
+    periods: Periods, part: Periods, worst: Sequence[Slice], members: Sequence[Ints]
 ) -> tuple[SegmentOverTime, ...]:
-    """The worst segments of a part of production in all windows: the slices found, then the largest falls.
+    """Return the worst segments of a part of production in all windows: its slices, then the largest falls.
 
     `members` are the (n_queries,) queries of each window.
     """
-    cells = {name: (column, at) for column in _columns(periods) for at, name in enumerate(column.predicates)}
-    names = dict.fromkeys([s.predicate for s in found] + _fallen(part))
+    cells = {
+        name: (column, code) for column in _columns(periods) for code, name in enumerate(column.predicates)
+    }
+    names = dict.fromkeys([s.predicate for s in worst] + _names_by_fall(part))
     conditions = {name: _cells_of(name, cells) for name in names}
     drawable = [name for name in names if conditions[name]]
-    return tuple(_by_window(name, conditions[name], periods, members) for name in drawable[:_DRAWN])
+    return tuple(
+        _segment_over_time(name, conditions[name], periods, members)
+        for name in drawable[:_MAX_SEGMENTS_DRAWN]
+    )
 
 
-def _by_window(
-    name: str, conditions: Sequence[tuple[_Column, int]], periods: Periods, members: Sequence[Ints]
+def _segment_over_time(
+    name: str, conditions: Sequence[tuple[_CodedColumn, int]], periods: Periods, members: Sequence[Ints]
 ) -> SegmentOverTime:
     now, before = periods.values
-    inside = np.logical_and.reduce([column.now == at for column, at in conditions])
-    inside_before = np.logical_and.reduce([column.before == at for column, at in conditions])
+    inside = np.logical_and.reduce([column.now == code for column, code in conditions])
+    inside_before = np.logical_and.reduce([column.before == code for column, code in conditions])
     rows = [queries[inside[queries]] for queries in members]
     means = tuple(mean_of_known(now[of_window]) for of_window in rows)
     sizes = tuple(int(of_window.size) for of_window in rows)
     return SegmentOverTime(name, mean_of_known(before[inside_before]), means, sizes)
 
 
-def _cells_of(predicate: str, cells: Mapping[str, tuple[_Column, int]]) -> list[tuple[_Column, int]]:
-    """The cell of a predicate, or both cells of one of two conditions."""
+def _cells_of(
+    predicate: str, cells: Mapping[str, tuple[_CodedColumn, int]]
+) -> list[tuple[_CodedColumn, int]]:
+    """Return the cell of a predicate, or both cells of one of two conditions."""
     if predicate in cells:
         return [cells[predicate]]
     words = predicate.split(_AND)
-    for at in range(1, len(words)):
-        both = _AND.join(words[:at]), _AND.join(words[at:])
-        if all(condition in cells for condition in both):
-            return [cells[condition] for condition in both]
+    for i in range(1, len(words)):
+        pair = _AND.join(words[:i]), _AND.join(words[i:])
+        if all(condition in cells for condition in pair):
+            return [cells[condition] for condition in pair]
     return []
 
 
-def _fallen(periods: Periods) -> list[str]:
-    """Values of segments that have queries enough: the largest fall first; without a baseline the lowest mean."""
+def _names_by_fall(periods: Periods) -> list[str]:
+    """Return values of segments with queries enough, the largest fall first; without a baseline the lowest mean."""
     names: list[str] = []
-    moved: list[float] = []
+    changes: list[float] = []
     with_before = len(periods.before) > 0
     for column in _segments(periods):
         size, means = len(column.predicates), []
@@ -349,29 +362,29 @@ def _fallen(periods: Periods) -> list[str]:
             means.append(np.bincount(codes, values, minlength=size) / n)
         change = periods.sign * (means[0] - means[1] * with_before)
         names += column.predicates[:-1]  # the last is all others
-        moved += change[:-1].tolist()
-    return [names[at] for at in np.argsort(moved, kind="stable")]
+        changes += change[:-1].tolist()
+    return [names[i] for i in np.argsort(changes, kind="stable")]
 
 
-def _columns(periods: Periods) -> list[_Column]:
+def _columns(periods: Periods) -> list[_CodedColumn]:
     segments = _segments(periods)
     return [*segments, *_features(periods)] if periods.config.slices.features else segments
 
 
-def _segments(periods: Periods) -> list[_Column]:
+def _segments(periods: Periods) -> list[_CodedColumn]:
     """Return the segments' columns; values with too few queries are one, the others."""
     columns = []
     for segment in _segment_codes(periods):
         large = np.flatnonzero(segment.is_large)
         recoded = np.full(segment.is_large.size, large.size)
         recoded[large] = np.arange(large.size)
-        predicates = [f"{segment.name}={segment.texts[at]}" for at in large]
+        predicates = [f"{segment.name}={segment.texts[code]}" for code in large]
         predicates.append(f"{segment.name}=(other)")
-        columns.append(_Column(recoded[segment.now], recoded[segment.before], tuple(predicates)))
+        columns.append(_CodedColumn(recoded[segment.now], recoded[segment.before], tuple(predicates)))
     return columns
 
 
-def _features(periods: Periods) -> list[_Column]:
+def _features(periods: Periods) -> list[_CodedColumn]:
     columns, with_before = [], len(periods.before) > 0
     for name, (now, before) in query_features(periods).items():
         if name.endswith(":missing"):
@@ -379,17 +392,17 @@ def _features(periods: Periods) -> list[_Column]:
         edges = bin_edges(before if with_before else now, periods.config.slices.numeric_bins)
         ends = [f"{edge:.4g}" for edge in edges]
         if ends:
-            between = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(ends)]
-            bins = [f"{name} < {ends[0]}", *between, f"{name} >= {ends[-1]}"]
+            middle_bins = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(ends)]
+            bins = [f"{name} < {ends[0]}", *middle_bins, f"{name} >= {ends[-1]}"]
         else:
             bins = [f"{name} present"]
         predicates = (*bins, f"{name} missing")
-        columns.append(_Column(bin_codes(now, edges), bin_codes(before, edges), predicates))
+        columns.append(_CodedColumn(bin_codes(now, edges), bin_codes(before, edges), predicates))
     return columns
 
 
 def worst_queries(production: pd.DataFrame, counted: Ints, periods: Periods | None) -> list[WorstQuery]:
-    """The largest losses of (n_counted,) queries: against the same query before where it recurs, else low values."""
+    """Return the largest losses of queries, (n_counted,): against the same query before if it recurs, or low values."""
     values = primary_of(production)[counted]
     before = np.full(counted.size, np.nan)
     sign = 1.0 if periods is None else periods.sign
@@ -404,18 +417,18 @@ def worst_queries(production: pd.DataFrame, counted: Ints, periods: Periods | No
     if time is not None:
         days = [str(day) for day in time[rows].astype("datetime64[ns]").astype("datetime64[D]")]
     worst = []
-    for at, row, day, grades in zip(order, rows, days, grades_by_rank(production, rows), strict=True):
-        shown = " ".join("-" if np.isnan(g) else f"{g:g}" for g in grades[: n_items[at]])
-        worst.append(WorstQuery(str(queries.iloc[row]), day, float(values[at]), float(before[at]), shown))
+    for i, row, day, grades in zip(order, rows, days, grades_by_rank(production, rows), strict=True):
+        grades_text = " ".join("-" if np.isnan(g) else f"{g:g}" for g in grades[: n_items[i]])
+        worst.append(WorstQuery(str(queries.iloc[row]), day, float(values[i]), float(before[i]), grades_text))
     return worst
 
 
 def _lowest(loss: Floats, n_items: Ints) -> Ints:
-    """Return where the lowest (n,) values are, of equal ones those with more items first."""
+    """Return the places of the lowest values, (n,); of equal ones those with more items come first."""
     near = np.arange(loss.size)
-    if loss.size > _WORST:  # a million queries are not sorted for twenty
-        near = np.flatnonzero(loss <= np.partition(loss, _WORST)[_WORST])
-    return near[np.lexsort((-n_items[near], loss[near]))][:_WORST]
+    if loss.size > _MAX_QUERIES:  # a million queries are not sorted for twenty
+        near = np.flatnonzero(loss <= np.partition(loss, _MAX_QUERIES)[_MAX_QUERIES])
+    return near[np.lexsort((-n_items[near], loss[near]))][:_MAX_QUERIES]
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -426,14 +439,16 @@ def section(result: MonitorResult) -> list[Block]:
     blocks: list[Block] = [Heading("Slices", finding=finding, matters=bool(alerts))]
     if result.examined_text:
         blocks.append(Paragraph(result.examined_text, "note"))
-    blocks += _where(result, result, "slices", alerts=alerts > 0)
-    blocks += [Paragraph(text, "note") for text in not_searched(result.searched)]
+    blocks += _slice_blocks(result, result, "slices", alerts=alerts > 0)
+    blocks += [Paragraph(text, "note") for text in unsearched_sentences(result.searched)]
     if result.whole is not None:
-        blocks.append(Details("All of production", tuple(_where(result, result.whole, "slices_whole"))))
+        blocks.append(
+            Details("All of production", tuple(_slice_blocks(result, result.whole, "slices_whole")))
+        )
     return blocks
 
 
-def _where(result: MonitorResult, part: WherePart, name: str, *, alerts: bool = False) -> list[Block]:
+def _slice_blocks(result: MonitorResult, part: WherePart, name: str, *, alerts: bool = False) -> list[Block]:
     if part.slices:
         return [_table(result, part, name, alerts=alerts)]
     beyond = "changed" if result.changes else "is worse"
@@ -442,7 +457,7 @@ def _where(result: MonitorResult, part: WherePart, name: str, *, alerts: bool = 
 
 
 def _table(result: MonitorResult, part: WherePart, name: str, *, alerts: bool) -> Table:
-    whole = ", in all of production" if name == "slices_whole" else ""
+    scope = ", in all of production" if name == "slices_whole" else ""
     relation, hint = "is below", "Mean against the rest's."
     if result.changes:
         relation, hint = "fell beyond", "Change beyond the rest's."
@@ -456,7 +471,7 @@ def _table(result: MonitorResult, part: WherePart, name: str, *, alerts: bool) -
     )
     return table_of(
         name,
-        f"Segments whose {result.primary} {relation} the rest's{whole}.",
+        f"Segments whose {result.primary} {relation} the rest's{scope}.",
         part.slices,
         (Column("Slice", "code"), "predicate"),
         (excess, lambda s: drawn(s.excess, alert=alerts and s.excess.direction != "")),
@@ -472,22 +487,22 @@ def _table(result: MonitorResult, part: WherePart, name: str, *, alerts: bool) -
     )
 
 
-def not_searched(columns: Sequence[SearchedColumn]) -> list[str]:
-    """The segments that are too small to be tested, and the worst of them."""
+def unsearched_sentences(columns: Sequence[SearchedColumn]) -> list[str]:
+    """Return sentences on the segments that are too small to be tested, and the worst of them."""
     sentences = []
     for c in columns:
-        left = c.n_values - c.n_searched
-        if not left:
+        n_left = c.n_values - c.n_searched
+        if not n_left:
             continue
-        have = f"{left:,} of {c.n_values:,} values of {c.column} {plural('has', left)}"
-        were = "were" if left > 1 else "was"
+        have = f"{n_left:,} of {c.n_values:,} values of {c.column} {plural('has', n_left)}"
+        were = "were" if n_left > 1 else "was"
         lowest = f"the lowest is {c.lowest}, {c.lowest_mean:.2f} ({count_of(c.lowest_n, 'query')})"
         sentences.append(f"{have} fewer than {c.least} queries and {were} not tested; {lowest}.")
     return sentences
 
 
 def worst_section(result: MonitorResult) -> list[Block]:
-    """Which queries should somebody read?"""
+    """Return the section of the queries that somebody should read."""
     if not result.worst_queries:
         return []
     paired = any(w.before == w.before for w in result.worst_queries)

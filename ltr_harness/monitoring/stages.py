@@ -237,8 +237,8 @@ def _without_baseline(
     periods = Periods(now, now.iloc[:0], config)
     worst_slices, n_candidates, searched = list[Slice](), 0, tuple[SearchedColumn, ...]()
     if len(now):
-        worst_slices, n_candidates = slices.slices(periods)
-        searched = slices.searched(periods)
+        worst_slices, n_candidates = slices.find_slices(periods)
+        searched = slices.searched_columns(periods)
     return _Topics(
         windows=tuple(rows),
         worst_queries=tuple(slices.worst_queries(production, counted, None)),
@@ -307,23 +307,23 @@ def _against_baseline(compared: _ComparedQueries, cut: Cut, rows: Sequence[Windo
     production, baseline, periods = compared.production, compared.baseline, compared.periods
     counted, is_kept, places, past = compared.counted, compared.is_kept, compared.places, compared.past
     config, spent = periods.config, periods.spent
-    tested = periods.adjusted()
+    tested = periods.adjust()
     members = cut.members_of(counted)
-    rows = windows.compared_windows([*rows], cut, counted, tested, past)
+    rows = windows.compare_windows([*rows], cut, counted, tested, past)
     if config.compare.correct == "sequence":
-        rows = windows.with_running(rows, members, tested, past)
+        rows = windows.add_running_means(rows, members, tested, past)
     changes = change.changes(periods, tested)
-    changes[0], rows, family = windows.corrected(changes[0], rows, tested, past)
-    chosen = windows.examined_windows(rows, members, tested)
+    changes[0], rows, family = windows.correct_p_values(changes[0], rows, tested, past)
+    chosen = windows.windows_to_examine(rows, members, tested)
     columns = compared_columns(periods)
     where, part, whole, examined = _where(columns, periods, tested), periods, None, None
     readable = slices.worst_queries(production, counted, periods)
     if chosen:
         in_chosen = np.flatnonzero(np.isin(cut.codes[counted], chosen))
-        part, whole = periods.some(in_chosen), where
-        where = _where(compared_columns(part), part, part.adjusted())
+        part, whole = periods.with_queries(in_chosen), where
+        where = _where(compared_columns(part), part, part.adjust())
         readable = slices.worst_queries(production, counted[in_chosen], part)
-        examined = windows.examined([rows[at] for at in chosen], in_chosen, tested)
+        examined = windows.examine_windows([rows[at] for at in chosen], in_chosen, tested)
     every = Periods(queries.queries_of(production, is_kept), baseline, config, places=places[is_kept])
     label_tests = labels.label_tests(
         Periods(production, baseline, config, spent, places=places), cut, np.flatnonzero(is_kept)
@@ -332,7 +332,7 @@ def _against_baseline(compared: _ComparedQueries, cut: Cut, rows: Sequence[Windo
     if config.relevance.from_events or config.propensity is not None:
         moved = changes[0].alert or any(w.moved for w in rows)
         shown = _windows_of_page(moved, chosen, label_tests, cut)
-        of_page = every.some(np.flatnonzero(np.isin(cut.codes[is_kept], shown))) if shown else every
+        of_page = every.with_queries(np.flatnonzero(np.isin(cut.codes[is_kept], shown))) if shown else every
         page = labels.presentation(of_page)
     is_uneven = page is not None and page.is_uneven
     return _Topics(
@@ -377,19 +377,19 @@ def _over_time(
     if len(members) < 2 or not len(periods.now):
         return OverTime()
     return OverTime(
-        slices.over_time(periods, part, worst, members),
+        slices.segments_over_time(periods, part, worst, members),
         inputs.over_time(columns, drift, members, periods),
     )
 
 
 def _where(columns: Sequence[ComparedColumn], periods: Periods, tested: Periods) -> WherePart:
     """Where and why, of every feature and segment; `tested` are the periods as they are tested."""
-    worst, candidates = slices.slices(tested)
+    worst, candidates = slices.find_slices(tested)
     return WherePart(
         decompositions=tuple(change.decompositions(columns, periods)),
         slices=tuple(worst),
         n_slice_candidates=candidates,
-        searched=slices.searched(tested),
+        searched=slices.searched_columns(tested),
         drift=tuple(feature_drift(columns, periods)),
     )
 

@@ -18,7 +18,7 @@ from ltr_harness.monitoring.alerts import label_alerts
 from ltr_harness.monitoring.evidence import CORRECTED, Corrected, Evidence
 from ltr_harness.monitoring.labels import CLICK_BIAS, LABELLED_DOCUMENTS, WITH_RELEVANT
 from ltr_harness.monitoring.result import Change, FeatureDrift, SegmentDecomposition, Verdict
-from ltr_harness.monitoring.slices import not_searched
+from ltr_harness.monitoring.slices import unsearched_sentences
 
 _EXPLAINS = 0.5  # from this share of the change on, the mix is called the cause
 _BESIDE = 0.2  # from this share on, a second cause is named beside the first
@@ -147,7 +147,7 @@ def _nowhere(evidence: Evidence) -> str:
     """What was searched for a segment that stands out, and what could not be."""
     n = evidence.n_slice_candidates
     found = f"No segment stands out among {n:,} that were tested." if n else "No segment was tested."
-    return " ".join([found, *not_searched(evidence.searched)])
+    return " ".join([found, *unsearched_sentences(evidence.searched)])
 
 
 def _explains(part: Estimate, chance: float, total: float, share: float) -> bool:

@@ -1,7 +1,7 @@
 """Every window of production: its state, its difference to the baseline, and which differences are alerts.
 
-Under `correct: sequence` the mean of all windows on record is looked at after each of them, and may be for ever: half
-of alpha belongs to it, of which a fifth covers what the baseline is off by, and the other half is spent on single
+Under `correct: sequence` the mean of all windows on record is tested after each of them, without an end: half
+of alpha belongs to it, of which a fifth covers the error of the baseline, and the other half is spent on single
 windows.
 """
 
@@ -27,9 +27,9 @@ from ltr_harness.comparison.stats.two_samples import (
 )
 from ltr_harness.data.logs.settings import seconds
 from ltr_harness.data.queries import Bools, Floats, Ints
-from ltr_harness.monitoring.calendar import Cut, DaysDiffer, hours_of_week, part_of_season
+from ltr_harness.monitoring.calendar import Cut, UnitVariation, hours_of_week, part_of_season
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
+from ltr_harness.monitoring.periods import Periods, cluster_codes, mean_of
 from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_known, primary_of
 from ltr_harness.monitoring.result import Change, Examined, MonitorResult, Window, table_of
 from ltr_harness.monitoring.stats.several_samples import bonferroni, widen
@@ -39,27 +39,27 @@ from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Para
 
 OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
 TIGHTEST = 30  # windows, after which a difference is to be seen soonest
-_LEAST = 100  # queries
+_LEAST_QUERIES = 100
 
 
-def with_running(
+def add_running_means(
     windows: list[Window], members: Sequence[Ints], periods: Periods, past: Sequence[PastWindow]
 ) -> list[Window]:
-    """Windows with the mean of all windows up to each, against the baseline; `members` (n_queries,)."""
+    """Add to each window the mean of all windows up to it, against the baseline; `members` (n_queries,)."""
     compare = periods.config.compare
     earlier = past if periods.common is None else ()
     looks, n_earlier = len(earlier), sum(w.n for w in earlier)
-    rows, so_far = [], np.zeros(0, dtype=np.int64)
-    for row, queries in zip(windows, members, strict=True):
-        rows.append(row)
-        if row.status not in ("tested", "small") or not queries.size:
+    windows_with_means, rows_so_far = [], np.zeros(0, dtype=np.int64)
+    for row, members_of_window in zip(windows, members, strict=True):
+        windows_with_means.append(row)
+        if row.status not in ("tested", "small") or not members_of_window.size:
             continue
-        so_far = np.sort(np.concatenate((so_far, queries)))
+        rows_so_far = np.sort(np.concatenate((rows_so_far, members_of_window)))
         looks += 1
-        if so_far.size + n_earlier < _LEAST or row.status != "tested":
+        if rows_so_far.size + n_earlier < _LEAST_QUERIES or row.status != "tested":
             continue
-        running, corrected = always_valid(
-            with_past(so_far, earlier, periods),
+        running, p_corrected = always_valid(
+            compare_with_past(rows_so_far, earlier, periods),
             looks,
             periods.baseline_error,
             tightest=TIGHTEST,
@@ -67,21 +67,21 @@ def with_running(
             confidence=periods.config.confidence,
             alternative=periods.alternative,
         )
-        corrected = min(1.0, corrected / OF_ALPHA)
-        alert = bool(corrected <= compare.alpha and periods.matters(running.value))
-        rows[-1] = dataclasses.replace(
-            row, running=running, running_p_corrected=corrected, running_alert=alert
+        p_corrected = min(1.0, p_corrected / OF_ALPHA)
+        alert = bool(p_corrected <= compare.alpha and periods.matters(running.value))
+        windows_with_means[-1] = dataclasses.replace(
+            row, running=running, running_p_corrected=p_corrected, running_alert=alert
         )
-    return rows
+    return windows_with_means
 
 
-_SATURATED = 15  # with fewer queries off the ceiling, a t interval is a guess
+_FEW_OFF_CEILING = 15  # with fewer queries off the ceiling, a t interval is a guess
 _BETTING_AT_MOST = 20_000  # queries; beyond, 15 of them off the ceiling move nothing
 
 
 @dataclass(frozen=True, eq=False)
-class _Columns:
-    """What a row of a window is made from: (n,) values of production's queries, or several by name."""
+class _WindowColumns:
+    """The values of production's queries from which a window's row is made, (n,) each, or several by name."""
 
     primary: Floats
     clusters: Ints | None
@@ -93,11 +93,11 @@ class _Columns:
     online: Mapping[str, Floats]
 
     @classmethod
-    def of(cls, table: pd.DataFrame, config: MonitorConfig) -> "_Columns":
+    def of(cls, table: pd.DataFrame, config: MonitorConfig) -> "_WindowColumns":
         cluster, time = column_of(table, "cluster"), column_of(table, "time")
         return cls(
             primary_of(table),
-            None if cluster is None else own_clusters(cluster),
+            None if cluster is None else cluster_codes(cluster),
             None if time is None else hours_of_week(time, config.windows.timezone),
             column_of(table, "n_items"),
             column_of(table, "has_relevant"),
@@ -107,7 +107,7 @@ class _Columns:
         )
 
     def queries_by_hour(self, rows: Ints) -> dict[str, int]:
-        """Return the hours of the week with queries among (n_rows,), and how many."""
+        """Return the number of queries among (n_rows,) in each hour of the week that has any."""
         if self.hours is None:
             return {}
         counts = np.bincount(self.hours[rows]).tolist()
@@ -118,14 +118,15 @@ def window_rows(
     table: pd.DataFrame, cut: Cut, orphans: Sequence[int | None], config: MonitorConfig
 ) -> list[Window]:
     """Return every window's state, before anything is compared."""
-    columns = _Columns.of(table, config)
+    columns = _WindowColumns.of(table, config)
     return [
-        _window_row(at, members, columns, cut, orphans[at], config) for at, members in enumerate(cut.members)
+        _window_row(window, members, columns, cut, orphans[window], config)
+        for window, members in enumerate(cut.members)
     ]
 
 
 def _window_row(
-    at: int, members: Ints, columns: _Columns, cut: Cut, orphans: int | None, config: MonitorConfig
+    window: int, members: Ints, columns: _WindowColumns, cut: Cut, orphans: int | None, config: MonitorConfig
 ) -> Window:
     """Return the state of the window at a place of the calendar, with (n_members,) queries."""
     defined = members[~np.isnan(columns.primary[members])]
@@ -136,17 +137,17 @@ def _window_row(
     if values.size:
         p10, p50, p90 = np.quantile(values, [0.1, 0.5, 0.9]).tolist()
     return Window(
-        label=cut.labels[at],
-        start_ns=int(cut.start[at]),
-        end_ns=int(cut.end[at]),
-        number=int(cut.number[at]),
-        hours=float(cut.hours[at]),
+        label=cut.labels[window],
+        start_ns=int(cut.start[window]),
+        end_ns=int(cut.end[window]),
+        number=int(cut.number[window]),
+        hours=float(cut.hours[window]),
         n_queries=int(members.size),
         n_defined=int(values.size),
         n_clusters=int(n_clusters),
         means={name: mean_of_known(v[members]) for name, v in columns.metrics.items()},
         interval=mean_of(sample, config),
-        bounded_interval=_bounded(values, config),
+        bounded_interval=_bounded_interval(values, config),
         share_zero=mean_of_known((values == low).astype(np.float64)),
         share_one=mean_of_known((values >= high).astype(np.float64)),
         p10=p10,
@@ -158,34 +159,34 @@ def _window_row(
         orphan_events=orphans,
         immature_share=float((~cut.mature[members]).mean()),
         online={name: mean_of_known(v[members]) for name, v in columns.online.items()},
-        status=_status_before_test(at, values.size, cut, config),
+        status=_status_before_test(window, values.size, cut, config),
         hours_of_week=columns.queries_by_hour(defined),
     )
 
 
-def _status_before_test(at: int, n_defined: int, cut: Cut, config: MonitorConfig) -> str:
-    if cut.stray[at]:
+def _status_before_test(window: int, n_defined: int, cut: Cut, config: MonitorConfig) -> str:
+    if cut.stray[window]:
         return "stray"
-    if cut.immature[at]:
+    if cut.immature[window]:
         return "immature"
     return "small" if n_defined < config.windows.min_queries else "untested"
 
 
-def _bounded(values: Floats, config: MonitorConfig) -> tuple[float, float] | None:
-    """An interval for values nearly all of which are at an end of the scale; None for others."""
+def _bounded_interval(values: Floats, config: MonitorConfig) -> tuple[float, float] | None:
+    """Return an interval for values that nearly all are at an end of the scale; None for others."""
     low, high = config.primary.bounds
-    off = min(np.count_nonzero(values < high), np.count_nonzero(values > low))
-    if off >= _SATURATED or not 0 < values.size <= _BETTING_AT_MOST or (low, high) != (0.0, 1.0):
+    n_off = min(np.count_nonzero(values < high), np.count_nonzero(values > low))
+    if n_off >= _FEW_OFF_CEILING or not 0 < values.size <= _BETTING_AT_MOST or (low, high) != (0.0, 1.0):
         return None
     sample, bounds = ClusterSums.of(values[:, None]), (np.array([low]), np.array([high]))
     _, _, below, above = bounded_means(sample, *bounds, 1 - config.confidence, 0)
     return float(below[0]), float(above[0])
 
 
-def compared_windows(
+def compare_windows(
     rows: list[Window], cut: Cut, rows_of_now: Ints, periods: Periods, past: Sequence[PastWindow]
 ) -> list[Window]:
-    """The windows with their difference to the baseline, alone and with those before them; `rows_of_now` (n_now,)."""
+    """Compare each window with the baseline, by itself and with those before it; `rows_of_now` (n_now,)."""
     least = periods.config.windows.min_queries
     members = cut.members_of(rows_of_now)
     tested = []
@@ -197,36 +198,36 @@ def compared_windows(
         if periods.prediction is not None:
             adjusted = mean_of(periods.sample_now(rows=queries), periods.config)
         tested.append(dataclasses.replace(row, status="tested", change=change, adjusted=adjusted))
-    return _with_trailing(tested, members, cut, periods, past)
+    return _add_trailing_means(tested, members, cut, periods, past)
 
 
-def _with_trailing(
+def _add_trailing_means(
     windows: list[Window],
     members: Sequence[Ints],
     cut: Cut,
     periods: Periods,
     past: Sequence[PastWindow],
 ) -> list[Window]:
-    """The windows with the mean of each and those before it against the baseline; `members` (n_queries,)."""
+    """Add to each window the mean of it and those before it, against the baseline; `members` (n_queries,)."""
     trailing, least = periods.config.windows.trailing, periods.config.windows.min_queries
     if trailing < 2:
         return windows
     rows, mature = [*windows], ~cut.immature & ~cut.stray
-    for at, number in enumerate(cut.number):
-        if not (mature[at] and members[at].size):
+    for i, last in enumerate(cut.number):
+        if not (mature[i] and members[i].size):
             continue
-        near = np.flatnonzero((cut.number > number - trailing) & (cut.number <= number) & mature)
-        earlier = [w for w in past if number - trailing < w.number < cut.number[0]]
-        joined = np.sort(np.concatenate([members[i] for i in near.tolist()]))
-        if near.size + len(earlier) >= 2 and joined.size >= least:
-            rows[at] = dataclasses.replace(rows[at], trailing=with_past(joined, earlier, periods))
+        near = np.flatnonzero((cut.number > last - trailing) & (cut.number <= last) & mature)
+        earlier = [w for w in past if last - trailing < w.number < cut.number[0]]
+        joined_rows = np.sort(np.concatenate([members[k] for k in near.tolist()]))
+        if near.size + len(earlier) >= 2 and joined_rows.size >= least:
+            rows[i] = dataclasses.replace(rows[i], trailing=compare_with_past(joined_rows, earlier, periods))
     return rows
 
 
-def corrected(
+def correct_p_values(
     change: Change, windows: list[Window], periods: Periods, past: Sequence[PastWindow] = ()
 ) -> tuple[Change, list[Window], str]:
-    """Whole period, windows and trailing windows with p-values of one family and alerts; and the family in words."""
+    """Correct the p-values of period, windows and trailing means as one family; return it in words as well."""
     alpha = periods.config.compare.alpha
     p = _corrected_p(change, windows, periods, past)
 
@@ -234,7 +235,7 @@ def corrected(
         return difference is not None and p_value <= alpha and periods.matters(difference.value)
 
     significant, matters = p[0] <= alpha, periods.matters(change.difference.value)
-    done = dataclasses.replace(
+    corrected_change = dataclasses.replace(
         change,
         p_corrected=float(p[0]),
         alert=bool(significant and matters),
@@ -251,13 +252,13 @@ def corrected(
         )
         for row, p_window, p_trailing in zip(windows, of_windows, of_trailing, strict=True)
     ]
-    words = f"{np.count_nonzero(~np.isnan(p))} tests: the whole period, its windows and their trailing means"
+    family = f"{np.count_nonzero(~np.isnan(p))} tests: the whole period, its windows and their trailing means"
     if periods.config.compare.correct == "sequence":
-        words += ", and, asymptotically, the mean of all windows on record after each of them"
-        words += f"; window {last_look(windows, past)} on record, of as many as may come"
+        family += ", and, asymptotically, the mean of all windows on record after each of them"
+        family += f"; window {last_look(windows, past)} on record, of as many as may come"
     else:
-        words += "; the period at half of alpha, the others at the other half, and at all of it once the period moved"
-    return done, rows, words
+        family += "; the period at half of alpha, the others at the other half, and at all of it once the period moved"
+    return corrected_change, rows, family
 
 
 def _corrected_p(
@@ -266,52 +267,55 @@ def _corrected_p(
     """Return p-values of one family: of the period, of every window, of every trailing mean; NaN without a test."""
     raw = np.full(1 + 2 * len(windows), np.nan)
     raw[0] = change.difference.p
-    several = sum(w.status == "tested" for w in windows) > 1
-    for at, window in enumerate(windows, start=1):
-        if window.change and several:  # a single window is the period
-            raw[at] = window.change.p
+    has_several = sum(w.status == "tested" for w in windows) > 1
+    for i, window in enumerate(windows, start=1):
+        if window.change and has_several:  # a single window is the period
+            raw[i] = window.change.p
         if window.trailing:
-            raw[len(windows) + at] = window.trailing.p
+            raw[len(windows) + i] = window.trailing.p
     if periods.config.compare.correct == "sequence":
-        return _spent(raw, windows, past, 1 - OF_ALPHA)
-    others = bonferroni(raw[1:].tolist())
-    if np.isnan(others).all():
+        return _spend_alpha(raw, windows, past, 1 - OF_ALPHA)
+    p_of_others = bonferroni(raw[1:].tolist())
+    if np.isnan(p_of_others).all():
         return raw
     # half of alpha for the first, half for the others, all once it passes (fallback, Wiens 2003)
     first = min(2 * raw[0], 1.0)
-    return np.append(first, others if first <= periods.config.compare.alpha else np.minimum(2 * others, 1.0))
+    if first <= periods.config.compare.alpha:
+        return np.append(first, p_of_others)
+    return np.append(first, np.minimum(2 * p_of_others, 1.0))
 
 
 _MOST_OF_IT = 0.5  # of the least fall in the windows with an alert: where the others fell as much, all fell
 
 
-def examined_windows(windows: Sequence[Window], members: Sequence[Ints], periods: Periods) -> list[int]:
-    """Which windows raised the alert, and so say where and why; none where all of production does."""
-    counted = [at for at, w in enumerate(windows) if w.status in ("tested", "small") and members[at].size]
+def windows_to_examine(windows: Sequence[Window], members: Sequence[Ints], periods: Periods) -> list[int]:
+    """Return the windows that raised the alert, in which places and causes are sought; none for all of production."""
+    counted = [i for i, w in enumerate(windows) if w.status in ("tested", "small") and members[i].size]
     chosen = _windows_with_alert(windows, counted, periods.config.windows.trailing)
-    others = [at for at in counted if at not in chosen]
-    if not chosen or sum(members[at].size for at in others) < periods.config.windows.min_queries:
+    other_windows = [i for i in counted if i not in chosen]
+    if not chosen or sum(members[i].size for i in other_windows) < periods.config.windows.min_queries:
         return []
     fall, rest = (
-        periods.compare(rows=np.sort(np.concatenate([members[at] for at in of]))) for of in (chosen, others)
+        periods.compare(rows=np.sort(np.concatenate([members[i] for i in selected])))
+        for selected in (chosen, other_windows)
     )
     least = min(abs(fall.low), abs(fall.high))  # they were chosen for the fall, which makes it look larger
-    others_did_not = rest.value * np.sign(fall.value) < _MOST_OF_IT * least
-    return chosen if others_did_not else []
+    did_not_fall_elsewhere = rest.value * np.sign(fall.value) < _MOST_OF_IT * least
+    return chosen if did_not_fall_elsewhere else []
 
 
 def _windows_with_alert(windows: Sequence[Window], counted: Sequence[int], trailing: int) -> list[int]:
     """Return the windows with an alert of their own, else those behind the surest trailing mean."""
-    single = [at for at in counted if windows[at].alert]
-    means = [at for at in counted if windows[at].trailing_alert]
-    if single or not means:
-        return single
-    last = windows[min(means, key=lambda at: windows[at].trailing_p_corrected)].number
-    return [at for at in counted if last - trailing < windows[at].number <= last]
+    with_own_alert = [i for i in counted if windows[i].alert]
+    with_trailing_alert = [i for i in counted if windows[i].trailing_alert]
+    if with_own_alert or not with_trailing_alert:
+        return with_own_alert
+    last = windows[min(with_trailing_alert, key=lambda i: windows[i].trailing_p_corrected)].number
+    return [i for i in counted if last - trailing < windows[i].number <= last]
 
 
-def examined(windows: Sequence[Window], rows: Ints, periods: Periods) -> Examined:
-    """The chosen windows, with (n_rows,) queries of them, against the baseline."""
+def examine_windows(windows: Sequence[Window], rows: Ints, periods: Periods) -> Examined:
+    """Compare the chosen windows, with (n_rows,) queries of them, with the baseline."""
     difference = periods.compare(rows=rows)
     production = float(periods.sample_now(rows=rows).unweighted_mean[0])
     labels = tuple(w.label for w in windows)
@@ -321,8 +325,8 @@ def examined(windows: Sequence[Window], rows: Ints, periods: Periods) -> Examine
 _DAY_SECONDS = 86_400
 
 
-def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estimate:
-    """Queries (n_rows,) and windows of earlier runs together against the baseline, each in its part of the season."""
+def compare_with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estimate:
+    """Compare queries, (n_rows,), and windows of earlier runs with the baseline, each in its part of the season."""
     if not past or periods.common is not None:
         return periods.compare(rows=rows)
     now = periods.sample_now(rows=rows)
@@ -338,23 +342,25 @@ def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estim
         own_error = np.sqrt(influence.variance) + np.sqrt(periods.prediction.key_noise)
         influence = dataclasses.replace(influence, variance=float(own_error**2))
     total = int(n.sum())
-    together = Influence(np.zeros(0), None, float((weights**2) @ errors), float(max(total - 1, 1)), total)
-    confidence, side = periods.config.confidence, periods.alternative
-    value, everything = float(weights @ means) - reference, total + len(periods.before)
-    estimate = difference_of_means(
-        value, together, influence, alternative=side, confidence=confidence, n=everything
+    joint_influence = Influence(
+        np.zeros(0), None, float((weights**2) @ errors), float(max(total - 1, 1)), total
     )
-    for known in periods.primary_days:
-        share = _share(known, rows, past, periods)
-        wide = widen(estimate, known.variance, share, side, confidence)
-        if wide.error >= estimate.error:
-            estimate = wide
+    confidence, side = periods.config.confidence, periods.alternative
+    value, n_queries = float(weights @ means) - reference, total + len(periods.before)
+    estimate = difference_of_means(
+        value, joint_influence, influence, alternative=side, confidence=confidence, n=n_queries
+    )
+    for variation in periods.primary_variations:
+        share = _share(variation, rows, past, periods)
+        widened = widen(estimate, variation.variance, share, side, confidence)
+        if widened.error >= estimate.error:
+            estimate = widened
             break
     return estimate
 
 
 def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tuple[float, Influence]:
-    """The baseline's mean in the seasons of the queries and windows, and its influence."""
+    """Return the baseline's mean in the seasons of the queries and windows, and its influence."""
     sample, strata = periods.reference, periods.strata
     if periods.prediction is not None and rows.size:
         sample = periods.prediction.widen(sample, rows)
@@ -370,65 +376,67 @@ def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tupl
     return sample.weighted_mean(counts / counts.sum())
 
 
-def _share(known: DaysDiffer, rows: Ints, past: Sequence[PastWindow], periods: Periods) -> float:
-    """`Periods.share_of` with past windows among production's."""
+def _share(variation: UnitVariation, rows: Ints, past: Sequence[PastWindow], periods: Periods) -> float:
+    """Return `Periods.share_of` with past windows among production's."""
     total = float(rows.size + sum(w.n for w in past))
-    counts = np.bincount(known.units.now[rows]) if rows.size else np.zeros(0)
-    of_days = known.units is periods.units[0]
+    counts = np.bincount(variation.units.now[rows]) if rows.size else np.zeros(0)
+    is_of_days = variation.units is periods.units[0]
     size = seconds(periods.config.windows.size)
     by_day: dict[int, float] = {}
     squares = 0.0
-    days_per_window = max(1, size // _DAY_SECONDS) if of_days else 1
+    days_per_window = max(1, size // _DAY_SECONDS) if is_of_days else 1
     for window in past:
-        if of_days and size <= _DAY_SECONDS:
+        if is_of_days and size <= _DAY_SECONDS:
             day = window.number * size // _DAY_SECONDS
             by_day[day] = by_day.get(day, 0.0) + window.n
         else:  # a window of several days has them in equal parts
             squares += window.n**2 / days_per_window
     days = np.array([*(by_day[day] for day in sorted(by_day)), *counts])
-    squares += total**2 * known.share_of(days / total)
-    everything = np.arange(len(periods.now))
-    reference = periods.share_of(known, everything, np.arange(len(periods.before)))
-    return squares / total**2 + reference - known.share_of_now(everything)
+    squares += total**2 * variation.share_of(days / total)
+    all_rows = np.arange(len(periods.now))
+    reference = periods.share_of(variation, all_rows, np.arange(len(periods.before)))
+    return squares / total**2 + reference - variation.share_of_now(all_rows)
 
 
 def shares_of_windows(windows: Sequence[Window], past: Sequence[PastWindow], config: MonitorConfig) -> Floats:
-    """(n_windows,) the share of alpha of what is tested of each window: all shares there may ever be add up to 1."""
+    """Return the share of alpha for the tests of each window, (n_windows,): all shares of all time add up to 1."""
     if config.compare.correct != "sequence":
         return np.ones(len(windows))
-    return np.asarray(6 / (np.pi * _look(windows, past)) ** 2)
+    return np.asarray(6 / (np.pi * _looks(windows, past)) ** 2)
 
 
 def share_to_spend(windows: Sequence[Window], past: Sequence[PastWindow], config: MonitorConfig) -> float:
-    """The share of alpha that a run may use for what it tests once, such as slices: all shares add up to 1."""
+    """Return the share of alpha that a run may use for what it tests once, such as slices: they add up to 1."""
     if config.compare.correct != "sequence":
         return 1.0
     return float(6 / (np.pi * last_look(windows, past)) ** 2)
 
 
 def last_look(windows: Sequence[Window], past: Sequence[PastWindow]) -> int:
-    """Which window on record the last one that counts is."""
-    counted = [at for at, w in enumerate(windows) if w.status in ("tested", "untested")]
+    """Return the number on record of the last window that counts."""
+    counted = [i for i, w in enumerate(windows) if w.status in ("tested", "untested")]
     last = counted[-1] if counted else -1
-    return int(_look(windows, past)[last])
+    return int(_looks(windows, past)[last])
 
 
-def _look(windows: Sequence[Window], past: Sequence[PastWindow]) -> Ints:
-    """Which window on record each one is, 1 for the first; counted on the calendar, earlier runs included."""
+def _looks(windows: Sequence[Window], past: Sequence[PastWindow]) -> Ints:
+    """Return the number on record of each window, 1 for the first; counted on the calendar, with earlier runs."""
     numbers = np.array([w.number for w in windows])
     first = min([*(w.number for w in windows if w.status != "stray"), *(w.number for w in past)])
     look: Ints = np.maximum(numbers - first + 1, 1)
     return look
 
 
-def _spent(raw: Floats, windows: Sequence[Window], past: Sequence[PastWindow], of_alpha: float) -> Floats:
-    """p-values that may be looked at for ever: the d-th window has alpha * 6 / (pi d)**2, which adds up to alpha.
+def _spend_alpha(
+    raw: Floats, windows: Sequence[Window], past: Sequence[PastWindow], of_alpha: float
+) -> Floats:
+    """Correct p-values of looks without an end: the d-th window has alpha * 6 / (pi d)**2, which adds up to alpha.
 
     Its own test, its trailing mean and the period that ends with it share that evenly.
 
     Source: K. Lan, D. DeMets, Biometrika 70 (1983), with the spending of the Basel series.
     """
-    look = _look(windows, past).astype(np.float64)
+    look = _looks(windows, past).astype(np.float64)
     looks = np.concatenate(([last_look(windows, past)], look, look))
     return np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6 / of_alpha, 1.0)
 
@@ -487,20 +495,20 @@ def status(window: Window, result: MonitorResult) -> Badge:
 
 
 def timeline(result: MonitorResult) -> Chart:
-    """The primary metric over time, with its baseline."""
+    """Draw the primary metric over time, with its baseline."""
     alerts = sum(status(w, result).text == "alert" for w in result.windows)
     words = f"{count_of(len(result.windows), 'window')}, {alerts} with an alert."
-    about = [*charts.tooltip("window", mean=".4f", low=".4f", high=".4f"), {"field": "state"}]
+    tooltip_fields = [*charts.tooltip("window", mean=".4f", low=".4f", high=".4f"), {"field": "state"}]
     colour = {"condition": {"test": "datum.state === 'alert'", "value": charts.BAD}, "value": BLUE}
     line = {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6}
     dots = {"type": "point", "filled": True, "size": 45}
     layers = [
         charts.layer(line, x=charts.TIME_AXIS, y=_y("mean")),
         charts.layer({"type": "rule"}, x=charts.TIME_AXIS, y=_y("low"), y2={"field": "high"}, color=colour),
-        charts.layer(dots, x=charts.TIME_AXIS, y=_y("mean"), color=colour, tooltip=about),
+        charts.layer(dots, x=charts.TIME_AXIS, y=_y("mean"), color=colour, tooltip=tooltip_fields),
     ]
     title = f"{result.primary} by window, {result.interval_name}s"
-    lines = []  # what else is drawn, in words
+    lines = []  # further lines of the chart, in words
     if result.changes:
         baseline = result.changes[0].baseline
         layers = [*_baseline_layers(baseline), *layers]

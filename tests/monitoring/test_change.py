@@ -50,7 +50,7 @@ def test_the_method_names_the_season(season: str, query_table: Table) -> None:
     found = periods(now, before, windows={"season": season})
     method = changes(found, found)[0].method
     parts = ["Welch's t over different queries", *(["weekday by weekday"] if season == "weekday" else [])]
-    assert method == ", ".join(parts + [str(known) for known in found.primary_days])
+    assert method == ", ".join(parts + [str(known) for known in found.primary_variations])
 
 
 def test_every_metric_has_its_own_difference(query_table: Table) -> None:

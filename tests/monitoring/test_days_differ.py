@@ -261,7 +261,7 @@ def test_nightly_runs_with_a_season_alarm_as_seldom_as_without(query_table: Tabl
 
 def test_a_past_window_has_its_weekday(query_table: Table) -> None:
     from ltr_harness.monitoring.periods import Periods
-    from ltr_harness.monitoring.windows import with_past
+    from ltr_harness.monitoring.windows import compare_with_past
 
     config = load_monitor_config(
         {
@@ -278,7 +278,7 @@ def test_a_past_window_has_its_weekday(query_table: Table) -> None:
     start = 20_458  # 2026-01-05, a Monday, in days
     hours = {str(24 * 5 + hour): 5 for hour in range(20)}
     saturday = PastWindow(start + 5, 100, 0.75, 0.01, 1.0, 0, hours)
-    found = with_past(np.zeros(0, dtype=np.int64), [saturday], Periods(now, before, config))
+    found = compare_with_past(np.zeros(0, dtype=np.int64), [saturday], Periods(now, before, config))
     assert found.value == pytest.approx(0.0, abs=2e-3)
 
 

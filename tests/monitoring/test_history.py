@@ -20,7 +20,7 @@ from ltr_harness.monitoring.result import Window
 from ltr_harness.monitoring.stages import watch
 from ltr_harness.monitoring.stored import PastWindow, append_history, read_history, write_tables
 from ltr_harness.monitoring.synthetic import SyntheticLog
-from ltr_harness.monitoring.windows import _spent, last_look, share_to_spend
+from ltr_harness.monitoring.windows import _spend_alpha, last_look, share_to_spend
 
 CONFIG: dict[str, Any] = {
     "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},
@@ -167,10 +167,10 @@ def test_what_each_window_on_record_may_spend() -> None:
         2,
         3,
     ]  # the period ends with the last window; each window's own test; each trailing mean
-    spent = _spent(np.full(5, 0.001), windows, past, 1.0)
+    spent = _spend_alpha(np.full(5, 0.001), windows, past, 1.0)
     assert spent == pytest.approx([0.001 * 3 * (np.pi * look) ** 2 / 6 for look in looks])
-    assert _spent(np.full(5, 0.5), windows, past, 1.0).tolist() == [1.0] * 5
-    assert _spent(np.full(5, 0.001), windows, past, 0.5) == pytest.approx(2 * spent)
+    assert _spend_alpha(np.full(5, 0.5), windows, past, 1.0).tolist() == [1.0] * 5
+    assert _spend_alpha(np.full(5, 0.001), windows, past, 0.5) == pytest.approx(2 * spent)
     shares = {}
     for rule in ("bonferroni", "sequence"):
         config = load_monitor_config(CONFIG | {"log": "log.parquet", "compare": {"correct": rule}})

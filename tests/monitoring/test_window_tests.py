@@ -21,9 +21,9 @@ from ltr_harness.monitoring.result import Change, Window
 from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.monitoring.windows import (
     OF_ALPHA,
-    _bounded,
-    compared_windows,
-    corrected,
+    _bounded_interval,
+    compare_windows,
+    correct_p_values,
     last_look,
     window_rows,
 )
@@ -82,15 +82,15 @@ def test_only_values_at_an_end_of_the_scale_get_a_bounded_interval() -> None:
     confidence = settings.compare.confidence
     for end in (0.0, 1.0):
         values = np.repeat([end, 0.5], [30, 14])
-        assert _bounded(values, settings) == betting_interval(values, confidence)
-        assert _bounded(np.repeat([end, 0.5], [30, 15]), settings) is None
-    assert _bounded(np.ones(1), settings) == betting_interval(np.ones(1), confidence)
-    assert _bounded(np.full(3, 1 + 1e-12), settings) == betting_interval(np.ones(3), confidence)
-    assert _bounded(np.full(30, 2.0), settings) == betting_interval(
+        assert _bounded_interval(values, settings) == betting_interval(values, confidence)
+        assert _bounded_interval(np.repeat([end, 0.5], [30, 15]), settings) is None
+    assert _bounded_interval(np.ones(1), settings) == betting_interval(np.ones(1), confidence)
+    assert _bounded_interval(np.full(3, 1 + 1e-12), settings) == betting_interval(np.ones(3), confidence)
+    assert _bounded_interval(np.full(30, 2.0), settings) == betting_interval(
         np.ones(30), confidence
     )  # a metric beyond its bounds
-    assert _bounded(np.ones(0), settings) is None
-    assert _bounded(np.ones(20_001), settings) is None
+    assert _bounded_interval(np.ones(0), settings) is None
+    assert _bounded_interval(np.ones(20_001), settings) is None
 
 
 # ---- trailing windows -------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def compared(
     periods = Periods(table.take(counted), known, settings)
     rows = window_rows(table, whole, [None] * len(whole), settings)
     known = [past(int(whole.number[0]) + at) for at in earlier]
-    return compared_windows(rows, whole, counted, periods, known)
+    return compare_windows(rows, whole, counted, periods, known)
 
 
 def trailing(*tables: Any, **options: Any) -> list[Estimate | None]:
@@ -213,7 +213,7 @@ def family(
 ) -> tuple[Change, list[Window], str]:
     table = query_table([0.5])
     periods = Periods(table, table, config(compare={"min_drop": 0.01, **compare}))
-    return corrected(Change("ndcg@10", whole, whole, whole, 0.0, ""), windows, periods, earlier)
+    return correct_p_values(Change("ndcg@10", whole, whole, whole, 0.0, ""), windows, periods, earlier)
 
 
 def test_the_period_its_windows_and_their_trailing_means_are_one_family(query_table: Table) -> None:
