@@ -139,7 +139,7 @@ def _across(model: ModelConfig, n_workers: int) -> ModelConfig:
     """Return the model, trained across the workers of a cluster where its ranker is."""
     if not isinstance(model.ranker, DataParallelRanker):
         return model
-    return model.model_copy(update={"ranker": model.ranker.across(n_workers)})
+    return model.model_copy(update={"ranker": model.ranker.with_n_workers(n_workers)})
 
 
 def _refuse_missing(

@@ -26,7 +26,14 @@ from ltr_harness.data.queries import QueryGroups, places_within
 from ltr_harness.errors import Caution, DataError, Problem, RankerError
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
-from ltr_harness.models.ranker import FittedModel, Part, StoredRanker, Training, TrainingFacts, model_file
+from ltr_harness.models.ranker import (
+    BlendPart,
+    FittedModel,
+    StoredRanker,
+    Training,
+    TrainingFacts,
+    model_file,
+)
 from ltr_harness.models.table import catalog
 
 How = Literal["ranks", "z-scores", "scores"]
@@ -54,7 +61,7 @@ class BlendModel(FittedModel):
     FILE: ClassVar[str] = "model.zip"
     CONTENTS: ClassVar[str] = "blend.json"
     how: How
-    parts: Mapping[str, Part]
+    parts: Mapping[str, BlendPart]
     weights: Sequence[float]  # in the order of the parts
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
@@ -89,17 +96,18 @@ class BlendModel(FittedModel):
     def load(cls, folder: Path, threads: int | None = None) -> Self:
         path = model_file(folder, cls.FILE)
         with ExitStack() as stack:
-            own = stack.enter_context(temporary_folder())
+            extracted = stack.enter_context(temporary_folder())
             try:
                 with ZipFile(path) as archive:
                     if sum(entry.file_size for entry in archive.infolist()) > path.stat().st_size:
                         raise ValueError("it is larger inside than outside")
-                    archive.extractall(own)
-                stored = read_stored(_Contents, own, cls.CONTENTS)
+                    archive.extractall(extracted)
+                stored = read_stored(_Contents, extracted, cls.CONTENTS)
                 if not any(part.weight for part in stored.parts.values()):
                     raise ValueError("no part has a weight")
                 files = [
-                    stored_file(own / str(at), part.file) for at, part in enumerate(stored.parts.values())
+                    stored_file(extracted / str(number), part.file)
+                    for number, part in enumerate(stored.parts.values())
                 ]
             except Exception as problem:  # whatever an archive that is damaged comes to
                 raise DataError(f"{path}: is not a stored model ({problem})") from None
@@ -108,7 +116,7 @@ class BlendModel(FittedModel):
                 kind = catalog.load(resolve_trusted(part.ranker, path.parent, trust=False))
                 if issubclass(kind, BlendRanker):  # experiments refuse it, and it may go on without end
                     raise DataError.at(path, f"its part {name!r} is a blend", "models that are trained")
-                parts[name] = Part(part.ranker, kind.load(file.parent, threads), file)
+                parts[name] = BlendPart(part.ranker, kind.load(file.parent, threads), file)
             model = cls(how=stored.how, weights=[part.weight for part in stored.parts.values()], parts=parts)
             weakref.finalize(model, stack.pop_all().close)  # scores in a file are read when they are needed
         return model
@@ -146,8 +154,8 @@ class BlendRanker(StoredRanker):
     def carried(self, learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         if not self.needs_valid:
             return {}
-        chosen = [one["weights"] for one in learned]
-        return {"weights": {part: fmean(weights[part] for weights in chosen) for part in self.of}}
+        chosen = [part_learned["weights"] for part_learned in learned]
+        return {"weights": {part: fmean(part_weights[part] for part_weights in chosen) for part in self.of}}
 
     def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         weights, problems = self.weights, []
@@ -175,11 +183,11 @@ class BlendRanker(StoredRanker):
         if self.weights is not None:
             weights = [self.weights[name] for name in parts]
         else:
-            weights, value = _chosen(parts, self.how, training)
+            weights, value = _choose_weights(parts, self.how, training)
         shares = {name: weight / sum(weights) for name, weight in zip(parts, weights, strict=True)}
         if self.weights is None:
-            said = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
-            text = f"weights chosen by {training.decision_metric} on validation data ({value:.4f}): {said}"
+            share_texts = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+            text = f"weights chosen by {training.decision_metric} on validation data ({value:.4f}): {share_texts}"
             cautions = (Caution("chosen-weights", "note", text),)
         return BlendModel(
             how=self.how,
@@ -192,7 +200,7 @@ class BlendRanker(StoredRanker):
 
 
 def ranks(scores: NDArray[np.float64], groups: QueryGroups) -> NDArray[np.float64]:
-    """float64 (n_rows,): how many documents of its query a row stands above, equals and itself counted half.
+    """Return the number of documents of its query that a row stands above, equals and itself counted half, (n_rows,).
 
     Divided by the query's size, it is the percentile rank (scipy.stats.percentileofscore, kind="mean").
     """
@@ -218,14 +226,14 @@ def z_scores(scores: NDArray[np.float64], groups: QueryGroups) -> NDArray[np.flo
 def comparable(
     scores: Mapping[str, NDArray[np.float64]], how: How, groups: QueryGroups | None = None
 ) -> list[NDArray[np.float64]]:
-    """What is summed of each part's scores, float64 (n_rows,); a DataError where one is infinitely far from others."""
+    """Return the summands of each part, float64 (n_rows,); a DataError where a score is infinitely far from others."""
     if how == "ranks" and groups is not None:
-        return [ranks(one, groups) for one in scores.values()]
-    for name, one in scores.items():
-        if n := int(np.isinf(one).sum()):
+        return [ranks(part_scores, groups) for part_scores in scores.values()]
+    for name, part_scores in scores.items():
+        if n := int(np.isinf(part_scores).sum()):
             raise DataError.at(f"part {name!r}", f"{count_of(n, 'score')} infinite", cure="use `how: ranks`")
     if how == "z-scores" and groups is not None:
-        return [z_scores(one, groups) for one in scores.values()]
+        return [z_scores(part_scores, groups) for part_scores in scores.values()]
     return list(scores.values())
 
 
@@ -240,12 +248,14 @@ def blended(
 
 def weighted(values: Sequence[NDArray[np.float64]], weights: Sequence[float]) -> NDArray[np.float64]:
     """(n_rows,): the mean of `values`, each (n_rows,), by weights of which only the proportions count."""
-    products = [weight * one for weight, one in zip(weights, values, strict=True)]
+    products = [weight * part_values for weight, part_values in zip(weights, values, strict=True)]
     return np.asarray(sum(products[1:], products[0]) / sum(weights))
 
 
-def _chosen(parts: Mapping[str, Part], how: How, training: Training) -> tuple[Sequence[float], float]:
-    """The weights in steps, and the metric's value on validation data."""
+def _choose_weights(
+    parts: Mapping[str, BlendPart], how: How, training: Training
+) -> tuple[Sequence[float], float]:
+    """Choose the weights in steps; return them and the metric's value on validation data."""
     metric, valid = training.decision_metric, training.valid
     if valid is None or metric is None:
         found = "are not given, and there is no validation data with a metric to choose them by"
@@ -255,16 +265,17 @@ def _chosen(parts: Mapping[str, Part], how: How, training: Training) -> tuple[Se
     sign = 1 if metric.higher_is_better else -1
 
     @cache
-    def worth(weights: tuple[int, ...]) -> tuple[float, int, tuple[int, ...]]:
+    def ranked_value(weights: tuple[int, ...]) -> tuple[float, int, tuple[int, ...]]:
         value = sign * value_of(blended(values, weights, how, valid.groups))
-        return value, -sum(one**2 for one in weights), weights  # of equal values the more even weights
+        return value, -sum(weight**2 for weight in weights), weights  # of equal values the more even weights
 
-    best = worth((max(1, round(STEPS / len(parts))),) * len(parts))
+    equal_weight = max(1, round(STEPS / len(parts)))
+    best = ranked_value(tuple(equal_weight for _ in parts))
     if math.isnan(best[0]):
         raise DataError(
             f"{metric} is undefined on validation data: no query that counts has a relevant document"
         )
-    while (top := max(map(worth, _moves(best[2])))) > best:
+    while (top := max(map(ranked_value, _moves(best[2])))) > best:
         best = top
     return best[2], sign * best[0]
 
@@ -284,11 +295,15 @@ def _value_of(metric: Metric, judgments: Judgments) -> Callable[[NDArray[np.floa
 
 
 def _moves(weights: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """All weights that moving some of one part's to another gives."""
-    return [
-        tuple(one - step * (at == giver) + step * (at == taker) for at, one in enumerate(weights))
-        for giver, given in enumerate(weights)
-        for taker in range(len(weights))
-        for step in range(1, given + 1)
-        if taker != giver
-    ]
+    """Return all weights that arise where one part gives some of its weight to another."""
+    moves = []
+    for giver, weight in enumerate(weights):
+        for taker in range(len(weights)):
+            if taker == giver:
+                continue
+            for step in range(1, weight + 1):
+                moved = list(weights)
+                moved[giver] -= step
+                moved[taker] += step
+                moves.append(tuple(moved))
+    return moves

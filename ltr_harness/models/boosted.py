@@ -1,4 +1,4 @@
-"""What all gradient boosted rankers share: how features and queries are chosen."""
+"""The base of all gradient boosted rankers: the choice of features and queries."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,15 +20,15 @@ from ltr_harness.data.queries import sealed
 from ltr_harness.errors import Caution, Problem, RankerError
 from ltr_harness.metrics import Metric
 from ltr_harness.models import objectives as losses
-from ltr_harness.models.dask import Parts, cut, train_across
+from ltr_harness.models.dask import WorkerArrays, cut, train_across
 from ltr_harness.models.presets import PRESETS, SPACES
 from ltr_harness.models.ranker import VALID, StoredRanker, Training, TrainingFacts, failures_of, with_derived
-from ltr_harness.models.tree_model import Trained, TreeModel, fixed_threads, training_cautions
+from ltr_harness.models.tree_model import TrainedBooster, TreeModel, fixed_threads, training_cautions
 
-Name = int | str
-Watch = TypeVar("Watch", bound=Watching)
+FeatureName = int | str
+WatchOfLibrary = TypeVar("WatchOfLibrary", bound=Watching)
 Objective = TypeVar("Objective", bound=GradientsPerSet)
-Model = TypeVar("Model", bound=TreeModel)
+ModelOfLibrary = TypeVar("ModelOfLibrary", bound=TreeModel)
 
 
 class BoostedRanker(StoredRanker):
@@ -49,11 +49,11 @@ class BoostedRanker(StoredRanker):
         None,
         description="Parameters to start from: small (hundreds of queries) or web (thousands and more); `params` win.",
     )
-    features: tuple[Name, ...] | None = Field(
+    features: tuple[FeatureName, ...] | None = Field(
         None, description="Learn from these features alone; ids or column names. All unless given."
     )
-    exclude: tuple[Name, ...] = Field((), description="Learn from all features but these.")
-    categorical: tuple[Name, ...] = Field(
+    exclude: tuple[FeatureName, ...] = Field((), description="Learn from all features but these.")
+    categorical: tuple[FeatureName, ...] = Field(
         (),
         description="Features whose values are codes 0, 1, 2 … without an order; texts are categorical already.",
     )
@@ -88,7 +88,7 @@ class BoostedRanker(StoredRanker):
     @property
     @abstractmethod
     def weighs_rows(self) -> bool:
-        """Whether the objective gives each row its own weight; others take one per query, the mean of its rows'."""
+        """True where the objective gives each row its own weight; others take one per query, the mean of its rows'."""
 
     def metrics(self) -> tuple[Metric, ...]:
         return () if isinstance(self.objective, str) else (self.objective.metric,)
@@ -106,20 +106,24 @@ class BoostedRanker(StoredRanker):
     def carried(self, learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         return with_derived(self.params, learned)
 
-    def described(self, model: Model, training: Training, handed: dict[str, Any], trained: Trained) -> Model:
+    def described(
+        self, model: ModelOfLibrary, training: Training, handed: dict[str, Any], trained: TrainedBooster
+    ) -> ModelOfLibrary:
         """The model with all that its record keeps."""
-        kept = model.best_round or 0
+        n_kept = model.best_round or 0
         rounds = trained.n_rounds
         if not rounds:
-            rounds = trained.history[-1].round if trained.history else kept
+            rounds = trained.history[-1].round if trained.history else n_kept
         of_data = self.selection_cautions(training.train)
-        of_trees = training_cautions(model.n_splits, kept, rounds, training.max_rounds, training.stopping)
+        cautions_on_trees = training_cautions(
+            model.n_splits, n_kept, rounds, training.max_rounds, training.stopping
+        )
         return replace(
             model,
             params=self.recorded(handed),
             rounds_trained=rounds,
             history=trained.history,
-            cautions=(*trained.cautions, *of_data, *of_trees),
+            cautions=(*trained.cautions, *of_data, *cautions_on_trees),
             learned=trained.learned or {},
         )
 
@@ -144,7 +148,9 @@ class BoostedRanker(StoredRanker):
         for name in self.later_fields:  # runs from before there was the field are the same runs
             if not definition.get(name, True):
                 del definition[name]
-        code = {f"metric {one.name}": one.digest for one in self.metrics() if one.digest is not None}
+        code = {
+            f"metric {metric.name}": metric.digest for metric in self.metrics() if metric.digest is not None
+        }
         return {**definition, "inputs": {**definition.get("inputs", {}), **code}} if code else definition
 
     def search_space(self) -> dict[str, Any]:
@@ -221,7 +227,7 @@ class BoostedRanker(StoredRanker):
         return list(dict.fromkeys([*map(str, self.categorical), *texts]))
 
     def has_categories(self, facts: TrainingFacts | None) -> bool:
-        """Whether some feature is categorical; before the data are known, one may be."""
+        """Tell whether some feature is categorical; before the data are known, one may be."""
         return facts is None or bool(self.categorical_names(facts.categories))
 
     def categorical_columns(self, train: RankingDataset) -> list[int]:
@@ -255,22 +261,22 @@ class BoostedRanker(StoredRanker):
     def objective_problems(self, facts: TrainingFacts | None) -> list[Problem]:
         """An objective that the library does not have, or that the training labels do not fit."""
         if isinstance(self.objective, str):
-            known = losses.objective_problems(self.objective, self.objectives)
-            return known or [*losses.value_problems(self.objective, facts)]
+            name_problems = losses.objective_problems(self.objective, self.objectives)
+            return name_problems or [*losses.value_problems(self.objective, facts)]
         return self.objective.problems(facts)
 
     def field_problems(self, facts: TrainingFacts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
         problems = self.objective_problems(facts)
-        wrong = [
+        other_problems = [
             *losses.label_problems(self.loss, self.relevant, facts),
             *self._option_problems(not problems, facts),
         ]
         if self.loss not in losses.CLASSES:
-            return [*problems, *wrong]
-        asked = {name: bool(getattr(self, name, False)) for name in type(self).model_fields}
-        asked["monotone"] |= "monotone_constraints" in map(self.canonical_name, self.params)
-        return [*problems, *losses.class_problems(self.loss, asked, facts), *wrong]
+            return [*problems, *other_problems]
+        is_set = {name: bool(getattr(self, name, False)) for name in type(self).model_fields}
+        is_set["monotone"] |= "monotone_constraints" in map(self.canonical_name, self.params)
+        return [*problems, *losses.class_problems(self.loss, is_set, facts), *other_problems]
 
     def _option_problems(self, is_known: bool, facts: TrainingFacts | None) -> Iterator[Problem]:
         """Yield the problems of options; those that depend on the objective only where it is known."""
@@ -347,8 +353,10 @@ class DataParallelRanker(BoostedRanker):
         listed = self.field_problems(facts)
         if self.data_parallel:
             cure, limits = "leave out one of the two", self.across_limits(facts)
-            refused = [f"cannot be combined with {field}: {why}" for field, given, why in limits if given]
-            listed += [Problem("data_parallel", one, cure=cure) for one in refused]
+            refused = [
+                f"cannot be combined with {field}: {reason}" for field, is_given, reason in limits if is_given
+            ]
+            listed += [Problem("data_parallel", problem, cure=cure) for problem in refused]
         if self.loss not in (*self.objectives, losses.METRIC):
             return listed
         params = self.library_params(None if facts is None or listed else facts.feature_names)
@@ -383,18 +391,18 @@ class DataParallelRanker(BoostedRanker):
         """Its name, what ctypes has loaded of it, and the errors that it raises."""
 
     @abstractmethod
-    def _train(self, training: Training, handed: dict[str, Any], rounds: int) -> Trained:
+    def _train(self, training: Training, handed: dict[str, Any], rounds: int) -> TrainedBooster:
         """Train in this process."""
 
     @abstractmethod
-    def _train_across(self, training: Training, handed: dict[str, Any], data: Parts) -> Any:
+    def _train_across(self, training: Training, handed: dict[str, Any], data: WorkerArrays) -> Any:
         """The booster, with all rounds or cut at the best one."""
 
     @abstractmethod
-    def _model(self, trained: Trained, training: Training) -> TreeModel:
+    def _model(self, trained: TrainedBooster, training: Training) -> TreeModel:
         """The best round's trees, and how many rounds that is."""
 
-    def watch(self, kind: type[Watch], training: Training, valid: Any) -> Watch | None:
+    def watch(self, kind: type[WatchOfLibrary], training: Training, valid: Any) -> WatchOfLibrary | None:
         """The library's callback that evaluates and stops, where something is watched."""
         if training.valid is None or not training.watched_metrics:
             return None
@@ -414,8 +422,8 @@ class DataParallelRanker(BoostedRanker):
             with_missed = [weighted.take(np.arange(*part)) for part in parts]
         return kind(self.objective.resolved(judgments), training.threads, with_missed)
 
-    def across(self, n_workers: int) -> Self:
-        """The same with the number of workers said: it can move a tree."""
+    def with_n_workers(self, n_workers: int) -> Self:
+        """Return the ranker with the number of workers fixed, since it can move a tree."""
         return self.model_copy(update={"data_parallel": n_workers}) if self.data_parallel is True else self
 
     def n_parts(self, training: Training) -> int:
@@ -425,7 +433,7 @@ class DataParallelRanker(BoostedRanker):
         return int(self.data_parallel) or 1
 
     def across_limits(self, facts: TrainingFacts | None) -> list[tuple[str, bool, str]]:
-        """What cannot be done across workers: its name, whether it is asked for, and why not."""
+        """Return the options that training across workers lacks: name, whether it is set, and the reason."""
         return [
             ("position_bias", self.position_bias, "each worker would learn biases of its own"),
             ("init_model", self.init_model is not None, "its scores would have to be spread as the rows are"),

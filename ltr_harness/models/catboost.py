@@ -65,7 +65,7 @@ class CatBoostModel(adapters.TreeModel):
         counts = self.booster.get_tree_leaf_counts() if self.booster.tree_count_ else []
         return int(np.log2(np.maximum(counts, 1)).sum())
 
-    def importance(self, kind: adapters.Importance = "gain") -> NDArray[np.float64]:
+    def importance(self, kind: adapters.ImportanceKind = "gain") -> NDArray[np.float64]:
         if kind == "gain":
             gains = self.booster.get_feature_importance(type="PredictionValuesChange")
             return np.asarray(gains, dtype=np.float64)
@@ -119,7 +119,8 @@ def _watched(booster: Any, training: Training, first: int) -> tuple[list[Measure
     for measured in stages(booster, features, bound, stopper, training.threads, first):
         history += measured
         training.report(measured)
-    return history, booster.tree_count_ if stopper is None else stopper.best_round
+    best_round = booster.tree_count_ if stopper is None else stopper.best_round
+    return history, best_round
 
 
 def read_booster(path: Path) -> Any:
@@ -268,9 +269,9 @@ class CatBoostRanker(BoostedRanker):
         problems += losses.step_problems(self.loss, canonical)
         grown = str(canonical.get("grow_policy", "SymmetricTree"))
         if facts is not None and facts.stopping and grown != "SymmetricTree":
-            why = "CatBoost cuts models of symmetric trees alone, so early stopping cannot go back to the best round"
+            reason = "CatBoost cuts models of symmetric trees alone, so early stopping cannot go back to the best round"
             cure = "use grow_policy: SymmetricTree, or `stopping: null` and a fixed number of `rounds:`"
-            problems.append(Problem("params.grow_policy", f"found {grown}: {why}", cure=cure))
+            problems.append(Problem("params.grow_policy", f"found {grown}: {reason}", cure=cure))
         if problems:
             return problems
         # values that CatBoost refuses: it is asked, on a handful of rows
@@ -299,7 +300,7 @@ class CatBoostRanker(BoostedRanker):
         with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=plain_message):
             key = (self.categorical, self.relevant, self.weighs_rows)
             rows = self.with_targets(training.train)
-            pool = adapters.shared("catboost", training, key, lambda: self._pool(rows, coded))
+            pool = adapters.share_binned_data("catboost", training, key, lambda: self._pool(rows, coded))
             booster = catboost.CatBoost({**handed, "iterations": rounds})
             before = None if self.init_model is None else read_booster(self.init_model_file())
             booster.fit(pool, init_model=before)
@@ -310,7 +311,7 @@ class CatBoostRanker(BoostedRanker):
                 booster.shrink(ntree_end=best)
         model = CatBoostModel(booster=booster, threads=training.threads, best_round=best)
         derived = self._derived(handed, booster.get_all_params(), training.train.n_features)
-        trained = adapters.Trained(
+        trained = adapters.TrainedBooster(
             booster,
             history,
             n_rounds=n_rounds,
@@ -353,10 +354,8 @@ class CatBoostRanker(BoostedRanker):
         )
 
     def _complete(self, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
-        objective = self.objective
-        defaults: dict[str, Any] = {
-            "loss_function": objective if isinstance(objective, str) else losses.translated(objective)
-        }
+        loss = self.objective if isinstance(self.objective, str) else losses.translated(self.objective)
+        defaults: dict[str, Any] = {"loss_function": loss}
         is_given = "l2_leaf_reg" in map(self.canonical_name, params)
         if self.loss in losses.LAMBDAMART and not is_given:
             defaults["l2_leaf_reg"] = losses.LAMBDAMART_RIDGE
@@ -383,6 +382,6 @@ def _names() -> dict[str, str]:
     """Every name that CatBoost accepts to the one it stands for."""
     import inspect
 
-    taken: Sequence[str] = list(inspect.signature(library().CatBoostRegressor.__init__).parameters)[1:]
+    names: Sequence[str] = list(inspect.signature(library().CatBoostRegressor.__init__).parameters)[1:]
     of_logloss = ("auto_class_weights", "class_weights", "scale_pos_weight")
-    return {name: _ALIASES.get(name, name) for name in (*taken, *of_logloss)}
+    return {name: _ALIASES.get(name, name) for name in (*names, *of_logloss)}

@@ -9,7 +9,7 @@ LightGBM's own stopping does under Dask.
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from ltr_harness.data.queries import Array, Floats, QueryGroups
 from ltr_harness.errors import Caution, TrainingError, optional_module
 from ltr_harness.metrics import Metric
 from ltr_harness.models.ranker import VALID, Training, Workers
-from ltr_harness.models.tree_model import Trained
+from ltr_harness.models.tree_model import TrainedBooster
 
 ABORT = -1
 """In place of a number of rounds: end with an error."""
@@ -57,7 +57,7 @@ class SharedStopping:
             return None
         worker = distributed.get_worker()
         session = _session(worker, self.topic)
-        evaluates, *others = self.addresses
+        evaluates, *other_addresses = self.addresses
         if worker.address != evaluates:
             keep = session.wait_for(attempt) if self.stops else 0
             if keep:
@@ -68,8 +68,8 @@ class SharedStopping:
             keep = session.decide(attempt, rounds, score, last)
         finally:
             if self.stops:
-                told = {"workers": others, "on_error": "ignore"}
-                distributed.get_client().run(publish, self.topic, attempt, keep, **told)
+                arguments = {"workers": other_addresses, "on_error": "ignore"}
+                distributed.get_client().run(publish, self.topic, attempt, keep, **arguments)
         return keep or None
 
 
@@ -152,7 +152,7 @@ def _sessions(worker: Any) -> dict[str, Session]:
     return sessions
 
 
-Queries = tuple[int, int]
+QueryRange = tuple[int, int]
 
 WORKERS_WITHIN = 60
 """Seconds that as many workers as a model needs have to appear, also after one was lost."""
@@ -163,7 +163,7 @@ ATTEMPTS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class WorkerArrays:
     """Training data in the workers' memories: Dask arrays with one chunk for each worker."""
 
     client: Any
@@ -176,33 +176,32 @@ class Parts:
 
 
 Prepare = Callable[[RankingDataset], RankingDataset]
-Train = Callable[[Parts], Any]  # gives the booster
+Train = Callable[[WorkerArrays], Any]  # gives the booster
 
 
-def cut(groups: QueryGroups, n_parts: int) -> list[Queries]:
+def cut(groups: QueryGroups, n_parts: int) -> list[QueryRange]:
     """Queries from - to of each part; parts have as nearly the same number of rows as whole queries allow, and some."""
-    some = np.flatnonzero(groups.has_rows)
-    if some.size < n_parts:
+    with_rows = np.flatnonzero(groups.has_rows)
+    if with_rows.size < n_parts:
         raise TrainingError(
-            f"{count_of(some.size, 'training query')} cannot be divided among {count_of(n_parts, 'worker')}"
+            f"{count_of(with_rows.size, 'training query')} cannot be divided among {count_of(n_parts, 'worker')}"
         )
-    ends = groups.boundaries[some + 1]
+    ends = groups.boundaries[with_rows + 1]
     edges = [0]
     for part in range(1, n_parts):
-        wanted = groups.n_rows * part / n_parts
-        nearest = int(np.argmin(np.abs(ends - wanted))) + 1
-        edges.append(min(max(nearest, edges[-1] + 1), some.size - (n_parts - part)))
-    starts = [0, *some[edges[1:]].tolist()]
+        target_row = groups.n_rows * part / n_parts
+        nearest = int(np.argmin(np.abs(ends - target_row))) + 1
+        edges.append(min(max(nearest, edges[-1] + 1), with_rows.size - (n_parts - part)))
+    starts = [0, *with_rows[edges[1:]].tolist()]
     return list(zip(starts, [*starts[1:], groups.n_queries], strict=True))
 
 
-def train_across(n_parts: int, training: Training, prepared: Prepare, train: Train) -> Trained:
+def train_across(n_parts: int, training: Training, prepared: Prepare, train: Train) -> TrainedBooster:
     """Train one model across workers, each of which prepares its own rows first."""
     workers = training.workers
     if workers is None:
-        across = f"this model is trained across {count_of(n_parts, 'worker')}"
-        expected = f"expected --dask ADDRESS or --workers dask:{n_parts}"
-        raise TrainingError(f"{across}, and there is no cluster; {expected}")
+        found = f"this model is trained across {count_of(n_parts, 'worker')}, and there is no cluster"
+        raise TrainingError(f"{found}; expected --dask ADDRESS or --workers dask:{n_parts}")
     optional_module("dask.array", "data_parallel needs Dask's arrays", "dask")
     parts = cut(training.train.groups, n_parts)
     for _ in range(ATTEMPTS):
@@ -227,8 +226,8 @@ def train_across(n_parts: int, training: Training, prepared: Prepare, train: Tra
 
 
 def _attempt(
-    workers: Workers, shares: dict[str, Queries], training: Training, prepared: Prepare, train: Train
-) -> Trained | None:
+    workers: Workers, shares: dict[str, QueryRange], training: Training, prepared: Prepare, train: Train
+) -> TrainedBooster | None:
     """Train with a share of the queries at each address; None where a worker was lost, and all is void."""
     client = workers.client
     stopping = SharedStopping(
@@ -246,20 +245,20 @@ def _attempt(
     newest = None if times is None else float(times.max())
     evaluator = _pinned_to(stopping.addresses[0])
 
-    def work() -> Trained:
+    def work() -> TrainedBooster:
         columns = []  # each worker prepares its rows
         for address, (first, end) in shares.items():
             rows = workers.load(address, "train", first, end)
             columns.append(client.submit(_columns, rows, prepared, first, newest, **_pinned_to(address)))
         if stopping.watches and training.valid is not None:
             valid = workers.load(stopping.addresses[0], "valid", 0, training.valid.n_queries)
-            asked = (training.watched_metrics, training.stopping)
-            client.submit(register, stopping.topic, valid, *asked, **evaluator).result()
-        booster = train(_parts(client, stopping, columns, training))
+            watching = (training.watched_metrics, training.stopping)
+            client.submit(register, stopping.topic, valid, *watching, **evaluator).result()
+        booster = train(_arrays_of_workers(client, stopping, columns, training))
         if not stopping.watches:
-            return Trained(booster, [])
+            return TrainedBooster(booster, [])
         history, best = client.submit(result, stopping.topic, **evaluator).result()
-        return Trained(booster, [Measured(*point) for point in history], best)
+        return TrainedBooster(booster, [Measured(*point) for point in history], best)
 
     def forward() -> None:
         while messages:
@@ -274,14 +273,14 @@ def _attempt(
 
 
 def _supervised(
-    client: Any, stopping: SharedStopping, work: Callable[[], Trained], forward: Callable[[], None]
-) -> Trained | None:
+    client: Any, stopping: SharedStopping, work: Callable[[], TrainedBooster], forward: Callable[[], None]
+) -> TrainedBooster | None:
     """Run `work` in a thread, and restart all workers when one is lost: the libraries do not notice it every time."""
     import distributed
 
     topic, addresses = stopping.topic, stopping.addresses
-    known = set(client.futures)
-    outcome: Future[Trained] = Future()
+    earlier_futures = set(client.futures)
+    outcome: Future[TrainedBooster] = Future()
 
     def do() -> None:
         try:
@@ -291,54 +290,58 @@ def _supervised(
 
     threading.Thread(target=do, daemon=True).start()
     try:
-        while not outcome.done() and not _gone(client, addresses):
+        while not outcome.done() and not _is_worker_lost(client, addresses):
             wait([outcome], timeout=0.5)
             forward()
         if outcome.done() and outcome.exception() is None:
             return outcome.result()
         # who dies takes the others' connections with it, so their errors may come first
         noticed_until = monotonic() + NOTICED_WITHIN
-        while not _gone(client, addresses) and monotonic() < noticed_until:
+        while not _is_worker_lost(client, addresses) and monotonic() < noticed_until:
             sleep(0.5)
-        if not _gone(client, addresses):
+        if not _is_worker_lost(client, addresses):
             return outcome.result()  # which raises
     except BaseException:
         client.run(publish, topic, ALL_ROUNDS, ABORT, on_error="ignore")
         raise
     client.run(publish, topic, ALL_ROUNDS, ABORT, on_error="ignore")
-    left = sorted(set(addresses) & set(client.nthreads()))
+    remaining = sorted(set(addresses) & set(client.nthreads()))
     with suppress(ValueError, TimeoutError):  # without nannies they cannot be restarted
-        client.restart_workers(left, timeout=WORKERS_WITHIN, raise_for_error=False)
-    client.cancel([distributed.Future(key, client) for key in set(client.futures) - known])
+        client.restart_workers(remaining, timeout=WORKERS_WITHIN, raise_for_error=False)
+    client.cancel([distributed.Future(key, client) for key in set(client.futures) - earlier_futures])
     return None
 
 
-def _gone(client: Any, addresses: Sequence[str]) -> bool:
+def _is_worker_lost(client: Any, addresses: Sequence[str]) -> bool:
     return not set(client.nthreads()).issuperset(addresses)
 
 
-def _parts(client: Any, stopping: SharedStopping, columns: list[Any], training: Training) -> Parts:
-    """What the workers have prepared as arrays; nothing but its size comes here."""
+def _arrays_of_workers(
+    client: Any, stopping: SharedStopping, columns: list[Any], training: Training
+) -> WorkerArrays:
+    """Return the rows that the workers prepared, as arrays; nothing but their sizes comes here."""
     import dask.array
     from dask import delayed
 
     sizes = [
-        client.submit(lambda one: (len(one["labels"]), len(one["sizes"])), one, **_pinned_to(at))
-        for one, at in zip(columns, stopping.addresses, strict=True)
+        client.submit(_n_rows_and_queries, columns_of_worker, **_pinned_to(address))
+        for columns_of_worker, address in zip(columns, stopping.addresses, strict=True)
     ]
     shapes = client.gather(sizes)
 
     def array(name: str, dtype: Any, per_query: bool = False, width: int | None = None) -> Any:
         pieces = []
-        for one, address, (n_rows, n_queries) in zip(columns, stopping.addresses, shapes, strict=True):
-            piece = client.submit(dict.__getitem__, one, name, **_pinned_to(address))
+        for columns_of_worker, address, (n_rows, n_queries) in zip(
+            columns, stopping.addresses, shapes, strict=True
+        ):
+            piece = client.submit(dict.__getitem__, columns_of_worker, name, **_pinned_to(address))
             length = n_queries if per_query else n_rows
             shape = (length,) if width is None else (length, width)
             pieces.append(dask.array.from_delayed(delayed(piece), shape=shape, dtype=dtype))
         return dask.array.concatenate(pieces)
 
     weighted = training.train.weights_of_rows() is not None
-    return Parts(
+    return WorkerArrays(
         client,
         stopping,
         array("features", np.float32, width=training.train.n_features),
@@ -347,6 +350,10 @@ def _parts(client: Any, stopping: SharedStopping, columns: list[Any], training: 
         array("sizes", np.int64, per_query=True),
         array("weights", np.float64) if weighted else None,
     )
+
+
+def _n_rows_and_queries(columns: Mapping[str, Any]) -> tuple[int, int]:
+    return len(columns["labels"]), len(columns["sizes"])
 
 
 def _pinned_to(address: str) -> dict[str, Any]:

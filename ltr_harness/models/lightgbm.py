@@ -21,7 +21,7 @@ from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.models import lightgbm_parameters as parameters
 from ltr_harness.models import tree_model as adapters
 from ltr_harness.models.boosted import DataParallelRanker
-from ltr_harness.models.dask import Parts, Session, SharedStopping
+from ltr_harness.models.dask import Session, SharedStopping, WorkerArrays
 from ltr_harness.models.lightgbm_parameters import plain_message, problems
 from ltr_harness.models.objectives import METRIC, MetricObjectiveConfig, Optimised
 from ltr_harness.models.ranker import Training, TrainingFacts, model_file
@@ -45,9 +45,9 @@ class _Listener:
 
 
 @contextmanager
-def position_biases(wanted: bool) -> Iterator[dict[int, float]]:
+def position_biases(is_learned: bool) -> Iterator[dict[int, float]]:
     """Position to its bias after the last round, with verbosity 2; the bias is left out when the model scores."""
-    if not wanted:
+    if not is_learned:
         yield {}
         return
     import lightgbm
@@ -93,7 +93,7 @@ class LightGBMModel(adapters.TreeModel):
         # one line for each tree; `dump_model` says the same as JSON of every node
         return sum(map(int, _LEAVES.findall(self.booster.model_to_string())))
 
-    def importance(self, kind: adapters.Importance = "gain") -> NDArray[np.float64]:
+    def importance(self, kind: adapters.ImportanceKind = "gain") -> NDArray[np.float64]:
         return np.asarray(self.booster.feature_importance(kind), dtype=np.float64)
 
     def save(self, folder: Path) -> str:
@@ -132,8 +132,8 @@ class LightGBMRanker(DataParallelRanker):
     )
 
     def params_problems(self, params: dict[str, Any], facts: TrainingFacts | None) -> list[Problem]:
-        there = {"categorical_feature": self.has_categories(facts), "position": self.position_bias}
-        return problems(self.loss, params, facts, {name: True for name in there if there[name]})
+        is_present = {"categorical_feature": self.has_categories(facts), "position": self.position_bias}
+        return problems(self.loss, params, facts, {name: True for name in is_present if is_present[name]})
 
     @property
     def weighs_rows(self) -> bool:
@@ -158,7 +158,7 @@ class LightGBMRanker(DataParallelRanker):
 
         return "LightGBM", _LIB, (LightGBMError, ValueError, TypeError)
 
-    def _train(self, training: Training, handed: dict[str, Any], rounds: int) -> adapters.Trained:
+    def _train(self, training: Training, handed: dict[str, Any], rounds: int) -> adapters.TrainedBooster:
         import lightgbm
 
         from ltr_harness.boosting.lightgbm import Watch
@@ -167,7 +167,7 @@ class LightGBMRanker(DataParallelRanker):
             key = (self.selection(), parameters.binning(handed))
             bin_both = partial(self._binned, training, handed)
             if self.init_model is None:
-                train, valid = adapters.shared("lightgbm", training, key, bin_both)
+                train, valid = adapters.share_binned_data("lightgbm", training, key, bin_both)
             else:
                 train, valid = bin_both()  # its scores go into the Dataset
             watch = self.watch(Watch, training, valid)
@@ -183,9 +183,11 @@ class LightGBMRanker(DataParallelRanker):
             )
         learned = adapters.learned_bias("bias_factor", biases) if biases else {}
         history = watch.history if watch else []
-        return adapters.Trained(booster, history, learned=learned, cautions=self.cautions(training.threads))
+        return adapters.TrainedBooster(
+            booster, history, learned=learned, cautions=self.cautions(training.threads)
+        )
 
-    def _train_across(self, training: Training, handed: dict[str, Any], data: Parts) -> Any:
+    def _train_across(self, training: Training, handed: dict[str, Any], data: WorkerArrays) -> Any:
         """The booster, cut at the best round without LightGBM's early stopping, which looks at one worker's rows."""
         import lightgbm
         from lightgbm.dask import DaskLGBMRanker
@@ -208,7 +210,7 @@ class LightGBMRanker(DataParallelRanker):
         # as read from its file, which must not depend on the ports that happened to be free
         return lightgbm.Booster(model_str=_NETWORK.sub("", ranker.booster_.model_to_string()))
 
-    def _model(self, trained: adapters.Trained, training: Training) -> LightGBMModel:
+    def _model(self, trained: adapters.TrainedBooster, training: Training) -> LightGBMModel:
         best = trained.booster
         return LightGBMModel(booster=best, threads=training.threads, best_round=best.current_iteration())
 

@@ -14,7 +14,7 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plain_number
 from ltr_harness.errors import Caution, Problem
 from ltr_harness.models import tree_model as adapters
-from ltr_harness.models.objectives import METRIC, of_others, tried_labels
+from ltr_harness.models.objectives import METRIC, parameters_of_others, tried_labels
 from ltr_harness.models.ranker import TrainingFacts
 from ltr_harness.models.tree_model import as_number, is_on
 
@@ -73,7 +73,7 @@ OWNED = adapters.set_elsewhere(
 
 
 @cache
-@adapters.kept("lightgbm")
+@adapters.store_answers("lightgbm")
 def canonical_names() -> dict[str, str]:
     """Every name the installed LightGBM accepts, aliases included, to the name it stands for."""
     from lightgbm.basic import _ConfigAliases
@@ -90,8 +90,9 @@ def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
     """All parameters for LightGBM: the objective's own written out, yours, and the harness's."""
+    name_of_objective = "none" if objective == METRIC else objective
     return {
-        "objective": "none" if objective == METRIC else objective,
+        "objective": name_of_objective,
         **_LOSSES[objective],
         **params,
         "metric": "None",  # the text; the value None leaves LightGBM's own metrics on
@@ -114,14 +115,14 @@ def gain_of(given: Mapping[str, Any]) -> str:
 
 
 def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
-    """Whether anything in this training is drawn at random."""
+    """Tell whether anything in this training is drawn at random."""
     given = canonical(params)
     return (
         objective == "rank_xendcg"
         or _bags(given)
         or _is_goss(given)
         or given.get("boosting") == "dart"
-        or any(as_number(given.get(f"feature_fraction{of}"), 1.0) < 1 for of in ("", "_bynode"))
+        or any(as_number(given.get(f"feature_fraction{suffix}"), 1.0) < 1 for suffix in ("", "_bynode"))
         or any(is_on(given.get(name)) for name in ("extra_trees", "use_quantized_grad"))
     )
 
@@ -136,7 +137,7 @@ _GROWING_ONLY = """
 
 def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Parameters that a binned Dataset depends on, in a form that can be compared."""
-    growing = {*of_others("", OBJECTIVES).split(), *_GROWING_ONLY.split()}
+    growing = {*parameters_of_others("", OBJECTIVES).split(), *_GROWING_ONLY.split()}
     given = canonical(handed).items()
     return tuple(sorted((name, repr(value)) for name, value in given if name not in growing))
 
@@ -149,8 +150,10 @@ def thread_cautions(params: Mapping[str, Any], threads: int) -> list[Caution]:
         cautions.append(Caution("not-deterministic", "warning", text, "one thread repeats"))
     named = ["goss"] if _is_goss(given) else []
     named += [name for name in ("use_quantized_grad", "linear_tree") if is_on(given.get(name))]
-    said = f"gives another model with another number of threads (here {threads})"
-    return [*cautions, *(Caution("number-of-threads", "note", f"{name} {said}") for name in named)]
+    for name in named:
+        text = f"{name} gives another model with another number of threads (here {threads})"
+        cautions.append(Caution("number-of-threads", "note", text))
+    return cautions
 
 
 _BALANCED = ("neg_bagging_fraction", "pos_bagging_fraction")
@@ -168,7 +171,7 @@ def conditions(objective: str, given: Mapping[str, Any]) -> list[tuple[str, bool
     every = as_number(given.get("bagging_freq"), 0)
     balanced = any(as_number(given.get(name), 1.0) < 1 for name in _BALANCED)
     return [
-        (of_others(objective, OBJECTIVES), False, with_it),
+        (parameters_of_others(objective, OBJECTIVES), False, with_it),
         ("label_gain", objective == "lambdarank", with_it),
         ("reg_sqrt", objective in ("regression", "regression_l1", "fair", "quantile", "mape"), with_it),
         ("boost_from_average", objective not in (*_RANKING, METRIC), with_it),
@@ -216,7 +219,7 @@ def problems(
     given = {**canonical(params), **besides}
     names = canonical_names()
     refused = [*adapters.name_problems(params, "LightGBM", names, OWNED, conditions(objective, given))]
-    wrong = {problem.place for problem in refused}
+    refused_places = {problem.place for problem in refused}
     method = given.get("monotone_constraints_method", "basic")
     if method not in _MONOTONE_METHODS:
         cure = did_you_mean(str(method), _MONOTONE_METHODS)
@@ -225,11 +228,14 @@ def problems(
     askable = {
         name: value
         for name, value in params.items()
-        if f"params.{name}" not in wrong and (facts is not None or names[name] not in _PER_FEATURE.split())
+        if f"params.{name}" not in refused_places
+        and (facts is not None or names[name] not in _PER_FEATURE.split())
     }
     always = {name for name in askable if names[name] in _FRAME}
     features = adapters.safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
-    refused += adapters.rejected_parameters(askable, always, lambda some: _refusal(objective, some, features))
+    refused += adapters.rejected_parameters(
+        askable, always, lambda candidates: _refusal(objective, candidates, features)
+    )
     if facts is not None:
         refused += _limits(objective, given, facts)
     return refused
@@ -288,8 +294,8 @@ def plain_message(message: str) -> str:
     return "it requires " + re.sub(r"\((-?[\w. ]+)\)", r"\1", condition)
 
 
-@adapters.remembered
-@adapters.kept("lightgbm")
+@adapters.cache_answers
+@adapters.store_answers("lightgbm")
 def _refusal(objective: str, params: Mapping[str, Any], features: list[str]) -> str | None:
     import lightgbm
 
@@ -310,11 +316,11 @@ def _refusal(objective: str, params: Mapping[str, Any], features: list[str]) -> 
 def _quiet() -> Iterator[None]:
     """No output of C++ code: LightGBM prints what it refuses at any verbosity, and we say it ourselves."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    stderr_copy = os.dup(2)
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr_copy, 2)
+        os.close(stderr_copy)

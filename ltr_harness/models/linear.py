@@ -71,7 +71,7 @@ class LinearRanker(StoredRanker):
             count = np.maximum(present.sum(axis=0), 1)
             centre = np.where(present, values, 0).sum(axis=0) / count
             spread = np.sqrt((np.where(present, values - centre, 0) ** 2).sum(axis=0) / count)
-            constant = [name for name, one in zip(self.weights, spread, strict=True) if one == 0]
+            constant = [name for name, deviation in zip(self.weights, spread, strict=True) if deviation == 0]
             if constant:
                 text = f"constant in training and so without effect: {', '.join(constant)}"
                 cautions.append(Caution("features-without-effect", "note", text))

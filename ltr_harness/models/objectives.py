@@ -61,20 +61,20 @@ _REFUSED: Final = {name: why for why, names in _WHY_NOT.items() for name in name
 """Objectives of the libraries that no ranker can have, and why."""
 
 
-def objective_problems(objective: str, known: Collection[str]) -> list[Problem]:
+def objective_problems(objective: str, known_objectives: Collection[str]) -> list[Problem]:
     """Unknown objective: the problem, with the one that was probably meant."""
-    if objective in known:
+    if objective in known_objectives:
         return []
     if objective in _REFUSED:
         return [Problem("objective", f"{objective} is not available: {_REFUSED[objective]}")]
-    alike: set[str] = next((names for names in _ALIKE if objective.lower() in names), set())
-    meant = next((one for one in known if one.lower() in alike), "")
+    similar_names: set[str] = next((names for names in _ALIKE if objective.lower() in names), set())
+    meant = next((name for name in known_objectives if name.lower() in similar_names), "")
     if not meant:
         with suppress(MetricError):
             metric = parse_metric(objective)
-            expected = f"{{metric: {metric}}}, or one of {', '.join(sorted(known))}"
+            expected = f"{{metric: {metric}}}, or one of {', '.join(sorted(known_objectives))}"
             return [Problem("objective", f"{objective!r} is a metric", expected)]
-    cure = did_you_mean(objective, known, dict.fromkeys(alike, meant))
+    cure = did_you_mean(objective, known_objectives, dict.fromkeys(similar_names, meant))
     return [Problem("objective", f"unknown objective {objective!r}", cure=cure)]
 
 
@@ -123,10 +123,10 @@ class MetricObjectiveConfig(MetricObjective):
         return []
 
 
-def of_others(objective: str, objectives: Mapping[str, Mapping[str, Any]]) -> str:
+def parameters_of_others(objective: str, objectives: Mapping[str, Mapping[str, Any]]) -> str:
     """Parameters of the losses of other objectives alone."""
-    own = objectives.get(objective, ())
-    return " ".join({name for loss in objectives.values() for name in loss if name not in own})
+    own_parameters = objectives.get(objective, ())
+    return " ".join({name for loss in objectives.values() for name in loss if name not in own_parameters})
 
 
 CLASSES: Final = ("multiclass", "multi:softprob", "MultiClass")
@@ -152,17 +152,17 @@ def value_problems(objective: str, facts: TrainingFacts | None) -> Iterator[Prob
     yield Problem("objective", found, "labels >= 0", cure)
 
 
-def class_problems(objective: str, asked: Mapping[str, bool], facts: TrainingFacts | None) -> list[Problem]:
+def class_problems(objective: str, is_set: Mapping[str, bool], facts: TrainingFacts | None) -> list[Problem]:
     """Fields that mean nothing to a model of classes, and training labels that are none."""
-    why = {
+    reasons = {
         "monotone": "it would bind the trees of each grade, and not the expected grade",
         "init_model": "only a model of the same grades can be gone on from",
         "data_parallel": "across workers a row has one score",
     }
     refused = [
         Problem(field, f"cannot be combined with the objective {objective}: {reason}", cure="leave it out")
-        for field, reason in why.items()
-        if asked.get(field)
+        for field, reason in reasons.items()
+        if is_set.get(field)
     ]
     if facts is None:
         return refused
@@ -242,18 +242,27 @@ class Optimised:
 def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) -> list[Caution]:
     """Cautions where training is for one thing and another decides."""
     cautions = []
-    depth, wanted = optimised.depth, max(primary.k or 0, optimised.k or 0)
-    if depth is not None and depth < wanted:
-        whose = primary if wanted == primary.k else f"the metric it optimises, @{wanted},"
+    depth, n_counted = optimised.depth, max(primary.k or 0, optimised.k or 0)
+    if depth is not None and depth < n_counted:
+        metric_text = primary if n_counted == primary.k else f"the metric it optimises, @{n_counted},"
         ignored = f"pairs of rows below rank {depth} are ignored"
-        text = f"{optimised.option} is {depth}: {ignored}, and {whose} counts {wanted} ranks"
+        text = f"{optimised.option} is {depth}: {ignored}, and {metric_text} counts {n_counted} ranks"
         cautions.append(Caution("truncated-objective", "warning", text))
     if optimised.k is not None and primary.k is not None and optimised.k < primary.k:
         text = f"the objective ends at rank {optimised.k}, and {primary} decides"
         cautions.append(Caution("shallow-objective", "warning", text))
-    theirs, ours = (_gains(gain, max_grade) for gain in (optimised.gain, getattr(primary, "gain", None)))
-    if theirs is not None and ours is not None and not np.allclose(theirs * ours[-1], ours * theirs[-1]):
-        listed = [", ".join(plain_number(float(gain)) for gain in gains) for gains in (theirs, ours)]
+    objective_gains, metric_gains = (
+        _gains(gain, max_grade) for gain in (optimised.gain, getattr(primary, "gain", None))
+    )
+    if (
+        objective_gains is not None
+        and metric_gains is not None
+        and not np.allclose(objective_gains * metric_gains[-1], metric_gains * objective_gains[-1])
+    ):
+        listed = [
+            ", ".join(plain_number(float(gain)) for gain in gains)
+            for gains in (objective_gains, metric_gains)
+        ]
         text = (
             f"the objective's gains of grades 0 to {max_grade:g} are {listed[0]}, those of {primary} {listed[1]}: "
             "another metric"
@@ -264,8 +273,8 @@ def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) 
 
 def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[Caution]:
     """Cautions where training stops on another depth than the metric that decides."""
-    whole = stopping.takes_cutoff and (stopping.k is None or stopping.k >= longest)
-    if not whole or primary.k is None or primary.k >= longest:
+    is_whole_list = stopping.takes_cutoff and (stopping.k is None or stopping.k >= longest)
+    if not is_whole_list or primary.k is None or primary.k >= longest:
         return []
     text = (
         f"{stopping} looks at whole lists, up to {count_of(longest, 'document')}, and {primary} decides by "
@@ -348,12 +357,12 @@ def loss_problems(objective: str, facts: TrainingFacts | None) -> Iterator[Probl
 def _entry_problems(objective: str, loss: str, entry: str) -> Iterator[Problem]:
     """Yield the problem of one ``name=value`` of an objective."""
     name, _, value = entry.partition("=")
-    known = CATBOOST[loss].split()
+    parameters = CATBOOST[loss].split()
     if not value:
-        cure = f"such as {loss}:{known[0]}=…" if known else f"such as {loss}"
+        cure = f"such as {loss}:{parameters[0]}=…" if parameters else f"such as {loss}"
         yield Problem("objective", f"{objective}: found {entry!r}", "name=value", cure)
-    elif name not in known:
-        cure = did_you_mean(name, known) if known else "leave it out"
+    elif name not in parameters:
+        cure = did_you_mean(name, parameters) if parameters else "leave it out"
         yield Problem("objective", f"{objective}: {loss} has no parameter {name!r}", cure=cure)
 
 
@@ -379,12 +388,12 @@ def step_problems(loss: str, given: Mapping[str, Any]) -> Iterator[Problem]:
     if loss not in LAMBDAMART:
         return
     if as_number(given.get("l2_leaf_reg"), 0.0) > _LARGEST_RIDGE:
-        why = "CatBoost's LambdaMart has the hessian's sign wrong: a ridge moves leaves the wrong way"
+        reason = "CatBoost's LambdaMart has the hessian's sign wrong: a ridge moves leaves the wrong way"
         expected = f"at most {_LARGEST_RIDGE:g}; {LAMBDAMART_RIDGE:g} unless given"
-        yield Problem("params.l2_leaf_reg", f"found {given['l2_leaf_reg']}: {why}", expected)
+        yield Problem("params.l2_leaf_reg", f"found {given['l2_leaf_reg']}: {reason}", expected)
     if given.get("leaf_estimation_method", "Newton") != "Newton":
-        why = "CatBoost's LambdaMart has the gradient's sign wrong: it would learn the worst order"
-        yield Problem("params.leaf_estimation_method", why, "Newton")
+        reason = "CatBoost's LambdaMart has the gradient's sign wrong: it would learn the worst order"
+        yield Problem("params.leaf_estimation_method", reason, "Newton")
 
 
 def translated(config: MetricObjectiveConfig) -> str:
@@ -406,21 +415,21 @@ def translation_problems(config: MetricObjectiveConfig, facts: TrainingFacts | N
     from ltr_harness.metrics.mrr import MRR
     from ltr_harness.metrics.ndcg import NDCG
 
-    metric, why = config.metric, ""
+    metric, reason = config.metric, ""
     if isinstance(metric, NDCG):
         if metric.gain not in _LINEAR_OR_EXP:
-            why = "its LambdaMart has gain=exp and gain=linear, and no table"
+            reason = "its LambdaMart has gain=exp and gain=linear, and no table"
         elif metric.discount != "log2":
-            why = "its LambdaMart has discount=log2 alone"
+            reason = "its LambdaMart has discount=log2 alone"
     elif not isinstance(metric, MRR | MAP):
-        why = "its LambdaMart has ndcg, mrr and map"  # and takes its DCG for NDCG
+        reason = "its LambdaMart has ndcg, mrr and map"  # and takes its DCG for NDCG
     elif metric.k is not None:
-        why = f"its LambdaMart has {metric.name} of whole lists alone"
+        reason = f"its LambdaMart has {metric.name} of whole lists alone"
     elif metric.relevant != 1 or (facts is not None and facts.n_fractional):
-        why = "every label above 0 is relevant to it"
-    if why:
+        reason = "every label above 0 is relevant to it"
+    if reason:
         cure = "LightGBM or XGBoost optimise it; or one of CatBoost's own, such as YetiRank:mode=NDCG"
-        return [Problem("objective", f"CatBoost has no objective for {metric}: {why}", cure=cure)]
+        return [Problem("objective", f"CatBoost has no objective for {metric}: {reason}", cure=cure)]
     return [
         Problem(f"objective.{name}", "CatBoost's LambdaMart has no such choice", cure="leave it out")
         for name in ("truncation_level", "weighting")

@@ -19,7 +19,7 @@ Params = dict[str, Any]
 def _small_and_web(params: dict[str, tuple[Any, Any]]) -> dict[str, Params]:
     """Both presets, from each parameter's value in `small` and in `web`."""
     sizes = enumerate(("small", "web"))
-    return {size: {name: values[at] for name, values in params.items()} for at, size in sizes}
+    return {size: {name: values[index] for name, values in params.items()} for index, size in sizes}
 
 
 _LIGHTGBM = _small_and_web(
@@ -64,8 +64,8 @@ _TOP_XGBOOST: Params = {"lambdarank_pair_method": "topk", "lambdarank_num_pair_p
 
 
 def _each(bases: dict[str, Params], more: Params, small: Params | None = None) -> dict[str, Params]:
-    own = {"small": small or {}, "web": {}}
-    return {name: {**base, **more, **own[name]} for name, base in bases.items()}
+    by_size = {"small": small or {}, "web": {}}
+    return {name: {**base, **more, **by_size[name]} for name, base in bases.items()}
 
 
 PRESETS: Final[dict[tuple[str, str], dict[str, Params]]] = {

@@ -39,7 +39,7 @@ class Workers:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class BlendPart:
     """A trained model of the experiment that another one is made of."""
 
     ranker: str  # its name in the experiment
@@ -78,7 +78,7 @@ class Training:
     progress: Callable[[int, Mapping[str, float]], None] | None = None
     workers: Workers | None = None
     decision_metric: Metric | None = None
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, BlendPart] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.stopping is not None and self.valid is None:
@@ -108,7 +108,10 @@ class Training:
         """The metrics of the learning curves, the one that decides first."""
         if self.stopping is None:
             return self.metrics
-        return (self.stopping.metric, *(one for one in self.metrics if one != self.stopping.metric))
+        return (
+            self.stopping.metric,
+            *(watched for watched in self.metrics if watched != self.stopping.metric),
+        )
 
     def report(self, measured: Sequence[Measured]) -> None:
         """Pass an evaluated round on to `progress`."""
@@ -222,9 +225,9 @@ class FittedModel(ABC):
 
 def medians(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the median of each key that all have; of two in the middle the smaller, so that it is one of theirs."""
-    every = list(values)
-    shared = [key for key in every[0] if all(key in one for one in every)]
-    return {key: median_low(one[key] for one in every) for key in shared}
+    mappings = list(values)
+    shared = [key for key in mappings[0] if all(key in mapping for mapping in mappings)]
+    return {key: median_low(mapping[key] for mapping in mappings) for key in shared}
 
 
 class Ranker(BaseModel, ABC):
@@ -253,11 +256,11 @@ class Ranker(BaseModel, ABC):
     @property
     @abstractmethod
     def seed_matters(self) -> bool:
-        """Whether another seed can give another model; if not, one replicate stands for all."""
+        """True where another seed can give another model; if not, one replicate stands for all."""
 
     @property
     def threads_matter(self) -> bool:
-        """Whether another number of threads can give another model; if so, they are part of its identity."""
+        """True where another number of threads can give another model; if so, they are part of its identity."""
         return False
 
     def carried(self, learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -283,7 +286,7 @@ class Ranker(BaseModel, ABC):
 
     @property
     def needs_valid(self) -> bool:
-        """Whether it needs validation data without `stopping`, to choose something by `Training.decision_metric`."""
+        """True where it needs validation data without `stopping`, to choose something by `Training.decision_metric`."""
         return False
 
     def cautions(self, threads: int) -> list[Caution]:
@@ -352,7 +355,7 @@ class Ranker(BaseModel, ABC):
 
 def with_derived(params: Mapping[str, Any], learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the option `params` with what the library derived for the compared models; nothing where it did not."""
-    derived = medians(one.get(DERIVED, {}) for one in learned)
+    derived = medians(params_learned.get(DERIVED, {}) for params_learned in learned)
     return {"params": {**derived, **params}} if derived else {}
 
 
@@ -403,9 +406,9 @@ class FieldsModel(FittedModel):
     ranker: ClassVar[str]
 
     def save(self, folder: Path) -> str:
-        shared = {one.name for one in fields(FittedModel)}
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in shared}
-        (Path(folder) / self.FILE).write_text(json.dumps({"ranker": self.ranker, **own}) + "\n")
+        shared = {field.name for field in fields(FittedModel)}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
+        (Path(folder) / self.FILE).write_text(json.dumps({"ranker": self.ranker, **values}) + "\n")
         return self.FILE
 
     @classmethod

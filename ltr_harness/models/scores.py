@@ -76,8 +76,8 @@ class ScoresRanker(StoredRanker):
             _scores(self.file, test)
         except UsageError as error:
             return [
-                replace(one, place="file", found=f"{one.place}: {one.found}".removeprefix(": "))
-                for one in error.problems
+                replace(problem, place="file", found=f"{problem.place}: {problem.found}".removeprefix(": "))
+                for problem in error.problems
             ]
         return []
 
@@ -99,16 +99,16 @@ def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:
     run = read_run(file)
     every = np.arange(run.scores.size)
     named = zip(run.queries.values_at(every).tolist(), run.documents.values_at(every).tolist(), strict=True)
-    known = dict(zip(named, run.scores.tolist(), strict=True))
+    score_of = dict(zip(named, run.scores.tolist(), strict=True))
     ids = np.repeat(split.groups.ids.astype(str), split.groups.sizes).tolist()
-    wanted = list(zip(ids, documents.astype(str).tolist(), strict=True))
-    without = [row for row, key in enumerate(wanted) if key not in known]
-    if without:
-        query, document = wanted[without[0]]
+    keys = list(zip(ids, documents.astype(str).tolist(), strict=True))
+    rows_without_score = [row for row, key in enumerate(keys) if key not in score_of]
+    if rows_without_score:
+        query, document = keys[rows_without_score[0]]
         raise DataError.at(
             file,
-            f"{len(without):,} of {count_of(split.n_rows, 'row')} have no score, first in query {query!r}: "
+            f"{len(rows_without_score):,} of {count_of(split.n_rows, 'row')} have no score, first in query {query!r}: "
             f"{document!r}",
             "a score for every row: leaving rows out would change every metric",
         )
-    return np.array([known[key] for key in wanted])
+    return np.array([score_of[key] for key in keys])

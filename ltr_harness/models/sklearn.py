@@ -40,8 +40,8 @@ class SklearnModel(ranker.FittedModel):
         matrix = ranker.as_matrix(features, self.n_features).astype(np.float64)
         if not len(matrix):
             return np.empty(0)
-        called = f"{_called(self.estimator)}.{self.how}"
-        with failures_of(called, Exception, say=_cured, kind=DataError), _threads(1, "sequential"):
+        called = f"{_class_name(self.estimator)}.{self.how}"
+        with failures_of(called, Exception, say=_with_cure, kind=DataError), _threads(1, "sequential"):
             scores = np.asarray(scores_by(self.how, self.estimator, matrix), dtype=np.float64)
         rows = count_of(len(matrix), "row")
         if scores.shape != (len(matrix),):
@@ -67,7 +67,10 @@ class SklearnModel(ranker.FittedModel):
         path = ranker.model_file(folder, cls.FILE)
         cure = "`ltr-harness export requirements` lists what it was trained with"
         reading = failures_of(
-            f"{path}: cannot be read", Exception, say=lambda text: f"{_cured(text)}; {cure}", kind=DataError
+            f"{path}: cannot be read",
+            Exception,
+            say=lambda text: f"{_with_cure(text)}; {cure}",
+            kind=DataError,
         )
         with reading, path.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("error", InconsistentVersionWarning)
@@ -121,19 +124,22 @@ class SklearnRanker(ranker.StoredRanker):
         return tuple(dict.fromkeys(["scikit-learn", *filter(None, used)]))
 
     def inputs(self) -> tuple[Path, ...]:
-        own = [Path(name.rpartition(":")[0]) for name in self._names if is_own_file(name)]
-        return (*own, *(file for path in own if path.is_file() for file in imported_modules(path)))
+        own_files = [Path(name.rpartition(":")[0]) for name in self._names if is_own_file(name)]
+        return (
+            *own_files,
+            *(file for path in own_files if path.is_file() for file in imported_modules(path)),
+        )
 
     @property
     def seed_matters(self) -> bool:
-        return bool(_unset(self._made(), "random_state"))
+        return bool(_unset_parameters(self._untrained(), "random_state"))
 
     @property
     def threads_matter(self) -> bool:
-        return bool(_unset(self._made(), "n_jobs", of_others=True))
+        return bool(_unset_parameters(self._untrained(), "n_jobs", of_others=True))
 
-    def _made(self) -> Any:
-        """The estimator with its parameters, untrained; a RankerError has everything that is wrong with it."""
+    def _untrained(self) -> Any:
+        """Return the estimator with its parameters, untrained; a RankerError has everything that is wrong with it."""
         require_trust("training an estimator executes code that the record names")
         _require_library()
         from sklearn.pipeline import make_pipeline
@@ -141,17 +147,21 @@ class SklearnRanker(ranker.StoredRanker):
         *first, last = self._names
         calls = [*(partial(_step, name, "transform") for name in first), partial(_step, last, "predict")]
         steps = all_of(calls, RankerError)
-        made = steps[0] if isinstance(self.estimator, str) else make_pipeline(*steps)
-        known, problems = made.get_params(), []
+        built = steps[0] if isinstance(self.estimator, str) else make_pipeline(*steps)
+        parameters, problems = built.get_params(), []
         for name, value in self.params.items():
             try:
-                made.set_params(**{name: value})
+                built.set_params(**{name: value})
             except Exception:  # whatever an estimator makes of it
-                of_step = {name.lower(): one for one in known if one.endswith(f"__{name}")}
-                found = f"{_called(made)} has no parameter {name!r}"
-                problems.append(Problem(f"params.{name}", found, cure=did_you_mean(name, known, of_step)))
+                of_step = {
+                    name.lower(): parameter for parameter in parameters if parameter.endswith(f"__{name}")
+                }
+                found = f"{_class_name(built)} has no parameter {name!r}"
+                problems.append(
+                    Problem(f"params.{name}", found, cure=did_you_mean(name, parameters, of_step))
+                )
         RankerError.refuse(problems)
-        return made
+        return built
 
     def carried(self, learned: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         return ranker.with_derived(self.params, learned)
@@ -161,60 +171,62 @@ class SklearnRanker(ranker.StoredRanker):
     ) -> dict[str, Any]:
         model = load()
         assert isinstance(model, SklearnModel)
-        return _derived(model.estimator)
+        return _derived_parameters(model.estimator)
 
     def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         try:
-            made = self._made()
+            estimator = self._untrained()
         except RankerError as error:
             return list(error.problems)
         if facts is None or facts.judgments is None:
             return []
-        classes = np.unique(self._target(facts.judgments.labels, made)).tolist()
+        classes = np.unique(self._target(facts.judgments.labels, estimator)).tolist()
         if self.relevant is not None and len(classes) == 1:
             side = "at least" if classes[0] else "below"
             return [Problem("relevant", f"all training labels are {side} {self.relevant}", "both kinds")]
-        return _class_problems(made, self.relevant, classes, facts) if _is_classifier(made) else []
+        return _class_problems(estimator, self.relevant, classes, facts) if _is_classifier(estimator) else []
 
-    def _target(self, labels: NDArray[np.float64], made: Any) -> NDArray[Any]:
-        """What is learned, (n_rows,)."""
+    def _target(self, labels: NDArray[np.float64], estimator: Any) -> NDArray[Any]:
+        """Return the target that is learned, (n_rows,)."""
         target = labels if self.relevant is None else labels >= self.relevant
-        return target.astype(np.int64 if _is_classifier(made) else np.float64)
+        return target.astype(np.int64 if _is_classifier(estimator) else np.float64)
 
     def fit(self, training: Training) -> SklearnModel:
         from sklearn.utils.validation import has_fit_parameter
 
         self.require(training)
-        train, made = training.train, self._made()
-        called, threads = _called(made), _unset(made, "n_jobs", of_others=True)
-        made.set_params(**dict.fromkeys(threads, training.threads))
-        made.set_params(**dict.fromkeys(_unset(made, "random_state"), training.seed))
-        given, cautions, weights = {}, [], train.weights_of_rows()
-        begin, last = _steps(made)[-1]
+        train, model = training.train, self._untrained()
+        name, threads = _class_name(model), _unset_parameters(model, "n_jobs", of_others=True)
+        model.set_params(**dict.fromkeys(threads, training.threads))
+        model.set_params(**dict.fromkeys(_unset_parameters(model, "random_state"), training.seed))
+        arguments, cautions, weights = {}, [], train.weights_of_rows()
+        prefix, last = _steps(model)[-1]
         if weights is not None and has_fit_parameter(last, "sample_weight"):
-            given[f"{begin}sample_weight"] = weights
+            arguments[f"{prefix}sample_weight"] = weights
         elif weights is not None:
-            text = f"weights have no effect: {called} takes no sample_weight"
+            text = f"weights have no effect: {name} takes no sample_weight"
             cautions.append(Caution("unused-weights", "note", text))
         if train.categories:
-            coded = named("categorical feature", list(train.categories))
-            text = f"{coded}: {called} takes the codes for quantities"
+            features_text = named("categorical feature", list(train.categories))
+            text = f"{features_text}: {name} takes the codes for quantities"
             cautions.append(Caution("categories-as-quantities", "note", text))
-        with failures_of(called, Exception, say=_cured), warnings.catch_warnings(record=True) as caught:
+        with failures_of(name, Exception, say=_with_cure), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with _threads(training.threads, "threading"):
-                made.fit(train.features.astype(np.float64), self._target(train.labels, made), **given)
-        how = "predict_proba" if _is_classifier(made) else "predict"
-        if len(getattr(made, "classes_", ())) == 2 and hasattr(made, "decision_function"):
+                model.fit(train.features.astype(np.float64), self._target(train.labels, model), **arguments)
+        how = "predict_proba" if _is_classifier(model) else "predict"
+        if len(getattr(model, "classes_", ())) == 2 and hasattr(model, "decision_function"):
             how = "decision_function"
         if threads:
-            made.set_params(**dict.fromkeys(threads, 1))  # it scores on one, and the number is in no file
-        warned = dict.fromkeys(f"{one.category.__name__}: {_cured(str(one.message))}" for one in caught)
-        cautions += [Caution("library-warning", "note", text) for text in warned]
-        params = {"score": how, **made.get_params()}
-        derived = _derived(made)
+            model.set_params(**dict.fromkeys(threads, 1))  # it scores on one, and the number is in no file
+        warning_texts = dict.fromkeys(
+            f"{warning.category.__name__}: {_with_cure(str(warning.message))}" for warning in caught
+        )
+        cautions += [Caution("library-warning", "note", text) for text in warning_texts]
+        params = {"score": how, **model.get_params()}
+        derived = _derived_parameters(model)
         return SklearnModel(
-            estimator=made,
+            estimator=model,
             names=self._names,
             how=how,
             n_features=train.n_features,
@@ -243,16 +255,16 @@ def _step(name: str, method: str) -> Any:
     if not isinstance(kind, type):
         raise RankerError.at("estimator", f"{name} is not a class", "a class with fit and predict")
     try:
-        made = kind()
+        step = kind()
     except Exception as problem:
         found = f"{name} cannot be made without arguments: {type(problem).__name__}: {problem}"
         raise RankerError.at("estimator", found) from problem
     tags = ["__sklearn_tags__"] if hasattr(BaseEstimator, "__sklearn_tags__") else []  # from 1.6 on
-    needed, is_last = ("get_params", "set_params", *tags, "fit", method), method == "predict"
-    if lacking := [one for one in needed if not hasattr(made, one)]:
+    required, is_last = ("get_params", "set_params", *tags, "fit", method), method == "predict"
+    if missing := [attribute_name for attribute_name in required if not hasattr(step, attribute_name)]:
         expected = "a classifier or a regressor" if is_last else "a transformer before the last step"
-        raise RankerError.at("estimator", f"{kind.__name__} has no {', '.join(lacking)}", expected)
-    return made
+        raise RankerError.at("estimator", f"{kind.__name__} has no {', '.join(missing)}", expected)
+    return step
 
 
 def _steps(estimator: Any) -> list[tuple[str, Any]]:
@@ -263,23 +275,23 @@ def _steps(estimator: Any) -> list[tuple[str, Any]]:
     return [(name and f"{name}__", step) for name, step in steps]
 
 
-def _called(estimator: Any) -> str:
-    """The class that learns from labels."""
+def _class_name(estimator: Any) -> str:
+    """Return the name of the class that learns from labels."""
     return type(_steps(estimator)[-1][1]).__name__
 
 
-def _unset(estimator: Any, what: str, of_others: bool = False) -> list[str]:
+def _unset_parameters(estimator: Any, parameter: str, of_others: bool = False) -> list[str]:
     """The parameters of this name without a value, of any step; or of those that are not scikit-learn's."""
     return [
-        begin + name
-        for begin, step in _steps(estimator)
+        prefix + name
+        for prefix, step in _steps(estimator)
         if not (of_others and type(step).__module__.startswith("sklearn."))
         for name, value in step.get_params().items()
-        if name.rpartition("__")[2] == what and value is None
+        if name.rpartition("__")[2] == parameter and value is None
     ]
 
 
-def _derived(estimator: Any) -> dict[str, Any]:
+def _derived_parameters(estimator: Any) -> dict[str, Any]:
     """Return what the number of rows decided: histogram boosting stops early where there are more than 10,000."""
     return {
         f"{begin}early_stopping": bool(step.do_early_stopping_)
@@ -292,7 +304,7 @@ def _class_problems(
     estimator: Any, relevant: int | None, classes: Sequence[Any], facts: TrainingFacts
 ) -> list[Problem]:
     """Return the problem of a classifier with the classes that training labels give."""
-    name = _called(estimator)
+    name = _class_name(estimator)
     if relevant is None and facts.n_fractional:
         found = f"{name} has a class for each grade; found {count_of(facts.n_fractional, 'fractional label')}"
     elif len(classes) == 1:
@@ -311,7 +323,7 @@ def _is_classifier(estimator: Any) -> bool:
     return hasattr(estimator, "predict_proba") or is_classifier(estimator)
 
 
-def _cured(message: str) -> str:
+def _with_cure(message: str) -> str:
     """The first line of a message, with the cure where values are missing."""
     first = (message.strip() or "no reason given").splitlines()[0]
     cure = "; make sklearn.impute.SimpleImputer the first step of `estimator:`"

@@ -1,4 +1,4 @@
-"""Which rankers there are: a name, and the class behind it; one file each, one line here."""
+"""The table of rankers: a name, and the class behind it; one file each, one line here."""
 
 from ltr_harness._util.catalog import Catalog
 

@@ -30,7 +30,7 @@ from ltr_harness.data.queries import sealed
 from ltr_harness.errors import Caution, DataError, Problem, TrainingError
 from ltr_harness.models.ranker import FittedModel, Training, TrainingFacts, as_matrix
 
-Importance = Literal["gain", "split"]
+ImportanceKind = Literal["gain", "split"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,15 +64,15 @@ class TreeModel(FittedModel):
     @property
     @abstractmethod
     def n_leaves(self) -> int:
-        """Of all trees together."""
+        """The number of leaves of all trees together."""
 
     @property
     def n_splits(self) -> int:
-        """Of all trees together."""
+        """The number of splits of all trees together."""
         return int(self.importance("split").sum())
 
     @abstractmethod
-    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
+    def importance(self, kind: ImportanceKind = "gain") -> NDArray[np.float64]:
         """float64 (n_features,): the loss that the splits on each feature took away, or how many there are."""
 
     @property
@@ -83,7 +83,7 @@ class TreeModel(FittedModel):
     @property
     @abstractmethod
     def _is_of_classes(self) -> bool:
-        """Whether each round has a tree for each grade, and a score is the expected grade."""
+        """True where each round has a tree for each grade, and a score is the expected grade."""
 
     @abstractmethod
     def _predicted(self, matrix: NDArray[np.float32], rounds: int) -> Any:
@@ -94,7 +94,7 @@ class TreeModel(FittedModel):
         """Contributions to the scores of rows (n_rows, n_features)."""
 
 
-class Trained(NamedTuple):
+class TrainedBooster(NamedTuple):
     """A booster, its learning curve, and what training found out besides."""
 
     booster: Any
@@ -106,7 +106,7 @@ class Trained(NamedTuple):
 
 
 def training_cautions(
-    n_splits: int, kept: int, trained: int, max_rounds: int, stopping: StoppingRule | None
+    n_splits: int, n_kept: int, n_trained: int, max_rounds: int, stopping: StoppingRule | None
 ) -> list[Caution]:
     """Return cautions about models that learned little, or were cut to `kept` rounds and might have learned more."""
     if n_splits == 0:
@@ -116,11 +116,11 @@ def training_cautions(
         )
         return [Caution("constant-model", "warning", text)]
     cautions = []
-    if n_splits < 3 * kept and n_splits < 10:
-        text = f"the model is nearly constant: {count_of(n_splits, 'split')} in {count_of(kept, 'round')}"
+    if n_splits < 3 * n_kept and n_splits < 10:
+        text = f"the model is nearly constant: {count_of(n_splits, 'split')} in {count_of(n_kept, 'round')}"
         cautions.append(Caution("nearly-constant-model", "warning", text))
-    if stopping is not None and trained >= max_rounds and trained - kept < stopping.patience:
-        text = f"best round {kept} of {trained}, stopped by the limit and not by the metric"
+    if stopping is not None and n_trained >= max_rounds and n_trained - n_kept < stopping.patience:
+        text = f"best round {n_kept} of {n_trained}, stopped by the limit and not by the metric"
         cautions.append(Caution("stopped-by-limit", "note", text, "more rounds may help"))
     return cautions
 
@@ -139,10 +139,10 @@ _WHERE = {
 
 def set_elsewhere(names: Mapping[str, str]) -> dict[str, str]:
     """Parameter to where it is set, from texts of names by a key of `_WHERE` or by what to say."""
-    return {name: _WHERE.get(where, where) for where, text in names.items() for name in text.split()}
+    return {name: _WHERE.get(location, location) for location, text in names.items() for name in text.split()}
 
 
-Question = ParamSpec("Question")
+Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 _REMEMBERED = 10_000  # answers of each library
@@ -156,11 +156,11 @@ def name_problems(
     conditions: Sequence[tuple[str, bool, str]] = (),  # names, whether they mean anything, and why not
 ) -> Iterator[Problem]:
     """Parameters that are unknown, set elsewhere, given twice, empty, or without effect."""
-    first: dict[str, str] = {}
+    first_names: dict[str, str] = {}
     for name, value in params.items():
         place = f"params.{name}"
         if name not in canonical:
-            settable = [known for known in canonical if canonical[known] not in owned]
+            settable = [accepted for accepted, meaning in canonical.items() if meaning not in owned]
             cure = did_you_mean(name, settable).partition(" (known: ")[0]  # hundreds would bury it
             if not cure.startswith("did you mean"):
                 cure = "see the library's documentation"
@@ -170,27 +170,29 @@ def name_problems(
         alias = name if name == meaning else f"{name} (another name for {meaning})"
         if meaning in owned:
             yield Problem(place, f"{alias} cannot be set here", cure=owned[meaning])
-        elif meaning in first:
-            yield Problem(place, f"{alias} is given a second time", f"only {first[meaning]}")
+        elif meaning in first_names:
+            yield Problem(place, f"{alias} is given a second time", f"only {first_names[meaning]}")
         elif value is None:
             yield Problem(place, f"{alias} has no value", "a value, or the line left out")
-        elif reasons := [why for of, holds, why in conditions if meaning in of.split() and not holds]:
+        elif reasons := [
+            reason for names, holds, reason in conditions if meaning in names.split() and not holds
+        ]:
             yield Problem(place, f"{alias} has no effect {reasons[0]}", cure="leave it out, or change that")
-        first.setdefault(meaning, name)
+        first_names.setdefault(meaning, name)
 
 
 def feature_problems(field: str, names: Sequence[str], facts: TrainingFacts) -> list[Problem]:
     """Features taken for quantities, in a field of the ranker, that the data lack or that are codes of categories."""
-    known, order = facts.feature_names, "its codes have no order"
-    return [
-        Problem(field, f"the data has no feature {name!r}", cure=did_you_mean(name, known))
-        for name in names
-        if name not in known
-    ] + [
-        Problem(field, f"feature {name!r} is categorical: {order}", "a feature of numbers")
-        for name in names
-        if name in facts.categories
-    ]
+    problems = []
+    for name in names:
+        if name not in facts.feature_names:
+            cure = did_you_mean(name, facts.feature_names)
+            problems.append(Problem(field, f"the data has no feature {name!r}", cure=cure))
+    for name in names:
+        if name in facts.categories:
+            found = f"feature {name!r} is categorical: its codes have no order"
+            problems.append(Problem(field, found, "a feature of numbers"))
+    return problems
 
 
 def xendcg_limits(name: str, leaf: float, default: str, facts: TrainingFacts) -> Iterator[Problem]:
@@ -214,12 +216,12 @@ def dart_limits(name: str, other: str, facts: TrainingFacts) -> Iterator[Problem
         )
 
 
-def remembered(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
+def cache_answers(ask: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
     """Cache of a library's answers: one takes milliseconds, and every fold and training asks the same."""
     answers: dict[bytes, Answer] = {}
 
     @wraps(ask)
-    def answer(*args: Question.args, **kwargs: Question.kwargs) -> Answer:
+    def answer(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
         try:
             question = pickle.dumps((args, kwargs))  # 1, True and "1" are three
         except (pickle.PicklingError, AttributeError, TypeError):  # nothing that a library could take
@@ -233,16 +235,16 @@ def remembered(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
     return answer
 
 
-def kept(library: str) -> Callable[[Callable[Question, Answer]], Callable[Question, Answer]]:
+def store_answers(library: str) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
     """Keep an installed library's answers beside the caches of data: who asks the same again need not import it.
 
     Not a refusal, which is a text: it may have had another reason. Nor what is asked of a device, which another
     machine may have, or by a worker, which has the library and tries values that nobody tries again.
     """
 
-    def keep(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
+    def keep(ask: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
         @wraps(ask)
-        def answer(*args: Question.args, **kwargs: Question.kwargs) -> Answer:
+        def answer(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
             folder = cache_folder()
             if folder is None or multiprocessing.parent_process() is not None:
                 return ask(*args, **kwargs)
@@ -253,14 +255,14 @@ def kept(library: str) -> Callable[[Callable[Question, Answer]], Callable[Questi
                 question = json.dumps([ask.__name__, code, installed, args, kwargs])
             except (TypeError, ValueError, OSError):
                 return ask(*args, **kwargs)
-            page = folder / "answers" / f"{hashlib.sha256(question.encode()).hexdigest()}.json"
+            answer_file = folder / "answers" / f"{hashlib.sha256(question.encode()).hexdigest()}.json"
             with suppress(OSError, ValueError):
-                known: Answer = json.loads(page.read_bytes())
-                return known
+                stored_answer: Answer = json.loads(answer_file.read_bytes())
+                return stored_answer
             value = ask(*args, **kwargs)
             if not isinstance(value, str) and '"device' not in question:
                 with suppress(OSError):
-                    write_whole(page, json.dumps(value).encode())
+                    write_whole(answer_file, json.dumps(value).encode())
             return value
 
         return answer
@@ -300,7 +302,7 @@ def as_number(value: Any, default: float) -> float:
 
 
 def is_on(value: Any) -> bool:
-    """Whether a library would read the value as yes."""
+    """Tell whether a library would read the value as yes."""
     return str(value).lower() in ("true", "+", "1")
 
 
@@ -331,10 +333,14 @@ def by_position(train: RankingDataset) -> RankingDataset:
     return replace(train, features=features, judgments=judgments, **train.optional_fields(order))
 
 
-def learned_bias(what: str, *columns: Mapping[int, float]) -> dict[str, Any]:
+def learned_bias(name: str, *columns: Mapping[int, float]) -> dict[str, Any]:
     """Position biases as records keep them: position to value, or values."""
     positions = sorted(columns[0])
-    return {"position_bias": {what: {str(at): [column[at] for column in columns] for at in positions}}}
+    return {
+        "position_bias": {
+            name: {str(position): [column[position] for column in columns] for position in positions}
+        }
+    }
 
 
 _last: defaultdict[str, WeakKeyDictionary[RankingDataset, tuple[Hashable, Any]]] = defaultdict(
@@ -342,17 +348,17 @@ _last: defaultdict[str, WeakKeyDictionary[RankingDataset, tuple[Hashable, Any]]]
 )
 
 
-def shared(library: str, training: Training, key: Hashable, make: Callable[[], Any]) -> Any:
+def share_binned_data(library: str, training: Training, key: Hashable, make: Callable[[], Any]) -> Any:
     """The library's binned data: of the last call, or from `make` where splits (by identity) or the key are others."""
     cache, valid = _last[library], training.valid
     valid_ref = None if valid is None else ref(valid, lambda _: cache.clear())
-    whole = (valid_ref, key)
-    known, made = cache.get(training.train, (None, None))
-    if known != whole:
+    full_key = (valid_ref, key)
+    stored_key, binned = cache.get(training.train, (None, None))
+    if stored_key != full_key:
         cache.clear()  # before the new one is built: both at once would be twice the memory
-        made = make()
-        cache[training.train] = (whole, made)
-    return made
+        binned = make()
+        cache[training.train] = (full_key, binned)
+    return binned
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.models import tree_model as adapters
 from ltr_harness.models import xgboost_parameters as parameters
 from ltr_harness.models.boosted import DataParallelRanker
-from ltr_harness.models.dask import Parts, Session, SharedStopping
+from ltr_harness.models.dask import Session, SharedStopping, WorkerArrays
 from ltr_harness.models.objectives import MetricObjectiveConfig, Optimised
 from ltr_harness.models.ranker import Training, TrainingFacts, model_file
 from ltr_harness.models.xgboost_parameters import plain_message, problems
@@ -59,7 +59,7 @@ class XGBoostModel(adapters.TreeModel):
     def n_leaves(self) -> int:
         return sum(tree.count("leaf=") for tree in self.booster.get_dump())
 
-    def importance(self, kind: adapters.Importance = "gain") -> NDArray[np.float64]:
+    def importance(self, kind: adapters.ImportanceKind = "gain") -> NDArray[np.float64]:
         importance_type = "total_gain" if kind == "gain" else "weight"
         named = self.booster.get_score(importance_type=importance_type)
         names = self.booster.feature_names or [f"f{i}" for i in range(self.n_features)]
@@ -141,13 +141,15 @@ class XGBoostRanker(DataParallelRanker):
 
         return "XGBoost", _LIB, (XGBoostError, ValueError, TypeError, AttributeError)
 
-    def _train(self, training: Training, handed: dict[str, Any], rounds: int) -> adapters.Trained:
+    def _train(self, training: Training, handed: dict[str, Any], rounds: int) -> adapters.TrainedBooster:
         import xgboost
 
         from ltr_harness.boosting.xgboost import LastBias, Watch
 
         key = (self.selection(), self._needs_names(handed), parameters.binning(handed))
-        train, valid = adapters.shared("xgboost", training, key, lambda: self._binned(training, handed))
+        train, valid = adapters.share_binned_data(
+            "xgboost", training, key, lambda: self._binned(training, handed)
+        )
         watch = self.watch(Watch, training, valid)
         objective = self._objective(training)
         bias = LastBias() if handed.get("lambdarank_unbiased") else None
@@ -157,13 +159,13 @@ class XGBoostRanker(DataParallelRanker):
             rounds,
             obj=objective,
             xgb_model=None if self.init_model is None else self.init_model_file(),
-            callbacks=[one for one in (objective, bias, watch) if one is not None],
+            callbacks=[callback for callback in (objective, bias, watch) if callback is not None],
             verbose_eval=False,
         )
         learned = adapters.learned_bias("ti+, tj-", *bias.learned) if bias else {}
-        return adapters.Trained(booster, watch.history if watch else [], learned=learned)
+        return adapters.TrainedBooster(booster, watch.history if watch else [], learned=learned)
 
-    def _train_across(self, training: Training, handed: dict[str, Any], data: Parts) -> Any:
+    def _train_across(self, training: Training, handed: dict[str, Any], data: WorkerArrays) -> Any:
         import dask.array
         from xgboost import dask as across
 
@@ -189,13 +191,13 @@ class XGBoostRanker(DataParallelRanker):
         )
         return trained["booster"]
 
-    def _model(self, trained: adapters.Trained, training: Training) -> XGBoostModel:
+    def _model(self, trained: adapters.TrainedBooster, training: Training) -> XGBoostModel:
         booster = trained.booster[: trained.best_round] if trained.best_round else trained.booster
         booster.feature_names = adapters.safe_feature_names(training.train.feature_names)
         return XGBoostModel(booster=booster, best_round=booster.num_boosted_rounds())
 
     def _objective(self, training: Training) -> Any:
-        """What gives XGBoost the gradients of an objective that is not its own; None for those that are."""
+        """Return the function of the gradients of an objective that is not XGBoost's own; None for those that are."""
         from ltr_harness.boosting.xgboost_metrics import XENDCG, XGBoostObjective
 
         if self.objective == parameters.XENDCG:
@@ -205,10 +207,13 @@ class XGBoostRanker(DataParallelRanker):
     def across_limits(self, facts: TrainingFacts | None) -> list[tuple[str, bool, str]]:
         weighted = facts is not None and facts.has_weights
         coded = bool(self.categorical or (facts is not None and facts.categories))
-        draws, alike = self.objective == parameters.XENDCG, "every worker would draw the same random numbers"
+        draws, same_numbers = (
+            self.objective == parameters.XENDCG,
+            "every worker would draw the same random numbers",
+        )
         return [
             *super().across_limits(facts),
-            ("the objective rank_xendcg", draws, f"{alike}; LightGBM's works"),
+            ("the objective rank_xendcg", draws, f"{same_numbers}; LightGBM's works"),
             ("query weights", weighted, "xgboost.dask takes none; LightGBM's does"),
             ("categorical", coded, "xgboost.dask binds them to data frames; LightGBM's works"),
         ]
@@ -244,22 +249,24 @@ class XGBoostRanker(DataParallelRanker):
         if self.weighs_rows:  # XGBoost weighs queries, and rows where there are none
             fields["weight"] = split.weights_of_rows()
         else:
-            some, weights = split.groups.has_rows, split.weights_of_queries()
-            fields["group"] = split.groups.sizes[some]  # never query ids: XGBoost cuts them to 32 bits
-            fields["weight"] = None if weights is None else weights[some]
+            with_rows, weights = split.groups.has_rows, split.weights_of_queries()
+            fields["group"] = split.groups.sizes[with_rows]  # never query ids: XGBoost cuts them to 32 bits
+            fields["weight"] = None if weights is None else weights[with_rows]
         if columns := set(self.categorical_columns(split)):
-            kinds = ["c" if column in columns else "float" for column in range(split.n_features)]
+            kinds = ["float" for _ in range(split.n_features)]
+            for column in columns:
+                kinds[column] = "c"
             fields |= {"feature_types": kinds, "enable_categorical": True}
         return fields
 
     def _needs_names(self, handed: dict[str, Any]) -> bool:
-        """Whether training needs the features' names: XGBoost copies them each round, at the cost of a small tree."""
+        """Tell whether training needs the features' names: copying them each round costs XGBoost a small tree."""
         constrained = {"monotone_constraints", "interaction_constraints"} & handed.keys()
         return self.init_model is not None or bool(constrained)
 
 
 def _is_over(stopping: SharedStopping, model: Any, rounds: int) -> bool:
-    """Whether training ends with this round, on each worker."""
+    """Tell whether training ends with this round, on each worker."""
 
     def score(session: Session) -> NDArray[np.float32]:
         import xgboost

@@ -10,7 +10,7 @@ import numpy as np
 from ltr_harness._util.text import count_of
 from ltr_harness.errors import Problem
 from ltr_harness.models import tree_model as adapters
-from ltr_harness.models.objectives import METRIC, of_others, tried_labels
+from ltr_harness.models.objectives import METRIC, parameters_of_others, tried_labels
 from ltr_harness.models.ranker import TrainingFacts
 from ltr_harness.models.tree_model import as_number, is_on
 
@@ -96,7 +96,9 @@ _SINCE = {
 def canonical_names() -> dict[str, str]:
     """Every documented name, aliases included, to the name it stands for; the installed version takes more or fewer."""
     documented = f"{' '.join(_DART_ONLY)} {_CATEGORICAL_ONLY} {_OTHER_LOSSES} {_FURTHER}".split()
-    return {name: name for name in (*of_others("", OBJECTIVES).split(), *OWNED, *documented)} | _ALIASES
+    return {
+        name: name for name in (*parameters_of_others("", OBJECTIVES).split(), *OWNED, *documented)
+    } | _ALIASES
 
 
 def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +138,7 @@ def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
-    """Whether anything in this training is drawn by the seed."""
+    """Tell whether anything in this training is drawn by the seed."""
     given = canonical(params)
     shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
     if objective == XENDCG or drops_trees(given):
@@ -148,7 +150,7 @@ def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
 
 
 def drops_trees(given: Mapping[str, Any]) -> bool:
-    """Whether later rounds change earlier trees: DART, in newer versions a choice of `booster: gbtree`."""
+    """Tell whether later rounds change earlier trees: DART, in newer versions a choice of `booster: gbtree`."""
     if given.get("booster") == "dart":
         return True
     drops = as_number(given.get("rate_drop"), 0.0) > 0 or is_on(given.get("one_drop"))
@@ -156,14 +158,14 @@ def drops_trees(given: Mapping[str, Any]) -> bool:
 
 
 def _gbtree_drops() -> bool:
-    """Whether the installed version drops trees without `booster: dart`."""
+    """Tell whether the installed version drops trees without `booster: dart`."""
     return "rate_drop" not in _ask("rank:pairwise", {"rate_drop": 0.5}, ["a", "b"])
 
 
-@adapters.remembered
-@adapters.kept("xgboost")
+@adapters.cache_answers
+@adapters.store_answers("xgboost")
 def _draws_pairs(objective: str, of_loss: Mapping[str, Any]) -> bool:
-    """Whether two seeds give two models, by trying: `mean` draws pairs by the round, in newer versions by the seed."""
+    """Try whether two seeds give two models: `mean` draws pairs by the round, in newer versions by the seed."""
     import xgboost
 
     rows = np.random.Generator(np.random.Philox(key=[0, 0])).normal(size=(200, 2))
@@ -187,7 +189,7 @@ def conditions(objective: str, given: Mapping[str, Any]) -> list[tuple[str, bool
     unbiased, binned = is_on(given.get("lambdarank_unbiased")), method in ("hist", "auto", "approx")
     is_dart = given.get("booster") == "dart" or given.keys().isdisjoint(_DART_ONLY) or _gbtree_drops()
     return [
-        (f"{of_others(objective, OBJECTIVES)} {_OTHER_LOSSES}", False, with_it),
+        (f"{parameters_of_others(objective, OBJECTIVES)} {_OTHER_LOSSES}", False, with_it),
         ("lambdarank_bias_norm", objective in LAMBDA, with_it),
         ("lambdarank_bias_norm", unbiased, "without lambdarank_unbiased: true"),
         (" ".join(_DART_ONLY), is_dart, "without booster: dart"),
@@ -230,9 +232,9 @@ def problems(
 
 def _newer_names(objective: str, params: Mapping[str, Any]) -> dict[str, str]:
     """Return parameters that the table lacks and XGBoost uses, as names of their own."""
-    known, newer = canonical_names(), {}
+    canonical, newer = canonical_names(), {}
     for name in params:
-        if name in known:
+        if name in canonical:
             continue
         refused_or_unused = _ask(objective, {name: params[name]}, ["a", "b"])
         if isinstance(refused_or_unused, list) and name not in refused_or_unused:
@@ -250,8 +252,8 @@ def _refused_by_library(
     else:
         params = {name: value for name, value in params.items() if name not in _PER_FEATURE}
 
-    def refusal(some: Mapping[str, Any]) -> str | None:
-        refused_or_unused = _ask(objective, some, features)
+    def refusal(candidates: Mapping[str, Any]) -> str | None:
+        refused_or_unused = _ask(objective, candidates, features)
         return refused_or_unused if isinstance(refused_or_unused, str) else None
 
     rejected = adapters.rejected_parameters(params, _FRAME, refusal)
@@ -261,8 +263,8 @@ def _refused_by_library(
     return [_unused(name) for name in params if name in unused]
 
 
-@adapters.remembered
-@adapters.kept("xgboost")
+@adapters.cache_answers
+@adapters.store_answers("xgboost")
 def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> str | list[str]:
     """XGBoost's refusal of a definition, or the parameters that it says it does not use."""
     import xgboost
@@ -280,8 +282,8 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> str 
         except (xgboost.core.XGBoostError, AttributeError, TypeError, ValueError) as problem:
             return plain_message(str(problem))
     unused: list[str] = []
-    for one in caught:
-        message = plain_message(str(one.message).replace("WARNING: ", ""))
+    for warning in caught:
+        message = plain_message(str(warning.message).replace("WARNING: ", ""))
         if "GPU" in message:  # XGBoost would go on without it
             return message
         if "are not used" in message:
@@ -290,7 +292,7 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> str 
 
 
 def _unused(name: str) -> Problem:
-    """What XGBoost says it does not use, with its version where that is why."""
+    """Return the problem of a parameter that XGBoost does not use, with its version where that is the reason."""
     from packaging.version import Version
     from xgboost import __version__
 

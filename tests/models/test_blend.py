@@ -26,20 +26,20 @@ from ltr_harness.metrics import NDCG, parse_metric
 from ltr_harness.metrics.log_loss import LogLoss
 from ltr_harness.models.blend import BlendModel, BlendRanker, ranks, z_scores
 from ltr_harness.models.feature import FeatureRanker
-from ltr_harness.models.ranker import FittedModel, Part, Ranker, Training
+from ltr_harness.models.ranker import BlendPart, FittedModel, Ranker, Training
 from ltr_harness.testing import RankerSuite
 from ltr_harness.testing.ranker_suite import RULE, ranking_data
 
 SIZES = st.lists(st.integers(0, 7), min_size=1, max_size=6)
 
 
-def part(folder: Path, ranker: Ranker, name: str = "feature", **training: Any) -> Part:
+def part(folder: Path, ranker: Ranker, name: str = "feature", **training: Any) -> BlendPart:
     folder.mkdir()
     model = ranker.fit(Training(train=ranking_data(1), **training))
-    return Part(name, model, folder / model.save(folder))
+    return BlendPart(name, model, folder / model.save(folder))
 
 
-def parts_by_feature(folder: Path, *features: str) -> dict[str, Part]:
+def parts_by_feature(folder: Path, *features: str) -> dict[str, BlendPart]:
     return {name: part(folder / name, FeatureRanker(feature=name)) for name in features}
 
 
@@ -130,7 +130,9 @@ def test_equal_sums_of_ranks_are_exactly_equal(tmp_path: Path) -> None:
         assert set(model.score_split(data).tolist()) == {0.5}
 
 
-def chosen(parts: Mapping[str, Part], metric: str, how: str = "z-scores") -> tuple[FittedModel, list[float]]:
+def chosen(
+    parts: Mapping[str, BlendPart], metric: str, how: str = "z-scores"
+) -> tuple[FittedModel, list[float]]:
     training = Training(
         train=ranking_data(1), valid=ranking_data(2), decision_metric=parse_metric(metric), parts=parts
     )
@@ -138,7 +140,7 @@ def chosen(parts: Mapping[str, Part], metric: str, how: str = "z-scores") -> tup
     return model, list(model.learned["weights"].values())
 
 
-def by_hand(parts: Mapping[str, Part], weights: list[float], metric: str, how: str) -> float:
+def by_hand(parts: Mapping[str, BlendPart], weights: list[float], metric: str, how: str) -> float:
     """A blend's value on validation data, from SciPy's numbers and `evaluate`."""
     valid = ranking_data(2)
     total = np.zeros(valid.n_rows)
@@ -226,7 +228,7 @@ def test_probabilities_choose_the_weights_by_what_is_reported(tmp_path: Path, ho
     for name in ("0", "1"):
         (tmp_path / name).mkdir()
         model = FeatureRanker(feature=name).fit(Training(train=races))
-        parts[name] = Part("feature", model, tmp_path / name / model.save(tmp_path / name))
+        parts[name] = BlendPart("feature", model, tmp_path / name / model.save(tmp_path / name))
     decision = parse_metric(metric)
     blend = BlendRanker(of=("0", "1"), how=how).fit(
         Training(train=races, valid=races, decision_metric=decision, parts=parts)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.models.lightgbm import LightGBMRanker
-from ltr_harness.models.tree_model import kept, remembered
+from ltr_harness.models.tree_model import cache_answers, store_answers
 from ltr_harness.models.xgboost import XGBoostRanker
 
 PLAIN = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, -0.0, "", "1", "True"])
@@ -25,7 +25,7 @@ VALUES = PLAIN | st.lists(PLAIN, max_size=2) | st.tuples(PLAIN) | st.dictionarie
 def test_an_answer_is_that_of_this_very_question(questions: list[Any]) -> None:
     asked: list[str] = []
 
-    @remembered
+    @cache_answers
     def ask(value: Any) -> str:
         asked.append(repr(value))
         return asked[-1]
@@ -39,7 +39,7 @@ def test_an_answer_is_that_of_this_very_question(questions: list[Any]) -> None:
 def test_long_arrays_and_what_cannot_be_kept_are_asked() -> None:
     lengths: list[int] = []
 
-    @remembered
+    @cache_answers
     def ask(value: Any) -> int:
         lengths.append(1)
         return int(value[-1]) if isinstance(value, np.ndarray) else 0
@@ -100,7 +100,7 @@ def test_what_a_library_accepts_is_kept_for_the_next_process(
         return answer
 
     monkeypatch.setenv("LTR_HARNESS_CACHE", str(tmp_path))
-    assert [kept("lightgbm")(ask)(question) for _ in range(2)] == [answer, answer]
+    assert [store_answers("lightgbm")(ask)(question) for _ in range(2)] == [answer, answer]
     assert len(asked) == times
 
 
@@ -111,10 +111,10 @@ def test_nothing_is_kept_without_a_cache_nor_for_another_library(tmp_path: Any, 
         asked.append(str(params))
 
     monkeypatch.setenv("LTR_HARNESS_CACHE", "off")
-    kept("lightgbm")(ask)({})
+    store_answers("lightgbm")(ask)({})
     monkeypatch.setenv("LTR_HARNESS_CACHE", str(tmp_path))
     for library in ("lightgbm", "xgboost", "not_installed", "not_installed"):
-        kept(library)(ask)({})
+        store_answers(library)(ask)({})
     assert len(asked) == 5
 
 

@@ -11,7 +11,7 @@ from ltr_harness.cli import SuggestingGroup, options
 from ltr_harness.cli.output import echo, echo_json, print_table
 
 if TYPE_CHECKING:
-    from ltr_harness.models.trees.verification import Agreement, Verification
+    from ltr_harness.models.trees.verification import FileAgreement, Verification
 
 
 @click.group("export", cls=SuggestingGroup, no_args_is_help=True)
@@ -118,7 +118,7 @@ def _print_verification(verification: "Verification") -> None:
         echo(f"for example query {swapped.query}: {order}; {scores}")
 
 
-def _agreement_cells(agreement: "Agreement") -> list[str]:
+def _agreement_cells(agreement: "FileAgreement") -> list[str]:
     change, interval = "–", "–"
     if not math.isnan(agreement.difference):
         change = f"{agreement.difference:+.2g}"

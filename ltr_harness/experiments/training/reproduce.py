@@ -26,7 +26,7 @@ from ltr_harness.experiments.training.train import with_temperatures
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.core.softmax import with_learned
 from ltr_harness.metrics.evaluation import evaluate_bound
-from ltr_harness.models.ranker import FittedModel, Part, Ranker, Training, Workers
+from ltr_harness.models.ranker import BlendPart, FittedModel, Ranker, Training, Workers
 from ltr_harness.models.table import catalog
 
 
@@ -104,7 +104,7 @@ def _trained_again(run: Run, fold: Fold, training: Training) -> tuple[FittedMode
     """Return the model trained again after its parts, digests of its files, and what changed about its rankers."""
     record = run.record
     records: dict[str, PartRecord | Record] = {**record.parts, record.model: record}
-    parts: dict[str, Part] = {}
+    parts: dict[str, BlendPart] = {}
     changed: list[str] = []
     with temporary_folder() as folder:
         for number, (name, stored) in enumerate(records.items()):
@@ -116,7 +116,7 @@ def _trained_again(run: Run, fold: Fold, training: Training) -> tuple[FittedMode
             own_folder = Path(folder, str(number))
             own_folder.mkdir()
             file = own_folder / fitted.save(own_folder)
-            parts[name] = Part(stored.ranker, fitted, file)
+            parts[name] = BlendPart(stored.ranker, fitted, file)
             changed += changes
         return fitted, {file.name: file_digest(file)}, changed
 

@@ -44,7 +44,7 @@ from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.softmax import TEMPERATURE, ProbabilityMetric, with_learned
 from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
-from ltr_harness.models.ranker import FittedModel, Part, Training, Workers
+from ltr_harness.models.ranker import BlendPart, FittedModel, Training, Workers
 from ltr_harness.models.tree_model import TreeModel
 
 if TYPE_CHECKING:
@@ -293,12 +293,14 @@ def _refuse_other_cautions(fitted: FittedModel) -> None:
             raise TrainingError.at(type(fitted).__name__, found, expected)
 
 
-def _part(name: str, run: Run, job: Job) -> Part:
+def _part(name: str, run: Run, job: Job) -> BlendPart:
     """Return the model of a run, for a model that is made of it; a TrainingError where it failed."""
     if run.record.status == "failed":
         raise TrainingError(f"part {name!r} failed: {run.record.error}")
     config = job.experiment.models[name]
-    return Part(config.ranker_name, run.load_model_as(type(config.ranker)), run.path / run.model_files[0])
+    return BlendPart(
+        config.ranker_name, run.load_model_as(type(config.ranker)), run.path / run.model_files[0]
+    )
 
 
 def run_here(tasks: Sequence[Task], job: Job, progress: "Progress") -> Iterator[tuple[Task, Run]]:

@@ -22,7 +22,7 @@ NEVER, ZERO, NAN = 0, 1, 2
 _ZERO = float(np.float32(1e-35))  # LightGBM's zero
 
 
-class Split(NamedTuple):
+class InnerNode(NamedTuple):
     """An inner node as `Tree.grown` asks for it; `left` and `right` are whatever stands for the nodes below."""
 
     feature: int
@@ -46,7 +46,7 @@ class Tree:
     value: Floats  # of leaves; 0 elsewhere
 
     @classmethod
-    def grown(cls, root: Any, node_of: Callable[[Any], Split | float]) -> Self:
+    def grown(cls, root: Any, node_of: Callable[[Any], InnerNode | float]) -> Self:
         """A tree from whatever form nests its nodes, in the order in which they are come by, left before right."""
         rows: list[list[Any]] = []
         waiting: list[tuple[Any, int, int]] = [(root, -1, 0)]
@@ -55,7 +55,7 @@ class Tree:
             if above >= 0:
                 rows[above][side] = len(rows)
             node = node_of(place)
-            if isinstance(node, Split):
+            if isinstance(node, InnerNode):
                 waiting += [(node.right, len(rows), 3), (node.left, len(rows), 2)]
                 rows.append([node.feature, node.threshold, -1, -1, node.missing_left, node.missing_type, 0.0])
             else:
@@ -87,9 +87,9 @@ class Forest:
         def by_nan(tree: Tree) -> Tree:
             zero_left = tree.threshold > 0 if self.comparison == "<" else tree.threshold >= 0
             is_split = tree.feature != LEAF
-            turned = is_split & (tree.missing_type == ZERO) & (tree.missing_left != zero_left)
-            if turned.any():
-                name = self.feature_names[tree.feature[np.argmax(turned)]]
+            turns_zero = is_split & (tree.missing_type == ZERO) & (tree.missing_left != zero_left)
+            if turns_zero.any():
+                name = self.feature_names[tree.feature[np.argmax(turns_zero)]]
                 found = f"a split on {name!r} sends 0 where missing values go"
                 raise refused(
                     f"{found}, and the form knows no such split", cure="train without `zero_as_missing`"
@@ -118,11 +118,11 @@ class Forest:
 
     def with_base_in_first_tree(self) -> Self:
         """The same scores to the bit where `base_score` is what sums begin with: engines may add it last."""
-        first, *others = self.trees
+        first, *later_trees = self.trees
         values = np.where(first.feature == LEAF, first.value + self.base_score, 0.0)
         if self.float32_sum:
             values = values.astype(np.float32).astype(np.float64)
-        return replace(self, trees=(replace(first, value=values), *others), base_score=0.0)
+        return replace(self, trees=(replace(first, value=values), *later_trees), base_score=0.0)
 
     def scores(self, features: Floats) -> Floats:
         """float64 (n_rows,): the trees' values added one after the other, in float64 unless `float32_sum`."""
@@ -134,7 +134,7 @@ class Forest:
 
     @cached_property
     def _flat(self) -> tuple[NDArray[Any], ...]:
-        """Where each tree begins, and the arrays of all trees one after the other."""
+        """The place where each tree begins, and the arrays of all trees one after the other."""
         sizes = [tree.feature.size for tree in self.trees]
         starts = np.cumsum([0, *sizes], dtype=np.int64)[:-1]
         shift = np.repeat(starts, sizes)
@@ -232,8 +232,8 @@ def _refuse_codes(names: Sequence[str], coded: Collection[int]) -> None:
 
 def _of_lightgbm(text: str, names: tuple[str, ...]) -> Forest:
     head, *parts = text.partition("\nend of trees")[0].split("\nTree=")
-    about = dict(line.partition("=")[::2] for line in head.splitlines())
-    _refuse_classes(int(about["num_tree_per_iteration"]))
+    header = dict(line.partition("=")[::2] for line in head.splitlines())
+    _refuse_classes(int(header["num_tree_per_iteration"]))
     trees = [dict(line.partition("=")[::2] for line in part.splitlines()) for part in parts]
     if any(tree.get("is_linear") == "1" for tree in trees):
         raise refused("the leaves hold linear models", "leaves of numbers", "train without `linear_tree`")
@@ -260,8 +260,8 @@ def _lightgbm_tree(tree: Mapping[str, str]) -> Tree:
     n_inner, leaves = feature.size, np.full(values.size, -1)
 
     def child(name: str) -> Ints:
-        at = column(name).astype(np.int64)
-        return np.concatenate([np.where(at < 0, n_inner + ~at, at), leaves])
+        children = column(name).astype(np.int64)
+        return np.concatenate([np.where(children < 0, n_inner + ~children, children), leaves])
 
     return Tree.of(
         np.concatenate([feature, leaves]),
@@ -282,23 +282,25 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
     booster = learner["gradient_booster"]
     if booster["name"] == "gblinear":
         raise refused("gblinear has no trees", "booster gbtree or dart")
-    about = learner["learner_model_param"]
-    _refuse_classes(max(int(about["num_class"]), int(about.get("num_target", 1))))
-    stated = json.loads(about["base_score"])  # since 3.1 a list
+    parameters = learner["learner_model_param"]
+    _refuse_classes(max(int(parameters["num_class"]), int(parameters.get("num_target", 1))))
+    stated = json.loads(parameters["base_score"])  # since 3.1 a list
     base, objective = float(stated[0] if isinstance(stated, list) else stated), learner["objective"]["name"]
     if objective in _LOGIT:
         base = -math.log(1 / base - 1)
     elif objective in _LOG:
         base = math.log(base)
     content = booster.get("gbtree", booster)["model"]
-    grown = content["trees"]
-    _refuse_codes(names, {tree["split_indices"][node] for tree in grown for node in tree["categories_nodes"]})
+    tree_texts = content["trees"]
+    _refuse_codes(
+        names, {tree["split_indices"][node] for tree in tree_texts for node in tree["categories_nodes"]}
+    )
     # of DART; XGBoost 3.3 and later have them beside the trees, and a plain product
-    weights = booster.get("weight_drop") or content.get("weight_drop") or [1.0] * len(grown)
+    weights = booster.get("weight_drop") or content.get("weight_drop") or [1.0 for _ in tree_texts]
     # before, inplace_predict takes the base out of the sum of base and leaf before it weighs the leaf
     taken_out = np.float32(base if "weight_drop" in booster else 0)
     trees = []
-    for tree, weight in zip(grown, weights, strict=True):
+    for tree, weight in zip(tree_texts, weights, strict=True):
         left, split = np.asarray(tree["left_children"]), np.asarray(tree["split_indices"])
         is_leaf = left == -1
         numbers = np.asarray(tree["split_conditions"], dtype=np.float32)
@@ -321,23 +323,27 @@ def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
 
     _refuse_classes(len(grades_of(booster)))
     content = as_json(booster)
-    about = content["features_info"]
-    numeric = about.get("float_features") or []
-    if coded := [names[one["flat_feature_index"]] for one in about.get("categorical_features") or ()]:
-        found = f"CatBoost splits on statistics of the categories of {', '.join(map(repr, coded))}"
+    features_info = content["features_info"]
+    numeric = features_info.get("float_features") or []
+    if categorical := [
+        names[feature["flat_feature_index"]] for feature in features_info.get("categorical_features") or ()
+    ]:
+        found = f"CatBoost splits on statistics of the categories of {', '.join(map(repr, categorical))}"
         raise refused(found, "splits on numbers or codes", "train without them (`exclude:`)")
     scale, [bias] = content["scale_and_bias"]
     # true is to the right
-    columns = [(one["flat_feature_index"], one["nan_value_treatment"] != "AsTrue") for one in numeric]
+    columns = [
+        (feature["flat_feature_index"], feature["nan_value_treatment"] != "AsTrue") for feature in numeric
+    ]
 
-    def split(node: Mapping[str, Any], left: Any, right: Any) -> Split:
+    def split(node: Mapping[str, Any], left: Any, right: Any) -> InnerNode:
         column, missing_left = columns[node["float_feature_index"]]
-        return Split(column, float(node["border"]), missing_left, left, right)
+        return InnerNode(column, float(node["border"]), missing_left, left, right)
 
     def of_symmetric(tree: Mapping[str, Any]) -> Tree:
         splits, values = tree.get("splits") or [], tree["leaf_values"]
 
-        def node_of(place: tuple[int, int]) -> Split | float:
+        def node_of(place: tuple[int, int]) -> InnerNode | float:
             level, leaf = place
             if level == len(splits):
                 return float(values[leaf] * scale)
@@ -345,7 +351,7 @@ def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
 
         return Tree.grown((0, 0), node_of)
 
-    def node_of_other(node: Mapping[str, Any]) -> Split | float:
+    def node_of_other(node: Mapping[str, Any]) -> InnerNode | float:
         if "split" not in node:
             return float(node["value"] * scale)
         return split(node["split"], node["left"], node["right"])

@@ -16,7 +16,7 @@ from ltr_harness.errors import GateError
 from ltr_harness.metrics import Binding, Metric, bind
 from ltr_harness.models.ranker import FittedModel
 from ltr_harness.models.trees.forest import Forest, forest_of, refused
-from ltr_harness.models.trees.formats import ModelFormat, Scores
+from ltr_harness.models.trees.formats import ModelFormat, ScoreFunction
 
 _SHARE = 0.1  # of the values that are taken away on the copy with missing values
 _ROWS_AT_ONCE = 65_536
@@ -25,7 +25,7 @@ _ROUNDING = 1e-5  # of the largest sum: of float32, and of a base score that is 
 
 
 @dataclass(frozen=True)
-class Agreement:
+class FileAgreement:
     """The model's own scores beside those of the written file, on the same rows."""
 
     n_queries: int
@@ -56,10 +56,10 @@ class Verification:
     """Agreement of an exported file with the model, on the rows and on a copy with missing values."""
 
     metric: str
-    agreement: Agreement  # on the rows
+    agreement: FileAgreement  # on the rows
     n_missing: int  # values that are missing in the rows
-    with_missing: Agreement | None  # on the queries that have missing values
-    if_missing: Agreement  # on a copy of the rows without a tenth of their values, drawn at random
+    with_missing: FileAgreement | None  # on the queries that have missing values
+    if_missing: FileAgreement  # on a copy of the rows without a tenth of their values, drawn at random
     first: Disagreement | None  # where the order first differs; None where it nowhere does
     # files beside the written one that were there with other content, and stay, such as features with queries filled in
     kept: tuple[str, ...] = ()
@@ -79,73 +79,80 @@ def export_model(
     with errors_naming(path), unfinished(path.parent) as folder:
         written = folder / path.name
         form.write(forest, model, written)
-        verification = verified(model, form.read(written, split.feature_names), split, metric)
+        verification = verify(model, form.read(written, split.feature_names), split, metric)
         loss = verification.agreement.loss
         if max_loss is not None and not loss <= max_loss:
-            lost = f"loses {loss:.6f} in the form {form.name}"
-            said = "is undefined for every query" if np.isnan(loss) else lost
-            found = f"{metric} {said}, and {path} is not written"
+            loss_text = f"loses {loss:.6f} in the form {form.name}"
+            reason = "is undefined for every query" if np.isnan(loss) else loss_text
+            found = f"{metric} {reason}, and {path} is not written"
             cure = "without the option it is written and what differs is shown"
             raise GateError.at(f"--max-loss {max_loss:g}", found, cure=cure)
-        companions = [one for one in sorted(folder.iterdir()) if one != written]
-        there = [one for one in companions if (path.parent / one.name).exists()]
-        kept = [one.name for one in there if one.read_bytes() != (path.parent / one.name).read_bytes()]
-        for one in [*companions, written]:  # the file itself last: it announces the others
-            if one.name not in kept:
-                one.replace(path.parent / one.name)
-    return replace(verification, kept=tuple(kept))
+        companions = [file for file in sorted(folder.iterdir()) if file != written]
+        existing = [file for file in companions if (path.parent / file.name).exists()]
+        kept_names = [
+            file.name for file in existing if file.read_bytes() != (path.parent / file.name).read_bytes()
+        ]
+        for file in [*companions, written]:  # the file itself last: it announces the others
+            if file.name not in kept_names:
+                file.replace(path.parent / file.name)
+    return replace(verification, kept=tuple(kept_names))
 
 
 def _refuse_misread(forest: Forest, model: FittedModel, split: RankingDataset) -> None:
     """Raise where the trees score otherwise than the library: a new version may store them in another form."""
     rows = split.features[:_ROWS_TRIED]
-    here, read = model.score(rows), forest.scores(rows.astype(np.float64))
-    apart = np.abs(read - here)
-    row = int(np.argmax(apart))
+    model_scores, tree_scores = model.score(rows), forest.scores(rows.astype(np.float64))
+    differences = np.abs(tree_scores - model_scores)
+    row = int(np.argmax(differences))
     largest = abs(forest.base_score) + sum(float(np.abs(tree.value).max()) for tree in forest.trees)
-    if apart[row] > _ROUNDING * largest:
-        found = f"the stored trees score row {row} {read[row]:.6g}, and the model scores it {here[row]:.6g}"
+    if differences[row] > _ROUNDING * largest:
+        by_trees, by_model = tree_scores[row], model_scores[row]
+        found = f"the stored trees score row {row} {by_trees:.6g}, and the model scores it {by_model:.6g}"
         expected = "the same scores; this version of the library stores models in a form that is not known"
         raise refused(found, expected, "export from an environment with an earlier version")
 
 
-def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: Metric) -> Verification:
+def verify(
+    model: FittedModel, file_scores: ScoreFunction, split: RankingDataset, metric: Metric
+) -> Verification:
     """Compare a file's scores with the model's."""
     binding = bind([metric], split.judgments)
-    scores, without = np.empty((2, 2, split.n_rows))
+    scores, scores_if_missing = np.empty((2, 2, split.n_rows))
     missing = np.empty(split.n_rows)
     rng = np.random.Generator(np.random.Philox(key=[0, 0]))
     for start in range(0, split.n_rows, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
         rows = split.features[part]
-        fewer = np.where(rng.random(rows.shape, dtype=np.float32) < _SHARE, np.float32(np.nan), rows)
-        scores[:, part] = model.score(rows), there(rows.astype(np.float64))
-        without[:, part] = model.score(fewer), there(fewer.astype(np.float64))
+        with_gaps = np.where(rng.random(rows.shape, dtype=np.float32) < _SHARE, np.float32(np.nan), rows)
+        scores[:, part] = model.score(rows), file_scores(rows.astype(np.float64))
+        scores_if_missing[:, part] = model.score(with_gaps), file_scores(with_gaps.astype(np.float64))
         missing[part] = np.isnan(rows).sum(axis=1)
     of_query = split.groups.sum(missing) > 0
-    every = np.ones(split.n_queries, dtype=bool)
-    orders = [_order(one, split.groups) for one in scores]
+    all_queries = np.ones(split.n_queries, dtype=bool)
+    orders = [_order(row_scores, split.groups) for row_scores in scores]
     first = None
     if (moved := np.flatnonzero(orders[0] != orders[1])).size:
         a, b = (int(order[moved[0]]) for order in orders)
         query = split.groups.query_of(a)
         start = int(split.groups.boundaries[query])
-        of_both = ((float(one[a]), float(one[b])) for one in scores)
+        of_both = ((float(row_scores[a]), float(row_scores[b])) for row_scores in scores)
         first = Disagreement(split.groups.name(query), (a - start, b - start), *of_both)
     return Verification(
         metric=str(metric),
-        agreement=_agreement(scores, binding, metric, every),
+        agreement=_agreement(scores, binding, metric, all_queries),
         n_missing=int(missing.sum()),
         with_missing=_agreement(scores, binding, metric, of_query) if of_query.any() else None,
-        if_missing=_agreement(without, binding, metric, every),
+        if_missing=_agreement(scores_if_missing, binding, metric, all_queries),
         first=first,
     )
 
 
-def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: Bools) -> Agreement:
-    here, there = scores
+def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: Bools) -> FileAgreement:
+    model_scores, file_scores = scores
     groups, weights = binding.judgments.groups, binding.judgments.query_weights
-    values = np.where(chosen, [binding.per_query(one)[0] for one in (here, there)], np.nan)
+    values = np.where(
+        chosen, [binding.per_query(row_scores)[0] for row_scores in (model_scores, file_scores)], np.nan
+    )
     differences = paired_differences(values[1], values[0])
     weight = np.ones(groups.n_queries) if weights is None else weights
     defined = np.where(np.isnan(differences), 0.0, weight)
@@ -154,15 +161,15 @@ def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: Bools) 
     weighted = np.where(weight > 0, differences * weight * scale, np.nan)
     ((low,), (high,)) = mean_intervals(ClusterSums.of(weighted[:, None]), Method())
     mean_here, mean_there, difference = binding.means_of(np.stack([*values, differences])).tolist()
-    apart = (there - here)[np.repeat(chosen, groups.sizes)]
-    offset = float(np.median(apart))
-    moved = _order(here, groups) != _order(there, groups)
-    return Agreement(
+    row_differences = (file_scores - model_scores)[np.repeat(chosen, groups.sizes)]
+    offset = float(np.median(row_differences))
+    moved = _order(model_scores, groups) != _order(file_scores, groups)
+    return FileAgreement(
         n_queries=int(chosen.sum()),
         n_same_order=int((chosen & ~groups.any(moved)).sum()),
-        largest_difference=float(np.abs(apart).max()),
+        largest_difference=float(np.abs(row_differences).max()),
         offset=offset,
-        largest_beside_offset=float(np.abs(apart - offset).max()),
+        largest_beside_offset=float(np.abs(row_differences - offset).max()),
         here=mean_here,
         there=mean_there,
         difference=difference,

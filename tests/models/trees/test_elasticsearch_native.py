@@ -16,7 +16,7 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.ranker import FittedModel
-from ltr_harness.models.trees.forest import LEAF, Forest, Split, Tree, forest_of
+from ltr_harness.models.trees.forest import LEAF, Forest, InnerNode, Tree, forest_of
 from ltr_harness.models.trees.formats import native
 from ltr_harness.models.trees.formats.native import ElasticsearchNative
 from ltr_harness.models.trees.verification import export_model
@@ -32,7 +32,9 @@ STUMP = (0, 0.5, True, 3.0, 5.0)
 
 def write(form: ElasticsearchNative, path: Path, *roots: Any, names: tuple[str, ...] = NAMES) -> None:
     """A file of trees by hand: nested tuples (feature, threshold, missing goes left, left, right) and numbers."""
-    trees = [Tree.grown(root, lambda one: Split(*one) if isinstance(one, tuple) else one) for root in roots]
+    trees = [
+        Tree.grown(root, lambda one: InnerNode(*one) if isinstance(one, tuple) else one) for root in roots
+    ]
     model: Any = None
     form.write(Forest(names, tuple(trees), 0.25, "<", float32=True, float32_sum=True), model, path)
 

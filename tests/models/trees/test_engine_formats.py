@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.models.trees.forest import LEAF, NAN, NEVER, ZERO, Forest, Split, Tree
+from ltr_harness.models.trees.forest import LEAF, NAN, NEVER, ZERO, Forest, InnerNode, Tree
 from ltr_harness.models.trees.formats import catalog
 
 ENGINES = ["opensearch", "elasticsearch"]
@@ -23,7 +23,7 @@ def form(name, version=None):
 
 def tree(root):
     """Of nested tuples (feature, threshold, missing goes left, left, right[, what is missing]) and numbers."""
-    return Tree.grown(root, lambda node: Split(*node) if isinstance(node, tuple) else node)
+    return Tree.grown(root, lambda node: InnerNode(*node) if isinstance(node, tuple) else node)
 
 
 def forest(*roots, names=NAMES, comparison="<", base=0.0):

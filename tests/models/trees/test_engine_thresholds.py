@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.models.trees.forest import Forest, Split, Tree
+from ltr_harness.models.trees.forest import Forest, InnerNode, Tree
 from ltr_harness.models.trees.formats import engine_forest
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -25,7 +25,7 @@ thresholds = st.one_of(
 def float32_thresholds(threshold, comparison, written="<="):
     """Of a stump, as an engine gets it."""
     at = float(threshold[0])
-    stump = Tree.grown(True, lambda root: Split(0, at, True, False, False) if root else 1.0)
+    stump = Tree.grown(True, lambda root: InnerNode(0, at, True, False, False) if root else 1.0)
     return (
         engine_forest(Forest(("x",), (stump,), comparison=comparison), written, "it").trees[0].threshold[:1]
     )

@@ -1,12 +1,12 @@
 """Small examples of internals, which a reader can check by hand."""
 
 from ltr_harness.integrations.mlflow_export import legal_names
-from ltr_harness.models.trees.forest import Split, Tree
+from ltr_harness.models.trees.forest import InnerNode, Tree
 
 
 def test_tree_grown() -> None:
     def node_of(place):
-        return Split(0, place[0], True, *place[1:]) if isinstance(place, list) else place
+        return InnerNode(0, place[0], True, *place[1:]) if isinstance(place, list) else place
 
     tree = Tree.grown([0.5, 1.0, 2.0], node_of)
     assert tree.value.tolist() == [0.0, 1.0, 2.0]

@@ -14,7 +14,7 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.models.random import RandomModel
 from ltr_harness.models.ranker import FittedModel
-from ltr_harness.models.trees.forest import LEAF, NEVER, ZERO, Forest, Split, Tree, forest_of
+from ltr_harness.models.trees.forest import LEAF, NEVER, ZERO, Forest, InnerNode, Tree, forest_of
 
 Trained = Callable[..., FittedModel]
 Rows = Callable[..., RankingDataset]
@@ -127,7 +127,7 @@ X = np.array([[np.nan], [0.0], [-0.0], [1e-36], [0.1], [np.nextafter(0.1, 1)], [
 )
 def test_which_side_a_value_goes(rule: dict[str, Any], left: list[int]) -> None:
     forest_rule = {name: rule.pop(name) for name in ("comparison", "float32") if name in rule}
-    split = Split(0, 0.1, **{"missing_left": False, "left": 1.0, "right": 0.0, **rule})
+    split = InnerNode(0, 0.1, **{"missing_left": False, "left": 1.0, "right": 0.0, **rule})
     tree = Tree.grown(split, lambda node: node)
     assert Forest(("a",), (tree,), **forest_rule).scores(X).tolist() == left
 

@@ -19,7 +19,7 @@ from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.errors import DataError, MissingExtraError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.ranker import FittedModel
-from ltr_harness.models.trees.forest import NAN, NEVER, ZERO, Forest, Split, Tree, forest_of
+from ltr_harness.models.trees.forest import NAN, NEVER, ZERO, Forest, InnerNode, Tree, forest_of
 from ltr_harness.models.trees.formats.onnx_model import Onnx
 from ltr_harness.models.trees.verification import export_model
 
@@ -81,7 +81,9 @@ EDGES = [
 
 def stumps(comparison: Any, missing_type: int = NAN) -> Forest:
     """For each edge a stump to either side; leaves of a power of two, so that sums tell who went where."""
-    splits = [Split(0, edge, side, 1.0, 0.0, missing_type) for edge in EDGES[:11] for side in (True, False)]
+    splits = [
+        InnerNode(0, edge, side, 1.0, 0.0, missing_type) for edge in EDGES[:11] for side in (True, False)
+    ]
     trees = (Tree.grown(split._replace(left=2.0**i), lambda node: node) for i, split in enumerate(splits))
     return Forest(("a",), tuple(trees), comparison=comparison)
 
@@ -110,7 +112,7 @@ def test_which_side_values_at_thresholds_go(
 def test_a_float32_threshold_changes_no_float32_values_side(
     threshold: float, value: float, comparison: Any
 ) -> None:
-    tree = Tree.grown(Split(0, threshold, False, 1.0, 0.0), lambda node: node)
+    tree = Tree.grown(InnerNode(0, threshold, False, 1.0, 0.0), lambda node: node)
     forest = Forest(("a",), (tree,), comparison=comparison)
     rounded = forest.in_float32()
     [at] = rounded.trees[0].threshold[:1]
@@ -130,7 +132,7 @@ def test_zeros_that_go_where_missing_values_go_are_refused(
         export_model(model, rows(1), NDCG, form, tmp_path / "model")
     assert "train without `zero_as_missing`" in str(refusal.value)
     assert list(tmp_path.iterdir()) == []
-    harmless = Forest(("a",), (Tree.grown(Split(0, 0.5, True, 1.0, 0.0, ZERO), lambda node: node),))
+    harmless = Forest(("a",), (Tree.grown(InnerNode(0, 0.5, True, 1.0, 0.0, ZERO), lambda node: node),))
     values = np.array([[0.0], [np.nan], [0.4], [0.6]])
     assert harmless.by_nan().scores(values).tolist() == harmless.scores(values).tolist() == [1, 1, 1, 0]
 

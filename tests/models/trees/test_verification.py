@@ -18,10 +18,10 @@ from ltr_harness.errors import DataError, GateError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.models.lightgbm import LightGBMModel
 from ltr_harness.models.ranker import FittedModel
-from ltr_harness.models.trees.forest import Forest, Split, Tree, forest_of
+from ltr_harness.models.trees.forest import Forest, InnerNode, Tree, forest_of
 from ltr_harness.models.trees.formats import FORMATS, ModelFormat, catalog, dump
 from ltr_harness.models.trees.formats.dump import Dump
-from ltr_harness.models.trees.verification import export_model, verified
+from ltr_harness.models.trees.verification import export_model, verify
 
 Trained = Callable[..., FittedModel]
 Rows = Callable[..., RankingDataset]
@@ -45,14 +45,14 @@ class Altered(Dump):
 
 def test_the_same_scores_agree(trained: Trained, rows: Rows) -> None:
     split, model = rows(1), trained("lightgbm")
-    found = verified(model, model.score, split, NDCG)
+    found = verify(model, model.score, split, NDCG)
     assert found.agreement.n_same_order == found.agreement.n_queries == 30
     assert found.agreement.largest_difference == found.agreement.offset == found.agreement.loss == 0
     assert found.first is None
     assert found.n_missing == np.isnan(split.features).sum() > 0
     assert found.with_missing is not None
     assert found.if_missing.n_same_order == 30
-    assert verified(model, model.score, rows(1, missing=0.0), NDCG).with_missing is None
+    assert verify(model, model.score, rows(1, missing=0.0), NDCG).with_missing is None
 
 
 def test_what_differs_is_counted_by_hand(trained: Trained, rows: Rows) -> None:
@@ -68,7 +68,7 @@ def test_what_differs_is_counted_by_hand(trained: Trained, rows: Rows) -> None:
         def score(self, features: Any) -> Any:
             return model_scores[id(here)]
 
-    found = verified(Fixed(), lambda features: there, split, NDCG)  # type: ignore[arg-type]
+    found = verify(Fixed(), lambda features: there, split, NDCG)  # type: ignore[arg-type]
     gap = here[20 + order[0]] - here[20 + order[1]]
     assert found.agreement.n_same_order == 29
     assert found.agreement.offset == 0.5
@@ -152,7 +152,7 @@ def test_a_file_that_cannot_be_written_is_named(trained: Trained, rows: Rows, tm
 def test_a_metric_that_is_better_when_lower_loses_by_rising(trained: Trained, rows: Rows) -> None:
     split, model = rows(1), trained("lightgbm")
     tau = parse_metric("kendall_tau_distance")
-    found = verified(model, lambda features: -model.score(features), split, tau)
+    found = verify(model, lambda features: -model.score(features), split, tau)
     assert not tau.higher_is_better
     assert found.agreement.loss == found.agreement.difference > 0
 
@@ -166,8 +166,8 @@ def test_query_weights_weigh_the_difference(trained: Trained, rows: Rows) -> Non
     def worse(features: Any) -> Any:
         return -model.score(features)
 
-    assert verified(model, worse, weighed, NDCG).agreement.loss == pytest.approx(
-        verified(model, worse, alone, NDCG).agreement.loss
+    assert verify(model, worse, weighed, NDCG).agreement.loss == pytest.approx(
+        verify(model, worse, alone, NDCG).agreement.loss
     )
 
 
@@ -176,12 +176,12 @@ def test_a_metric_that_no_query_defines_is_no_number_and_passes_no_gate(
 ) -> None:
     split, model = rows(1), trained("lightgbm")
     blank = replace(split, judgments=replace(split.judgments, labels=np.zeros(split.n_rows)))
-    found = verified(model, model.score, blank, NDCG)
+    found = verify(model, model.score, blank, NDCG)
     assert found.agreement.n_same_order == 30
     assert np.isnan([found.agreement.here, found.agreement.loss, found.agreement.low]).all()
     with pytest.raises(GateError, match=r"ndcg@10 is undefined for every query, and .* is not written"):
         export_model(model, blank, NDCG, Dump(), tmp_path / "model.json", max_loss=0.1)
-    one = verified(model, model.score, split.take(np.array([0])), NDCG).agreement
+    one = verify(model, model.score, split.take(np.array([0])), NDCG).agreement
     assert one.loss == 0
     assert np.isnan([one.low, one.high]).all()
 
@@ -259,7 +259,7 @@ class TestDump:
 
     def test_a_value_on_a_threshold_goes_left_as_in_lightgbm(self, rows: Rows, tmp_path: Path) -> None:
         split = rows(1)
-        tree = Tree.grown(Split(4, 1.5, True, 2.0, 1.0), lambda node: node)
+        tree = Tree.grown(InnerNode(4, 1.5, True, 2.0, 1.0), lambda node: node)
         forest = Forest(split.feature_names, (tree,))
         stump = {"split_feature": 4, "threshold": 1.5, "default_left": True, "decision_type": "<="}
         stump |= {"left_child": {"leaf_value": 2.0}, "right_child": {"leaf_value": 1.0}}

@@ -16,7 +16,7 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.models.ranker import FittedModel
 from ltr_harness.models.trees.forest import forest_of
 from ltr_harness.models.trees.formats import FORMATS, catalog
-from ltr_harness.models.trees.verification import Agreement, export_model
+from ltr_harness.models.trees.verification import FileAgreement, export_model
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ def drawn(rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
     return library, {**common, **kind, "missing": float(rng.choice([0.0, 0.05, 0.4]))}
 
 
-def apart(found: Agreement, name: str) -> float:
+def apart(found: FileAgreement, name: str) -> float:
     """The largest difference of two scores, in float32 beside the least sum by which Elasticsearch lifts all."""
     if name != "elasticsearch-native":
         return found.largest_difference

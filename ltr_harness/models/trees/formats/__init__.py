@@ -26,7 +26,7 @@ FORMATS = {
 
 catalog = Catalog("format", FORMATS, "ltr_harness.formats", "ltr_harness.models:ModelFormat")
 
-Scores = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+ScoreFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """From float64 (n_rows, n_features), NaN for missing, to float64 (n_rows,)."""
 
 
@@ -64,8 +64,8 @@ class ModelFormat(ABC):
         """
 
     @abstractmethod
-    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
-        """What the engine computes from the written file alone.
+    def read(self, path: Path, feature_names: Sequence[str]) -> ScoreFunction:
+        """Return the scores that the engine computes from the written file alone.
 
         Args:
             path: of the file.
@@ -110,12 +110,12 @@ class EngineFormat(ModelFormat):
 
     def __init__(self, version: tuple[int, int] | None = None) -> None:
         starts = list(self.missing_since)
-        at = next(i for i, start in enumerate(starts) if version is None or version >= start)
+        index = next(i for i, start in enumerate(starts) if version is None or version >= start)
         # by the version that is written for; `versions` do the same
-        self.missing = self.missing_since[starts[at]]
-        since, until = ("{}.{}".format(*starts[i]) for i in (at, at - 1))
-        if at > 0:
-            self.versions = f"before {until}" if at == len(starts) - 1 else f"{since} to before {until}"
+        self.missing = self.missing_since[starts[index]]
+        since, until = ("{}.{}".format(*starts[i]) for i in (index, index - 1))
+        if index > 0:
+            self.versions = f"before {until}" if index == len(starts) - 1 else f"{since} to before {until}"
         elif len(starts) > 1:
             self.versions = f"{since} and later"
 
@@ -131,8 +131,8 @@ class EngineFormat(ModelFormat):
     def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
         """The trees of a written file, with columns by their names; any error is that the engine would not read it."""
 
-    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
-        column = {name: at for at, name in enumerate(feature_names)}
+    def read(self, path: Path, feature_names: Sequence[str]) -> ScoreFunction:
+        column = {name: index for index, name in enumerate(feature_names)}
         try:
             with np.errstate(over="ignore"):  # a number beyond float32 is infinite there too
                 trees = tuple(self.trees(path.read_text(encoding="utf-8"), column))
@@ -142,8 +142,8 @@ class EngineFormat(ModelFormat):
         names, single = tuple(feature_names), self.float32
         return self.scores(Forest(names, trees, 0.0, self.comparison, float32=single, float32_sum=single))
 
-    def scores(self, forest: Forest) -> Scores:
-        """What the engine makes of the trees that it has read."""
+    def scores(self, forest: Forest) -> ScoreFunction:
+        """Return the scores that the engine gives by the trees that it has read."""
         return forest.scores
 
 
@@ -181,6 +181,7 @@ def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
             built[node] = {"nodeid": node, "leaf": float(tree.value[node])}
             continue
         yes, no = int(tree.left[node]), int(tree.right[node])
+        missing = yes if tree.missing_left[node] else no
         built[node] = {
             "nodeid": node,
             "depth": level,
@@ -188,7 +189,7 @@ def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
             "split_condition": float(tree.threshold[node]),
             "yes": yes,
             "no": no,
-            "missing": yes if tree.missing_left[node] else no,
+            "missing": missing,
             "children": [built.pop(yes), built.pop(no)],
         }
     return built[0]
@@ -197,24 +198,25 @@ def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
 def used_features(forest: Forest) -> list[str]:
     """The features that some split looks at, in the columns' order; the first one where there is no split."""
     names = forest.feature_names
-    return [names[column] for column in np.unique(forest.joined("feature")) if column != LEAF] or [names[0]]
+    used = [names[column] for column in np.unique(forest.joined("feature")) if column != LEAF]
+    return used or [names[0]]
 
 
 def field_query(name: str) -> dict[str, Any]:
-    """Of OpenSearch and Elasticsearch, whose score is the document's field of that name, and that needs the field."""
+    """Return a query of OpenSearch and Elasticsearch that needs a field and whose score is the field's value."""
     query = {"exists": {"field": name}}
     score = {"query": query, "field_value_factor": {"field": name}, "boost_mode": "replace"}
     return {"function_score": score}
 
 
 def features_path(path: Path) -> Path:
-    """Of the features' file beside a model's: ``ranker.features.json`` of ``ranker.json``."""
+    """Return the path of the features' file beside a model's: ``ranker.features.json`` of ``ranker.json``."""
     return path.with_suffix(".features.json")
 
 
-def refuse_names(names: Sequence[str], wrong: Callable[[str], object], expected: str) -> None:
+def refuse_names(names: Sequence[str], is_wrong: Callable[[str], object], expected: str) -> None:
     """Raise for the names that an engine would reject or misread."""
-    found = [name for name in names if wrong(name)]
-    if found:
-        listed = shortened([repr(name[:60]) for name in found], 5)
+    refused_names = [name for name in names if is_wrong(name)]
+    if refused_names:
+        listed = shortened([repr(name[:60]) for name in refused_names], 5)
         raise refused(f"features named {listed}", expected, "rename the columns and train again")

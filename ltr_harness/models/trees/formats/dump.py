@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ltr_harness._util.files import write_whole
 from ltr_harness.models.lightgbm import LightGBMModel
 from ltr_harness.models.ranker import FittedModel
-from ltr_harness.models.trees.forest import LEAF, Forest, Split, Tree
+from ltr_harness.models.trees.forest import LEAF, Forest, InnerNode, Tree
 from ltr_harness.models.trees.formats import EngineFormat, engine_forest, xgboost_dump
 
 
@@ -47,19 +47,21 @@ class Dump(EngineFormat):
     def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
         content = json.loads(text)
 
-        def of_xgboost(node: Mapping[str, Any]) -> Split | float:
+        def of_xgboost(node: Mapping[str, Any]) -> InnerNode | float:
             if "leaf" in node:
                 return float(node["leaf"])
             below = {child["nodeid"]: child for child in node["children"]}
             yes, no, missing_left = node["yes"], node["no"], node["missing"] == node["yes"]
             threshold = float(node["split_condition"])
-            return Split(column[node["split"]], threshold, missing_left, below[yes], below[no])
+            return InnerNode(column[node["split"]], threshold, missing_left, below[yes], below[no])
 
-        def of_lightgbm(node: Mapping[str, Any]) -> Split | float:
+        def of_lightgbm(node: Mapping[str, Any]) -> InnerNode | float:
             if "leaf_value" in node:
                 return float(node["leaf_value"])
-            at, threshold = columns[node["split_feature"]], float(node["threshold"])
-            return Split(at, threshold, node["default_left"], node["left_child"], node["right_child"])
+            column_index, threshold = columns[node["split_feature"]], float(node["threshold"])
+            return InnerNode(
+                column_index, threshold, node["default_left"], node["left_child"], node["right_child"]
+            )
 
         if isinstance(content, list):
             return [Tree.grown(tree, of_xgboost) for tree in content]
@@ -70,7 +72,10 @@ class Dump(EngineFormat):
 def _put_right(root: dict[str, Any], tree: Tree) -> None:
     waiting = [(root, 0)]
     while waiting:
-        node, at = waiting.pop()
-        if tree.feature[at] != LEAF:
-            node["threshold"], node["default_left"] = float(tree.threshold[at]), bool(tree.missing_left[at])
-            waiting += [(node["left_child"], tree.left[at]), (node["right_child"], tree.right[at])]
+        node, index = waiting.pop()
+        if tree.feature[index] != LEAF:
+            node["threshold"], node["default_left"] = (
+                float(tree.threshold[index]),
+                bool(tree.missing_left[index]),
+            )
+            waiting += [(node["left_child"], tree.left[index]), (node["right_child"], tree.right[index])]

@@ -15,8 +15,8 @@ from ltr_harness.data.queries import Floats
 from ltr_harness.errors import UsageError
 from ltr_harness.models.ranker import FittedModel
 from ltr_harness.models.trees import formats
-from ltr_harness.models.trees.forest import LEAF, Forest, Split, Tree, refused
-from ltr_harness.models.trees.formats import EngineFormat, Missing, Scores
+from ltr_harness.models.trees.forest import LEAF, Forest, InnerNode, Tree, refused
+from ltr_harness.models.trees.formats import EngineFormat, Missing, ScoreFunction
 
 _LARGEST = 100 * 2**20
 """Bytes of a request's body, Elasticsearch's ``http.max_content_length`` unless it is set otherwise."""
@@ -67,7 +67,7 @@ class ElasticsearchNative(EngineFormat):
         form = formats.engine_forest(forest, forest.comparison, "Elasticsearch", leaves=np.float64)
         names = formats.used_features(form)
         shared = {"target_type": "regression", "feature_names": names}
-        place = {form.feature_names.index(name): at for at, name in enumerate(names)}
+        place = {form.feature_names.index(name): position for position, name in enumerate(names)}
         trees = [{"tree": {**shared, "tree_structure": _nodes(tree, form, place)}} for tree in form.trees]
         ensemble = {**shared, "trained_models": trees, "aggregate_output": _SUM}
         definition = json.dumps({"trained_model": {"ensemble": ensemble}}, separators=(",", ":"))
@@ -92,9 +92,9 @@ class ElasticsearchNative(EngineFormat):
         ensemble = definition["trained_model"]["ensemble"]
         if (output := ensemble.get("aggregate_output", _SUM)) != _SUM:
             raise ValueError(f"aggregate_output is {output}, not a sum")
-        return [_tree(one["tree"], column) for one in ensemble["trained_models"]]
+        return [_tree(trained["tree"], column) for trained in ensemble["trained_models"]]
 
-    def scores(self, forest: Forest) -> Scores:
+    def scores(self, forest: Forest) -> ScoreFunction:
         least = sum(float(tree.value[tree.feature == LEAF].min()) for tree in forest.trees)
         shift = max(0.0, -least) if self._version >= (8, 19) else 0.0
 
@@ -111,7 +111,7 @@ def _nodes(tree: Tree, forest: Forest, place: Mapping[int, int]) -> list[dict[st
     columns = (tree.feature, tree.threshold, tree.left, tree.right, tree.missing_left, tree.value)
     nodes: list[dict[str, Any]] = []
     for feature, threshold, left, right, missing_left, value in zip(
-        *(one.tolist() for one in columns), strict=True
+        *(values.tolist() for values in columns), strict=True
     ):
         number = {"node_index": len(nodes)}
         if feature == LEAF:
@@ -134,8 +134,8 @@ def _tree(content: Mapping[str, Any], column: Mapping[str, int]) -> Tree:
     nodes = content["tree_structure"]
     columns = [column[name] for name in content["feature_names"]]
 
-    def node_of(at: int) -> Split | float:
-        node = nodes[at]
+    def node_of(index: int) -> InnerNode | float:
+        node = nodes[index]
         if "left_child" not in node:
             return float(node["leaf_value"])
         operator, threshold = node["decision_type"], float(node["threshold"])
@@ -146,6 +146,6 @@ def _tree(content: Mapping[str, Any], column: Mapping[str, int]) -> Tree:
         above = operator.startswith("g")
         first, second = node["left_child"], node["right_child"]
         below = (second, first) if above else (first, second)
-        return Split(columns[node["split_feature"]], threshold, node["default_left"] != above, *below)
+        return InnerNode(columns[node["split_feature"]], threshold, node["default_left"] != above, *below)
 
     return Tree.grown(0, node_of)

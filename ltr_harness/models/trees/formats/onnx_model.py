@@ -10,7 +10,7 @@ from ltr_harness._util.files import write_whole
 from ltr_harness.data.queries import Floats
 from ltr_harness.models.ranker import FittedModel
 from ltr_harness.models.trees.forest import LEAF, Forest
-from ltr_harness.models.trees.formats import ModelFormat, Scores, package
+from ltr_harness.models.trees.formats import ModelFormat, ScoreFunction, package
 
 _INPUT, _OUTPUT = "features", "score"
 
@@ -31,14 +31,14 @@ class Onnx(ModelFormat):
 
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
         onnx = package("onnx")
-        plain = forest.by_nan().in_float32().with_base_in_first_tree()
+        forest_float32 = forest.by_nan().in_float32().with_base_in_first_tree()
         helper, kind = onnx.helper, onnx.TensorProto.FLOAT
         # arrays of all nodes of all trees, and of all leaves
-        sizes = [tree.feature.size for tree in plain.trees]
+        sizes = [tree.feature.size for tree in forest_float32.trees]
         tree_of, place = np.repeat(np.arange(len(sizes)), sizes), np.concatenate(list(map(np.arange, sizes)))
-        joined = plain.joined
+        joined = forest_float32.joined
         leaf = joined("feature") == LEAF
-        compared = "BRANCH_LT" if plain.comparison == "<" else "BRANCH_LEQ"
+        mode = "BRANCH_LT" if forest_float32.comparison == "<" else "BRANCH_LEQ"
         node = helper.make_node(
             "TreeEnsembleRegressor",
             [_INPUT],
@@ -46,18 +46,18 @@ class Onnx(ModelFormat):
             domain="ai.onnx.ml",
             n_targets=1,
             aggregate_function="SUM",
-            base_values=[plain.base_score],
+            base_values=[forest_float32.base_score],
             nodes_treeids=tree_of.tolist(),
             nodes_nodeids=place.tolist(),
             nodes_featureids=np.maximum(joined("feature"), 0).tolist(),
-            nodes_modes=np.where(leaf, "LEAF", compared).tolist(),
+            nodes_modes=np.where(leaf, "LEAF", mode).tolist(),
             nodes_values=joined("threshold").tolist(),
             nodes_truenodeids=np.maximum(joined("left"), 0).tolist(),
             nodes_falsenodeids=np.maximum(joined("right"), 0).tolist(),
             nodes_missing_value_tracks_true=joined("missing_left").astype(int).tolist(),
             target_treeids=tree_of[leaf].tolist(),
             target_nodeids=place[leaf].tolist(),
-            target_ids=[0] * int(leaf.sum()),
+            target_ids=np.zeros(int(leaf.sum()), dtype=np.int64).tolist(),
             target_weights=joined("value")[leaf].tolist(),
         )
         graph = helper.make_graph(
@@ -75,7 +75,7 @@ class Onnx(ModelFormat):
         helper.set_model_props(written, {"feature_names": "\n".join(forest.feature_names)})
         write_whole(path, written.SerializeToString())
 
-    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
+    def read(self, path: Path, feature_names: Sequence[str]) -> ScoreFunction:
         runtime = package("onnxruntime", extra="onnx")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = 1

@@ -11,7 +11,7 @@ import numpy as np
 from ltr_harness._util.files import write_whole
 from ltr_harness.models.ranker import FittedModel
 from ltr_harness.models.trees import formats
-from ltr_harness.models.trees.forest import NAN, NEVER, Forest, Split, Tree, refused
+from ltr_harness.models.trees.forest import NAN, NEVER, Forest, InnerNode, Tree, refused
 from ltr_harness.models.trees.formats import EngineFormat, Missing
 
 _LONGEST = 504
@@ -62,7 +62,7 @@ class OpenSearch(EngineFormat):
         _write_feature_set(path, formats.used_features(form))
 
     def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
-        def node_of(node: Mapping[str, Any]) -> Split | float:
+        def node_of(node: Mapping[str, Any]) -> InnerNode | float:
             if "leaf" in node:
                 return float(np.float32(node["leaf"]))
             yes, no = node["children"]
@@ -71,7 +71,7 @@ class OpenSearch(EngineFormat):
             missing_left = self.missing == "there" and node["missing"] == node["yes"]
             kind = NEVER if self.missing == "zero" else NAN
             threshold = float(np.float32(node["split_condition"]))
-            return Split(column[node["split"]], threshold, missing_left, yes, no, kind)
+            return InnerNode(column[node["split"]], threshold, missing_left, yes, no, kind)
 
         return [Tree.grown(tree, node_of) for tree in json.loads(text)["model"]["model"]["definition"]]
 
