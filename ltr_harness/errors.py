@@ -204,10 +204,14 @@ def requirements_of(extra: str) -> list[str]:
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
-        listed = requires("ltr-harness") or []
+        requirements = requires("ltr-harness") or []
     except PackageNotFoundError:
         return []
-    return [one.partition(";")[0].strip() for one in listed if re.search(rf"extra == .{extra}\b", one)]
+    return [
+        requirement.partition(";")[0].strip()
+        for requirement in requirements
+        if re.search(rf"extra == .{extra}\b", requirement)
+    ]
 
 
 class TrainingError(HarnessError):
@@ -221,7 +225,7 @@ class GateError(HarnessError):
 
 
 def all_of(calls: Iterable[Callable[[], Any]], kind: type[HarnessError] = DataError) -> list[Any]:
-    """What each call returns, or one error of this kind with the problems of all that fail."""
+    """Return the result of each call, or raise one error of this kind with the problems of all that fail."""
     values: list[Any] = []
     problems: list[Problem] = []
     for call in calls:

@@ -109,7 +109,7 @@ def read(
         scale = largest_label(reader.read(name) for name in reader.names())
     models = {name: model.with_max_grade(scale) for name, model in experiment.models.items()}
     if cluster is not None:
-        models = {name: _across(model, cluster.n_workers) for name, model in models.items()}
+        models = {name: _with_n_workers(model, cluster.n_workers) for name, model in models.items()}
     experiment = experiment.model_copy(update={"models": models})
     return Job(
         experiment=experiment,
@@ -135,7 +135,7 @@ def _sensible_workers(experiment: Experiment, reader: FoldReader) -> int:
     return sensible_workers(len(reader.names()) * n_models, largest)
 
 
-def _across(model: ModelConfig, n_workers: int) -> ModelConfig:
+def _with_n_workers(model: ModelConfig, n_workers: int) -> ModelConfig:
     """Return the model, trained across the workers of a cluster where its ranker is."""
     if not isinstance(model.ranker, DataParallelRanker):
         return model
@@ -163,7 +163,9 @@ def _refuse_missing(
         except DataError as error:
             origins = {path: origin for path, _, origin in settings(source, overrides)}
             place = origins.get(key, "")
-            problems += [replace(one, place=f"{place}: {one.place}".lstrip(": ")) for one in error.problems]
+            problems += [
+                replace(problem, place=f"{place}: {problem.place}".lstrip(": ")) for problem in error.problems
+            ]
     DataError.refuse(dict.fromkeys(problems))
 
 
@@ -217,17 +219,23 @@ def run_experiment(
     in_time = let_idle_threads_sleep()
     # in Python, the result shows the table
     watching = TerminalProgress(quiet=False, table=False) if progress is None else None
-    shown = watching if watching and watching.is_watched else nullcontext(progress or Progress())
-    with chosen_cluster(workers, dask) as cluster, shown as listener:
+    listener_context = watching if watching and watching.is_watched else nullcontext(progress or Progress())
+    with chosen_cluster(workers, dask) as cluster, listener_context as listener:
         n_workers = workers if isinstance(workers, int) else None
         config = with_files(config, runs)
         job = read(config, overrides=overrides, runs=runs, force=force, workers=n_workers, cluster=cluster)
-        apart = workers is None and not in_time
-        result = run_prepared(prepare(job, accept), fail_fast=fail_fast, progress=listener, apart=apart)
+        in_processes = workers is None and not in_time
+        result = run_prepared(
+            prepare(job, accept), fail_fast=fail_fast, progress=listener, in_processes=in_processes
+        )
     if on_failure == "raise":
         failed = [run.record for run in result.failures]
         TrainingError.refuse(
-            Problem(f"{one.model}, {one.fold}, seed {one.seed}", str(one.error)) for one in failed
+            Problem(
+                f"{failed_record.model}, {failed_record.fold}, seed {failed_record.seed}",
+                str(failed_record.error),
+            )
+            for failed_record in failed
         )
     return result
 
@@ -242,18 +250,18 @@ class _Plan:
 
     @property
     def is_tested(self) -> bool:
-        """Whether every fold has rows to test on; a final model's data have none."""
+        """True where every fold has rows to test on; a final model's data have none."""
         return all("test" in fold.splits for fold in self.job.folds)
 
 
 def run_prepared(
-    job: Job, *, fail_fast: bool = False, progress: Progress | None = None, apart: bool = False
+    job: Job, *, fail_fast: bool = False, progress: Progress | None = None, in_processes: bool = False
 ) -> ExperimentResult:
     """The part of `run_experiment` that trains; without a report where no rows are left to test on."""
     progress = progress or Progress()
     _refuse_unfit(job)
     plan = _plan(job, progress)
-    runs = _train(plan, progress, fail_fast, apart)
+    runs = _train(plan, progress, fail_fast, in_processes)
     return _report(plan, runs, progress)
 
 
@@ -283,7 +291,7 @@ def _plan(job: Job, progress: Progress) -> _Plan:
     return _Plan(job, text, tuple(task for task in job.tasks if task.state != "done"))
 
 
-def _train(plan: _Plan, progress: Progress, fail_fast: bool, apart: bool) -> list[Run]:
+def _train(plan: _Plan, progress: Progress, fail_fast: bool, in_processes: bool) -> list[Run]:
     """Train what is to be trained; the runs of all tasks, in the plan's order."""
     job, todo = plan.job, plan.todo
     if todo and plan.is_tested:  # the report's libraries are loaded meanwhile
@@ -291,12 +299,12 @@ def _train(plan: _Plan, progress: Progress, fail_fast: bool, apart: bool) -> lis
     workers = min(job.workers, len(todo))
     if job.cluster is not None:
         trained = run_on_cluster(todo, job, job.cluster, progress)
-    elif workers > 1 or (apart and todo):
+    elif workers > 1 or (in_processes and todo):
         trained = run_in_workers(todo, job, workers, progress)
     else:
         trained = run_here(todo, job, progress)
     ended: list[Task] = []
-    with _refusing_removal(job.folder, ended):
+    with _explain_removal(job.folder, ended):
         for task, run in trained:
             ended.append(task)
             progress.finished(task, run)
@@ -326,15 +334,15 @@ def _report(plan: _Plan, runs: Sequence[Run], progress: Progress) -> ExperimentR
 
 
 @contextmanager
-def _refusing_removal(folder: Path, ended: Sequence[Task]) -> Iterator[None]:
-    """What goes wrong because runs were removed while others were trained says so; something was run."""
+def _explain_removal(folder: Path, ended: Sequence[Task]) -> Iterator[None]:
+    """Name the removal of runs as the cause of errors while others were trained; something was run."""
     try:
         yield
     except (OSError, DataError):
-        gone = [task.folder for task in ended if not task.folder.is_dir()]
-        if folder.is_dir() and not gone:
+        removed_folders = [task.folder for task in ended if not task.folder.is_dir()]
+        if folder.is_dir() and not removed_folders:
             raise
-        place = gone[0] if gone else folder
+        place = removed_folders[0] if removed_folders else folder
         found, cure = "was removed while models were trained", "run the same command again"
         raise TrainingError.at(place, found, cure=cure) from None
 
@@ -366,23 +374,23 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
     weights. Test queries of a split stay unseen; with `folds`, `train_on_all` trains it.
     """
     check_final(experiment, model)
-    plain, models = as_mapping(experiment), {}
+    mapping, models = as_mapping(experiment), {}
     for name in (*experiment.models[model].ranker.parts(), model):
         finished = [run for run in runs if run.record.model == name]
-        models[name] = plain["models"][name] | _final_options(experiment, name, finished)
-    for split in plain["data"].get("splits", {}).values():
+        models[name] = mapping["models"][name] | _final_options(experiment, name, finished)
+    for split in mapping["data"].get("splits", {}).values():
         valid = split.pop("valid", None)
         if isinstance(valid, list):  # a share of the training queries is among them anyway
             split["train"] = [*split["train"], *valid]
-            judgments = plain["data"].get("judgments", {})
+            judgments = mapping["data"].get("judgments", {})
             if "valid" in judgments:
                 judgments["train"] = [*judgments.get("train", []), *judgments.pop("valid")]
-    plain.pop("tune", None)
-    return plain | {
+    mapping.pop("tune", None)
+    return mapping | {
         "name": f"{experiment.name}-final",
         "stopping": None,
         "models": models,
-        "compare": plain["compare"] | {"baseline": model},
+        "compare": mapping["compare"] | {"baseline": model},
     }
 
 
@@ -408,10 +416,15 @@ def _final_options(experiment: Experiment, name: str, runs: Sequence[Run]) -> di
 
 def _temperatures(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, float]:
     """The median T of each of the metrics that takes one, where all records have it."""
-    names = [str(one) for one in metrics if isinstance(one, ProbabilityMetric) and one.takes_fitted]
+    names = [
+        str(metric) for metric in metrics if isinstance(metric, ProbabilityMetric) and metric.takes_fitted
+    ]
     if not names:
         return {}
-    return medians({name: t for name, t in one.temperatures.items() if name in names} for one in records)
+    fitted = []
+    for record in records:
+        fitted.append({name: t for name, t in record.temperatures.items() if name in names})
+    return medians(fitted)
 
 
 def train_on_all(config: Mapping[str, Any], runs: Path) -> ExperimentResult:

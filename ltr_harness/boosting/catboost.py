@@ -88,7 +88,8 @@ def stages(
     """Measurements of the rule's rounds and the last, to where it stops; the first `before` rounds are left out."""
     from catboost import CatBoost
 
-    every, grades = 1 if stopper is None else stopper.rule.every, grades_of(model)
+    every = 1 if stopper is None else stopper.rule.every
+    grades = grades_of(model)
     kind = "Probability" if grades else "RawFormulaVal"
     # not the model's own method: a classifier's would say classes
     staged = CatBoost.staged_predict(model, data, kind, eval_period=every, thread_count=threads)
@@ -96,7 +97,8 @@ def stages(
         round_ = min(number * every, model.tree_count_)
         if round_ <= before:
             continue
-        means = bound.means(expected_grade(found, grades) if grades else found).tolist()
+        scores = expected_grade(found, grades) if grades else found
+        means = bound.means(scores).tolist()
         yield [Measured(round_, "valid", name, value) for name, value in zip(bound.names, means, strict=True)]
         if stopper is not None and stopper.update(round_, means[0]):
             return

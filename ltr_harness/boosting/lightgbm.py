@@ -81,7 +81,7 @@ class StopEarly(AfterRound):
 
     def __call__(self, env: Any) -> None:
         if env.iteration == env.begin_iteration:
-            refuse_what_undoes_stopping(self, env)
+            refuse_conflicting_stopping(self, env)
             self._stopper = stopping.Stopper(self._rule)
             self._choose_set(env)
         attempt = env.iteration + 1
@@ -132,15 +132,15 @@ class StopEarly(AfterRound):
         raise UsageError(f"{found}; expected feval=feval({name!r}, …) and the parameter metric='None'")
 
     def _is_ours(self, result: Any) -> bool:
-        """Whether a result is the metric's on the set, apart from parameters that the metric takes from the data."""
+        """Tell whether a result is the metric's on the set, apart from parameters that it takes from the data."""
         of_set, name = result[:2]
         if of_set != self._set or not isinstance(name, ReportedName):
             return False
-        asked, resolved = self._rule.metric, name.metric
-        return type(asked) is type(resolved) and all(
-            getattr(asked, field.name) == getattr(resolved, field.name)
-            or (field.name != "k" and getattr(asked, field.name) is None)
-            for field in dataclasses.fields(asked)
+        requested, resolved = self._rule.metric, name.metric
+        return type(requested) is type(resolved) and all(
+            getattr(requested, field.name) == getattr(resolved, field.name)
+            or (field.name != "k" and getattr(requested, field.name) is None)
+            for field in dataclasses.fields(requested)
         )
 
 
@@ -151,19 +151,19 @@ def rounds_of(env: Any) -> int:
     return int(env.iteration) + 1
 
 
-def refuse_what_undoes_stopping(own: stopping.StoppingCallback, env: Any) -> None:
+def refuse_conflicting_stopping(callback: stopping.StoppingCallback, env: Any) -> None:
     if any(env.params.get(alias) == "dart" for alias in ("boosting", "boosting_type", "boost")):
         raise UsageError(
             "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
             "expected another `boosting`, or a fixed number of rounds without early stopping"
         )
     callbacks = stopping.callbacks_of_training("lightgbm")
-    theirs = [one.stopping_rounds for one in callbacks if isinstance(one, _LIGHTGBMS_RULE)]
-    rules = [f"early_stopping({rounds})" for rounds in theirs if rounds > 0]
+    patiences = [other.stopping_rounds for other in callbacks if isinstance(other, _LIGHTGBMS_RULE)]
+    rules = [f"early_stopping({rounds})" for rounds in patiences if rounds > 0]
     given = env.params.get("early_stopping_round")  # lightgbm.train has put every alias under this name
     if isinstance(given, int) and given > 0:
         rules.insert(0, f"early_stopping_round={given}")
-    stopping.refuse_second_rule(own, callbacks, "LightGBM", rules)
+    stopping.refuse_second_rule(callback, callbacks, "LightGBM", rules)
 
 
 def refuse_collision(reported: Iterable[str]) -> None:
@@ -337,8 +337,12 @@ class Watch(Watching, AfterRound):
         offered = stopping.arguments_of_training("lightgbm").get("valid_sets") or ()
         offered = [offered] if isinstance(offered, lightgbm.Dataset) else offered
         sets = [*offered, *(self._given or {}).values()]
-        found = [(one, one.data) for one in sets if isinstance(one, lightgbm.Dataset) and is_table(one.data)]
-        self._rows = (*self._rows, *found)
+        tables = [
+            (dataset, dataset.data)
+            for dataset in sets
+            if isinstance(dataset, lightgbm.Dataset) and is_table(dataset.data)
+        ]
+        self._rows = (*self._rows, *tables)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_rows": ()}
@@ -390,17 +394,17 @@ class Watch(Watching, AfterRound):
         self._choose_offered("LightGBM", offered, model.train_set)
         self._max_rounds = env.end_iteration
         if self.stops:
-            refuse_what_undoes_stopping(self, env)
+            refuse_conflicting_stopping(self, env)
         callbacks = stopping.callbacks_of_training("lightgbm")
-        if self._every > 1 and any(isinstance(one, _RECORDING) for one in callbacks):
+        if self._every > 1 and any(isinstance(callback, _RECORDING) for callback in callbacks):
             raise UsageError(
                 f"record_evaluation keeps the results of every round, and Watch(…, every={self._every}) has some; "
                 "expected every=1, or the values from Watch.history"
             )
         self._keep_rows()
-        known = [model.train_set, *model.valid_sets]
+        own_sets = [model.train_set, *model.valid_sets]
         for name, dataset in self._data.items():
-            if not any(dataset is one for one in known):
+            if not any(dataset is callback for callback in own_sets):
                 dataset.set_reference(model.train_set)
                 dataset.params = model.params | (dataset.params or {})  # before 4.5 its threads are for all
                 model.add_valid(dataset, name)
@@ -410,11 +414,11 @@ class Watch(Watching, AfterRound):
 
     def _evaluate(self, env: Any, name: str, binding: Any) -> Sequence[Any]:
         model, dataset, attempt = env.model, self._data[name], env.iteration + 1
-        features = next((features for one, features in self._rows if one is dataset), None)
+        features = next((features for table_set, features in self._rows if table_set is dataset), None)
 
         def evaluate(handed: Any, _: Any) -> list[Any]:
             is_last = attempt == env.end_iteration
-            return rows(binding, self._scores.of(model, dataset, handed, features, attempt, is_last))
+            return rows(binding, self._scores.of_set(model, dataset, handed, features, attempt, is_last))
 
         results = model.eval(dataset, name, feval=evaluate)
         refuse_collision(str(result[1]) for result in results)

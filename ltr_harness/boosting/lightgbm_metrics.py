@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ltr_harness.boosting import stopping, stored_scores
 from ltr_harness.boosting.stored_scores import LightGBMScores
 from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective, Weighting
-from ltr_harness.boosting.watching import JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
+from ltr_harness.boosting.watching import JudgmentsArg, MetricsPerSet, PerSetCache, one_per_row
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, UsageError
@@ -84,7 +84,7 @@ class PerBooster(MetricsPerSet):
 
     def __init__(self, metrics: tuple[Metric, ...], judgments: JudgmentsArg = None) -> None:
         super().__init__(metrics, judgments)
-        self._scores: OncePerSet[LightGBMScores] = OncePerSet()
+        self._scores: PerSetCache[LightGBMScores] = PerSetCache()
 
     def _rows(self, binding: Binding, handed: NDArray[np.float64]) -> list[Row]:
         variables = stopping.arguments_of_evaluation("lightgbm", data="cur_data")
@@ -92,8 +92,8 @@ class PerBooster(MetricsPerSet):
             stored_scores.refuse_unknown("LightGBM", binding.metrics)
             return rows(binding, one_per_row(handed))
         booster = variables["self"]
-        scores = self._scores.of(booster, lambda: LightGBMScores(booster))
-        return rows(binding, scores.of(booster, variables["cur_data"], handed))
+        scores = self._scores.get(booster, lambda: LightGBMScores(booster))
+        return rows(binding, scores.of_set(booster, variables["cur_data"], handed))
 
 
 class Feval(PerBooster):
@@ -106,7 +106,7 @@ class Feval(PerBooster):
                 "expected LGBMRanker.fit(eval_metric=eval_metric(…)), also of ltr_harness.boosting.lightgbm"
             )
         fields = _fields(dataset)
-        binding = self._bound.of(dataset, lambda: self._bind(judgments_of_fields(*fields)), *fields)
+        binding = self._bound.get(dataset, lambda: self._bind(judgments_of_fields(*fields)), *fields)
         # LightGBM owns `scores` and overwrites it in the next round: it is read here, never kept or written.
         return self._rows(binding, scores)
 
@@ -125,7 +125,7 @@ class EvalMetric(PerBooster):
                 "DaskLGBMRanker; lightgbm.train and lightgbm.cv take feval=feval(…)"
             )
         fields = (labels, group, weight)
-        binding = self._bound.of(labels, lambda: self._bind(judgments_of_fields(*fields)), *fields)
+        binding = self._bound.get(labels, lambda: self._bind(judgments_of_fields(*fields)), *fields)
         return self._rows(binding, scores)
 
 
@@ -175,8 +175,8 @@ def objective(
         >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
         (1, [0.1247, 0.1663, 0.0416])
     """
-    made = MetricObjective(parse_metric(metric), truncation_level, sigma, norm, weighting)
-    return LightGBMObjective(made, threads, judgments)
+    metric_objective = MetricObjective(parse_metric(metric), truncation_level, sigma, norm, weighting)
+    return LightGBMObjective(metric_objective, threads, judgments)
 
 
 class LightGBMObjective(GradientsPerSet):
@@ -195,4 +195,4 @@ class LightGBMObjective(GradientsPerSet):
                 "objective(…) was given no query groups, and a ranking metric is a mean over queries; expected "
                 "LGBMRanker.fit(…, group=rows_of_each_query)"
             )
-        return self._gradients(fields[0], lambda: judgments_of_fields(*fields), *fields).of(scores)
+        return self._gradients(fields[0], lambda: judgments_of_fields(*fields), *fields).at_scores(scores)

@@ -34,12 +34,12 @@ def prune(trial: Any, metric: Metric | str, data: str | None = None) -> Prune:
     """
     parsed = parse_metric(metric)
     study = getattr(trial, "study", None)  # a FixedTrial has none
-    wanted = "MAXIMIZE" if parsed.higher_is_better else "MINIMIZE"
-    if study is not None and study.direction.name != wanted:
+    study_direction = "MAXIMIZE" if parsed.higher_is_better else "MINIMIZE"
+    if study is not None and study.direction.name != study_direction:
         better = "higher" if parsed.higher_is_better else "lower"
         raise UsageError(
             f"the study has the wrong direction: {parsed} is better when it is {better}; "
-            f"expected optuna.create_study(direction={wanted.lower()!r})"
+            f"expected optuna.create_study(direction={study_direction.lower()!r})"
         )
     return Prune(trial, parsed, data)
 

@@ -71,7 +71,7 @@ class Stopper:
         self.best_value = math.nan
 
     def update(self, round_: int, value: float) -> bool:
-        """Whether training should stop after this round (1-based); rounds that are not evaluated count too."""
+        """Tell whether training should stop after this round (1-based); rounds that are not evaluated count too."""
         if math.isnan(value):
             raise DataError.at(
                 "stopping",
@@ -93,7 +93,7 @@ class StoppingCallback:
 
     @property
     def stops(self) -> bool:
-        """Whether this one ends it."""
+        """True where this callback can end the training."""
         return True
 
 
@@ -138,28 +138,30 @@ _OURS = __name__.partition(".")[0]
 
 def set_to_stop_on(argument: str, names: Iterable[str]) -> str:
     """Message about the set to stop on, where none of several is named: a validation set, never the test set."""
-    others = sets_to_stop_on(names)
-    if not others:
+    candidates = sets_to_stop_on(names)
+    if not candidates:
         return "expected a validation set besides: a test set that training stops on is no test"
-    return f"expected {argument}={' or '.join(map(repr, others))}"
+    return f"expected {argument}={' or '.join(map(repr, candidates))}"
 
 
 def sets_to_stop_on(names: Iterable[str]) -> list[str]:
-    """Of the names of sets those that do not say that it is the training set or the test set."""
+    """Return the names of sets that name neither a training set nor a test set."""
     return [name for name in names if not re.search("test|train|learn|^fit", name, re.IGNORECASE)]
 
 
-def refuse_second_rule(own: StoppingCallback, callbacks: list[Any], library: str, theirs: list[str]) -> None:
+def refuse_second_rule(
+    callback: StoppingCallback, callbacks: list[Any], library: str, library_rules: list[str]
+) -> None:
     """Refuse a training that another of our callbacks or the library's own early stopping may stop as well."""
-    rules = [own, *(one for one in callbacks if isinstance(one, StoppingCallback) and one.stops)]
-    names = [type(one).__name__ for one in dict.fromkeys(rules)]
+    rules = [callback, *(rule for rule in callbacks if isinstance(rule, StoppingCallback) and rule.stops)]
+    names = [type(rule).__name__ for rule in dict.fromkeys(rules)]
     if len(names) > 1:
         raise UsageError(
             f"several callbacks stop this training ({', '.join(sorted(names))}), and the first to give up would win; "
             "expected one; Watch(…, patience=None) watches without stopping"
         )
-    if theirs:
+    if library_rules:
         raise UsageError(
-            f"{library}'s own early stopping is on as well ({theirs[0]}), and the first rule to give up would "
+            f"{library}'s own early stopping is on as well ({library_rules[0]}), and the first rule to give up would "
             "win; remove it"
         )

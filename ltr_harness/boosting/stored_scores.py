@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.boosting.watching import OncePerSet, one_per_row
+from ltr_harness.boosting.watching import PerSetCache, one_per_row
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric
 
-Scores = NDArray[np.float64]
-Link = Callable[[Scores], Scores]
+ScoreArray = NDArray[np.float64]
+ScoreLink = Callable[[ScoreArray], ScoreArray]
 """From predictions (n_rows,) back to raw scores (n_rows,)."""
 
 _DIGITS = 1e-12
@@ -29,23 +29,23 @@ _ROUNDINGS = 4
 """Last bits that a library's link may be wrong by."""
 
 
-def _logit(predicted: Scores) -> Scores:
+def _logit(predicted: ScoreArray) -> ScoreArray:
     return np.asarray(np.log(predicted) - np.log1p(-predicted))
 
 
-def _of_exp(predicted: Scores) -> Scores:
+def _of_exp(predicted: ScoreArray) -> ScoreArray:
     return np.asarray(np.log(predicted))
 
 
-def _of_softplus(predicted: Scores) -> Scores:
+def _of_softplus(predicted: ScoreArray) -> ScoreArray:
     return np.asarray(predicted + np.log(-np.expm1(-predicted)))
 
 
-def _of_square(predicted: Scores) -> Scores:
+def _of_square(predicted: ScoreArray) -> ScoreArray:
     return np.asarray(np.sign(predicted) * np.sqrt(np.abs(predicted)))
 
 
-_LINKS: dict[str, Link] = {
+_LINKS: dict[str, ScoreLink] = {
     "binary": _logit,
     "cross_entropy": _logit,
     "cross_entropy_lambda": _of_softplus,
@@ -54,8 +54,8 @@ _LINKS: dict[str, Link] = {
 
 
 @dataclass(frozen=True)
-class Form:
-    """How what LightGBM gives differs from the score, as a model's own file says.
+class ScoreForm:
+    """The difference between what LightGBM gives and the score, as a model's own file says.
 
     Attributes:
         objective: the line of the file, such as ``binary sigmoid:1``; empty where the gradients are not LightGBM's.
@@ -70,7 +70,7 @@ class Form:
     threads: int
 
     @classmethod
-    def of(cls, booster: Any) -> Form:
+    def of(cls, booster: Any) -> ScoreForm:
         """The form of a `lightgbm.Booster` with one tree or more."""
         text = booster.model_to_string(num_iteration=1)
         header = text.partition("\nTree=")[0].splitlines()
@@ -84,7 +84,7 @@ class Form:
         )
 
     @property
-    def inverse(self) -> Link | None:
+    def inverse(self) -> ScoreLink | None:
         """Back through the objective's link; None where that is the identity."""
         name, *options = self.objective.split() or [""]
         if "sqrt" in options:
@@ -100,20 +100,20 @@ class Form:
 class _Sum:
     """Scores (n_rows,) after some of a booster's rounds."""
 
-    scores: Scores
+    scores: ScoreArray
     rounds: int
 
     @classmethod
     def of(cls, dataset: Any) -> _Sum:
-        """Where a set's scores begin: with those of the model before, or those that the set brings along."""
+        """Return the first scores of a set: those of the model before, or those that the set brings along."""
         before, initial = dataset._predictor, dataset.get_init_score()
         scores = np.zeros(dataset.num_data()) if initial is None else np.array(initial, dtype=np.float64)
         return cls(scores, 0 if before is None else before.current_iteration())
 
 
 @dataclass
-class _Seen:
-    """How many rounds a booster had when a set was last evaluated, and whether a step of DART undid some."""
+class _LastEvaluation:
+    """The rounds of a booster when a set was last evaluated, and whether a step of DART undid some."""
 
     rounds: int = 0
     undone: bool = False
@@ -127,26 +127,26 @@ class LightGBMScores:
     """
 
     def __init__(self, booster: Any) -> None:
-        self._form = Form.of(booster)
+        self._form = ScoreForm.of(booster)
         self._inverse = self._form.inverse
         self._is_handed_over = self._inverse is None and not self._form.averages
-        self._sums: OncePerSet[_Sum] = OncePerSet()
-        self._seen: OncePerSet[_Seen] = OncePerSet()
+        self._sums: PerSetCache[_Sum] = PerSetCache()
+        self._seen: PerSetCache[_LastEvaluation] = PerSetCache()
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the scores may have to be found from the rows."""
+        """True where the scores may have to be computed from the rows."""
         return self._form.rescales or not self._is_handed_over
 
-    def of(
+    def of_set(
         self,
         booster: Any,
         dataset: Any,
-        handed: Scores,
+        handed: ScoreArray,
         rows: Any = None,
         steps: int | None = None,
         is_last: bool = False,
-    ) -> Scores:
+    ) -> ScoreArray:
         """The scores (n_rows,) of an evaluated set.
 
         Args:
@@ -160,7 +160,7 @@ class LightGBMScores:
         if self._form.rescales:
             undone = self._is_undone(booster, dataset, steps)
             # of DART all trees have to be asked: rarely, and at last, as its running sums are rounded otherwise
-            if not (undone or is_last or self._lost(handed).size):
+            if not (undone or is_last or self._unrecoverable(handed).size):
                 return self._inverted(handed, booster)
             rows = rows_of(booster, dataset, rows)
             if rows is not None:
@@ -173,14 +173,14 @@ class LightGBMScores:
         return self._inverted(handed, booster) if rows is None else self._summed(booster, dataset, rows)
 
     def _is_undone(self, booster: Any, dataset: Any, steps: int | None) -> bool:
-        """Whether DART found no split in some step: the trees dropped for it are then turned round in the model."""
-        seen = self._seen.of(dataset, _Seen)
+        """Tell whether DART found no split in some step: the model then has the trees dropped for it turned round."""
+        seen = self._seen.get(dataset, _LastEvaluation)
         rounds = booster.current_iteration()
         seen.undone |= rounds <= seen.rounds if steps is None else rounds < steps
         seen.rounds = rounds
         return seen.undone
 
-    def _predicted(self, booster: Any, dataset: Any, rows: Any) -> Scores:
+    def _predicted(self, booster: Any, dataset: Any, rows: Any) -> ScoreArray:
         start = _Sum.of(dataset)
         is_raw = booster.num_model_per_iteration() == 1
         first = start.rounds if is_raw else 0
@@ -189,9 +189,9 @@ class LightGBMScores:
         )
         return start.scores + found if is_raw else np.asarray(one_per_row(found))
 
-    def _summed(self, booster: Any, dataset: Any, rows: Any) -> Scores:
+    def _summed(self, booster: Any, dataset: Any, rows: Any) -> ScoreArray:
         rounds = booster.current_iteration()
-        total = self._sums.of(dataset, lambda: _Sum.of(dataset))
+        total = self._sums.get(dataset, lambda: _Sum.of(dataset))
         if rounds <= total.rounds:  # the trees that were added may be others now
             vars(total).update(vars(_Sum.of(dataset)))
         for round_ in range(total.rounds, rounds):  # one at a time, as the stored model adds them
@@ -201,28 +201,28 @@ class LightGBMScores:
         total.rounds = rounds
         return total.scores
 
-    def _inverted(self, handed: Scores, booster: Any) -> Scores:
-        if lost := self._lost(handed).tolist():
+    def _inverted(self, handed: ScoreArray, booster: Any) -> ScoreArray:
+        if unrecoverable := self._unrecoverable(handed).tolist():
             name = self._form.objective.partition(" ")[0]
             raise UsageError(
-                f"LightGBM gives metrics the predictions of the objective {name}, such as {lost[0]!r}, and not the "
-                "scores that the model is stored with: these cannot be found from predictions so near to a limit "
-                "(probabilities above 0.99995, scores above 10), where scores that differ would tie; expected "
+                f"LightGBM gives metrics the predictions of the objective {name}, such as {unrecoverable[0]!r}, and "
+                "not the scores that the model is stored with: these cannot be found from predictions so near to a "
+                "limit (probabilities above 0.99995, scores above 10), where scores that differ would tie; expected "
                 "Watch(…), which sees the rows, or lightgbm.Dataset(…, free_raw_data=False) of the evaluated set"
             )
         scores = one_per_row(handed) if self._inverse is None else self._inverse(handed)
         return scores * booster.current_iteration() if self._form.averages else scores
 
-    def _lost(self, handed: Scores) -> Scores:
-        """Of predictions (n_rows,) the smallest and the largest, if its score cannot be told to twelve digits."""
+    def _unrecoverable(self, handed: ScoreArray) -> ScoreArray:
+        """Return the smallest and largest prediction (n_rows,) whose score cannot be computed to twelve digits."""
         ends = np.array([handed.min(), handed.max()])
         if self._inverse is None:
             return ends[:0]
         with np.errstate(divide="ignore", invalid="ignore"):
             scores = self._inverse(ends)
             error = _ROUNDINGS * np.abs(self._inverse(np.nextafter(ends, 0.0)) - scores)
-        is_told = error <= _DIGITS * np.maximum(1.0, np.abs(scores))
-        return ends[~is_told]
+        is_exact = error <= _DIGITS * np.maximum(1.0, np.abs(scores))
+        return ends[~is_exact]
 
 
 def _refuse_undone(undone: bool) -> None:
@@ -234,19 +234,19 @@ def _refuse_undone(undone: bool) -> None:
         )
 
 
-def rows_of(booster: Any, dataset: Any, kept: Any) -> Any:
-    """Features of an evaluated `lightgbm.Dataset`, or those `kept` of it; None where no table of them is left."""
-    whole = dataset.data if kept is None else kept
-    if whole is None and dataset.used_indices is not None:
-        whole = getattr(dataset.reference, "data", None)
-    if not is_table(whole):
+def rows_of(booster: Any, dataset: Any, kept_rows: Any) -> Any:
+    """Features of an evaluated `lightgbm.Dataset`, or its `kept_rows`; None where no table of them is left."""
+    table = dataset.data if kept_rows is None else kept_rows
+    if table is None and dataset.used_indices is not None:
+        table = getattr(dataset.reference, "data", None)
+    if not is_table(table):
         return None
-    rows = dataset.get_data() if kept is None else kept
+    rows = dataset.get_data() if kept_rows is None else kept_rows
     return rows if rows.shape == (dataset.num_data(), booster.num_feature()) else None
 
 
 def is_table(data: Any) -> bool:
-    """Whether it is a matrix or frame of features, that `Booster.predict` takes; a file or a sequence is not."""
+    """Tell whether data is a matrix or frame of features that `Booster.predict` takes; a file or sequence is not."""
     return len(getattr(data, "shape", ())) == 2
 
 

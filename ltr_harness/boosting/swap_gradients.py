@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness._util.compiled import compiled, compiled_vectorized
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.text import count_of
-from ltr_harness.boosting.watching import JudgmentsArg, OncePerSet, fitting, of_sets
+from ltr_harness.boosting.watching import JudgmentsArg, PerSetCache, judgments_of_sets, match_judgments
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import Floats, check_scores
 from ltr_harness.errors import DataError, MetricError
@@ -99,7 +99,7 @@ class MetricObjective:
 
 
 def change_of(metric: Metric, judgments: Judgments) -> SwapChange:
-    """How a metric changes when two candidates change places; missed documents count in what it divides by."""
+    """Return the change of a metric when two candidates change places; missed documents count in its divisor."""
     refuse_values([metric], judgments)
     change = metric.swap_change(judgments.pool)
     return change if judgments.missed is None else change.with_rows(judgments.pool_rows)
@@ -131,16 +131,16 @@ class Gradients:
         cuts = np.unique(np.concatenate(([0], ends))).tolist()
         change_of(objective.metric, judgments)  # a refusal counts the rows of all queries
         self._parts = [
-            _Part(objective, judgments.take(np.arange(first, last)), int(boundaries[first]))
+            _QueryBlock(objective, judgments.take(np.arange(first, last)), int(boundaries[first]))
             for first, last in itertools.pairwise(cuts)
         ]
 
-    def of(self, scores: ArrayLike) -> Both:
+    def at_scores(self, scores: ArrayLike) -> Both:
         """From raw scores (n_rows,)."""
         checked = _finite(scores, self._judgments)
         gradient, hessian = np.zeros((2, checked.size), dtype=np.float32)
 
-        def fill(part: _Part) -> None:
+        def fill(part: _QueryBlock) -> None:
             part.fill(checked[part.rows], gradient[part.rows], hessian[part.rows])
 
         if len(self._parts) == 1:
@@ -160,19 +160,19 @@ class GradientsPerSet:
         super().__init__()
         self._objective = objective
         self._threads = threads
-        self._judgments = of_sets(judgments)
-        self._prepared: OncePerSet[Gradients] = OncePerSet(self.at_most)
+        self._judgments = judgments_of_sets(judgments)
+        self._prepared: PerSetCache[Gradients] = PerSetCache(self.at_most)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._objective, self._threads, self._judgments)
 
     def _gradients(self, data: Any, judged: Callable[[], Judgments], *fields: Any) -> Gradients:
         def prepare() -> Gradients:
-            judgments = fitting(self._judgments, judged())
+            judgments = match_judgments(self._judgments, judged())
             self._objective = self._objective.resolved(judgments)
             return Gradients(self._objective, judgments, self._threads or available_cores())
 
-        return self._prepared.of(data, prepare, *fields)
+        return self._prepared.get(data, prepare, *fields)
 
 
 def swap_changes(change: SwapChange, judgments: Judgments, scores: ArrayLike) -> list[Floats]:
@@ -182,8 +182,8 @@ def swap_changes(change: SwapChange, judgments: Judgments, scores: ArrayLike) ->
     tables = []
     for query, (start, end) in enumerate(itertools.pairwise(boundaries.tolist())):
         table = np.zeros((end - start, end - start))
-        own = _own(change, query, ranked[start:end], end - start)
-        fill_changes(_form(change, boundaries), ranked, own, query, table)
+        own_changes = _changes_by_function(change, query, ranked[start:end], end - start)
+        fill_changes(_form(change, boundaries), ranked, own_changes, query, table)
         tables.append(table)
     return tables
 
@@ -198,28 +198,30 @@ def _finite(scores: ArrayLike, judgments: Judgments) -> Floats:
     return checked
 
 
-def _form(change: SwapChange, boundaries: NDArray[np.int64]) -> "Form":
+def _form(change: SwapChange, boundaries: NDArray[np.int64]) -> "KernelForm":
     sizes = np.diff(boundaries)
     depth = sizes if change.depth is None else np.minimum(change.depth, sizes)
     if change.form in ("sum", "first hit", "precision", "cascade") and not change.per_query:
         depth = np.minimum(depth, change.rank_worth.size)
     table_at = boundaries[:-1] if change.per_query else np.zeros(sizes.size, dtype=np.int64)
     parameter = float(change.continuation if change.form == "cascade" else change.blend)
-    apart = np.zeros(0) if change.distance_worth is None else change.distance_worth
+    by_distance = np.zeros(0) if change.distance_worth is None else change.distance_worth
     columns = (change.worth, change.scale, change.rank_worth)
-    worth, scale, rank_worth = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
+    worth_of_rows, scale, rank_worth = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
     form = FORMS[change.form]
-    return Form(form, worth, scale, rank_worth, table_at, depth, parameter, apart, boundaries)
+    return KernelForm(
+        form, worth_of_rows, scale, rank_worth, table_at, depth, parameter, by_distance, boundaries
+    )
 
 
-def _own(change: SwapChange, query: int, rows: NDArray[np.int64], n_top: int) -> Floats:
+def _changes_by_function(change: SwapChange, query: int, rows: NDArray[np.int64], n_top: int) -> Floats:
     """Changes of one query by the metric's own function, if it gives one."""
     if change.function is None:
         return np.zeros((0, 0))
     return np.abs(np.asarray(change.function(query, rows, n_top), dtype=np.float64))
 
 
-class _Part:
+class _QueryBlock:
     """Neighbouring queries, whose gradients one thread computes."""
 
     def __init__(self, objective: MetricObjective, judgments: Judgments, first_row: int) -> None:
@@ -229,7 +231,7 @@ class _Part:
         self._change = change_of(objective.metric, judgments)
         self._form = _form(self._change, judgments.groups.boundaries)
         self._ranker = RowRanker(judgments, "stable", None)
-        self._pairs = Pairs(
+        self._pairs = PairWeights(
             np.ones(judgments.groups.n_queries) if weights is None else weights,
             objective.truncation_level,
             float(objective.sigma),
@@ -246,8 +248,10 @@ class _Part:
             add_gradients(form, pairs, scores, ranked, nothing, 0, groups.n_queries, *written)
             return
         for query, (start, end) in enumerate(itertools.pairwise(groups.boundaries.tolist())):
-            own = _own(self._change, query, ranked[start:end], min(pairs.top, end - start))
-            add_gradients(form, pairs, scores, ranked, own, query, query + 1, *written)
+            own_changes = _changes_by_function(
+                self._change, query, ranked[start:end], min(pairs.top, end - start)
+            )
+            add_gradients(form, pairs, scores, ranked, own_changes, query, query + 1, *written)
 
 
 FORMS = {"sum": 0, "first hit": 1, "precision": 2, "cascade": 3, "pairs": 4, "own": 5}
@@ -256,7 +260,7 @@ _NEARLY_SURE = 1.0 - 1e-6  # whoever satisfies more leaves too few readers to di
 _WIDEST = 300.0  # of sigma (s_i - s_j): beyond, E underflows, and pairs get an exponential each
 
 
-class Form(NamedTuple):
+class KernelForm(NamedTuple):
     """A metric's `SwapChange` as the kernels take it."""
 
     form: int
@@ -270,7 +274,7 @@ class Form(NamedTuple):
     boundaries: NDArray[np.int64]
 
 
-class Pairs(NamedTuple):
+class PairWeights(NamedTuple):
     """Weights of queries and pairs; see `MetricObjective`."""
 
     weights: Floats
@@ -282,11 +286,11 @@ class Pairs(NamedTuple):
 
 @compiled
 def add_gradients(
-    metric: Form,
-    pairs: Pairs,
+    metric: KernelForm,
+    pairs: PairWeights,
     scores: Floats,  # float64 (n_rows,), finite
     ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
-    own: Floats,  # float64 (m, n), changes of the one query, where the metric gives a function
+    own_changes: Floats,  # float64 (m, n), changes of the one query, where the metric gives a function
     first: int,
     last: int,
     gradient: NDArray[np.float32],  # float32 (n_rows,), written
@@ -323,9 +327,9 @@ def add_gradients(
             slope = 1.0
         total = 0.0
         for i in range(min(pairs.top, reach, n - 1)):
-            _fill(form, i, n, x, d, before, inner, hit, next_hit, parameter, scale, own, w)
+            _fill(form, i, n, x, d, before, inner, hit, next_hit, parameter, scale, own_changes, w)
             if pairs.apart_share > 0.0:
-                _add_apart(i, n, x, metric.apart, pairs.apart_share * scale, w)
+                _add_distance_weights(i, n, x, metric.apart, pairs.apart_share * scale, w)
             if wide:
                 for j in range(i + 1, n):
                     near[j] = np.exp(sigma * (s[j] - s[i]))
@@ -343,9 +347,9 @@ def add_gradients(
 
 @compiled
 def fill_changes(
-    metric: Form,
+    metric: KernelForm,
     ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
-    own: Floats,  # float64 (n, n), changes where the metric gives a function
+    own_changes: Floats,  # float64 (n, n), changes where the metric gives a function
     query: int,
     table: Floats,  # float64 (n, n), written above the diagonal
 ) -> None:
@@ -358,12 +362,26 @@ def fill_changes(
     reach, hit, next_hit = _state(metric, query, n, x, d, before, inner)
     scale = metric.scale[query]
     for i in range(min(reach, n - 1)):
-        _fill(metric.form, i, n, x, d, before, inner, hit, next_hit, metric.parameter, scale, own, table[i])
+        _fill(
+            metric.form,
+            i,
+            n,
+            x,
+            d,
+            before,
+            inner,
+            hit,
+            next_hit,
+            metric.parameter,
+            scale,
+            own_changes,
+            table[i],
+        )
 
 
 @compiled
 def _state(
-    metric: Form, query: int, n: int, x: Floats, d: Floats, before: Floats, inner: Floats
+    metric: KernelForm, query: int, n: int, x: Floats, d: Floats, before: Floats, inner: Floats
 ) -> tuple[int, int, int]:
     """D of each rank and what the form keeps; how many ranks from the top bear changes; the first two hits."""
     form, parameter = metric.form, metric.parameter
@@ -395,7 +413,8 @@ def _state(
             inside += reading * x[i] * d[i]
             inner[i] = inside
             reading *= (1.0 - x[i]) * parameter
-    return (n if form in (_PAIRS, _OWN) else depth), hit, next_hit
+    n_ranks = n if form in (_PAIRS, _OWN) else depth
+    return n_ranks, hit, next_hit
 
 
 @compiled_vectorized
@@ -411,7 +430,7 @@ def _fill(
     next_hit: int,
     parameter: float,
     scale: float,
-    own: Floats,
+    own_changes: Floats,
     w: Floats,
 ) -> None:
     """|change| when the row at place i and each one below it change places."""
@@ -458,15 +477,15 @@ def _fill(
             out[j] = scale if x_i != xs[j] else 0.0
     elif form == _OWN:
         for j in range(out.size):
-            out[j] = own[i, i + 1 + j] * scale
+            out[j] = own_changes[i, i + 1 + j] * scale
 
 
 @compiled_vectorized
-def _add_apart(i: int, n: int, x: Floats, apart: Floats, share: float, w: Floats) -> None:
-    """NDCG-Loss2: what two rows that stand so far apart would lose if they stood at ranks 1 and 1 + that."""
+def _add_distance_weights(i: int, n: int, x: Floats, distance_worth: Floats, share: float, w: Floats) -> None:
+    """Add the weights of NDCG-Loss2: of two rows d ranks apart the loss as if they stood at ranks 1 and 1 + d."""
     xs, out = x[i + 1 : n], w[i + 1 : n]
     for j in range(out.size):
-        out[j] += abs(x[i] - xs[j]) * abs(apart[j] - apart[j + 1]) * share
+        out[j] += abs(x[i] - xs[j]) * abs(distance_worth[j] - distance_worth[j + 1]) * share
 
 
 @compiled_vectorized
@@ -492,15 +511,16 @@ def _add_pairs(
     own_hessian = 0.0
     total = 0.0
     for j in range(ws.size):
-        both = mass_i + masses[j]
+        mass_of_both = mass_i + masses[j]
         distance = base + slope * (s_i - ss[j])
-        inverse = 1.0 / (both * distance)
+        inverse = 1.0 / (mass_of_both * distance)
         per_both = inverse * distance
         above = mass_i * per_both
         below = masses[j] * per_both
-        weight = ws[j] * (inverse * both) * sigma
+        weight = ws[j] * (inverse * mass_of_both) * sigma
         better = x_i > xs[j]
-        force = weight * (below if better else above)
+        chance = below if better else above
+        force = weight * chance
         curve = sigma * weight * above * below
         total += force
         signed = force if better else -force

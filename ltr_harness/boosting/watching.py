@@ -57,15 +57,19 @@ class Printing:
     def show(self, round_: int, rounds: int | None, measured: Sequence[Measured]) -> None:
         """Print a round's measurements (1-based), where `rounds` is the largest number of rounds, if known."""
         if self.every is not None and round_ % self.every == 0:
-            values = "\t".join(f"{printable(one.data)}'s {one.metric}: {one.value:g}" for one in measured)
+            values = "\t".join(
+                f"{printable(measurement.data)}'s {measurement.metric}: {measurement.value:g}"
+                for measurement in measured
+            )
             print(f"[{round_}]\t{values}", flush=True)
         if self.progress:
             first = measured[0]
-            filled = 0 if rounds is None else _WIDTH * round_ // rounds
-            bar = "" if rounds is None else f"[{'#' * filled}{'.' * (_WIDTH - filled)}] "
-            of = "" if rounds is None else f" of {rounds:,}"
-            text = f"{bar}round {round_:,}{of}, {printable(first.data)}'s {first.metric} {first.value:.4f}"
-            sys.stderr.write(f"\r{text}{' ' * (self._shown - len(text))}")
+            bar, total = "", ""
+            if rounds is not None:
+                done = "".ljust(_WIDTH * round_ // rounds, "#")
+                bar, total = f"[{done.ljust(_WIDTH, '.')}] ", f" of {rounds:,}"
+            text = f"{bar}round {round_:,}{total}, {printable(first.data)}'s {first.metric} {first.value:.4f}"
+            sys.stderr.write(f"\r{text.ljust(self._shown)}")  # blanks cover the end of a longer line before
             sys.stderr.flush()
             self._shown = len(text)
 
@@ -91,7 +95,7 @@ class BoundMetrics(Protocol):
         """Means of scores (n_rows,) in the judgments' row order, float64 (n_metrics,)."""
 
 
-OnRound = Callable[[Sequence[Measured]], None]
+RoundListener = Callable[[Sequence[Measured]], None]
 
 
 class Watching(StoppingCallback):
@@ -109,7 +113,7 @@ class Watching(StoppingCallback):
         min_delta: float = 0.0,
         every: int = 1,
         judgments: Mapping[str, Judgments] | None = None,
-        on_round: OnRound | None = None,
+        on_round: RoundListener | None = None,
         print_every: int | None = None,
         progress: bool = False,
     ) -> None:
@@ -152,13 +156,15 @@ class Watching(StoppingCallback):
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        packed = self._given and {name: self._packed(one) for name, one in self._given.items()}
+        packed = self._given
+        if packed:
+            packed = {name: self._packed(data) for name, data in packed.items()}
         return {**self.__dict__, "_given": packed, "_data": {}, "_bindings": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self._given is not None:
-            self._given = {name: self._kind(**one) for name, one in self._given.items()}
+            self._given = {name: self._kind(**arguments) for name, arguments in self._given.items()}
 
     def _choose(self, sets: Mapping[str, Any], to_stop_on: list[str]) -> None:
         """Watch these sets, and stop on one of `to_stop_on`."""
@@ -166,9 +172,9 @@ class Watching(StoppingCallback):
             if name not in sets:
                 found = f"judgments for {name!r}, which is not a watched set"
                 raise UsageError(f"{found}; {did_you_mean(name, sets)}")
-        for name, one in sets.items():
-            if not isinstance(one, self._kind):
-                found = f"data[{name!r}] is a {type(one).__name__}"
+        for name, data in sets.items():
+            if not isinstance(data, self._kind):
+                found = f"data[{name!r}] is a {type(data).__name__}"
                 raise UsageError(f"{found}; expected {self._kind_name} with groups")
         self._data = dict(sets)
         self._stop_on = self._named_set(to_stop_on) if self.stops else ""
@@ -184,8 +190,8 @@ class Watching(StoppingCallback):
         if not isinstance(name, str):
             raise UsageError(f"stop_on is a {type(name).__name__}; expected the name of a watched set")
         if name not in to_stop_on:
-            known = sets_to_stop_on(to_stop_on) or to_stop_on
-            raise UsageError(f"stop_on={name!r} is not a watched set; {did_you_mean(name, known)}")
+            candidates = sets_to_stop_on(to_stop_on) or to_stop_on
+            raise UsageError(f"stop_on={name!r} is not a watched set; {did_you_mean(name, candidates)}")
         return name
 
     @staticmethod
@@ -222,7 +228,7 @@ class Watching(StoppingCallback):
                     "a model rarely stops improving on the rows it learns from"
                 )
             return
-        names = [name for name, one in sets.items() if one is not training_set]
+        names = [name for name, data in sets.items() if data is not training_set]
         if not names:
             raise UsageError(
                 f"there is nothing to watch: Watch was given no data, and {library} no evaluation set but "
@@ -280,8 +286,10 @@ class Watching(StoppingCallback):
 
 
 def _equal(first: Sequence[Measured], second: Sequence[Measured]) -> bool:
-    """Whether two rounds were measured alike; a value that is undefined is like another."""
-    return np.array_equal([at.value for at in first], [at.value for at in second], equal_nan=True)
+    """Tell whether two rounds have the same values; undefined values are equal."""
+    first_values = [measurement.value for measurement in first]
+    second_values = [measurement.value for measurement in second]
+    return np.array_equal(first_values, second_values, equal_nan=True)
 
 
 def watch_by_rule(kind: type[W], rule: StoppingRule | None, metrics: Sequence[Metric], **options: Any) -> W:
@@ -298,7 +306,7 @@ def watch_by_rule(kind: type[W], rule: StoppingRule | None, metrics: Sequence[Me
     return watch
 
 
-class OncePerSet(Generic[T]):
+class PerSetCache(Generic[T]):
     """Cache of what is computed once for each data set, until the set goes or one of its fields has other values."""
 
     def __init__(self, at_most: int | None = None) -> None:
@@ -308,54 +316,54 @@ class OncePerSet(Generic[T]):
     def __len__(self) -> int:
         return len(self._kept)
 
-    def of(self, data: Any, make: Callable[[], T], *fields: Any) -> T:
+    def get(self, data: Any, make: Callable[[], T], *fields: Any) -> T:
         key = id(data)
-        known = self._kept.pop(key, None)
+        entry = self._kept.pop(key, None)
         # by value, because an array may be filled again
-        if known is None or not all(map(np.array_equal, fields, known[1])):
+        if entry is None or not all(map(np.array_equal, fields, entry[1])):
             holds = data if self._at_most else weakref.ref(data, lambda _: self._kept.pop(key, None))
-            known = (holds, tuple(map(np.array, fields)), make())
-        self._kept[key] = known
+            entry = (holds, tuple(map(np.array, fields)), make())
+        self._kept[key] = entry
         if self._at_most and len(self._kept) > self._at_most:
             del self._kept[next(iter(self._kept))]
-        return known[2]
+        return entry[2]
 
 
 JudgmentsArg = Judgments | Sequence[Judgments] | None
 """Judgments of one or several sets that a library evaluates."""
 
 
-def of_sets(judgments: JudgmentsArg) -> tuple[Judgments, ...]:
+def judgments_of_sets(judgments: JudgmentsArg) -> tuple[Judgments, ...]:
     """The judgments of each set; none where the library's own are meant."""
-    given = () if judgments is None else judgments
-    several = (given,) if isinstance(given, Judgments) else tuple(given)
-    if others := [type(one).__name__ for one in several if not isinstance(one, Judgments)]:
-        raise UsageError(f"judgments has a {others[0]}; expected Judgments of each evaluated set")
-    return several
+    arguments = () if judgments is None else judgments
+    per_set = (arguments,) if isinstance(arguments, Judgments) else tuple(arguments)
+    if unknown_types := [type(judged).__name__ for judged in per_set if not isinstance(judged, Judgments)]:
+        raise UsageError(f"judgments has a {unknown_types[0]}; expected Judgments of each evaluated set")
+    return per_set
 
 
-def fitting(given: Sequence[Judgments], own: Judgments) -> Judgments:
-    """Of the given judgments those of a library's set, which has no name: the same rows and labels; its own if none."""
+def match_judgments(given: Sequence[Judgments], library_judgments: Judgments) -> Judgments:
+    """Return the given judgments with the rows and labels of a library's set, which has no name; its own if none."""
     if not given:
-        return own
-    found = [
-        one
-        for one in given  # the library has no queries without rows, and labels as float32
-        if np.array_equal(one.groups.sizes[one.groups.has_rows], own.groups.sizes)
-        and np.array_equal(one.labels.astype(np.float32), own.labels)
+        return library_judgments
+    matches = [
+        candidate
+        for candidate in given  # the library has no queries without rows, and labels as float32
+        if np.array_equal(candidate.groups.sizes[candidate.groups.has_rows], library_judgments.groups.sizes)
+        and np.array_equal(candidate.labels.astype(np.float32), library_judgments.labels)
     ]
-    if len(found) != 1:
+    if len(matches) != 1:
         n_given = f"{len(given)} judgments" if len(given) > 1 else "judgments"
         sizes = [
-            f"{count_of(int(one.groups.has_rows.sum()), 'query')} with {count_of(one.groups.n_rows, 'row')}"
-            for one in (own, *given)
+            f"{count_of(int(candidate.groups.has_rows.sum()), 'query')} with {count_of(candidate.groups.n_rows, 'row')}"
+            for candidate in (library_judgments, *given)
         ]
         raise DataError(
             f"the {n_given} given are of {' and '.join(sizes[1:])}, and a set of {sizes[0]} is evaluated, whose rows "
-            f"and labels are those of {len(found) or 'none'}; expected exactly one for every evaluated set, with its "
+            f"and labels are those of {len(matches) or 'none'}; expected exactly one for every evaluated set, with its "
             "rows in the same order (parts that a library draws itself, as its cv does, have none)"
         )
-    return found[0]
+    return matches[0]
 
 
 class MetricsPerSet:
@@ -364,14 +372,14 @@ class MetricsPerSet:
     at_most: int | None = None
 
     def __init__(self, metrics: tuple[Metric, ...], judgments: JudgmentsArg = None) -> None:
-        self._metrics, self._judgments = metrics, of_sets(judgments)
-        self._bound: OncePerSet[Any] = OncePerSet(self.at_most)
+        self._metrics, self._judgments = metrics, judgments_of_sets(judgments)
+        self._bound: PerSetCache[Any] = PerSetCache(self.at_most)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._metrics, self._judgments)
 
     def _bind(self, judgments: Judgments) -> Binding:
-        binding = bind(self._metrics, fitting(self._judgments, judgments))
+        binding = bind(self._metrics, match_judgments(self._judgments, judgments))
         self._metrics = binding.metrics
         return binding
 

@@ -112,14 +112,16 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
             raise UsageError("Watch is for xgboost.train; expected custom_metric(…) in xgboost.cv")
         if self.stops:
             callbacks = stopping.callbacks_of_training("xgboost")
-            theirs = [one for one in callbacks if isinstance(one, xgboost.callback.EarlyStopping)]
-            rules = [f"EarlyStopping, {one.rounds} rounds" for one in theirs]
+            early_stops = [
+                callback for callback in callbacks if isinstance(callback, xgboost.callback.EarlyStopping)
+            ]
+            rules = [f"EarlyStopping, {callback.rounds} rounds" for callback in early_stops]
             stopping.refuse_second_rule(self, callbacks, "XGBoost", rules)
         arguments = stopping.arguments_of_training("xgboost")
         if given := arguments.get("callbacks"):  # before 3.1.2 XGBoost calls them in no particular order
             arguments["cb_container"].callbacks = list(dict.fromkeys(given))
         evals = arguments.get("evals") or ()
-        self._choose_offered("XGBoost", {name: one for one, name in evals}, arguments.get("dtrain"))
+        self._choose_offered("XGBoost", {name: matrix for matrix, name in evals}, arguments.get("dtrain"))
         self._max_rounds = arguments.get("num_boost_round")
         self._evaluated = 0  # rounds
         self._log: Any = {}
@@ -132,15 +134,15 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         if collective.get_world_size() == 1:
             return super()._bound()
         sets, judged = self._data.items(), self._judgments
-        return {name: AcrossWorkers(self._metrics, one, judged.get(name)) for name, one in sets}
+        return {name: AcrossWorkers(self._metrics, matrix, judged.get(name)) for name, matrix in sets}
 
     def _tell(self, measured: Sequence[Measured]) -> None:
-        for one in measured:  # where another metric of this name is reported, it keeps its place
-            of_set = self._log.setdefault(one.data, {})
-            if self._log_is_new and one.metric in of_set:
-                self._theirs.add((one.data, one.metric))
-            if (one.data, one.metric) not in self._theirs:
-                of_set.setdefault(one.metric, []).append(one.value)
+        for measurement in measured:  # where another metric of this name is reported, it keeps its place
+            of_set = self._log.setdefault(measurement.data, {})
+            if self._log_is_new and measurement.metric in of_set:
+                self._theirs.add((measurement.data, measurement.metric))
+            if (measurement.data, measurement.metric) not in self._theirs:
+                of_set.setdefault(measurement.metric, []).append(measurement.value)
         self._log_is_new = False
         if collective.get_rank() == 0:
             super()._tell(measured)
@@ -182,11 +184,11 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
 
     def _refuse_what_cannot_be_cut(self, model: Any) -> None:
         booster = json.loads(model.save_config())["learner"]["gradient_booster"]
-        asked = dict(stopping.arguments_of_training("xgboost").get("params") or {})
+        params = dict(stopping.arguments_of_training("xgboost").get("params") or {})
         # from 3.4 on of gbtree, which DART is a choice of there
         dropping = booster.get("dart_train_param", {})
         drops = any(float(dropping.get(name, 0)) > 0 for name in ("rate_drop", "one_drop"))
-        if drops or "dart" in (booster["name"], asked.get("booster")):
+        if drops or "dart" in (booster["name"], params.get("booster")):
             raise UsageError(
                 "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
                 "expected booster='gbtree', or a fixed number of rounds without early stopping"
@@ -206,7 +208,8 @@ class LastBias(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # unty
         objective = json.loads(model.save_config())["learner"]["objective"]
         # XGBoost keeps at least 32 places; those beyond the longest query stay 0
         self.learned = tuple(
-            {at: value for at, value in enumerate(objective[name]) if value != 0} for name in ("ti+", "tj-")
+            {position: value for position, value in enumerate(objective[name]) if value != 0}
+            for name in ("ti+", "tj-")
         )
         return model
 

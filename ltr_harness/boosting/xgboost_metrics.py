@@ -14,7 +14,7 @@ from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting import stopping, stored_scores, watching
 from ltr_harness.boosting.swap_gradients import Both, GradientsPerSet, MetricObjective, Weighting
-from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
+from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, MetricsPerSet, PerSetCache, one_per_row
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, UsageError
@@ -42,7 +42,11 @@ def judgments_of(matrix: Any) -> Judgments:
         raise DataError(
             f"the DMatrix has {weights.size} weights for {count_of(groups.n_queries, 'query')}; expected one per query"
         )
-    return Judgments.checked(labels, groups, query_weights=weights if weights.size else None)
+    return Judgments.checked(labels, groups, query_weights=_none_if_empty(weights))
+
+
+def _none_if_empty(values: NDArray[Any]) -> NDArray[Any] | None:
+    return values if values.size else None
 
 
 def packed_matrix(matrix: Any) -> dict[str, Any]:
@@ -59,8 +63,8 @@ def packed_matrix(matrix: Any) -> dict[str, Any]:
         "data": features,
         "label": matrix.get_label(),
         "group": np.diff(matrix.get_uint_info("group_ptr")),
-        "weight": weights if weights.size else None,
-        "base_margin": margin if margin.size else None,
+        "weight": _none_if_empty(weights),
+        "base_margin": _none_if_empty(margin),
         "feature_names": matrix.feature_names,
         "feature_types": matrix.feature_types,
         "enable_categorical": True,
@@ -76,7 +80,7 @@ class CustomMetric(MetricsPerSet):
                 "the eval_metric of XGBRanker is given no query groups, and averages by its own rules; "
                 "expected XGBRanker(callbacks=[Watch(…)]), of ltr_harness.boosting.xgboost"
             )
-        bound = self._bound.of(matrix, lambda: self._means(matrix), *_fields(matrix))
+        bound = self._bound.get(matrix, lambda: self._means(matrix), *_fields(matrix))
         booster = stopping.arguments_of_evaluation("xgboost", data="dmat").get("self")
         if booster is None:
             stored_scores.refuse_unknown("XGBoost", self._metrics)
@@ -87,8 +91,10 @@ class CustomMetric(MetricsPerSet):
 
     def _means(self, matrix: Any) -> BoundMetrics:
         if collective.get_world_size() > 1:
-            own = watching.fitting(self._judgments, judgments_of(matrix)) if matrix.num_row() else None
-            return AcrossWorkers(self._metrics, matrix, own)
+            matched = (
+                watching.match_judgments(self._judgments, judgments_of(matrix)) if matrix.num_row() else None
+            )
+            return AcrossWorkers(self._metrics, matrix, matched)
         return self._bind(judgments_of(matrix))
 
 
@@ -101,11 +107,12 @@ class AcrossWorkers:
         if matrix.num_row():
             self._binding = bind(metrics, judgments or judgments_of(matrix))
             if self._binding.names != self.names:
-                asked, resolved = next(
+                requested, resolved = next(
                     pair for pair in zip(self.names, self._binding.names, strict=True) if pair[0] != pair[1]
                 )
                 raise MetricError(
-                    f"{asked} takes a parameter from data, and each worker has other data; expected such as {resolved}"
+                    f"{requested} takes a parameter from data, and each worker has other data; "
+                    f"expected such as {resolved}"
                 )
 
     def means(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -114,7 +121,9 @@ class AcrossWorkers:
         if self._binding is not None:
             values = self._binding.per_query(scores)
             weights = self._binding.judgments.query_weights
-            counted = np.isfinite(values) * (1.0 if weights is None else weights)
+            counted = np.isfinite(values).astype(np.float64)
+            if weights is not None:
+                counted *= weights
             totals[:] = (counted * np.nan_to_num(values)).sum(axis=1), counted.sum(axis=1)
         sums, weight = np.reshape(collective.allreduce(totals, collective.Op.SUM), totals.shape)
         means = np.full(len(self.names), np.nan)
@@ -162,15 +171,15 @@ def objective(
         >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
         (1, [0.1247, 0.1663, 0.0416])
     """
-    made = MetricObjective(parse_metric(metric), truncation_level, sigma, norm, weighting)
-    return XGBoostObjective(made, threads, judgments)
+    metric_objective = MetricObjective(parse_metric(metric), truncation_level, sigma, norm, weighting)
+    return XGBoostObjective(metric_objective, threads, judgments)
 
 
 class XGBoostObjective(GradientsPerSet, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
     """The result of `objective`."""
 
     def __call__(self, scores: NDArray[np.float32], matrix: Any) -> Both:
-        return self._gradients(matrix, lambda: judgments_of(matrix), *_fields(matrix)).of(scores)
+        return self._gradients(matrix, lambda: judgments_of(matrix), *_fields(matrix)).at_scores(scores)
 
     def before_training(self, model: Any) -> Any:
         if isinstance(model, xgboost.Booster):  # a ranker's training takes no objective but a name
@@ -217,7 +226,9 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
         super().__init__()
         self._seed = seed
         self._round: int | None = None  # unknown where this is no callback
-        self._prepared: OncePerSet[list[Any]] = OncePerSet()  # the set's own calls so far, and what is fixed
+        self._prepared: PerSetCache[list[Any]] = (
+            PerSetCache()
+        )  # the set's own calls so far, and what is fixed
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._seed,)
@@ -229,7 +240,7 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
 
     def after_training(self, model: Any) -> Any:
         self._round = None
-        self._prepared = OncePerSet()
+        self._prepared = PerSetCache()
         return model
 
     def __call__(self, scores: NDArray[np.float32], matrix: Any) -> Both:
@@ -239,11 +250,11 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
             weights = np.ones(groups.n_queries) if weights is None else weights
             return [0, xendcg_worth(judgments.labels), groups.boundaries, weights]
 
-        prepared = self._prepared.of(matrix, prepare, *_fields(matrix))
-        calls, worth, boundaries, weights = prepared
+        prepared = self._prepared.get(matrix, prepare, *_fields(matrix))
+        calls, worth_of_rows, boundaries, weights = prepared
         prepared[0] += 1
         gammas = draw_gammas(self._seed, calls if self._round is None else self._round, scores.size)
-        return xendcg_gradients(scores, worth, boundaries, weights, gammas)
+        return xendcg_gradients(scores, worth_of_rows, boundaries, weights, gammas)
 
 
 # Bruch, "An Alternative Cross Entropy Loss for Learning-to-Rank" (WWW 2021). Of one query with labels y and scores s,
@@ -279,17 +290,17 @@ def draw_gammas(seed: int, round_: int, n_rows: int) -> NDArray[np.float64]:
 
 @compiled
 def _draw(seed: np.uint64, round_: np.uint64, n_rows: int) -> NDArray[np.float64]:
-    start = _mixed(_mixed(seed + _WEYL) + (round_ + np.uint64(1)) * _WEYL)
+    start = _mix_bits(_mix_bits(seed + _WEYL) + (round_ + np.uint64(1)) * _WEYL)
     gammas = np.empty(n_rows)
     counter = start
     for row in range(n_rows):
         counter += _WEYL
-        gammas[row] = np.float64(_mixed(counter) >> _BITS_11) * 2.0**-53
+        gammas[row] = np.float64(_mix_bits(counter) >> _BITS_11) * 2.0**-53
     return gammas
 
 
 @compiled
-def _mixed(bits: np.uint64) -> np.uint64:
+def _mix_bits(bits: np.uint64) -> np.uint64:
     """Every bit of the input moves every bit of the output (the finaliser of SplitMix64)."""
     bits = (bits ^ (bits >> _BITS_30)) * _MIX_1
     bits = (bits ^ (bits >> _BITS_27)) * _MIX_2
@@ -299,7 +310,7 @@ def _mixed(bits: np.uint64) -> np.uint64:
 @compiled
 def xendcg_gradients(
     scores: NDArray[np.floating],  # (n_rows,), raw
-    worth: NDArray[np.float64],  # (n_rows,), from `xendcg_worth`
+    worth_of_rows: NDArray[np.float64],  # (n_rows,), from `xendcg_worth`
     boundaries: NDArray[np.int64],  # (n_queries + 1,), first row of each query and the end of the last
     weights: NDArray[np.float64],  # (n_queries,); both results are multiplied by the query's
     gammas: NDArray[np.float64],  # (n_rows,), this round's draw
@@ -322,7 +333,7 @@ def xendcg_gradients(
         for i in range(n):
             rho[i] = np.exp(np.float64(scores[first + i]) - highest)
             mass += rho[i]
-            term[i] = worth[first + i] - gammas[first + i]
+            term[i] = worth_of_rows[first + i] - gammas[first + i]
             phis += term[i]
         scale = 1.0 / max(1e-15, phis)
         a_sum = 0.0

@@ -68,10 +68,10 @@ def on_scale_of(
     """
     scale = grade_scale(record) or max(float(judgments.pool.labels.max()), 1.0)
     scaled = [parse_metric(metric).with_max_grade(scale) for metric in metrics or [record.primary]]
-    return [
-        record.measuring([metric])[0] if all_have_temperature(compared, metric) else metric
-        for metric in scaled
-    ]
+    for i, metric in enumerate(scaled):
+        if all_have_temperature(compared, metric):
+            scaled[i] = record.measuring([metric])[0]
+    return scaled
 
 
 def all_have_temperature(records: Sequence[Record], metric: Metric) -> bool:

@@ -206,9 +206,9 @@ def _print_estimates(evaluation: "StreamEvaluation", method: Method) -> None:
     cells: dict[str, list[str]] = {metric: [] for metric in evaluation.metrics}
     for metric, _, baseline, *interval in _estimates(evaluation, method):
         cells[metric].append(_cell(*interval, signed=baseline is not None))
-    columns = [
-        score if baseline is None else f"{score} - {baseline}" for score, baseline in _pairs(evaluation)
-    ]
+    columns = []
+    for score, baseline in _pairs(evaluation):
+        columns.append(score if baseline is None else f"{score} - {baseline}")
     print_table(["", *columns], [[name, *row] for name, row in cells.items()])
 
 

@@ -36,9 +36,11 @@ def measure(metric: str | Metric) -> Any:
         ir_measures.calc_aggregate([measure("mrr"), RR], qrels, run)  # {LTR(mrr): 0.75, RR: 0.5}
     """
     library = optional_module("ir_measures", "measures of ir_measures need ir_measures", "oracles")
-    asked = parse_metric(metric)
-    if (scaled := asked.with_max_grade(4.0)) != asked:
-        found = f"{asked} would take its scale from the judgments, of which an experiment may hand over parts"
+    parsed = parse_metric(metric)
+    if (scaled := parsed.with_max_grade(4.0)) != parsed:
+        found = (
+            f"{parsed} would take its scale from the judgments, of which an experiment may hand over parts"
+        )
         raise MetricError(f"{found}; expected max_grade, as in {scaled}")
 
     def per_query(qrels: Any, run: Any) -> Iterable[tuple[str, float]]:
@@ -49,15 +51,15 @@ def measure(metric: str | Metric) -> Any:
         else:  # as PyTerrier has it of a batch without results
             judgments = judged.judgments
             scores, listed = np.zeros(judgments.groups.n_rows), np.zeros(judgments.groups.n_rows, dtype=bool)
-        found = evaluate_bound(BoundOnce([asked], judgments), scores, retrieved=listed)
-        return zip(found.query_ids.tolist(), found[asked].per_query.tolist(), strict=True)
+        found = evaluate_bound(BoundOnce([parsed], judgments), scores, retrieved=listed)
+        return zip(found.query_ids.tolist(), found[parsed].per_query.tolist(), strict=True)
 
-    made = library.define(per_query, name=f"LTR({asked})", support_cutoff=False)
+    measure_object = library.define(per_query, name=f"LTR({parsed})", support_cutoff=False)
 
     class MeanOfDefined(library.measures.MeanAgg):  # type: ignore[misc, name-defined]
         def add(self, value: float) -> None:
             if not np.isnan(value):
                 super().add(value)
 
-    made.aggregator = MeanOfDefined
-    return made
+    measure_object.aggregator = MeanOfDefined
+    return measure_object

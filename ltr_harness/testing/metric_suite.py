@@ -17,7 +17,7 @@ from ltr_harness.metrics.evaluation import evaluate
 
 
 @dataclass(frozen=True)
-class _Queries:
+class _DrawnQueries:
     labels: NDArray[np.float64]
     scores: NDArray[np.float64]
     sizes: NDArray[np.int64]
@@ -122,9 +122,9 @@ class MetricSuite:
         expected = self.per_query(queries)
         ends = np.cumsum(queries.sizes)
         for query, (start, end) in enumerate(zip(ends - queries.sizes, ends, strict=True)):
-            part, at = slice(start, end), slice(query, query + 1)
-            alone = _Queries(queries.labels[part], queries.scores[part], queries.sizes[at])
-            np.testing.assert_array_equal(self.per_query(alone), expected[at])
+            part, query_slice = slice(start, end), slice(query, query + 1)
+            alone = _DrawnQueries(queries.labels[part], queries.scores[part], queries.sizes[query_slice])
+            np.testing.assert_array_equal(self.per_query(alone), expected[query_slice])
 
     def test_the_ideal_order_is_best(self) -> None:
         if not self.ideal_is_best:
@@ -135,12 +135,14 @@ class MetricSuite:
         defined = ~np.isnan(best)
         assert defined.any()
         np.testing.assert_array_equal(np.isnan(other), ~defined)
-        gain = (best - other)[defined] * (1 if self.made().higher_is_better else -1)
+        gain = (best - other)[defined]
+        if not self.made().higher_is_better:
+            gain = -gain
         assert gain.min() >= -1e-12
         assert gain.max() > 0.0
 
     def test_queries_without_relevant_rows_follow_empty(self) -> None:
-        queries = _Queries(np.zeros(4), np.arange(4.0), np.array([4]))
+        queries = _DrawnQueries(np.zeros(4), np.arange(4.0), np.array([4]))
         if not self.needs_relevant:
             assert not np.isnan(self.per_query(queries)).any()
             return
@@ -149,7 +151,7 @@ class MetricSuite:
             np.testing.assert_array_equal(self.per_query(queries, metric), [value])
 
     def test_a_query_of_one_row_has_a_value_or_none(self) -> None:
-        row = _Queries(np.array([max(self.grades)], dtype=float), np.zeros(1), np.array([1]))
+        row = _DrawnQueries(np.array([max(self.grades)], dtype=float), np.zeros(1), np.array([1]))
         measured = self.per_query(row)
         low, high = self.made().bounds
         assert np.isnan(measured[0]) or low <= measured[0] <= high
@@ -159,7 +161,7 @@ class MetricSuite:
         if not self.ties_matter or metric.ties != "expected":
             return
         rng = np.random.default_rng(6)
-        tied, strict = list[_Queries](), list[_Queries]()
+        tied, strict = list[_DrawnQueries](), list[_DrawnQueries]()
         for _ in range(12):
             n = int(rng.integers(2, 6))
             labels = rng.choice(self.grades, n).astype(float)
@@ -168,10 +170,10 @@ class MetricSuite:
             # strict orders that keep unequal scores in order
             permutations = np.array(list(itertools.permutations(range(n))), dtype=float)
             orders = [order for order in permutations if (np.diff(scores[np.argsort(order)]) >= 0).all()]
-            tied.append(_Queries(labels, scores, np.array([n])))
+            tied.append(_DrawnQueries(labels, scores, np.array([n])))
             # one strict order per query: the larger place is the better one
             strict.append(
-                _Queries(np.tile(labels, len(orders)), np.concatenate(orders), np.full(len(orders), n))
+                _DrawnQueries(np.tile(labels, len(orders)), np.concatenate(orders), np.full(len(orders), n))
             )
         ends = np.cumsum([len(queries.sizes) for queries in strict])[:-1]
         in_order = np.split(self.per_query(_below_each_other(strict)), ends)
@@ -195,8 +197,8 @@ class MetricSuite:
             return
         at_each = [metric.with_cutoff(k) for k in (1, 2, 5, 10, 30)]
         for queries in (self.drawn(seed=10, ties=False), self.drawn(seed=10, ties=True)):
-            for one, values in zip(at_each, self.per_query_each(queries, at_each), strict=True):
-                np.testing.assert_array_equal(values, self.per_query(queries, one))
+            for at_cutoff, values in zip(at_each, self.per_query_each(queries, at_each), strict=True):
+                np.testing.assert_array_equal(values, self.per_query(queries, at_cutoff))
 
     def test_a_larger_cutoff_never_lowers_the_value(self) -> None:
         metric = self.made()
@@ -222,27 +224,30 @@ class MetricSuite:
             return
         queries = self.drawn(seed=11, ties=False, n_queries=12)
         judgments = Judgments.checked(queries.labels, QueryGroups.from_sizes(queries.sizes))
-        made = self.made().resolved(judgments)
-        for metric in [made, made.with_cutoff(3)] if made.takes_cutoff else [made]:
+        resolved_metric = self.made().resolved(judgments)
+        metrics = [resolved_metric]
+        if resolved_metric.takes_cutoff:
+            metrics.append(resolved_metric.with_cutoff(3))
+        for metric in metrics:
             change = metric.swap_change(judgments)
             tables = swap_changes(change, judgments, queries.scores)
             ends = np.cumsum(queries.sizes)
-            for said, start, end in zip(tables, ends - queries.sizes, ends, strict=True):
+            for table, start, end in zip(tables, ends - queries.sizes, ends, strict=True):
                 order = start + np.argsort(-queries.scores[start:end])
                 labels = queries.labels[order]
                 n = labels.size
                 # where only the pair itself counts, rows between it do not: rows side by side have none
-                apart = 1 if change.form == "pairs" else n
-                pairs = [(a, b) for a, b in itertools.combinations(range(n), 2) if b - a <= apart]
+                max_distance = 1 if change.form == "pairs" else n
+                pairs = [(a, b) for a, b in itertools.combinations(range(n), 2) if b - a <= max_distance]
                 swapped = np.tile(labels, (len(pairs) + 1, 1))
-                for at, (a, b) in enumerate(pairs, start=1):
-                    swapped[at, [a, b]] = labels[[b, a]]
-                lists = _Queries(
+                for number, (a, b) in enumerate(pairs, start=1):
+                    swapped[number, [a, b]] = labels[[b, a]]
+                lists = _DrawnQueries(
                     swapped.ravel(), np.tile(-np.arange(float(n)), len(swapped)), np.full(len(swapped), n)
                 )
                 value = np.nan_to_num(self.per_query(lists, metric))
                 expected = np.abs(value[1:] - value[0])
-                np.testing.assert_allclose([said[pair] for pair in pairs], expected, atol=1e-12)
+                np.testing.assert_allclose([table[pair] for pair in pairs], expected, atol=1e-12)
 
     # what the tests are made of
 
@@ -250,10 +255,10 @@ class MetricSuite:
         """The metric under test."""
         return parse_metric(self.metric)
 
-    def per_query(self, queries: _Queries, metric: Metric | None = None) -> NDArray[np.float64]:
+    def per_query(self, queries: _DrawnQueries, metric: Metric | None = None) -> NDArray[np.float64]:
         return self.per_query_each(queries, [metric or self.made()])[0]
 
-    def per_query_each(self, queries: _Queries, metrics: Sequence[Metric]) -> list[NDArray[np.float64]]:
+    def per_query_each(self, queries: _DrawnQueries, metrics: Sequence[Metric]) -> list[NDArray[np.float64]]:
         """Several metrics evaluated at once."""
         evaluation = evaluate(
             queries.labels,
@@ -265,7 +270,7 @@ class MetricSuite:
         )
         return [evaluation[metric].per_query for metric in metrics]
 
-    def drawn(self, seed: int, ties: bool, n_queries: int = 40) -> _Queries:
+    def drawn(self, seed: int, ties: bool, n_queries: int = 40) -> _DrawnQueries:
         """Queries of 1 to 25 rows, a fifth of them without relevant documents, with or without equal scores.
 
         Args:
@@ -278,9 +283,9 @@ class MetricSuite:
         n = int(sizes.sum())
         labels = rng.choice(self.grades, n).astype(float) * np.repeat(rng.random(n_queries) < 0.8, sizes)
         scores = rng.integers(-4, 5, n) / 4 if ties else rng.permutation(n) / n
-        return _Queries(labels, scores, sizes)
+        return _DrawnQueries(labels, scores, sizes)
 
-    def shuffled_below(self, queries: _Queries, k: int) -> NDArray[np.float64]:
+    def shuffled_below(self, queries: _DrawnQueries, k: int) -> NDArray[np.float64]:
         """The same first `k` rows of every query, the rest in another order."""
         rng = np.random.default_rng(0)
         scores = queries.scores.copy()
@@ -292,6 +297,6 @@ class MetricSuite:
         return scores
 
 
-def _below_each_other(parts: Sequence[_Queries]) -> _Queries:
+def _below_each_other(parts: Sequence[_DrawnQueries]) -> _DrawnQueries:
     columns = ([getattr(part, name) for part in parts] for name in ("labels", "scores", "sizes"))
-    return _Queries(*(np.concatenate(column) for column in columns))
+    return _DrawnQueries(*(np.concatenate(column) for column in columns))

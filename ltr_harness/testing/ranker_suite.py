@@ -105,11 +105,11 @@ class RankerSuite:
             all_threads, this_thread = time.process_time(), time.thread_time()
             self.made().fit(training)
             this_thread = time.thread_time() - this_thread
-            others = time.process_time() - all_threads - this_thread
+            other_threads = time.process_time() - all_threads - this_thread
             # CPU time and not wall time: a busy machine changes nothing. All in one other thread is one thread, too.
-            if min(this_thread, others) <= 0.1 * (this_thread + others) + 0.02:
+            if min(this_thread, other_threads) <= 0.1 * (this_thread + other_threads) + 0.02:
                 return
-        raise AssertionError(f"with one thread, it used {others:.2f} s of CPU in others")
+        raise AssertionError(f"with one thread, it used {other_threads:.2f} s of CPU in others")
 
     def test_training_leaves_its_data_alone(self) -> None:
         data = ranking_data(1)
@@ -175,8 +175,8 @@ class RankerSuite:
         if not self.repeats:
             return
         files: list[bytes] = []
-        others = (1,) if self.made().threads_matter else (1, 2)
-        for model in (self.shared_model(), *(self.fitted(threads=threads) for threads in others)):
+        thread_counts = (1,) if self.made().threads_matter else (1, 2)
+        for model in (self.shared_model(), *(self.fitted(threads=threads) for threads in thread_counts)):
             folder = tmp_path / str(len(files))
             folder.mkdir()
             files.append((folder / model.save(folder)).read_bytes())
@@ -202,13 +202,13 @@ class RankerSuite:
     def made(self) -> Ranker:
         """The ranker under test."""
         kind = catalog.load(self.ranker, RankerError) if isinstance(self.ranker, str) else self.ranker
-        made: Ranker = kind.model_validate(dict(self.fields))
-        return made
+        validated: Ranker = kind.model_validate(dict(self.fields))
+        return validated
 
     def shared_model(self) -> FittedModel:
         """Return the model of `fitted`, trained once for all tests that only look at it."""
-        made = self.made()
-        key = (type(self), type(made), made.model_dump_json())
+        ranker = self.made()
+        key = (type(self), type(ranker), ranker.model_dump_json())
         if key not in _models:
             _models[key] = self.fitted()
         return _models[key]

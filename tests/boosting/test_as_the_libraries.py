@@ -76,7 +76,7 @@ def solved(leaves: list[tuple[float, float]]) -> Pair:
 def ours(metric: str, labels: Any, weights: Any = None, **chosen: Any) -> Pair:
     judgments = Judgments.checked(labels, QueryGroups.from_sizes(SIZES), query_weights=weights)
     objective = MetricObjective(metric=parse_metric(metric), **chosen)
-    gradient, hessian = Gradients(objective, judgments).of(SCORES)
+    gradient, hessian = Gradients(objective, judgments).at_scores(SCORES)
     return gradient.astype(float), hessian.astype(float)
 
 

@@ -60,7 +60,7 @@ def judged(labels: Any, sizes: Any, weights: Any = None) -> Judgments:
 
 def gradients(metric: Any, labels: Any, scores: Any, sizes: Any = None, **chosen: Any) -> tuple[Any, Any]:
     objective = MetricObjective(metric=parse_metric(metric), **chosen)
-    return Gradients(objective, judged(labels, [len(labels)] if sizes is None else sizes)).of(
+    return Gradients(objective, judged(labels, [len(labels)] if sizes is None else sizes)).at_scores(
         np.asarray(scores)
     )
 
@@ -145,16 +145,16 @@ def test_they_sum_to_zero_and_follow_neither_row_order_nor_threads(metric: str) 
     weights = rng.random(sizes.size)
     judgments = judged(labels, sizes, weights)
     objective = MetricObjective(metric=parse_metric(metric))
-    alone = Gradients(objective, judgments).of(scores)
+    alone = Gradients(objective, judgments).at_scores(scores)
     sums = np.add.reduceat(alone[0].astype(float), judgments.groups.boundaries[:-1])
     assert np.abs(sums).max() < 1e-5
     assert np.count_nonzero(alone[0]) > 1_000
     assert (alone[1] >= 0).all()
-    for one, other in zip(alone, Gradients(objective, judgments, threads=2).of(scores), strict=True):
+    for one, other in zip(alone, Gradients(objective, judgments, threads=2).at_scores(scores), strict=True):
         np.testing.assert_array_equal(one, other)
     query = np.repeat(np.arange(sizes.size), sizes)
     order = np.lexsort((rng.random(labels.size), query))  # rows change places within their queries
-    moved = Gradients(objective, judged(labels[order], sizes, weights)).of(scores[order])
+    moved = Gradients(objective, judged(labels[order], sizes, weights)).at_scores(scores[order])
     for one, other in zip(alone, moved, strict=True):
         np.testing.assert_array_equal(one[order], other)
 
@@ -162,8 +162,8 @@ def test_they_sum_to_zero_and_follow_neither_row_order_nor_threads(metric: str) 
 def test_a_weight_multiplies() -> None:
     labels, scores = [1, 0, 2, 0], [0.1, 0.2, 0.3, 0.4]
     objective = MetricObjective(metric=parse_metric("ndcg@2"))
-    plain = Gradients(objective, judged(labels, [2, 2])).of(scores)
-    weighted = Gradients(objective, judged(labels, [2, 2], [3.0, 0.5])).of(scores)
+    plain = Gradients(objective, judged(labels, [2, 2])).at_scores(scores)
+    weighted = Gradients(objective, judged(labels, [2, 2], [3.0, 0.5])).at_scores(scores)
     for one, other in zip(plain, weighted, strict=True):
         np.testing.assert_allclose(other, one * np.array([3, 3, 0.5, 0.5]), rtol=1e-6)
 

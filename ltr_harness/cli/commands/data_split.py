@@ -69,12 +69,12 @@ class Division:
         if self.by_time is not None:
             times = _query_values(dataset, self.by_time)
             return {"": divided_by_time(groups, self.shares, times, self.by_time, dataset.source)}
-        together = None if self.together is None else _query_values(dataset, self.together)
+        values_together = None if self.together is None else _query_values(dataset, self.together)
         strata = None if self.stratify is None else _query_values(dataset, self.stratify)
         if self.folds is None:
-            return {"": divided(groups, self.shares, self.seed, unit_values=together, strata=strata)}
+            return {"": divided(groups, self.shares, self.seed, unit_values=values_together, strata=strata)}
         parts = {}
-        divisions = folds(groups, self.folds, self.seed, unit_values=together, strata=strata)
+        divisions = folds(groups, self.folds, self.seed, unit_values=values_together, strata=strata)
         for number, (train, valid, test) in enumerate(divisions, start=1):
             parts[f"fold{number}"] = {"train": train, "valid": valid, "test": test}
         return parts
@@ -169,7 +169,8 @@ def copyable_tables(reader: Reader, files: Sequence[Path], suffix: str) -> list[
         return tables if bare_suffix in (".parquet", ".pq", ".arrow", ".feather") else []
     if bare_suffix not in (".csv", ".tsv", ".tab"):
         return []
-    separator = reader.separator or ("," if bare_suffix == ".csv" else "\t")
+    usual_separator = "," if bare_suffix == ".csv" else "\t"
+    separator = reader.separator or usual_separator
     for table in tables:
         if not isinstance(table, Delimited) or table.separator != separator:
             return []

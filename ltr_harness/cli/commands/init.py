@@ -321,7 +321,7 @@ def _best_feature(card: "DataCard") -> "FeatureFacts | None":
     candidates = [
         feature for feature in split.features if feature.varies_in_queries and feature.name not in excluded
     ]
-    return max(candidates, key=lambda one: -1.0 if math.isnan(one.ndcg) else one.ndcg, default=None)
+    return max(candidates, key=lambda facts: -1.0 if math.isnan(facts.ndcg) else facts.ndcg, default=None)
 
 
 def guessed_columns(

@@ -105,8 +105,9 @@ def command(
     if no_ledger:
         overrides = (*overrides, "compare.ledger=false")
     n_processes = workers if isinstance(workers, int) else None
+    listener = JsonProgress("run", quiet) if as_json else TerminalProgress(quiet)
     with (
-        JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress,
+        listener as progress,
         chosen_cluster(workers, dask) as cluster,
     ):
         job = prepare(

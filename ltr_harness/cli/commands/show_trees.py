@@ -121,11 +121,16 @@ def print_best_model(
         raise UsageError(f"{models[0].metric} is undefined for every model: there is no best")
     timed: dict[Candidate, TimedModel] = {}
 
-    def measure(candidate: Candidate, within: float = limit) -> Latency:
+    def measure(candidate: Candidate, budget_s: float = limit) -> Latency:
         run, model, split, _ = models[candidate.run]
         scores = first_rounds(model, candidate.rounds)
         cost = latency(
-            scores, split.features, documents, calls=_CALLS_OF_EACH, least=_CALLS_OF_EACH // 2, budget=within
+            scores,
+            split.features,
+            documents,
+            calls=_CALLS_OF_EACH,
+            least=_CALLS_OF_EACH // 2,
+            budget=budget_s,
         )
         timed[candidate] = TimedModel(run, candidate, cost)
         return cost
