@@ -119,27 +119,27 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collec
 
 def print_page(page: "Report") -> None:
     """Print the words and tables of a page."""
-    from ltr_harness.report.blocks import Banner, Bullets, Paragraph, Table, plain, walk
+    from ltr_harness.report.blocks import Banner, Bullets, Paragraph, Table, plain_text, walk
 
     for block in (block for section in page.sections for block in walk(section.blocks)):
         if isinstance(block, Table):
             _print_block_table(block)
         elif isinstance(block, Bullets):
             for item in block.items:
-                echo(plain(item))
+                echo(plain_text(item))
             echo()
         elif isinstance(block, Banner):
             echo(f"{block.text}.\n")
         elif isinstance(block, Paragraph):
-            texts = {"lead": f"{plain(block.text)}.\n", "plain": f"{plain(block.text)}\n"}
-            echo(texts.get(block.tone, f"Note: {plain(block.text)}"))
+            texts = {"lead": f"{plain_text(block.text)}.\n", "plain": f"{plain_text(block.text)}\n"}
+            echo(texts.get(block.tone, f"Note: {plain_text(block.text)}"))
 
 
 def _print_block_table(table: "Table") -> None:
-    from ltr_harness.report.blocks import plain
+    from ltr_harness.report.blocks import plain_text
     from ltr_harness.report.formats import cell_text
 
-    echo(plain(table.caption))
+    echo(plain_text(table.caption))
     kinds = [column.format for column in table.columns]
     rows = [list(map(cell_text, row, kinds)) for row in table.rows]
     words = [0, *(number for number, column in enumerate(table.columns) if not column.numeric)]

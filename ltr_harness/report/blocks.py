@@ -1,4 +1,4 @@
-"""What a report says, without saying how it looks: blocks, which sections build and renderers turn into formats.
+"""The content of a report without its look: blocks, which sections build and renderers turn into formats.
 
 Names from data are plain strings here, control characters escapes: the rest of escaping is the renderer's, once.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from ltr_harness._util.number_text import NumberFormat
@@ -40,23 +40,27 @@ Text = str | tuple[Span | str, ...]
 
 
 def spans(text: Text) -> tuple[Span, ...]:
-    """The text as styled runs."""
-    parts = (text,) if isinstance(text, str) else text
-    return tuple(Span(part) if isinstance(part, str) else part for part in parts)
+    """Return the text as styled runs."""
+    if isinstance(text, str):
+        return (Span(text),)
+    runs = []
+    for part in text:
+        runs.append(Span(part) if isinstance(part, str) else part)
+    return tuple(runs)
 
 
-def plain(text: Text) -> str:
-    """The text without styles."""
+def plain_text(text: Text) -> str:
+    """Return the text without styles."""
     return "".join(span.text for span in spans(text))
 
 
 def code(text: str) -> Span:
-    """The text as code."""
+    """Return the text as code."""
     return Span(text, "code")
 
 
 def strong(text: str) -> Span:
-    """The text in bold."""
+    """Return the text in bold."""
     return Span(text, "strong")
 
 
@@ -71,7 +75,7 @@ class Estimate:
 
     @classmethod
     def of(cls, one: Estimated) -> "Estimate":
-        """A difference with its interval."""
+        """Return a difference with its interval."""
         return cls(one.difference, one.ci_low, one.ci_high)
 
 
@@ -100,17 +104,22 @@ class Link:
     href: str
 
 
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+
+
 @dataclass(frozen=True)
 class Trend:
-    """How a number came to be what it is, as blocks of eight heights; a line on a page."""
+    """The history of a number, as blocks of eight heights; a line on a page."""
 
     values: tuple[float, ...]  # the oldest first, at least two
 
     @property
     def text(self) -> str:
-        """From the lowest to the highest; in the middle where all are equal."""
+        """The values as blocks, the lowest block for the lowest value; all of middle height where they are equal."""
         low, span = min(self.values), max(self.values) - min(self.values)
-        return "".join("▁▂▃▄▅▆▇█"[round(7 * (one - low) / span) if span else 3] for one in self.values)
+        if span == 0:
+            return _HEIGHTS[3] * len(self.values)
+        return "".join(_HEIGHTS[round(7 * (value - low) / span)] for value in self.values)
 
 
 Cell = str | int | float | None | Estimate | Badge | ModelName | Link | Trend
@@ -118,7 +127,7 @@ Cell = str | int | float | None | Estimate | Badge | ModelName | Link | Trend
 
 
 def sort_value(cell: Cell) -> float | str | None:
-    """What a column is ordered by; None where there is nothing to order."""
+    """Return the value by which a column is ordered; None where there is nothing to order."""
     match cell:
         case Estimate(value=value):
             return none_if_undefined(value)
@@ -134,17 +143,17 @@ def sort_value(cell: Cell) -> float | str | None:
             return cell
 
 
-class _Kind:
-    """What all blocks have."""
+class _BaseBlock:
+    """The base of all blocks."""
 
     @property
     def kind(self) -> str:
-        """What templates tell them by: heading, banner …"""
+        """The name by which templates distinguish blocks: heading, banner …"""
         return type(self).__name__.lower()
 
 
 @dataclass(frozen=True)
-class Heading(_Kind):
+class Heading(_BaseBlock):
     """A title; that of a section may carry its finding, and `matters` where a reader should not miss it."""
 
     text: str
@@ -154,7 +163,7 @@ class Heading(_Kind):
 
 
 @dataclass(frozen=True)
-class Banner(_Kind):
+class Banner(_BaseBlock):
     """The answer: its status as a badge, and a line of at most twenty words."""
 
     status: Badge
@@ -163,7 +172,7 @@ class Banner(_Kind):
 
 
 @dataclass(frozen=True)
-class Paragraph(_Kind):
+class Paragraph(_BaseBlock):
     """Running text; `lead` is the sentence to read when reading only one."""
 
     text: Text
@@ -171,17 +180,17 @@ class Paragraph(_Kind):
 
 
 @dataclass(frozen=True)
-class Bullets(_Kind):
+class Bullets(_BaseBlock):
     """A list of short texts."""
 
     items: tuple[Text, ...]
 
 
 def axis_of(ends: Iterable[float]) -> tuple[float, float] | None:
-    """An axis with 0 on it and some room beyond all these ends; None where there is nothing to draw."""
-    known = [0.0, *(end for end in ends if math.isfinite(end))]
-    room = 0.08 * (max(known) - min(known))
-    return (float(f"{min(known) - room:.6g}"), float(f"{max(known) + room:.6g}")) if room else None
+    """Return an axis with 0 on it and a margin beyond all these ends; None where there is nothing to draw."""
+    numbers = [0.0, *(end for end in ends if math.isfinite(end))]
+    margin = 0.08 * (max(numbers) - min(numbers))
+    return (float(f"{min(numbers) - margin:.6g}"), float(f"{max(numbers) + margin:.6g}")) if margin else None
 
 
 @dataclass(frozen=True)
@@ -201,7 +210,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table(_Kind):
+class Table(_BaseBlock):
     """Rows of cells under columns."""
 
     name: str  # stable and unique in the report; names the file in ``tables/``
@@ -239,30 +248,42 @@ class Table(_Kind):
     @property
     def groups(self) -> list[tuple[str, int]]:
         """Neighbouring columns of one group, each with its number of columns; empty where no column has a group."""
-        runs = groupby(enumerate(self.columns), lambda one: one[1].group or one[0])
-        sizes = [(group if isinstance(group, str) else "", len([*inside])) for group, inside in runs]
-        return sizes if any(group for group, _ in sizes) else []
+
+        def group_or_number(numbered: tuple[int, Column]) -> str | int:
+            number, column = numbered
+            return column.group or number  # a column without a group is a run of its own
+
+        sizes = []
+        for group, numbered_columns in groupby(enumerate(self.columns), group_or_number):
+            title = group if isinstance(group, str) else ""
+            sizes.append((title, len([*numbered_columns])))
+        return sizes if any(title for title, _ in sizes) else []
 
     @property
     def drawn(self) -> bool:
-        """Whether one of its columns is a picture as well."""
+        """True where one of its columns is a picture as well."""
         return any(column.axis for column in self.columns)
 
     @cached_property
     def best_cells(self) -> frozenset[tuple[int, int]]:
-        """(row, column) of the best of each column that has one; none with a single row, where best says nothing."""
+        """The (row, column) of the best cells; none in a column of a single number, where best says nothing."""
         cells: set[tuple[int, int]] = set()
-        for at, column in enumerate(self.columns):
-            numbers = [(sort_value(row[at]), number) for number, row in enumerate(self.rows)]
-            values = [(value, number) for value, number in numbers if isinstance(value, int | float)]
-            if column.best is not None and len(values) > 1:
-                best = (max if column.best == "max" else min)(value for value, _ in values)
-                cells.update((number, at) for value, number in values if value == best)
+        for column_number, column in enumerate(self.columns):
+            if column.best is None:
+                continue
+            values: dict[int, float] = {}  # by the number of their row
+            for row_number, row in enumerate(self.rows):
+                value = sort_value(row[column_number])
+                if isinstance(value, int | float):
+                    values[row_number] = value
+            if len(values) > 1:
+                best = max(values.values()) if column.best == "max" else min(values.values())
+                cells.update((number, column_number) for number, value in values.items() if value == best)
         return frozenset(cells)
 
 
 @dataclass(frozen=True, eq=False)
-class Chart(_Kind):
+class Chart(_BaseBlock):
     """A Vega-Lite chart and the same in words."""
 
     name: str  # stable and unique in the report; names the file in ``charts/``
@@ -272,7 +293,7 @@ class Chart(_Kind):
 
 
 @dataclass(frozen=True)
-class Details(_Kind):
+class Details(_BaseBlock):
     """Blocks for the few who want them, folded away where the format allows it."""
 
     summary: str
@@ -282,7 +303,7 @@ class Details(_Kind):
 
 
 @dataclass(frozen=True)
-class Choice(_Kind):
+class Choice(_BaseBlock):
     """The same question answered for one of several things, of which a page shows the one that is chosen."""
 
     label: str  # what is chosen
@@ -291,14 +312,14 @@ class Choice(_Kind):
 
 
 @dataclass(frozen=True)
-class Definitions(_Kind):
+class Definitions(_BaseBlock):
     """Terms and what they mean, one paragraph each or several."""
 
     items: tuple[tuple[str, tuple[Text, ...]], ...]
 
 
 @dataclass(frozen=True)
-class Code(_Kind):
+class Code(_BaseBlock):
     """Lines of code, or of a file."""
 
     text: str
@@ -310,17 +331,18 @@ Block = Heading | Banner | Paragraph | Bullets | Table | Chart | Details | Choic
 
 
 def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:
-    """All blocks of every format, those inside others included, in reading order."""
+    """Yield all blocks of every format, those inside others included, in reading order."""
     for block in blocks:
         yield block
         if isinstance(block, Details) and (page or not block.page_only):
             yield from walk(block.blocks, page=page)
         elif isinstance(block, Choice):
-            for _, inside in block.options if page else block.options[:1]:
-                yield from walk(inside, page=page)
+            options = block.options if page else block.options[:1]
+            for _, option_blocks in options:
+                yield from walk(option_blocks, page=page)
 
 
-_NUMBERS, _SEQUENCES = (int, float), (list, tuple)  # a union is made anew for each of many thousand values
+_NUMBERS, _SEQUENCES = (int, float), (list, tuple)  # a union would be made for each of many thousand values
 
 
 def with_escapes(value: Any) -> Any:
@@ -335,14 +357,19 @@ def with_escapes(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {with_escapes(key): with_escapes(part) for key, part in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        changed = {}
-        for field in fields(value):
-            before = getattr(value, field.name)
-            after = with_escapes(before)
-            if after is not before:
-                changed[field.name] = after
-        return replace(value, **changed) if changed else value
+        return _with_escaped_fields(value)
     return value
+
+
+def _with_escaped_fields(record: Any) -> Any:
+    """Return a dataclass with escapes in its fields; the same one where no field has a control character."""
+    changes = {}
+    for field in fields(record):
+        before = getattr(record, field.name)
+        after = with_escapes(before)
+        if after is not before:
+            changes[field.name] = after
+    return replace(record, **changes) if changes else record
 
 
 class Group(NamedTuple):
@@ -399,11 +426,13 @@ class Report:
     @property
     def groups(self) -> list[tuple[Group | None, list[Section]]]:
         """Neighbouring sections of one group."""
-        return [(group, list(inside)) for group, inside in groupby(self.sections, lambda one: one.group)]
+        return [(group, list(members)) for group, members in groupby(self.sections, attrgetter("group"))]
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return tuple(b for s in self.sections for b in walk(s.blocks) if isinstance(b, Table))
+        return tuple(
+            block for section in self.sections for block in walk(section.blocks) if isinstance(block, Table)
+        )
 
     @property
     def charts(self) -> tuple[Chart, ...]:

@@ -34,7 +34,7 @@ def warm_up() -> None:
 
 
 def draw(kind: str, spec: Mapping[str, Any]) -> bytes:
-    """A Vega-Lite chart as ``svg`` (UTF-8) or ``png`` (twice as sharp as it is large), or an `EngineError`."""
+    """Return a Vega-Lite chart as ``svg`` (UTF-8) or ``png`` (twice as sharp as it is large); raises `EngineError`."""
     return _ENGINE.ask({"kind": kind, "spec": spec})
 
 
@@ -49,7 +49,7 @@ class _Engine:
 
     def start(self) -> None:
         with self._lock:
-            self._started()
+            self._running_process()
 
     def ask(self, request: Mapping[str, Any]) -> bytes:
         line = json.dumps(request).encode() + b"\n"
@@ -70,19 +70,20 @@ class _Engine:
         return base64.b64decode(answer["done"])
 
     def _answer(self, line: bytes) -> dict[str, str] | None:
-        """What the engine says; None where it dies instead."""
-        process = self._started()
-        answer = None if self._ready else _said(process, b"")  # the first line says that it is ready
+        """Return the engine's answer to a request; None where the engine dies instead."""
+        process = self._running_process()
+        answer = None if self._ready else _exchange_line(process, b"")  # the first line says that it is ready
         if self._ready or (answer is not None and "error" not in answer):
             self._ready = True
-            answer = _said(process, line)
+            answer = _exchange_line(process, line)
         if answer is None:
-            _end(process, self._owner)
+            _kill(process, self._owner)
             self._process = None
-            self._death = f"the chart engine {'crashes on it' if self._ready else _ended(process)}"
+            problem = "crashes on it" if self._ready else _start_failure(process)
+            self._death = f"the chart engine {problem}"
         return answer
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _running_process(self) -> subprocess.Popen[bytes]:
         # a forked process must not talk into its parent's conversation
         if self._owner != os.getpid():
             self._owner, self._process = os.getpid(), None
@@ -98,14 +99,14 @@ class _Engine:
                     start_new_session=True,  # Ctrl-C is for us; the engine ends when nobody can ask any more
                 )
             except OSError as problem:
-                found = f"the chart engine cannot be started: {problem.strerror or problem}"
-                raise EngineError(found) from None
-            atexit.register(_end, self._process, self._owner)
+                message = f"the chart engine cannot be started: {problem.strerror or problem}"
+                raise EngineError(message) from None
+            atexit.register(_kill, self._process, self._owner)
         return self._process
 
 
-def _said(process: subprocess.Popen[bytes], line: bytes) -> dict[str, str] | None:
-    """The next line of the engine after it was given one; None if it is gone."""
+def _exchange_line(process: subprocess.Popen[bytes], line: bytes) -> dict[str, str] | None:
+    """Send the engine a line and return its next one; None if the engine is gone."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -117,21 +118,25 @@ def _said(process: subprocess.Popen[bytes], line: bytes) -> dict[str, str] | Non
     return dict(json.loads(answer)) if answer.endswith(b"\n") else None
 
 
-def _ended(process: subprocess.Popen[bytes]) -> str:
-    """How it ended before it was ready, and the usual reason."""
-    code = process.returncode
-    ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+def _start_failure(process: subprocess.Popen[bytes]) -> str:
+    """Return how an engine that was never ready ended, or the usual reason for it."""
+    exit_code = process.returncode
+    exit_text = (
+        f"was ended by {signal.Signals(-exit_code).name}"
+        if exit_code < 0
+        else f"ended with exit code {exit_code}"
+    )
     try:
         import resource
     except ImportError:  # Windows has no such limit
-        return ended
-    most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if most == resource.RLIM_INFINITY:
-        return ended
-    return f"reserves about 100 GB of address space, and ulimit -v allows {most / 1e9:,.0f} GB"
+        return exit_text
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return exit_text
+    return f"reserves about 100 GB of address space, and ulimit -v allows {limit / 1e9:,.0f} GB"
 
 
-def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+def _kill(process: subprocess.Popen[bytes], owner: int) -> None:
     if owner == os.getpid():
         process.kill()
         process.communicate()
@@ -142,7 +147,7 @@ _ENGINE = _Engine()
 
 @cache
 def vega_bundle() -> str:
-    """Vega, Vega-Lite and their loader as one script, kept in the cache folder: bundling takes almost two seconds."""
+    """Return Vega, Vega-Lite and their loader as one script, cached in a file: bundling takes almost two seconds."""
     from importlib.metadata import version
 
     from ltr_harness._util.files import cache_folder, write_whole
@@ -163,8 +168,8 @@ def vega_bundle() -> str:
     return script
 
 
-def drawn(request: Mapping[str, Any]) -> bytes:
-    """The picture or script asked for: svg, png or javascript."""
+def render_request(request: Mapping[str, Any]) -> bytes:
+    """Return the requested picture or script: svg, png or javascript."""
     import vl_convert
 
     if request["kind"] == "png":
@@ -176,11 +181,11 @@ def drawn(request: Mapping[str, Any]) -> bytes:
 
 
 def serve() -> None:
-    """The program: say that it is ready, then answer standard input until it ends."""
+    """Run as the engine: say that it is ready, then answer standard input until that ends."""
     # Whatever the engine prints must not stand between the answers.
     answers, sys.stdout = sys.stdout, sys.stderr
 
-    def tell(reply: Mapping[str, str]) -> None:
+    def send(reply: Mapping[str, str]) -> None:
         try:
             print(json.dumps(reply), file=answers, flush=True)
         except BrokenPipeError:  # who asked was killed
@@ -188,16 +193,16 @@ def serve() -> None:
 
     try:
         # everything is loaded by this
-        drawn({"kind": "svg", "spec": {"mark": "point", "data": {"values": []}}})
+        render_request({"kind": "svg", "spec": {"mark": "point", "data": {"values": []}}})
     except Exception as problem:
-        tell({"error": f"the chart engine does not work: {problem}"})
+        send({"error": f"the chart engine does not work: {problem}"})
         return
-    tell({})
+    send({})
     for line in sys.stdin:
         try:
-            tell({"done": base64.b64encode(drawn(json.loads(line))).decode()})
+            send({"done": base64.b64encode(render_request(json.loads(line))).decode()})
         except ValueError as problem:
-            tell({"error": str(problem)})
+            send({"error": str(problem)})
 
 
 if __name__ == "__main__":

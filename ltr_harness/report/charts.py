@@ -1,4 +1,4 @@
-"""What all charts share: schema, colours, the selection of models, and themes.
+"""The parts that all charts share: schema, colours, the selection of models, and themes.
 
 Names of models and metrics stand in data only. Vega-Lite turns titles of axes, lists to sort by and domains
 of colours into program text, where a name could break the chart: those are words and numbers of ours.
@@ -34,7 +34,7 @@ Neither red nor green is among them: those are for verdicts.
 """
 
 BAD = "#cf4338"
-"""What raised an alert, legible on white and on near-black."""
+"""The colour of what raised an alert, legible on white and on near-black."""
 
 PANEL = {"width": 190, "height": 120}
 """Size of one small multiple; the page decides how many fit beside each other."""
@@ -45,7 +45,7 @@ def colour_of(number: int) -> str:
 
 
 def wide(rows: Sequence[Mapping[str, Any]], height: int, **body: Any) -> dict[str, Any]:
-    """A complete spec as wide as the page."""
+    """Return a complete spec as wide as the page."""
     return {**SPEC, "width": "container", "height": height, "data": {"values": rows}, **body}
 
 
@@ -53,49 +53,53 @@ FIT = {"type": "fit-x", "contains": "padding"}
 """`autosize` of a wide chart whose names stand beside its axis or points."""
 
 
-def fade(shown: float = 1.0, rest: float = 0.1) -> dict[str, Any]:
-    """Opacity of a mark: models that are not picked step back once some are."""
+def fade(opacity: float = 1.0, faded_opacity: float = 0.1) -> dict[str, Any]:
+    """Return the opacity of a mark: models that are not picked fade once some are."""
     test = "!length(picked) || indexof(picked, datum.model) >= 0"
-    return {"condition": {"test": test, "value": shown}, "value": rest}
+    return {"condition": {"test": test, "value": opacity}, "value": faded_opacity}
 
 
 def model_colour(data: ReportData, names: Sequence[str]) -> dict[str, Any]:
-    """Colour by the models' places, the same in every chart and table; needs no legend beside names."""
+    """Return the colour by the models' places, the same in every chart and table; beside names it needs no legend."""
     colours = [colour_of(data.colours[name]) for name in names]
     scale = {"domain": list(range(len(names))), "range": colours}
     return {"field": "place", "type": "nominal", "scale": scale, "legend": None}
 
 
 def by_colour(field: str, n: int, **more: Any) -> dict[str, Any]:
-    """Colour by the `n` values of a field, with a legend above."""
-    colours = {"range": [colour_of(at) for at in range(n)]}
+    """Return the colour by the `n` values of a field, with a legend above."""
+    colours = {"range": [colour_of(number) for number in range(n)]}
     legend = {"orient": "top", "direction": "horizontal"}
     return {"field": field, "type": "nominal", "title": None, "scale": colours, "legend": legend, **more}
 
 
 def placed(rows: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows that know their model's place, to sort by."""
+    """Return the rows with the place of their model, to sort by."""
     place = {name: number for number, name in enumerate(names)}
     return [{**row, "place": place[row["model"]]} for row in rows]
 
 
 def difference(pair: Estimated) -> dict[str, Any]:
-    """A row's difference with the ends of its interval."""
+    """Return a row's difference with the ends of its interval."""
     low, high = (none_if_undefined(round(end, 6)) for end in (pair.ci_low, pair.ci_high))
     return {"difference": round(pair.difference, 6), "low": low, "high": high}
 
 
 def quantitative(field: str, **more: Any) -> dict[str, Any]:
-    """A channel of numbers."""
+    """Return a channel of numbers."""
     return {"field": field, "type": "quantitative", **more}
 
 
 def tooltip(*words: str, **numbers: str | tuple[str, str]) -> list[dict[str, Any]]:
-    """Fields as they are, then numbers in their format, some with a title."""
-    said = {field: form if isinstance(form, tuple) else (form,) for field, form in numbers.items()}
-    looks = {field: dict(zip(("format", "title"), look, strict=False)) for field, look in said.items()}
-    shown = (quantitative(field, **look) for field, look in looks.items())
-    return [*({"field": field} for field in words), *shown]
+    """Return fields as they are, then numbers, each in its format or in a pair of format and title."""
+    channels: list[dict[str, Any]] = [{"field": field} for field in words]
+    for field, number_format in numbers.items():
+        if isinstance(number_format, str):
+            channels.append(quantitative(field, format=number_format))
+        else:
+            format_only, title = number_format
+            channels.append(quantitative(field, format=format_only, title=title))
+    return channels
 
 
 DASHED = {"type": "rule", "strokeDash": [4, 3]}
@@ -103,7 +107,7 @@ DASHED = {"type": "rule", "strokeDash": [4, 3]}
 
 
 def dots(size: int, **more: Any) -> dict[str, Any]:
-    """The mark of filled points."""
+    """Return the mark of filled points."""
     return {"type": "point", "filled": True, "size": size, **more}
 
 
@@ -117,23 +121,27 @@ BY_PLACE = {"field": "place", "op": "min"}
 def small_multiples(
     names: Sequence[str], rows: list[dict[str, Any]], panel: Mapping[str, Any], *, own_y: int = 0
 ) -> dict[str, Any]:
-    """One panel per model, in the order of the names, all on the same scales; `own_y`: room for a vertical one each."""
+    """Return one panel per model, in the order of the names, all on the same scales.
+
+    `own_y` is the width of a vertical axis of its own that each panel gets; 0 for one axis that all share.
+    """
     panels = len({row["model"] for row in rows})
     header = {"labelLimit": PANEL["width"] + own_y, "labelFontWeight": 600, "labelAnchor": "start"}
     by_model = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None, "header": header}
+    scales = {"y": "independent"} if own_y else {}
     return {
         **SPEC,
         "usermeta": {"panels": panels, "labels": 0, "each": own_y},
         "data": {"values": placed(rows, names)},
         "facet": by_model,
         "columns": 3,
-        "resolve": {"axis": {"x": "independent"}, "scale": {"y": "independent"} if own_y else {}},
+        "resolve": {"axis": {"x": "independent"}, "scale": scales},
         "spec": {**PANEL, **panel},
     }
 
 
 def zoom(*channels: str) -> dict[str, Any]:
-    """Zoom with Ctrl (or Cmd) and the wheel, pan by dragging with a mouse, reset with a double click."""
+    """Return the parameter that zooms with Ctrl (or Cmd) and the wheel, pans by mouse, and resets on a double click."""
     return {
         "name": "zoom",
         "select": {
@@ -162,13 +170,15 @@ TIME_AXIS = {
 def histogram(
     data: ReportData, values: Mapping[str, NDArray[np.float64]], edges: Any, x: Mapping[str, Any], number: str
 ) -> dict[str, Any]:
-    """A panel per model: the share of queries in each bin of its `values` (n_queries,)."""
+    """Return a panel per model: the share of queries in each bin of its `values` (n_queries,)."""
     names = list(values)
     rows: list[dict[str, Any]] = []
-    for name, own in values.items():
-        counts = np.histogram(own, bins=edges)[0]
+    for name, model_values in values.items():
+        counts = np.histogram(model_values, bins=edges)[0]
         lows = [round(float(low), 4) for low, count in zip(edges, counts, strict=False) if count]
-        rows.append({"model": name, "n": own.size, "from": lows, "count": counts[counts > 0].tolist()})
+        rows.append(
+            {"model": name, "n": model_values.size, "from": lows, "count": counts[counts > 0].tolist()}
+        )
     step = float(edges[1] - edges[0])
     panel = {
         "params": [ZOOM_X],
@@ -192,7 +202,7 @@ def histogram(
 
 
 def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
-    """Vega configuration in four colours."""
+    """Return a Vega configuration in four colours."""
     label = {"labelColor": muted, "titleColor": muted, "labelFontSize": 11, "titleFontSize": 11}
     label |= {"titleFontWeight": 500, "labelLimit": 220}
     lines = dict.fromkeys(("gridColor", "domainColor", "tickColor"), line)
@@ -211,33 +221,33 @@ def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
 
 
 def file_spec(chart_spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec for a picture on its own: light, of a fixed width, and with nothing that only moves on a page."""
-    fixed = {**_still(chart_spec), "config": theme("#1b1f24", "#57606a", "#e3e6ea", "white")}
+    """Return the spec for a picture on its own: light, of a fixed width, without what only works on a page."""
+    fixed = {**_without_zoom(chart_spec), "config": theme("#1b1f24", "#57606a", "#e3e6ea", "white")}
     if fixed.get("width") == "container":
         fixed["width"] = 560
     return fixed
 
 
-def _still(value: Any) -> Any:
-    """Without zoom and its clipping, whose regions are numbered anew in every picture of a process."""
+def _without_zoom(value: Any) -> Any:
+    """Return a part of a spec without zoom and its clipping, whose regions have other numbers in every picture."""
     if isinstance(value, Mapping):
-        kept = {key: _still(part) for key, part in value.items() if key != "clip"}
-        if "params" in kept:
-            kept["params"] = [one for one in kept["params"] if one["name"] != "zoom"]
-        return kept
-    return [_still(part) for part in value] if isinstance(value, list) else value
+        parts = {key: _without_zoom(part) for key, part in value.items() if key != "clip"}
+        if "params" in parts:
+            parts["params"] = [param for param in parts["params"] if param["name"] != "zoom"]
+        return parts
+    return [_without_zoom(part) for part in value] if isinstance(value, list) else value
 
 
 _PNG_HEADER = 33  # bytes of a PNG's signature and its first chunk, after which text may stand
 
 
 def svg(chart: Chart) -> str:
-    """A picture on its own as SVG text, light, marked as ours."""
+    """Return a picture on its own as SVG text, light, marked as ours."""
     return f"{chart_engine.draw('svg', file_spec(chart.spec)).decode()}\n<!-- {OURS} -->\n"
 
 
 def png(chart: Chart) -> bytes:
-    """The same in pixels, twice as sharp as it is large, with a chunk that says it is ours and that viewers ignore."""
+    """Return the same in pixels, twice as sharp as it is large, marked as ours by a chunk that viewers ignore."""
     pixels = chart_engine.draw("png", file_spec(chart.spec))
     content = b"tEXtSoftware\0" + OURS.encode("latin-1")
     mark = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))

@@ -1,4 +1,4 @@
-"""What a report is made from, and the look-ups its sections share."""
+"""The input of a report, and the look-ups that its sections share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
-    """Everything a report may speak about."""
+    """Everything that a report may mention."""
 
     comparison: Comparison  # which models, how good, how sure
     runs: Sequence[Run]  # the finished ones behind it; empty when scores came from elsewhere
@@ -74,15 +74,15 @@ class ReportData:
         return tuple(name for name in self.models if name != self.baseline)
 
     def joint(self, metric: str | None = None) -> str:
-        """The word for what holds for several comparisons together, before its noun; "" for one."""
+        """Return the word for what holds for several comparisons together, before its noun; "" for one."""
         return joint_word(self.comparison, metric)
 
     def p_label(self, metric: str | None = None) -> str:
-        """The heading of p-values at a metric, `joint p` where they are of several comparisons together."""
+        """Return the heading of p-values at a metric, `joint p` where they are of several comparisons together."""
         return f"{self.joint(metric)}p"
 
     def interval_label(self, metric: str | None = None) -> str:
-        """The heading of intervals of differences at a metric."""
+        """Return the heading of intervals of differences at a metric."""
         return interval_heading(self.comparison, metric)
 
     @property
@@ -118,13 +118,13 @@ class ReportData:
 
     @property
     def n_empty(self) -> int | None:
-        """Queries without relevant documents; None where the inputs do not tell."""
+        """Queries without relevant documents; None where the inputs do not say."""
         is_known = LABEL_FACTS[1] in self.comparison.system(self.baseline).query_attributes
         return self.comparison.n_without_relevant if is_known else None
 
     @cached_property
     def over_seeds(self) -> bool:
-        """Whether a verdict at the primary metric is of queries and seeds together."""
+        """True where a verdict at the primary metric is over queries and seeds together."""
         return any(self.comparison.paired(name).includes_seeds for name in self.rivals)
 
     @cached_property
@@ -133,7 +133,8 @@ class ReportData:
         order: dict[str, list[tuple[int, str]]] = {}
         for metric in self.comparison.metrics:
             base, _, _, k = MetricName.of(metric)
-            order.setdefault(base, []).append((0 if k is None else k, metric))
+            cutoff = 0 if k is None else k
+            order.setdefault(base, []).append((cutoff, metric))
         return tuple(metric for names in order.values() for _, metric in sorted(names))
 
     @cached_property
@@ -146,7 +147,7 @@ class ReportData:
         return definitions
 
     def paired(self, model: str, metric: str) -> Paired | None:
-        """The model against the baseline; None for the baseline itself."""
+        """Return the model against the baseline; None for the baseline itself."""
         return None if model == self.baseline else self.comparison.paired(model, metric)
 
     def best(self, metric: str) -> Best:
@@ -173,7 +174,7 @@ class ReportData:
         return tuple(run.record for run in self.ordered_runs)
 
     def runs_of(self, model: str) -> tuple[Run, ...]:
-        """The runs behind a model, which is called after its experiment too where two have its name."""
+        """Return the runs behind a model, which is called after its experiment too where two have its name."""
         source = self.comparison.system(model).source  # a model from elsewhere may have a run's name
         return tuple(
             run
@@ -202,7 +203,7 @@ class ReportData:
 
 
 def same_k(data: ReportData) -> list[str]:
-    """The primary metric, then the others of its K: those that a page can be asked for instead."""
+    """Return the primary metric, then the others of its K, which a page offers instead."""
     k = MetricName.of(data.primary).k
     return list(dict.fromkeys([data.primary, *(m for m in data.metrics if MetricName.of(m).k == k)]))
 
@@ -243,7 +244,7 @@ def experiment_data(
     *,
     ledger: bool = True,
 ) -> ReportData | None:
-    """The comparison that an experiment's `compare:` section describes; None if no run has finished."""
+    """Return the comparison that an experiment's `compare:` section describes; None if no run has finished."""
     finished = {run.record.model for run in runs_read if run.record.status == "complete"}
     if not finished:
         return None
@@ -322,17 +323,17 @@ def _of_runs(
 
 def _training_cautions(runs: Sequence[Run]) -> list[Caution]:
     """Return each caution of training once, with the models and the number of runs that it concerns."""
-    records: dict[Caution, list[Record]] = {}
+    by_caution: dict[Caution, list[Record]] = {}
     for run in runs:
         for caution in run.record.training_cautions:
             if caution.severity != "note":
-                records.setdefault(caution, []).append(run.record)
+                by_caution.setdefault(caution, []).append(run.record)
     cautions = []
-    for caution, concerned in records.items():
-        models = ", ".join(dict.fromkeys(record.model for record in concerned))
-        where = count_of(len(concerned), "run")
-        if len(concerned) == 1:
-            where = f"{concerned[0].fold}, seed {concerned[0].seed}"
-        text = f"{caution} ({where})"
+    for caution, records in by_caution.items():
+        models = ", ".join(dict.fromkeys(record.model for record in records))
+        runs_text = count_of(len(records), "run")
+        if len(records) == 1:
+            runs_text = f"{records[0].fold}, seed {records[0].seed}"
+        text = f"{caution} ({runs_text})"
         cautions.append(Caution(caution.kind, caution.severity, text, place=models))
     return cautions

@@ -1,6 +1,7 @@
-"""How numbers are written, the same in every format of the report."""
+"""The texts of numbers, the same in every format of the report."""
 
 import math
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -22,7 +23,7 @@ def interval(low: float | None, high: float | None, number_format: Format = "met
 
 
 def cell_text(cell: Cell, form: Format) -> str:
-    """A cell in words, without marks: the text every renderer starts from."""
+    """Return a cell in words, without marks: the text that every renderer starts from."""
     match cell:
         case None:
             return MISSING
@@ -40,10 +41,10 @@ def cell_text(cell: Cell, form: Format) -> str:
 
 
 def file_names(metrics: Sequence[str]) -> dict[str, str]:
-    """A part of a file name for each metric; numbered where two would share one."""
+    """Return a part of a file name for each metric; numbered where two would share one."""
     names: dict[str, str] = {}
     for metric in metrics:
-        slug = "".join(c if c.isascii() and c.isalnum() else "_" for c in metric)[:60]
-        taken = sum(1 for known in names.values() if known == slug or known.startswith(f"{slug}-"))
-        names[metric] = f"{slug}-{taken + 1}" if taken else slug
+        slug = re.sub("[^A-Za-z0-9]", "_", metric)[:60]
+        n_same = sum(1 for name in names.values() if name == slug or name.startswith(f"{slug}-"))
+        names[metric] = f"{slug}-{n_same + 1}" if n_same else slug
     return names

@@ -50,14 +50,14 @@ class CellView(NamedTuple):
 
     @property
     def bare(self) -> bool:
-        """Whether its text is all there is to it."""
+        """True where a cell is nothing but its text."""
         return self.kind == "value" and not (self.around or self.mark or self.best or self.code)
 
 
 def render(report: blocks.Report) -> str:
-    """The page's text."""
-    shown = (block for section in report.sections for block in blocks.walk(section.blocks, page=True))
-    charts = {block.name: block.spec for block in shown if isinstance(block, blocks.Chart)}
+    """Return the text of the page."""
+    page_blocks = (block for section in report.sections for block in blocks.walk(section.blocks, page=True))
+    charts = {block.name: block.spec for block in page_blocks if isinstance(block, blocks.Chart)}
     script = _file("copy.js") + _file("report.js")
     library = undrawn = ""
     if charts:
@@ -68,14 +68,16 @@ def render(report: blocks.Report) -> str:
             text = f"report.html has descriptions in place of its charts: {undrawn}"
             log.warning(Caution("undrawn-charts", "note", text))
     # only these scripts run, by digest; nothing is loaded from anywhere
-    digests = [hashlib.sha256(one.encode()).digest() for one in (script, library) if one]
+    digests = [hashlib.sha256(code.encode()).digest() for code in (script, library) if code]
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     # follows the page's CSS variables; marks have no words of their own: the page says each chart as a whole
-    own_theme = {**theme("var(--ink)", "var(--muted)", "var(--line)", "transparent"), "aria": False}
+    own_theme = {}
+    if report.facts:
+        own_theme = {**theme("var(--ink)", "var(--muted)", "var(--line)", "transparent"), "aria": False}
     template = _environment().get_template("page.html.jinja")
     return template.render(
         report=report,
@@ -84,12 +86,12 @@ def render(report: blocks.Report) -> str:
         library=compressed(library),
         undrawn=undrawn,
         policy=policy,
-        charts_json=safe_json({"specs": charts, "theme": own_theme if report.facts else {}}),
+        charts_json=safe_json({"specs": charts, "theme": own_theme}),
     )
 
 
 def warm_up() -> None:
-    """Have the charts' program and the report's templates ready ahead of time."""
+    """Load the charts' program and the report's templates ahead of time."""
     with suppress(EngineError):  # who renders a page is told
         compressed(vega_bundle())
     for name in ("page.html.jinja", "blocks.html.jinja"):
@@ -108,7 +110,11 @@ def _environment() -> "jinja2.Environment":
         lstrip_blocks=True,
     )
     environment.filters.update(
-        spans=blocks.spans, plain=blocks.plain, cells=table_views, cell_text=formats.cell_text, scale=scale
+        spans=blocks.spans,
+        plain=blocks.plain_text,
+        cells=table_views,
+        cell_text=formats.cell_text,
+        scale=scale,
     )
     return environment
 
@@ -116,10 +122,10 @@ def _environment() -> "jinja2.Environment":
 def table_views(table: blocks.Table) -> list[list[CellView]]:
     return [
         [
-            _view(cell, column, (number, at) in table.best_cells)
-            for at, (cell, column) in enumerate(zip(row, table.columns, strict=True))
+            _view(cell, column, (row_number, column_number) in table.best_cells)
+            for column_number, (cell, column) in enumerate(zip(row, table.columns, strict=True))
         ]
-        for number, row in enumerate(table.rows)
+        for row_number, row in enumerate(table.rows)
     ]
 
 
@@ -146,7 +152,7 @@ def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
 
 
 def _places(cell: blocks.Estimate, axis: tuple[float, float]) -> dict[str, float] | None:
-    """Of an estimate's middle and ends, held within the axis; None where there is nothing to draw."""
+    """Return the places of an estimate and its ends in percent of the axis; None where there is nothing to draw."""
     numbers = {"value": cell.value, "low": cell.low, "high": cell.high, "zero": 0.0}
     if any(number is None or math.isnan(number) for number in numbers.values()):
         return None
@@ -158,17 +164,20 @@ def _places(cell: blocks.Estimate, axis: tuple[float, float]) -> dict[str, float
 
 
 def scale(axis: tuple[float, float]) -> list[tuple[float, str]]:
-    """Where an axis has its marks, in percent, and what they are called: zero, and a round number on either side."""
+    """Return the place in percent, and the text, of an axis' marks: zero, and a round number on either side."""
     start, end = axis
-    step = 10.0 ** math.floor(math.log10(max(-start, end)))
-    step = next((one for one in (5 * step, 2 * step, step) if one <= max(-start, end)), step)
-    marks = {number: f"{number:+g}" if number else "0" for number in (-step, 0.0, step)}
-    shown = {number: _minus(text) for number, text in marks.items() if start <= number <= end}
-    return [(100 * (number - start) / (end - start), text) for number, text in shown.items()]
+    longest = max(-start, end)
+    unit = 10.0 ** math.floor(math.log10(longest))
+    step = next((multiple for multiple in (5 * unit, 2 * unit, unit) if multiple <= longest), unit)
+    marks = []
+    for number, text in ((-step, f"{-step:+g}"), (0.0, "0"), (step, f"{step:+g}")):
+        if start <= number <= end:
+            marks.append((100 * (number - start) / (end - start), _minus(text)))
+    return marks
 
 
 def _minus(text: str) -> str:
-    """A minus sign as wide as the plus, so that signed numbers line up; a date keeps its hyphens."""
+    """Return text with minus signs as wide as the plus, so that signed numbers line up; a date keeps its hyphens."""
     return re.sub(r"(?<!\d)-(?=\d)", "−", text)
 
 
@@ -179,12 +188,12 @@ def _file(name: str) -> str:
 
 @cache
 def compressed(library: str) -> str:
-    """A script as base64 of gzip, a third of its size: the page unpacks it when it draws its first chart."""
+    """Return a script as base64 of gzip, a third of its size: the page unpacks it when it draws its first chart."""
     return base64.b64encode(gzip.compress(library.encode(), mtime=0)).decode() if library else ""
 
 
 def safe_json(value: Mapping[str, Any]) -> str:
-    """JSON for a ``<script>`` element: no character in it can end the element or a line of JavaScript."""
+    """Return JSON for a ``<script>`` element: no character in it can end the element or a line of JavaScript."""
     text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

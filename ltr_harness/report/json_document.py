@@ -44,7 +44,7 @@ class OtherTool(BaseModel, extra="forbid"):
 
 
 class Ties(BaseModel, extra="forbid"):
-    """What is kept of a `TieAudit`."""
+    """The stored part of a `TieAudit`."""
 
     model: str
     mean: float
@@ -60,7 +60,7 @@ class RunRecord(Record):
     folder: str
 
 
-class Document(BaseModel):
+class ReportDocument(BaseModel):
     """``report.json``."""
 
     model_config = ConfigDict(
@@ -139,7 +139,7 @@ def render(data: ReportData) -> str:
 def document(data: ReportData) -> dict[str, Any]:
     """Return the report's values as JSON types, by the `schema`."""
     comparison, method = data.comparison, data.comparison.method
-    body = Document(
+    body = ReportDocument(
         **{name: getattr(data, name) for name in _OF_THE_REPORT},
         **{name: getattr(comparison, name) for name in _OF_THE_COMPARISON},
         outcome=comparison.headline.outcome,
@@ -207,7 +207,7 @@ def schema() -> dict[str, Any]:
     """Return the JSON Schema of ``report.json``."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Document.model_json_schema(mode="serialization", schema_generator=_NullForNaN),
+        **ReportDocument.model_json_schema(mode="serialization", schema_generator=_NullForNaN),
     }
 
 

@@ -40,14 +40,14 @@ _MACROS = {"code": "texttt", "strong": "textbf", "emphasis": "emph"}
 
 def escape(text: str) -> str:
     """Return text from data as text of LaTeX, on one line."""
-    printable = "".join(character if character.isprintable() else " " for character in text)
-    one_line = " ".join(printable.split())
+    unprintable = {ord(character): " " for character in text if not character.isprintable()}
+    one_line = " ".join(text.translate(unprintable).split())
     return "".join(_SPECIAL.get(character, character) for character in one_line)
 
 
 def render(table: blocks.Table) -> str:
     """Return a ``table`` environment; it needs the packages booktabs and amssymb (for the marks)."""
-    columns = "".join("r" if column.numeric else "l" for column in table.columns)
+    alignments = "".join(map(_alignment, table.columns))
     footnotes = " ".join(map(_inline, table.footnotes))
     caption = f"{_inline(table.caption)} {footnotes}".strip()
     lines = [
@@ -56,22 +56,26 @@ def render(table: blocks.Table) -> str:
         r"\centering",
         rf"\caption{{{caption}}}",
         rf"\label{{tab:{re.sub(r'[^A-Za-z0-9]', '-', table.name)}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
+        rf"\begin{{tabular}}{{{alignments}}}",
         r"\toprule",
     ]
     if table.groups:
         lines += _group_lines(table)
     lines += [_line(escape(column.label) for column in table.columns), r"\midrule"]
-    for number, row in enumerate(table.rows):
+    for row_number, row in enumerate(table.rows):
         cells = []
-        for at, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
-            cells.append(_cell(cell, column, (number, at) in table.best_cells))
+        for column_number, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
+            cells.append(_cell(cell, column, (row_number, column_number) in table.best_cells))
         lines.append(_line(cells))
     if table.footer:
         lines.append(r"\midrule")
         lines += [_line(map(_footer_cell, row)) for row in table.footer]
     lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     return "\n".join(lines) + "\n"
+
+
+def _alignment(column: blocks.Column) -> str:
+    return "r" if column.numeric else "l"
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -101,21 +105,21 @@ def _cell(cell: blocks.Cell, column: blocks.Column, best: bool) -> str:
     if isinstance(cell, blocks.Estimate):
         value = _number(number_text(cell.value, column.format))
         value = rf"\textbf{{{value}}}" if best else value
-        around = _number(formats.interval(cell.low, cell.high, column.format))
-        tail = rf" {{\scriptsize {around}}}" if around else ""
+        interval_text = _number(formats.interval(cell.low, cell.high, column.format))
+        tail = rf" {{\scriptsize {interval_text}}}" if interval_text else ""
         return value + MARKS[cell.mark] + tail
     text = formats.cell_text(cell, column.format)
     if column.numeric:
-        written = _number(text)
+        content = _number(text)
     elif column.format == "code":
-        written = rf"\texttt{{{escape(text)}}}"
+        content = rf"\texttt{{{escape(text)}}}"
     else:
-        written = escape(text)
+        content = escape(text)
     if best:
-        written = rf"\textbf{{{written}}}"
+        content = rf"\textbf{{{content}}}"
     if isinstance(cell, blocks.ModelName) and cell.note:
-        written += f" ({escape(cell.note)})"
-    return written
+        content += f" ({escape(cell.note)})"
+    return content
 
 
 def _number(text: str) -> str:
@@ -125,13 +129,13 @@ def _number(text: str) -> str:
 
 def _inline(text: blocks.Text) -> str:
     if isinstance(text, str):
-        return escape(blocks.plain(text))
-    written = []
+        return escape(blocks.plain_text(text))
+    pieces = []
     for span in blocks.spans(text):
         lead = " " if span.text[:1].isspace() else ""
         tail = " " if span.text[-1:].isspace() and span.text.strip() else ""
         body = escape(span.text)
         if span.style in _MACROS:
             body = rf"\{_MACROS[span.style]}{{{body}}}"
-        written.append(f"{lead}{body}{tail}")
-    return "".join(written)
+        pieces.append(f"{lead}{body}{tail}")
+    return "".join(pieces)

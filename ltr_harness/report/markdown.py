@@ -11,7 +11,7 @@ MARKS = {"": "", "better": " ▲", "worse": " ▼"}
 def render(
     report: blocks.Report, *, with_charts: bool = True, undrawn: Mapping[str, str] | None = None
 ) -> str:
-    """Markdown text; charts refer to the files in ``charts/``."""
+    """Return Markdown text; charts refer to the files in ``charts/``."""
     parts = [f"# {escape(report.title)}"]
     for group, sections in report.groups:
         if group:
@@ -22,17 +22,17 @@ def render(
 
 
 def escape(text: str) -> str:
-    """Text from data that stays text: on one line, no markup, no HTML, no table cell of its own."""
+    """Return text from data that stays text: on one line, without markup, HTML or a table cell of its own."""
     one_line = " ".join(text.split())
     entities = one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     escaped = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", entities)
     # A bare address would become a link, a leading sign a heading or a list.
-    plain = re.sub(r"^(?:(?=[#+-])|(\d+)(?=[.)](?:\s|$)))", r"\1\\", escaped)
-    return re.sub(r"://", ":\u200b//", plain)
+    unmarked = re.sub(r"^(?:(?=[#+-])|(\d+)(?=[.)](?:\s|$)))", r"\1\\", escaped)
+    return re.sub(r"://", ":\u200b//", unmarked)
 
 
 def code_span(text: str) -> str:
-    """Inline code with a fence longer than any run of backticks inside."""
+    """Return inline code with a fence longer than any run of backticks inside."""
     one_line = " ".join(text.split()) or " "
     longest = max((len(run) for run in re.findall(r"`+", one_line)), default=0)
     fence = "`" * (longest + 1)
@@ -41,15 +41,15 @@ def code_span(text: str) -> str:
 
 
 def inline(text: blocks.Text) -> str:
-    written = []
+    pieces = []
     for span in blocks.spans(text):
         mark = {"strong": "**", "emphasis": "*"}.get(span.style, "")
         # blanks at both ends join it to its neighbours
         lead = " " if span.text[:1].isspace() else ""
         tail = " " if span.text[-1:].isspace() and span.text.strip() else ""
-        plain = f"{mark}{lead}{escape(span.text)}{tail}{mark}"
-        written.append(code_span(span.text) if span.style == "code" else plain)
-    return "".join(written)
+        styled = f"{mark}{lead}{escape(span.text)}{tail}{mark}"
+        pieces.append(code_span(span.text) if span.style == "code" else styled)
+    return "".join(pieces)
 
 
 def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -> str:
@@ -67,8 +67,8 @@ def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -
         case blocks.Table():
             return _table(block)
         case blocks.Chart() if block.name in undrawn:
-            why = escape(undrawn[block.name])
-            return f"*{inline(block.title).strip()}*\n\n> Not drawn: {why}. {escape(block.text)}"
+            reason = escape(undrawn[block.name])
+            return f"*{inline(block.title).strip()}*\n\n> Not drawn: {reason}. {escape(block.text)}"
         case blocks.Chart():
             picture = f"![{escape(block.text)}](charts/{block.name}.svg)\n\n" if with_charts else ""
             return f"{picture}*{inline(block.title).strip()}*"
@@ -78,9 +78,10 @@ def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -
             inner = "\n\n".join(_block(inside, with_charts, undrawn) for inside in folded)
             return f"<details><summary>{escape(summary)}</summary>\n\n{inner}\n\n</details>"
         case blocks.Choice(options=options):
-            first = [_block(inside, with_charts, undrawn) for inside in options[0][1]]
-            others = ", ".join(name for name, _ in options[1:])
-            return "\n\n".join([*first, escape(f"report.html has the same for {others}.")])
+            _, first_blocks = options[0]
+            first = [_block(inside, with_charts, undrawn) for inside in first_blocks]
+            other_names = ", ".join(name for name, _ in options[1:])
+            return "\n\n".join([*first, escape(f"report.html has the same for {other_names}.")])
         case blocks.Definitions(items=terms):
             return "\n\n".join(
                 f"**{code_span(term)}** " + "\n\n".join(inline(text) for text in texts)
@@ -100,12 +101,17 @@ def _heading(column: blocks.Column) -> str:
     return f"{column.group}{separator}{column.label}"
 
 
+def _alignment(column: blocks.Column) -> str:
+    return "---:" if column.numeric else ":---"
+
+
 def _table(table: blocks.Table) -> str:
     headings = [escape(_heading(column)) for column in table.columns]
-    rules = ["---:" if column.numeric else ":---" for column in table.columns]
-    lines = [headings, rules]
-    for number, row in enumerate(table.rows):
-        lines.append([_cell(table, number, at, cell) for at, cell in enumerate(row)])
+    lines = [headings, [*map(_alignment, table.columns)]]
+    for row_number, row in enumerate(table.rows):
+        lines.append(
+            [_cell(table, row_number, column_number, cell) for column_number, cell in enumerate(row)]
+        )
     for row in table.footer:
         lines.append(_footer_cells(table, row))
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -123,17 +129,17 @@ def _footer_cells(table: blocks.Table, row: Sequence[blocks.Cell]) -> list[str]:
     return cells
 
 
-def _cell(table: blocks.Table, row: int, at: int, cell: blocks.Cell) -> str:
-    column = table.columns[at]
+def _cell(table: blocks.Table, row_number: int, column_number: int, cell: blocks.Cell) -> str:
+    column = table.columns[column_number]
     text = formats.cell_text(cell, column.format)
     if isinstance(cell, str) and column.format == "code":
         return code_span(text).replace("|", "\\|") if text.strip() else ""
-    written = escape(text) if not column.numeric else text
-    if (row, at) in table.best_cells:
-        head, _, tail = written.partition(" ")
-        written = f"**{head}** {tail}".rstrip()
+    content = escape(text) if not column.numeric else text
+    if (row_number, column_number) in table.best_cells:
+        head, _, tail = content.partition(" ")
+        content = f"**{head}** {tail}".rstrip()
     if isinstance(cell, blocks.Estimate):
-        written += MARKS[cell.mark]
+        content += MARKS[cell.mark]
     if isinstance(cell, blocks.ModelName) and cell.note:
-        written += f" *({escape(cell.note)})*"
-    return written
+        content += f" *({escape(cell.note)})*"
+    return content

@@ -1,4 +1,4 @@
-"""Pages beside the report: what a plan of queries takes, several data sets, and what is in data."""
+"""Pages beside the report: a plan of queries, several data sets, and the card of data."""
 
 import math
 from collections import Counter
@@ -22,133 +22,145 @@ from ltr_harness.report.sections.data import agreement_blocks, recall_tables
 SHOWN = 5  # models whose curves are shown; all are in the JSON
 
 
-def power_page(planned: PowerPlan) -> Report:
+def power_page(power_plan: PowerPlan) -> Report:
     """Return the answer, and the curve of the detectable difference, with everything in the JSON."""
-    plans = planned.plans[:SHOWN]
-    tables = tuple(_curve_table(planned, plan, f"power_curve_{at + 1}") for at, plan in enumerate(plans))
-    sentences = tuple(planned.said(plan, need) for plan in planned.plans for need in plan.needs)
+    plans = power_plan.plans[:SHOWN]
+    tables = tuple(
+        _curve_table(power_plan, plan, f"power_curve_{number + 1}") for number, plan in enumerate(plans)
+    )
+    sentences = tuple(power_plan.said(plan, need) for plan in power_plan.plans for need in plan.needs)
     answer: tuple[Block, ...] = (
-        _power_banner(planned),
-        Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}."),
-        _needs_table(planned),
+        _power_verdict(power_plan),
+        Paragraph(f"{power_plan.about}: to find a difference of {power_plan.difference:+g}."),
+        _needs_table(power_plan),
         blocks.Bullets(sentences),
-        *(Paragraph(str(caution), "note") for caution in planned.cautions),
+        *(Paragraph(str(caution), "note") for caution in power_plan.cautions),
     )
     curve: tuple[Block, ...] = (
-        Heading(f"Detectable difference over {planned.drawn()}"),
-        _chart(planned, plans),
+        Heading(f"Detectable difference over {power_plan.drawn()}"),
+        _chart(power_plan, plans),
         blocks.Details("The same in numbers", tables),
     )
     sections = (Section("verdict", answer), Section("curve", curve))
-    return Report("Power", (f"difference {planned.difference:+g}",), sections, lambda: json_text(planned))
+    return Report(
+        "Power", (f"difference {power_plan.difference:+g}",), sections, lambda: json_text(power_plan)
+    )
 
 
-def _needs_table(planned: PowerPlan) -> Table:
+def _needs_table(power_plan: PowerPlan) -> Table:
     """Return for each model what the queries at hand can show, and how many would be needed, by probability."""
-    powers = [f"{need.power:.0%}" for need in planned.plans[0].needs]
+    powers = [f"{need.power:.0%}" for need in power_plan.plans[0].needs]
     columns = [Column("model"), Column("sd", "metric"), Column("at hand", "count")]
     columns += [Column(f"{power} detect", "metric") for power in powers]
     columns += [Column(f"{power} need", "count") for power in powers]
     rows: list[tuple[Cell, ...]] = []
-    for plan in planned.plans:
+    for plan in power_plan.plans:
         detectable = [need.detectable for need in plan.needs]
         draws = [need.draws for need in plan.needs]
         rows.append((plan.model, plan.sd, plan.n, *detectable, *draws))
     return Table(
         "power",
         "Standard deviation of the differences; by probability, the difference that the "
-        f"{planned.drawn()} at hand show, and how many find {planned.difference:+g}.",
+        f"{power_plan.drawn()} at hand show, and how many find {power_plan.difference:+g}.",
         tuple(columns),
         tuple(rows),
     )
 
 
-def _curve_table(planned: PowerPlan, plan: ModelPlan, name: str) -> Table:
-    caption = f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability."
-    powers = (Column(f"{need.power:.0%}", "metric") for need in planned.plans[0].needs)
+def _curve_table(power_plan: PowerPlan, plan: ModelPlan, name: str) -> Table:
+    caption = f"{plan.model}: the smallest difference that so many {power_plan.drawn()} show, by probability."
+    powers = (Column(f"{need.power:.0%}", "metric") for need in power_plan.plans[0].needs)
     rows = tuple((point.n, *point.detectable) for point in plan.curve)
-    return Table(name, caption, (Column(planned.drawn(), "count"), *powers), rows, sortable=False)
+    return Table(name, caption, (Column(power_plan.drawn(), "count"), *powers), rows, sortable=False)
 
 
-def _power_banner(planned: PowerPlan) -> blocks.Banner:
-    """What the model that needs most needs, for the first of the powers; and whether that is at hand."""
-    needs = [(plan, plan.needs[0]) for plan in planned.plans]
-    plan, need = max(needs, key=lambda one: one[1].draws or math.inf)
-    wanted = f"a difference of {planned.difference:+g} with {need.power:.0%} probability"
+def _power_verdict(power_plan: PowerPlan) -> blocks.Banner:
+    """Return the number of draws for the model that needs most, at the first power, and whether it is at hand."""
+    needs = [(plan, plan.needs[0]) for plan in power_plan.plans]
+    plan, need = max(needs, key=lambda plan_and_need: plan_and_need[1].draws or math.inf)
+    effect = f"a difference of {power_plan.difference:+g} with {need.power:.0%} probability"
     if need.draws is None:
-        found = f"No number of {planned.drawn()} finds {wanted}"
-        return blocks.Banner(blocks.Badge("not found", "bad"), found)
-    finds = "finds" if need.draws == 1 else "find"
-    text = f"{planned.drawn(need.draws)} {finds} {wanted}"
+        text = f"No number of {power_plan.drawn()} finds {effect}"
+        return blocks.Banner(blocks.Badge("not found", "bad"), text)
+    verb = "finds" if need.draws == 1 else "find"
+    text = f"{power_plan.drawn(need.draws)} {verb} {effect}"
     if plan.n is None:
         return blocks.Banner(blocks.Badge("plan", "neutral"), text)
     status = blocks.Badge("enough", "good") if plan.n >= need.draws else blocks.Badge("too few", "bad")
     return blocks.Banner(status, f"{text}; {plan.n:,} are at hand")
 
 
-def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
+def _chart(power_plan: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
     rows: list[dict[str, Any]] = [
-        {"model": plan.model, "power": f"{need.power:.0%}", "n": point.n, "detectable": round(found, 8)}
+        {"model": plan.model, "power": f"{need.power:.0%}", "n": point.n, "detectable": round(smallest, 8)}
         for plan in plans
         for point in plan.curve
-        for need, found in zip(plan.needs, point.detectable, strict=True)
+        for need, smallest in zip(plan.needs, point.detectable, strict=True)
     ]
     x = charts.quantitative("n", title="n", scale={"type": "log"}, axis={"tickCount": 4})
     y = charts.quantitative("detectable", title=None, scale={"type": "log"})
-    colour, about = charts.by_colour("power", len(plans[0].needs)), charts.tooltip("n", "detectable")
+    colour, tooltips = charts.by_colour("power", len(plans[0].needs)), charts.tooltip("n", "detectable")
     line = {"type": "line", "strokeWidth": 1.75, "point": True}
     layers = [
-        charts.layer(line, x=x, y=y, color=colour, tooltip=about),
-        charts.layer(charts.DASHED, y={"datum": abs(planned.difference)}),
+        charts.layer(line, x=x, y=y, color=colour, tooltip=tooltips),
+        charts.layer(charts.DASHED, y={"datum": abs(power_plan.difference)}),
     ]
     words = (
-        f"{plan.model}: {', '.join(f'{one.detectable[0]:.4f} at {one.n:,}' for one in plan.curve)}."
+        f"{plan.model}: {', '.join(f'{point.detectable[0]:.4f} at {point.n:,}' for point in plan.curve)}."
         for plan in plans
     )
     return blocks.Chart(
         "power",
-        f"The smallest difference that n {planned.drawn()} show; the dashed line is the one asked for",
+        f"The smallest difference that n {power_plan.drawn()} show; the dashed line is the one asked for",
         charts.small_multiples([plan.model for plan in plans], rows, {"layer": layers}),
         " ".join(words),
     )
 
 
-def data_sets_page(across: AcrossDataSets) -> Report:
-    """The page, with everything in its JSON."""
+def data_sets_page(summary: AcrossDataSets) -> Report:
+    """Return the page of several data sets, with everything in its JSON."""
 
-    def row(one: AcrossModel) -> tuple[Cell, ...]:
-        change = "baseline" if one.average is None else blocks.Estimate.of(one.average)
-        rank = f"{one.first_rank}" + (f" to {one.last_rank}" if one.last_rank != one.first_rank else "")
-        return one.model, *one.means, one.mean, change, rank
+    def model_row(result: AcrossModel) -> tuple[Cell, ...]:
+        change = "baseline" if result.average is None else blocks.Estimate.of(result.average)
+        rank = f"{result.first_rank}"
+        if result.last_rank != result.first_rank:
+            rank += f" to {result.last_rank}"
+        return result.model, *result.means, result.mean, change, rank
 
     weights = ", ".join(
         f"{name} {weight:.0%} ({n:,} queries)"
-        for name, weight, n in zip(across.data_sets, across.weights, across.n_queries, strict=True)
+        for name, weight, n in zip(summary.data_sets, summary.weights, summary.n_queries, strict=True)
     )
-    each = (Column(name, "metric") for name in across.data_sets)
+    mean_columns = (Column(name, "metric") for name in summary.data_sets)
     table = Table(
         "data_sets",
-        f"Mean {across.metric} on each data set, weighted average ({weights}), its difference from "
-        f"{across.baseline}, and the ranks that a model may have by it, for all models at once.",
-        (Column("model"), *each, Column("average", "metric"), Column("change", "difference"), Column("rank")),
-        tuple(map(row, across.models)),
+        f"Mean {summary.metric} on each data set, weighted average ({weights}), its difference from "
+        f"{summary.baseline}, and the ranks that a model may have by it, for all models at once.",
+        (
+            Column("model"),
+            *mean_columns,
+            Column("average", "metric"),
+            Column("change", "difference"),
+            Column("rank"),
+        ),
+        tuple(map(model_row, summary.models)),
     )
-    shown: tuple[Block, ...] = (
+    content: tuple[Block, ...] = (
         Heading("Several data sets"),
-        Paragraph(f"{across.metric} against {across.baseline}: {across.method}", "lead"),
+        Paragraph(f"{summary.metric} against {summary.baseline}: {summary.method}", "lead"),
         table,
-        blocks.Bullets(tuple(across.lines())),
-        *(Paragraph(str(caution), "note") for caution in across.cautions),
+        blocks.Bullets(tuple(summary.lines())),
+        *(Paragraph(str(caution), "note") for caution in summary.cautions),
     )
-    facts = (f"{len(across.data_sets)} data sets", f"baseline {across.baseline}")
-    return Report("Several data sets", facts, (Section("verdict", shown),), lambda: json_text(across))
+    facts = (f"{len(summary.data_sets)} data sets", f"baseline {summary.baseline}")
+    return Report("Several data sets", facts, (Section("verdict", content),), lambda: json_text(summary))
 
 
 def card_page(card: DataCard, cautions: Sequence[Caution], title: str) -> Report:
-    """What is in the data, the worrying first."""
+    """Return the page of a data card, its cautions first."""
 
-    def severity(one: Caution) -> Cell:
-        return blocks.Badge(one.severity, "neutral" if one.severity == "note" else "bad")
+    def severity(caution: Caution) -> Cell:
+        return blocks.Badge(caution.severity, "neutral" if caution.severity == "note" else "bad")
 
     table = Table.of(
         "cautions",
@@ -156,22 +168,26 @@ def card_page(card: DataCard, cautions: Sequence[Caution], title: str) -> Report
         cautions,
         {
             Column("Severity"): severity,
-            Column("Where"): lambda one: one.place,
-            Column("Found"): lambda one: one.text,
-            Column("What to do"): lambda one: one.cure,
+            Column("Where"): lambda caution: caution.place,
+            Column("Found"): lambda caution: caution.text,
+            Column("What to do"): lambda caution: caution.cure,
         },
     )
-    truth = [
+    judgments = [
         *recall_tables({split.name: split.candidates for split in card.splits}),
         *agreement_blocks({split.name: split.agreement for split in card.splits}),
     ]
-    sections = (
-        Section("verdict", (_card_banner(cautions), *([table] if cautions else []))),
-        Section("splits", (Heading("Splits"), _splits(card), _grades(card), *truth)),
-        *((Section("overlaps", _overlaps(card), DETAIL),) if card.overlaps else ()),
-        Section("features", (Heading("Features"), *map(_features, card.splits)), DETAIL),
-    )
-    return Report(title, (), sections)
+    verdict: list[Block] = [_card_banner(cautions)]
+    if cautions:
+        verdict.append(table)
+    sections = [
+        Section("verdict", tuple(verdict)),
+        Section("splits", (Heading("Splits"), _splits(card), _grades(card), *judgments)),
+    ]
+    if card.overlaps:
+        sections.append(Section("overlaps", _overlaps(card), DETAIL))
+    sections.append(Section("features", (Heading("Features"), *map(_features, card.splits)), DETAIL))
+    return Report(title, (), tuple(sections))
 
 
 DETAIL = blocks.Group("Detail", "What do the splits share, and what is each feature?")
@@ -180,14 +196,14 @@ DETAIL = blocks.Group("Detail", "What do the splits share, and what is each feat
 def _card_banner(cautions: Sequence[Caution]) -> blocks.Banner:
     if not cautions:
         return blocks.Banner(blocks.Badge("no cautions", "good"), "Nothing suspicious found", "Cautions")
-    counts = Counter(one.severity for one in cautions)
-    counted = {severity: n for severity in ("error", "warning", "note") if (n := counts[severity])}
-    kinds = [count_of(n, severity) for severity, n in counted.items()]
-    places = dict.fromkeys(one.place for one in cautions)
-    where = ", ".join(places) if len(places) <= 3 else count_of(len(places), "place")
-    worst, n = next(iter(counted.items()))
+    counts = Counter(caution.severity for caution in cautions)
+    n_by_severity = {severity: n for severity in ("error", "warning", "note") if (n := counts[severity])}
+    kinds = [count_of(n, severity) for severity, n in n_by_severity.items()]
+    places = dict.fromkeys(caution.place for caution in cautions)
+    places_text = ", ".join(places) if len(places) <= 3 else count_of(len(places), "place")
+    worst, n = next(iter(n_by_severity.items()))
     status = blocks.Badge(plural(worst, n), "neutral" if worst == "note" else "bad")
-    return blocks.Banner(status, f"{' and '.join(kinds)} in {where}", "Cautions")
+    return blocks.Banner(status, f"{' and '.join(kinds)} in {places_text}", "Cautions")
 
 
 def write_card(page: Report, folder: Path) -> list[Path]:
@@ -224,7 +240,7 @@ def _card_row(split: SplitCard) -> list[str]:
 
 
 def _split_lines(split: SplitCard) -> Iterator[str]:
-    """Yield the best single features of a split, then what is known of its judgments and of its reading."""
+    """Yield the best single features of a split, then lines on its judgments and on its reading."""
     defined = [feature for feature in split.features if not math.isnan(feature.ndcg)]
     if best := sorted(defined, key=lambda feature: -feature.ndcg)[:3]:
         features = ", ".join(f"{feature.name} {feature.ndcg:.4f}" for feature in best)
@@ -273,16 +289,17 @@ def _splits(card: DataCard) -> Table:
 
 def _grades(card: DataCard) -> Table:
     grades = sorted({grade for split in card.splits for grade in split.grades})
-    shown = grades if len(grades) <= 12 else [*grades[:6], *grades[-6:]]
+    listed_grades = grades if len(grades) <= 12 else [*grades[:6], *grades[-6:]]
     columns = [Column("Grade")]
-    rows: list[list[Cell]] = [[f"{grade:g}"] for grade in shown]
+    rows: list[list[Cell]] = [[f"{grade:g}"] for grade in listed_grades]
     for split in card.splits:
         columns += [Column(f"Rows of {split.name}", "count"), Column("Share", "percent")]
-        for grade, row in zip(shown, rows, strict=True):
+        for grade, row in zip(listed_grades, rows, strict=True):
             n = split.grades.get(grade, 0)
             row += [n, n / split.n_rows]
-    extremes = f" The lowest and highest of {count_of(len(grades), 'grade')}."
-    caption = f"Rows by grade.{'' if shown == grades else extremes}"
+    caption = "Rows by grade."
+    if listed_grades != grades:
+        caption += f" The lowest and highest of {count_of(len(grades), 'grade')}."
     return Table("grades", caption, tuple(columns), tuple(map(tuple, rows)))
 
 
@@ -292,16 +309,20 @@ def _overlaps(card: DataCard) -> tuple[Block, ...]:
         "Overlap of two splits.",
         card.overlaps,
         {
-            Column("First"): lambda one: one.first,
-            Column("Second"): lambda one: one.second,
-            Column("Queries in both", "count"): lambda one: one.n_queries,
-            Column("of these with identical rows", "count"): lambda one: one.n_same_content,
-            Column("Rows of the second whose features the first has", "count"): lambda one: one.n_rows,
+            Column("First"): lambda overlap: overlap.first,
+            Column("Second"): lambda overlap: overlap.second,
+            Column("Queries in both", "count"): lambda overlap: overlap.n_queries,
+            Column("of these with identical rows", "count"): lambda overlap: overlap.n_same_content,
+            Column("Rows of the second whose features the first has", "count"): lambda overlap: (
+                overlap.n_rows
+            ),
         },
     )
-    shared = sum(bool(one.n_queries or one.n_rows) for one in card.overlaps)
+    shared = sum(bool(overlap.n_queries or overlap.n_rows) for overlap in card.overlaps)
     finding = f"{shared} of {count_of(len(card.overlaps), 'pair')} share queries or rows"
-    return Heading("Overlap", finding=finding, matters=any(one.n_queries for one in card.overlaps)), table
+    return Heading(
+        "Overlap", finding=finding, matters=any(overlap.n_queries for overlap in card.overlaps)
+    ), table
 
 
 def _features(split: SplitCard) -> Table:

@@ -30,12 +30,12 @@ from ltr_harness.report.blocks import Cell, Column, Heading, Report, Section, Ta
 from ltr_harness.report.sections.verdict import PILLS
 
 _LAST_SECOND = 253402300799  # of the year 9999: a file's time may be anything
-Question = tuple[str, str, str]  # test data, metric, definition
+QuestionKey = tuple[str, str, str]  # test data, metric, definition
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """An experiment's folder as far as its records tell."""
+class ListedExperiment:
+    """An experiment's folder, as its records and its report describe it."""
 
     folder: str  # its name in the folder of experiments
     name: str  # as configured
@@ -69,21 +69,21 @@ class Experiment:
         return self.name if encoded(self.name) == self.folder else self.folder
 
     @property
-    def question(self) -> Question:
-        """What must be equal for two means to be subtracted."""
+    def question(self) -> QuestionKey:
+        """The values that must be equal for two means to be subtracted."""
         return self.test, self.metric, self.definition
 
 
 @dataclass(frozen=True)
-class Experiments:
+class ExperimentList:
     """All experiments of a folder, oldest first."""
 
     folder: str  # that holds their folders
-    experiments: tuple[Experiment, ...]
+    experiments: tuple[ListedExperiment, ...]
     left_out: tuple[str, ...]  # a line for each thing that is no experiment, or a run that cannot be read
 
 
-def read_experiments(folder: Path) -> Experiments:
+def read_experiments(folder: Path) -> ExperimentList:
     """Return every experiment in a folder, or the one that the folder is."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; expected a folder of experiments, such as runs")
@@ -92,7 +92,7 @@ def read_experiments(folder: Path) -> Experiments:
         parent, paths = folder.parent, [folder]
     else:
         parent, paths = folder, sorted(folder.iterdir())
-    experiments: list[Experiment] = []
+    experiments: list[ListedExperiment] = []
     left_out: list[str] = []
     looks = looks_at(parent)
     for path in paths:
@@ -109,12 +109,12 @@ def read_experiments(folder: Path) -> Experiments:
         lines = "".join(f"\n  {line}" for line in left_out)
         raise DataError(f"{folder}: no experiment in it that has runs{lines}")
     experiments.sort(key=lambda experiment: (experiment.written, experiment.folder))
-    return Experiments(str(parent), tuple(_with_changes(experiments)), tuple(left_out))
+    return ExperimentList(str(parent), tuple(_with_changes(experiments)), tuple(left_out))
 
 
-def _with_changes(experiments: Sequence[Experiment]) -> list[Experiment]:
+def _with_changes(experiments: Sequence[ListedExperiment]) -> list[ListedExperiment]:
     """Return the experiments, oldest first, each with its difference from the previous one on its question."""
-    latest: dict[Question, tuple[str, float]] = {}
+    latest: dict[QuestionKey, tuple[str, float]] = {}
     compared = []
     for experiment in experiments:
         if experiment.mean is not None:
@@ -127,7 +127,9 @@ def _with_changes(experiments: Sequence[Experiment]) -> list[Experiment]:
     return compared
 
 
-def _experiment(path: Path, left_out: list[str], looks: Mapping[tuple[str, str], Looks]) -> Experiment | None:
+def _experiment(
+    path: Path, left_out: list[str], looks: Mapping[tuple[str, str], Looks]
+) -> ListedExperiment | None:
     """Return the experiment of a folder; None, with a line in `left_out` where it matters, for another thing."""
     if path.name.startswith(".") or not path.is_dir():
         if line := _left_out_line(path):
@@ -157,7 +159,7 @@ def _left_out_line(path: Path) -> str:
 
 def _of_runs(
     path: Path, runs: Sequence[Run], n_missing: int, looks: Mapping[tuple[str, str], Looks]
-) -> Experiment:
+) -> ListedExperiment:
     """Return the experiment of a folder's runs, without the one before it."""
     records = [run.record for run in runs]
     first = records[0]
@@ -173,7 +175,7 @@ def _of_runs(
     complete = [record for record in records if record.status == "complete"]
     stored = _stored_report(path, complete)
     low, high = _interval_of(stored, first.primary, best)
-    return Experiment(
+    return ListedExperiment(
         folder=path.name or str(path),
         name=first.experiment,
         written=_written(runs),
@@ -235,18 +237,18 @@ def _written(runs: Sequence[Run]) -> str:
     return datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds")
 
 
-def _stored_report(path: Path, complete: Sequence[Record]) -> "_Report":
+def _stored_report(path: Path, complete: Sequence[Record]) -> "_ReportExcerpt":
     """Return the folder's report; an empty one where it has none, or one of other runs."""
     with suppress(OSError, ValueError):
-        stored = read_stored(_Report, path / "report", "report.json")
+        stored = read_stored(_ReportExcerpt, path / "report", "report.json")
         identities = sorted(str(run.get("evaluation_identity")) for run in stored.runs)
         if identities == sorted(record.evaluation_identity for record in complete):
             return stored
-    return _Report(summaries=[], runs=[])
+    return _ReportExcerpt(summaries=[], runs=[])
 
 
 def _interval_of(
-    stored: "_Report", metric: str, model: str | None
+    stored: "_ReportExcerpt", metric: str, model: str | None
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the interval of a model's mean in a report; None twice where it has none."""
     for summary in stored.summaries:
@@ -279,7 +281,7 @@ def _mean_of(folds: Mapping[str, Sequence[tuple[float, int]]]) -> float:
     return float(np.average(means, weights=n_queries))
 
 
-class _Report(Versioned, extra="ignore"):
+class _ReportExcerpt(Versioned, extra="ignore"):
     """The part of ``report.json`` that is read here."""
 
     form: ClassVar[StoredForm] = "report"
@@ -303,27 +305,31 @@ _TREND = 20  # experiments that a trend shows at most
 SHORT = 8  # hex digits of a fingerprint that are shown
 
 
-def report(listed: Experiments, page: Path | None = None) -> Report:
+def report(experiment_list: ExperimentList, page: Path | None = None) -> Report:
     """Return the page, with everything in its JSON."""
-    series: dict[Question, list[Experiment]] = {}
-    for experiment in listed.experiments:
+    series: dict[QuestionKey, list[ListedExperiment]] = {}
+    for experiment in experiment_list.experiments:
         if experiment.mean is not None:
             series.setdefault(experiment.question, []).append(experiment)
     charts = [_chart(group, number) for number, group in enumerate(series.values()) if len(group) > 1]
-    sections = [Section("experiments", (Heading("Experiments"), _table(listed, page, series)))]
+    sections = [Section("experiments", (Heading("Experiments"), _table(experiment_list, page, series)))]
     if charts:
         sections.append(Section("over_time", (Heading("Over time"), *charts)))
-    if listed.left_out:
-        sections.append(Section("not_read", (Heading("Not read"), blocks.Bullets(listed.left_out))))
-    n_runs = sum(experiment.complete + experiment.failed for experiment in listed.experiments)
-    facts = (count_of(len(listed.experiments), "experiment"), count_of(n_runs, "run"))
-    return Report(f"Experiments of {listed.folder}", facts, tuple(sections), lambda: json_text(listed))
+    if experiment_list.left_out:
+        sections.append(Section("not_read", (Heading("Not read"), blocks.Bullets(experiment_list.left_out))))
+    n_runs = sum(experiment.complete + experiment.failed for experiment in experiment_list.experiments)
+    facts = (count_of(len(experiment_list.experiments), "experiment"), count_of(n_runs, "run"))
+    return Report(
+        f"Experiments of {experiment_list.folder}", facts, tuple(sections), lambda: json_text(experiment_list)
+    )
 
 
-def _table(listed: Experiments, page: Path | None, series: Mapping[Question, list[Experiment]]) -> Table:
+def _table(
+    experiment_list: ExperimentList, page: Path | None, series: Mapping[QuestionKey, list[ListedExperiment]]
+) -> Table:
     """Return the table of all experiments: what all have in common is in its caption, else in a column."""
-    columns: dict[Column, Callable[[Experiment], Cell]] = {
-        Column("Experiment"): lambda experiment: _link(experiment, listed, page),
+    columns: dict[Column, Callable[[ListedExperiment], Cell]] = {
+        Column("Experiment"): lambda experiment: _link(experiment, experiment_list, page),
         Column("Verdict"): lambda experiment: PILLS[experiment.outcome] if experiment.outcome else None,
         Column("Result"): lambda experiment: experiment.headline or "no report",
         Column("Best model"): lambda experiment: experiment.best or "none with a value",
@@ -333,9 +339,9 @@ def _table(listed: Experiments, page: Path | None, series: Mapping[Question, lis
         ),
         Column("Difference", "difference"): lambda experiment: experiment.change,
     }
-    has_several_questions = len({experiment.question for experiment in listed.experiments}) > 1
+    has_several_questions = len({experiment.question for experiment in experiment_list.experiments}) > 1
     if has_several_questions:
-        columns |= _question_columns(listed)
+        columns |= _question_columns(experiment_list)
     n_decided = "Distinct sets of models that these test queries decided about."
     columns |= {
         Column("Written (UTC)", "tally"): lambda experiment: experiment.written[:16].replace("T", " "),
@@ -346,7 +352,7 @@ def _table(listed: Experiments, page: Path | None, series: Mapping[Question, lis
         Column("Runs"): _run_counts,
         Column("MB", "number"): lambda experiment: experiment.size / 1e6,
     }
-    last = listed.experiments[-1]
+    last = experiment_list.experiments[-1]
     common = f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the previous experiment"
     footnotes: tuple[str, ...] = ()
     if has_several_questions:
@@ -357,17 +363,17 @@ def _table(listed: Experiments, page: Path | None, series: Mapping[Question, lis
     return Table.of(
         "experiments",
         f"Newest first: the best model's mean, with the interval of its report, {common}.",
-        tuple(reversed(listed.experiments)),
+        tuple(reversed(experiment_list.experiments)),
         columns,
         footnotes=footnotes,
     )
 
 
-def _question_columns(listed: Experiments) -> dict[Column, Callable[[Experiment], Cell]]:
+def _question_columns(experiment_list: ExperimentList) -> dict[Column, Callable[[ListedExperiment], Cell]]:
     """Return the columns that distinguish experiments on several questions."""
-    titles = {experiment.folder: experiment.title for experiment in listed.experiments}
+    titles = {experiment.folder: experiment.title for experiment in experiment_list.experiments}
 
-    def previous(experiment: Experiment) -> str:
+    def previous(experiment: ListedExperiment) -> str:
         return "first of its kind" if experiment.previous is None else titles[experiment.previous]
 
     source = "Its source, and the digest of its judgments: queries, labels and weights."
@@ -378,35 +384,39 @@ def _question_columns(listed: Experiments) -> dict[Column, Callable[[Experiment]
     }
 
 
-def _link(experiment: Experiment, listed: Experiments, page: Path | None) -> Cell:
+def _link(experiment: ListedExperiment, experiment_list: ExperimentList, page: Path | None) -> Cell:
     if page is None or not experiment.report:
         return experiment.title
-    target = Path(listed.folder) / experiment.folder / "report" / "report.html"
+    target = Path(experiment_list.folder) / experiment.folder / "report" / "report.html"
     address = os.path.relpath(target, page.parent).replace(os.sep, "/")
     return blocks.Link(experiment.title, quote(os.fsencode(address)))  # with bytes of a name that are no text
 
 
-def _mean_cell(experiment: Experiment) -> Cell:
+def _mean_cell(experiment: ListedExperiment) -> Cell:
     if experiment.mean is None:
         return None
     return blocks.Estimate(experiment.mean, experiment.low, experiment.high)
 
 
-def _run_counts(experiment: Experiment) -> str:
+def _run_counts(experiment: ListedExperiment) -> str:
     counts = {"complete": experiment.complete, "failed": experiment.failed, "missing": experiment.missing}
     return ", ".join(f"{number} {status}" for status, number in counts.items() if number)
 
 
-def _trend(experiment: Experiment, group: Sequence[Experiment]) -> Cell:
+def _trend(experiment: ListedExperiment, group: Sequence[ListedExperiment]) -> Cell:
     """Return the means of the experiments on one question up to this one."""
     if experiment not in group:
         return None
     earlier = group[: group.index(experiment) + 1]
-    means = tuple(each.mean for each in earlier[-_TREND:] if each.mean is not None)
+    means = tuple(
+        experiment_of_group.mean
+        for experiment_of_group in earlier[-_TREND:]
+        if experiment_of_group.mean is not None
+    )
     return blocks.Trend(means) if len(means) > 1 else None
 
 
-def _chart(group: Sequence[Experiment], number: int) -> blocks.Chart:
+def _chart(group: Sequence[ListedExperiment], number: int) -> blocks.Chart:
     """Return the chart of one metric on one set of judgments; names stand in data alone, as in every chart."""
     rows = [
         {
@@ -440,7 +450,7 @@ def _chart(group: Sequence[Experiment], number: int) -> blocks.Chart:
     return blocks.Chart(f"over_time_{number + 1}", title, charts.wide(rows, 200, layer=layers), description)
 
 
-def _mean_in_words(experiment: Experiment) -> str:
+def _mean_in_words(experiment: ListedExperiment) -> str:
     interval = formats.interval(experiment.low, experiment.high)
     mean = f"{experiment.best} {four_decimals(experiment.mean)} {interval}"
     return f"{experiment.title}, {experiment.written[:10]}: {mean}".rstrip()

@@ -38,8 +38,8 @@ class TestRows:
         parts = [run.score_columns("score")["score"] for run in self.runs[model][replicate]]
         scores, n = np.concatenate(parts).astype(np.float64, copy=False), self.judgments.groups.n_rows
         if scores.size != n:
-            found = f"{count_of(scores.size, 'stored score')} for {count_of(n, 'test row')}"
-            raise DataError(f"{model}: {found}; run the experiment again to restore them")
+            counts = f"{count_of(scores.size, 'stored score')} for {count_of(n, 'test row')}"
+            raise DataError(f"{model}: {counts}; run the experiment again to restore them")
         if replicate == 0:
             self._first[model] = scores
         return scores
@@ -50,7 +50,9 @@ class TestRows:
         Shape (n_metrics, n_queries).
         """
         binding = self._bound(tuple(metrics))
-        replicates = [binding.per_query(self.scores(model, at)) for at in range(len(self.runs[model]))]
+        replicates = [
+            binding.per_query(self.scores(model, replicate)) for replicate in range(len(self.runs[model]))
+        ]
         return np.asarray(np.mean(replicates, axis=0)[:, self.order])
 
     def per_query_of(
@@ -104,7 +106,7 @@ class TestRows:
         return reasons
 
     def _refused_on_scores(self, scores: Floats, metrics: tuple[Metric, ...]) -> dict[Metric, str]:
-        """Return the metrics that cannot be computed of these scores, and why."""
+        """Return the metrics that cannot be computed from these scores, and why."""
         binding = self._bound(metrics)
         suspected = binding.refused_metrics(scores)
         named = [
@@ -114,8 +116,8 @@ class TestRows:
 
     def rows_of(self, query_id: str) -> slice:
         """Return the rows of a query."""
-        boundaries, at = self.judgments.groups.boundaries, self.positions[query_id]
-        return slice(int(boundaries[at]), int(boundaries[at + 1]))
+        boundaries, position = self.judgments.groups.boundaries, self.positions[query_id]
+        return slice(int(boundaries[position]), int(boundaries[position + 1]))
 
     def missed_of(self, query_id: str) -> list[tuple[str, float]]:
         """Return name and label of the documents of a query that were missed, best label first."""

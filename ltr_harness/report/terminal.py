@@ -176,5 +176,5 @@ def _effective(data: ReportData) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text from data on one line."""
+    """Return text from data on one line."""
     return printable(text.translate({ord("\n"): " ", ord("\t"): " "}))

@@ -1,4 +1,4 @@
-"""From a comparison to pages people open: sections say what, renderers say how; the same runs give the same bytes."""
+"""From a comparison to pages that people open: sections give content, renderers the form; equal runs, equal bytes."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ GROUPS = {
 
 
 def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
-    """Load and compile whatever a report needs, a second's work, while something else is being done."""
-    with suppress(Exception):  # which comes again where it is needed
+    """Load and compile all that a report needs, which takes a second, while something else runs."""
+    with suppress(Exception):  # which is raised again where the part is needed
         if "svg" in formats or "png" in formats:
             from ltr_harness.report import chart_engine
 
@@ -51,8 +51,9 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
 
         from ltr_harness.report.sections import conventions
 
-        for name in () if set(formats) == {"json"} else SECTIONS:
-            catalog.load(name)
+        if set(formats) != {"json"}:
+            for name in SECTIONS:
+                catalog.load(name)
         if "html" in formats:
             from ltr_harness.report import html
 
@@ -129,7 +130,8 @@ def write_report(
             encoded = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
             temporary(folder / name).write_bytes(encoded)
     _remove_earlier(folder, chosen, files)
-    return folder / ("report.html" if "html" in chosen else next(iter(files), "report.html"))
+    main_file = "report.html" if "html" in chosen else next(iter(files), "report.html")
+    return folder / main_file
 
 
 def _chosen_formats(formats: Collection[str]) -> list[str]:

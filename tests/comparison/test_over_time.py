@@ -17,7 +17,7 @@ from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.over_time import days_of_queries, how_many, signs_sentence
 from ltr_harness.report import ReportData, build_report, write_report
-from ltr_harness.report.blocks import Paragraph, Table, plain
+from ltr_harness.report.blocks import Paragraph, Table, plain_text
 from ltr_harness.report.charts import colour_of, file_spec, svg
 from ltr_harness.report.json_document import document, schema
 from ltr_harness.report.terminal import render
@@ -220,7 +220,7 @@ def test_bands_of_several_seeds_are_said_to_be_of_these_models(seeds: int) -> No
     (section,) = [
         one for one in build_report(report_of(compare(*models))).sections if one.name == "over_time"
     ]
-    said = [plain(block.text) for block in section.blocks if isinstance(block, Paragraph)]
+    said = [plain_text(block.text) for block in section.blocks if isinstance(block, Paragraph)]
     assert ("of these trained models" in said[0]) == (seeds > 1)
 
 
@@ -303,7 +303,7 @@ def test_periods_folds_and_the_signs_are_weighted() -> None:
     assert [row.difference for row in rows.values()] == pytest.approx([0.3, 0.2, -0.1])
     assert [row.n for row in rows.values()] == [10, 10, 10]
     (section,) = [one for one in build_report(report_of(found)).sections if one.name == "over_time"]
-    said = [plain(block.text) for block in section.blocks if isinstance(block, Paragraph)]
+    said = [plain_text(block.text) for block in section.blocks if isinstance(block, Paragraph)]
     assert said[0].startswith("A point is the weighted mean of a week")
 
 

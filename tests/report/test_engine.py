@@ -24,7 +24,7 @@ SPEC = {"mark": "bar", "data": {"values": [{"a": "é", "b": 1}]}, "encoding": {"
 @pytest.mark.long
 def test_pictures_are_those_of_the_library() -> None:
     for kind in ("svg", "png"):
-        here = chart_engine.drawn({"kind": kind, "spec": SPEC})
+        here = chart_engine.render_request({"kind": kind, "spec": SPEC})
         assert chart_engine.draw(kind, SPEC) == here
     assert "é" in chart_engine.draw("svg", SPEC).decode()
 

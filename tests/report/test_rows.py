@@ -16,7 +16,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.report import ReportData, build_report
-from ltr_harness.report.blocks import Badge, Block, Bullets, Choice, Details, Paragraph, Table, plain
+from ltr_harness.report.blocks import Badge, Block, Bullets, Choice, Details, Paragraph, Table, plain_text
 from ltr_harness.report.data import stored_data
 from ltr_harness.report.sections import conventions, queries, ties
 from ltr_harness.report.sections.conventions import recomputed
@@ -237,7 +237,7 @@ def test_lists_stay_on_the_page(stored: ReportData) -> None:
 
 
 def test_the_seed_of_the_lists_is_said(stored: ReportData) -> None:
-    (intro,) = (plain(block.text) for block in queries.section(stored) if isinstance(block, Paragraph))
+    (intro,) = (plain_text(block.text) for block in queries.section(stored) if isinstance(block, Paragraph))
     assert "those of seed 1" in intro
 
 
@@ -248,7 +248,7 @@ def test_runs_without_stored_scores_say_so(data: ReportData) -> None:
     assert data.rows is None
     assert conventions.tools(data) == []
     assert ties.section(data) == []
-    text = " ".join(plain(block.text) for block in queries.section(data) if isinstance(block, Paragraph))
+    text = " ".join(plain_text(block.text) for block in queries.section(data) if isinstance(block, Paragraph))
     assert "cannot be shown" in text
 
 

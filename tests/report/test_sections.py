@@ -28,7 +28,7 @@ from ltr_harness.report.blocks import (
     ModelName,
     Paragraph,
     Table,
-    plain,
+    plain_text,
     walk,
 )
 from ltr_harness.report.data import stored_data
@@ -46,7 +46,7 @@ def table(data: ReportData, section_name: str, name: str) -> Table:
 
 
 def words(blocks: list[Block]) -> str:
-    return " ".join(plain(block.text) for block in blocks if isinstance(block, Paragraph))
+    return " ".join(plain_text(block.text) for block in blocks if isinstance(block, Paragraph))
 
 
 def small(values: dict[str, list[float]], metric: str = "mrr", **options: object) -> ReportData:
@@ -88,7 +88,7 @@ def test_counts_travel_with_means(data: ReportData) -> None:
     text = words(section(data, "verdict"))
     assert "Queries without relevant documents: 40 of 200." in text
     fixed = table(data, "verdict", "fixed_k")
-    assert "160 of 200 queries (40 without relevant documents)" in map(plain, build_report(data).facts)
+    assert "160 of 200 queries (40 without relevant documents)" in map(plain_text, build_report(data).facts)
     assert "Queries" not in [column.label for column in fixed.columns]
 
 
@@ -108,7 +108,7 @@ def test_the_best_model_is_first_and_bold_also_where_lower_is_better() -> None:
 def test_families_are_named(data: ReportData) -> None:
     assert "4 comparisons: 4 models against lgbm-lambdarank at ndcg@10" in words(section(data, "verdict"))
     (note,) = table(data, "metrics", "metrics").footnotes
-    assert "60 comparisons: 4 models against lgbm-lambdarank at 15 other metrics" in plain(note)
+    assert "60 comparisons: 4 models against lgbm-lambdarank at 15 other metrics" in plain_text(note)
 
 
 @pytest.mark.long
@@ -298,7 +298,7 @@ def test_data_names_the_features_and_the_ignored_columns(data: ReportData) -> No
 
 def test_definitions_say_defaults_and_choices(data: ReportData) -> None:
     (metrics, _) = (b for b in section(data, "definitions") if isinstance(b, Definitions))
-    by_name = {term: " ".join(plain(text) for text in texts) for term, texts in metrics.items}
+    by_name = {term: " ".join(plain_text(text) for text in texts) for term, texts in metrics.items}
     assert list(by_name) == ["ndcg", "mrr", "err(max_grade=4)", "map"]
     for said in ("K = 1, 3, 5, 10", "gain = exp", "discount = log2", "ties = expected", "empty = skip"):
         assert said in by_name["ndcg"]
@@ -312,7 +312,7 @@ def test_a_number_from_elsewhere_has_no_definition_here() -> None:
         for b in section(small({"A": [0.5], "B": [1.0]}, "clicks"), "definitions")
         if isinstance(b, Definitions)
     )
-    assert "by an unknown definition" in plain(metrics.items[0][1][0])
+    assert "by an unknown definition" in plain_text(metrics.items[0][1][0])
 
 
 def test_provenance_holds_the_digest_of_the_configuration(data: ReportData) -> None:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.experiments.runs.record import STUDIES, read_study
-from ltr_harness.report.blocks import Chart, Details, ModelName, Paragraph, Table, plain
+from ltr_harness.report.blocks import Chart, Details, ModelName, Paragraph, Table, plain_text
 from ltr_harness.report.charts import file_spec
 from ltr_harness.report.sections.tuning import section
 from ltr_harness.workflow import ExperimentResult
@@ -61,7 +61,7 @@ def blocks(result: ExperimentResult) -> dict[str, Any]:
     named = {block.name: block for block in found if isinstance(block, Table | Chart)}
     details = {one.name: one for block in found if isinstance(block, Details) for one in block.blocks}  # type: ignore[union-attr]
     (lead,) = [block for block in found if isinstance(block, Paragraph)]
-    return {**named, **details, "lead": plain(lead.text)}
+    return {**named, **details, "lead": plain_text(lead.text)}
 
 
 def test_it_says_that_no_trial_saw_a_test_query(result: ExperimentResult) -> None:
