@@ -204,9 +204,10 @@ def _short_intervals(comparison: Comparison, pairs: Sequence[Paired]) -> list[Ca
         return []
     sizes = sorted({pair.n for pair in short})
     n = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    fewest = count_of(FEWEST_FOR_INTERVALS, "query")
     text = (
-        f"n = {n}: intervals of fewer than {FEWEST_FOR_INTERVALS} queries miss about twice as often as they should "
-        "where differences have long tails"
+        f"n = {n}: intervals of fewer than {fewest} miss about twice as often as they should where differences "
+        "have long tails"
     )
     place = "" if len(short) == len(pairs) else ", ".join(pair.model for pair in short)
     return [Caution("short-intervals", "warning", text, place=place)]

@@ -220,7 +220,7 @@ def test_agreement_resamples_each_metric_once(monkeypatch: pytest.MonkeyPatch) -
 
 def test_agreement_says_how_far_it_is() -> None:
     lines: list[str] = []
-    found = offline_online.judged_by_experiments(experiments(2), (), None, None, 0.95, lines.append)
+    found = offline_online.judge_by_experiments(experiments(2), (), None, None, 0.95, lines.append)
     assert lines[:2] == ["1 of 2 metrics: ndcg@1", "2 of 2 metrics: ndcg@2"]
     assert lines[2:] == [
         f"{at} of 2 metrics with intervals: {one.metric}" for at, one in enumerate(found.metrics, start=1)

@@ -188,7 +188,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_the_second_column_is_the_subtopic(files: tuple[Path, Path]) -> None:
     qrels = read_qrels(files[0])
     every = np.arange(qrels.grades.size)
-    assert qrels.documents.of(every).tolist() == ["a", "b", "c", "x", "y", "z"]
+    assert qrels.documents.values_at(every).tolist() == ["a", "b", "c", "x", "y", "z"]
     assert qrels.grades.tolist() == [1, 2, 1, 1, 0, -1]  # a document's highest
     assert qrels.subtopics is not None
     # query 1 has the subtopics 1, 10, 2, 4, numbered from 0; query 2 has one

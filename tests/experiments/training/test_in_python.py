@@ -169,8 +169,8 @@ def test_as_many_workers_as_the_command_would_take_and_none_that_spins(
         asked.append(workers)
         return "job"
 
-    def run_prepared(*_: Any, apart: bool, **__: Any) -> Any:
-        asked.append(apart)
+    def run_prepared(*_: Any, in_processes: bool, **__: Any) -> Any:
+        asked.append(in_processes)
         raise StopError
 
     monkeypatch.setattr(module, "read", read)
