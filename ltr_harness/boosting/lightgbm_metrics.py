@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ltr_harness.boosting import stopping, stored_scores
 from ltr_harness.boosting.stored_scores import LightGBMScores
 from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective, Weighting
-from ltr_harness.boosting.watching import JudgmentsArg, MetricsPerSet, PerSetCache, one_per_row
+from ltr_harness.boosting.watching import JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, UsageError
@@ -84,7 +84,7 @@ class PerBooster(MetricsPerSet):
 
     def __init__(self, metrics: tuple[Metric, ...], judgments: JudgmentsArg = None) -> None:
         super().__init__(metrics, judgments)
-        self._scores: PerSetCache[LightGBMScores] = PerSetCache()
+        self._scores: OncePerSet[LightGBMScores] = OncePerSet()
 
     def _rows(self, binding: Binding, handed: NDArray[np.float64]) -> list[Row]:
         variables = stopping.arguments_of_evaluation("lightgbm", data="cur_data")

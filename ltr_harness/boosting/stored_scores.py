@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.boosting.watching import PerSetCache, one_per_row
+from ltr_harness.boosting.watching import OncePerSet, one_per_row
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric
 
@@ -54,7 +54,7 @@ _LINKS: dict[str, ScoreLink] = {
 
 
 @dataclass(frozen=True)
-class ScoreForm:
+class Form:
     """The difference between what LightGBM gives and the score, as a model's own file says.
 
     Attributes:
@@ -70,7 +70,7 @@ class ScoreForm:
     threads: int
 
     @classmethod
-    def of(cls, booster: Any) -> ScoreForm:
+    def of(cls, booster: Any) -> Form:
         """The form of a `lightgbm.Booster` with one tree or more."""
         text = booster.model_to_string(num_iteration=1)
         header = text.partition("\nTree=")[0].splitlines()
@@ -127,11 +127,11 @@ class LightGBMScores:
     """
 
     def __init__(self, booster: Any) -> None:
-        self._form = ScoreForm.of(booster)
+        self._form = Form.of(booster)
         self._inverse = self._form.inverse
         self._is_handed_over = self._inverse is None and not self._form.averages
-        self._sums: PerSetCache[_Sum] = PerSetCache()
-        self._seen: PerSetCache[_LastEvaluation] = PerSetCache()
+        self._sums: OncePerSet[_Sum] = OncePerSet()
+        self._seen: OncePerSet[_LastEvaluation] = OncePerSet()
 
     @property
     def needs_rows(self) -> bool:

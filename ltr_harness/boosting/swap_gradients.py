@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness._util.compiled import compiled, compiled_vectorized
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.text import count_of
-from ltr_harness.boosting.watching import JudgmentsArg, PerSetCache, judgments_of_sets, match_judgments
+from ltr_harness.boosting.watching import JudgmentsArg, OncePerSet, judgments_of_sets, match_judgments
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import Floats, check_scores
 from ltr_harness.errors import DataError, MetricError
@@ -161,7 +161,7 @@ class GradientsPerSet:
         self._objective = objective
         self._threads = threads
         self._judgments = judgments_of_sets(judgments)
-        self._prepared: PerSetCache[Gradients] = PerSetCache(self.at_most)
+        self._prepared: OncePerSet[Gradients] = OncePerSet(self.at_most)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._objective, self._threads, self._judgments)

@@ -306,7 +306,7 @@ def watch_by_rule(kind: type[W], rule: StoppingRule | None, metrics: Sequence[Me
     return watch
 
 
-class PerSetCache(Generic[T]):
+class OncePerSet(Generic[T]):
     """Cache of what is computed once for each data set, until the set goes or one of its fields has other values."""
 
     def __init__(self, at_most: int | None = None) -> None:
@@ -373,7 +373,7 @@ class MetricsPerSet:
 
     def __init__(self, metrics: tuple[Metric, ...], judgments: JudgmentsArg = None) -> None:
         self._metrics, self._judgments = metrics, judgments_of_sets(judgments)
-        self._bound: PerSetCache[Any] = PerSetCache(self.at_most)
+        self._bound: OncePerSet[Any] = OncePerSet(self.at_most)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._metrics, self._judgments)

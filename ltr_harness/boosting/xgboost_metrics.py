@@ -14,7 +14,7 @@ from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting import stopping, stored_scores, watching
 from ltr_harness.boosting.swap_gradients import Both, GradientsPerSet, MetricObjective, Weighting
-from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, MetricsPerSet, PerSetCache, one_per_row
+from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, UsageError
@@ -226,9 +226,7 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
         super().__init__()
         self._seed = seed
         self._round: int | None = None  # unknown where this is no callback
-        self._prepared: PerSetCache[list[Any]] = (
-            PerSetCache()
-        )  # the set's own calls so far, and what is fixed
+        self._prepared: OncePerSet[list[Any]] = OncePerSet()  # the set's own calls so far, and what is fixed
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._seed,)
@@ -240,7 +238,7 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
 
     def after_training(self, model: Any) -> Any:
         self._round = None
-        self._prepared = PerSetCache()
+        self._prepared = OncePerSet()
         return model
 
     def __call__(self, scores: NDArray[np.float32], matrix: Any) -> Both:

@@ -37,7 +37,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class CurvePoint:
+class Point:
     """The differences that so many draws detect, at each power."""
 
     n: int
@@ -53,7 +53,7 @@ class ModelPlan:
     n: int | None  # draws at hand; None where the standard deviation was given
     seeds: tuple[int, ...]  # of each model that varies over seeds; empty where nothing is known of them
     needs: tuple[Need, ...]  # for each power
-    curve: tuple[CurvePoint, ...]  # of the detectable difference over draws, with the seeds at hand
+    curve: tuple[Point, ...]  # of the detectable difference over draws, with the seeds at hand
 
 
 def spreads(comparison: Comparison) -> dict[str, Spread]:
@@ -93,7 +93,7 @@ def plan(model: str, spread: Spread, difference: float, level: float, powers: Se
     middle = spread.n or max(draws, default=100)
     grid = sorted({*draws, *(max(round(times * middle), 2) for times in _CURVE)})
     found = [[spread.detectable(n, alpha=level, power=power) for power in powers] for n in grid]
-    points = map(CurvePoint, grid, map(tuple, found))
+    points = map(Point, grid, map(tuple, found))
     return ModelPlan(
         model=model,
         sd=float(np.sqrt(spread.variance)),

@@ -64,7 +64,7 @@ class Evaluation:
         self,
         binding: Binding,
         per_query: NDArray[np.float64],
-        requested: Sequence[Metric],
+        asked: Sequence[Metric],
         judgments_fingerprint: str | None = None,
         retrieved: ArrayLike | None = None,
         judged: Mapping[str, NDArray[np.float64]] | None = None,
@@ -91,7 +91,7 @@ class Evaluation:
             )
         }
         # err@10 answers for err(max_grade=4)@10, which it became
-        self._also = {str(metric): name for metric, name in zip(requested, binding.names, strict=True)}
+        self._also = {str(metric): name for metric, name in zip(asked, binding.names, strict=True)}
 
     def __getitem__(self, metric: str | Metric) -> MetricValues:
         name = str(metric)

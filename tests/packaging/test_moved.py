@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +18,8 @@ import pytest
 import ltr_harness
 from ltr_harness import Judgments, QueryGroups
 from ltr_harness._util.moved import MOVED
+from ltr_harness.boosting.lightgbm import Watch
+from ltr_harness.comparison import plan_power
 
 PLACES = [
     *MOVED.items(),
@@ -96,3 +99,41 @@ def test_an_estimator_that_holds_an_old_scorer(tmp_path: Path) -> None:
     estimator = SklearnModel.load(tmp_path).estimator
     assert repr(estimator.scoring) == "scorer('mrr')"
     assert estimator.scoring.judgments.labels.tolist() == JUDGMENTS.labels.tolist()
+
+
+def classes_in(value: Any) -> set[str]:
+    """Return the package's classes that a pickle names."""
+    written = pickle.dumps(value, protocol=0).decode("latin-1")
+    return {
+        f"{module.removeprefix('ltr_harness.')}.{name}"
+        for module, name in re.findall(r"c(ltr_harness[\w.]*)\n(\w+)\n", written)
+    }
+
+
+def test_a_trained_watch_names_classes_by_which_earlier_versions_wrote_it() -> None:
+    """A class that is renamed here makes pickles of earlier versions unreadable."""
+    rng = np.random.default_rng(3)
+    features, labels, sizes = rng.normal(size=(60, 4)), rng.integers(0, 3, 60), [10] * 6
+    train = lightgbm.Dataset(features, labels, group=sizes)
+    valid = lightgbm.Dataset(features, labels, group=sizes, reference=train)
+    watch = Watch("ndcg@3", patience=5)
+    options = {"objective": "lambdarank", "metric": "None", "verbosity": -1, "num_threads": 1}
+    lightgbm.train(options, train, 5, valid_sets=[valid], callbacks=[watch])
+    assert classes_in(watch) == {
+        "boosting.lightgbm.Watch",
+        "boosting.lightgbm_metrics.ReportedName",
+        "boosting.stopping.Stopper",
+        "boosting.stopping.StoppingRule",
+        "boosting.stored_scores.Form",
+        "boosting.stored_scores.LightGBMScores",
+        "boosting.watching.Measured",
+        "boosting.watching.OncePerSet",
+        "boosting.watching.Printing",
+        "metrics.ndcg.NDCG",
+    }
+
+
+def test_a_power_plan_names_classes_by_which_earlier_versions_wrote_it() -> None:
+    plan = plan_power(ltr_harness.compare(tables(), test="t"), 0.1, [0.8])
+    names = {f"comparison.power.{name}" for name in ("ModelPlan", "Need", "Point", "PowerPlan")}
+    assert classes_in(plan) == {*names, "errors.Caution"}
