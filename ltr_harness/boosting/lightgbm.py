@@ -404,7 +404,7 @@ class Watch(Watching, AfterRound):
         self._keep_rows()
         own_sets = [model.train_set, *model.valid_sets]
         for name, dataset in self._data.items():
-            if not any(dataset is callback for callback in own_sets):
+            if not any(dataset is own_set for own_set in own_sets):
                 dataset.set_reference(model.train_set)
                 dataset.params = model.params | (dataset.params or {})  # before 4.5 its threads are for all
                 model.add_valid(dataset, name)
