@@ -20,6 +20,8 @@ from ltr_harness import Judgments, QueryGroups
 from ltr_harness._util.moved import MOVED
 from ltr_harness.boosting.lightgbm import Watch
 from ltr_harness.comparison import plan_power
+from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.core.custom import function_metric
 
 PLACES = [
     *MOVED.items(),
@@ -137,3 +139,22 @@ def test_a_power_plan_names_classes_by_which_earlier_versions_wrote_it() -> None
     plan = plan_power(ltr_harness.compare(tables(), test="t"), 0.1, [0.8])
     names = {f"comparison.power.{name}" for name in ("ModelPlan", "Need", "Point", "PowerPlan")}
     assert classes_in(plan) == {*names, "errors.Caution"}
+
+
+def share_of_ones(labels: Any, scores: Any) -> float:
+    return float((labels == 1).mean())
+
+
+def test_metrics_from_outside_name_functions_by_which_earlier_versions_wrote_them(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from dataclasses import dataclass\n"
+        "from typing import ClassVar\n"
+        "from ltr_harness.metrics import MRR\n"
+        "@dataclass(frozen=True, kw_only=True)\n"
+        "class Own(MRR):\n"
+        "    name: ClassVar = 'own_mrr'\n"
+    )
+    from_function = function_metric(share_of_ones, higher_is_better=True)
+    assert classes_in(from_function) == {"metrics.core.custom._function_again"}
+    assert classes_in(parse_metric(f"{file}:Own")) == {"metrics.core.custom._class_again"}

@@ -50,7 +50,7 @@ class FunctionMetric(Metric):
 
     def __reduce__(self) -> tuple[Any, ...]:
         source = self.origin or type(self).function
-        return _restore_function_metric, (source, self.name, self.higher_is_better, self.empty)
+        return _function_again, (source, self.name, self.higher_is_better, self.empty)
 
     @property
     def spelling(self) -> str:
@@ -140,16 +140,14 @@ def _function_class(
     return dataclasses.dataclass(frozen=True, kw_only=True)(type(name, (FunctionMetric,), fields))
 
 
-def _restore_function_metric(
-    source: str | PerQuery, name: str, higher_is_better: bool, empty: str
-) -> FunctionMetric:
+def _function_again(source: str | PerQuery, name: str, higher_is_better: bool, empty: str) -> FunctionMetric:
     """An unpickled metric; in another process a user's own file has to be loaded first."""
     origin = source if isinstance(source, str) else None
     function = load_own_file(source, MetricError) if isinstance(source, str) else source
     return _function_class(function, name, higher_is_better, origin)(empty=empty)  # type: ignore[arg-type]
 
 
-def _restore_class_metric(origin: str, values: dict[str, Any]) -> Metric:
+def _class_again(origin: str, values: dict[str, Any]) -> Metric:
     """An unpickled metric of a class in a user's own file, which has no module to import."""
     kind = adopt(load_own_file(origin, MetricError), origin, own_file_digest(origin))
     return kind(**values)
@@ -157,7 +155,7 @@ def _restore_class_metric(origin: str, values: dict[str, Any]) -> Metric:
 
 def _reduce_class_metric(metric: Metric) -> tuple[Any, ...]:
     values = {field.name: getattr(metric, field.name) for field in dataclasses.fields(metric)}
-    return _restore_class_metric, (metric.origin, values)
+    return _class_again, (metric.origin, values)
 
 
 def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
