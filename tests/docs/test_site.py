@@ -164,16 +164,18 @@ def test_the_readme_is_short() -> None:
 
 
 def test_links_of_the_pages_outside_the_site_lead_somewhere() -> None:
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"):
         for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text(encoding="utf-8")):
             path, _, anchor = target.partition("#")
             assert (ROOT / path).is_file(), f"{page.name}: {target}"
-            headings = (
-                re.findall(r"^#+ (.+)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
-                if anchor
-                else []
-            )
-            assert not anchor or anchor in {re.sub(r"[^\w]+", "-", one.lower()) for one in headings}, target
+            assert not anchor or anchor in anchors(ROOT / path), f"{page.name}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which links lead to a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    words = (re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[-\s]+", "-", text) for text in words}
 
 
 def test_commands_in_running_text_exist_with_their_options() -> None:
