@@ -1,7 +1,7 @@
-"""Coverage of the intervals of `ltr-harness agreement` in simulated worlds: two tables of docs/promises.md.
+"""Coverage of the intervals of `ltr-harness agreement` in simulated worlds: two tables of docs/maintainers/promises.md.
 
 python scripts/agreement_coverage.py              print the tables
-python scripts/agreement_coverage.py --write      write them into docs/promises.md
+python scripts/agreement_coverage.py --write      write them into docs/maintainers/promises.md
 python scripts/agreement_coverage.py --samples 50 --experiments 10,20    fewer samples and worlds
 """
 
@@ -22,7 +22,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.experiments.compare.errors_in_variables import Interval
 from ltr_harness.experiments.compare.online_agreement import MetricOnline
 
-DOCS = Path(__file__).parents[1] / "docs" / "promises.md"
+DOCS = Path(__file__).parents[1] / "docs" / "maintainers" / "promises.md"
 MEAN, ONLINE_MEAN = 0.5, 0.3  # of the true effects, whose standard deviations are 1
 ERROR, ONLINE_ERROR = 0.5, 0.7  # median standard errors
 ALIKE = 0.5  # correlation of the errors of two metrics, and of what is theirs alone

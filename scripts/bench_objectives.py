@@ -3,7 +3,7 @@
 Without --speed: one model for each objective on MQ2008 (five folds), the ClueWeb09 folds, the MSLR sample and three
 synthetic sets. A metric stops its own training, the libraries' objectives stop on ndcg@10; the step is the one of
 --steps that is best on all validation queries of the set. Test queries alone are shown: the mean, and the difference to
-lambdarank with its interval over queries, seeds averaged. docs/boosters-benchmarks.md has its output.
+lambdarank with its interval over queries, seeds averaged. docs/maintainers/boosters-benchmarks.md has its output.
 
 With --speed: the gradients of a round on 6,000 queries of 120 rows beside the libraries' own, at one truncation level,
 and whole trainings. A round's gradients are the round less a round of squared error, with trees of two leaves.

@@ -3,7 +3,7 @@
 Trains each objective with the preset and with the library's defaults on synthetic sets of the shape of a web set
 (136 features), stopping on validation NDCG@10, and compares NDCG@10 on the test queries of all seeds together. Other
 values are tried with --try; look at those on --split valid, and choose before the test queries are looked at.
-What is trained is kept in a file and not trained again. docs/boosters-benchmarks.md has its output.
+What is trained is kept in a file and not trained again. docs/maintainers/boosters-benchmarks.md has its output.
 
     python scripts/bench_presets.py --seeds 21 22
     python scripts/bench_presets.py --split valid --seeds 11 12 --only lightgbm:lambdarank --try '{"num_leaves": 15}'

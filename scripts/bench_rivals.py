@@ -5,7 +5,7 @@ lists, noisy labels), each on the same queries. Test queries alone are shown: th
 lambdarank with the comparison's interval.
 
 With --depth: lambdarank and rank:ndcg by the depth of their pairs (5, 10, 30, 100) on the same sets, with the time of a
-round. Models take turns, so that other work slows all of them. docs/boosters-benchmarks.md has its output.
+round. Models take turns, so that other work slows all of them. docs/maintainers/boosters-benchmarks.md has its output.
 
     python scripts/bench_rivals.py --data ../shared/data
     python scripts/bench_rivals.py --data ../shared/data --depth

@@ -1,11 +1,11 @@
-"""The promises of comparisons measured in simulated worlds: docs/promises.md, and the table of what bets cost.
+"""The promises of comparisons measured in simulated worlds: docs/maintainers/promises.md, and the costs of bets.
 
 The truth of each world is known. A promise names its range: how many queries (users, days), and which worlds. It is
 kept in each of them or not made. Outside the range nothing is promised, and the measured rate stands there. Where the
 first samples of a world say that a promise is not kept, four times as many decide.
 
     python scripts/promises.py             print the tables
-    python scripts/promises.py --write     write them into docs/promises.md and docs/statistics.md
+    python scripts/promises.py --write     write them into docs/maintainers/promises.md and docs/statistics.md
     python scripts/promises.py --times 4   four times as many samples of each world
     python scripts/promises.py --only gate the promises whose names hold this
 """
@@ -914,7 +914,7 @@ def main() -> None:
     if failed_names:
         raise SystemExit(f"not kept, and nothing is written: {', '.join(failed_names)}")
     if options.write:
-        write(DOCS / "promises.md", "table", "\n\n".join(tables))
+        write(DOCS / "maintainers" / "promises.md", "table", "\n\n".join(tables))
         write(DOCS / "statistics.md", "cost of bets", bets)
 
 

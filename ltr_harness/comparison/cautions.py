@@ -21,7 +21,7 @@ from ltr_harness.errors import Caution, Severity
 FEW = 10  # degrees of freedom below which a comparison says that few units decide it, unless there are few anyway
 
 FEWEST_FOR_INTERVALS = 20
-"""Queries from which on intervals hold whatever the tails (docs/promises.md has the rates below)."""
+"""Queries from which on intervals hold whatever the tails (docs/maintainers/promises.md has the rates below)."""
 
 
 def absence_text(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:

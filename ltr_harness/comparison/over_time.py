@@ -24,7 +24,7 @@ _LONGER = {1: "month", 3: "quarter", 12: "year"}
 _NAMED = 5  # models in a sentence
 _MANY = 1 / 3  # the share of folds with another sign from which on a verdict has a caution
 _DECISIVE = 6  # units, the fewest whose signs can be significant; joined where even they are alike
-ENOUGH = 50  # periods that show how alike neighbours are; measured, see docs/promises.md
+ENOUGH = 50  # periods that show how alike neighbours are; measured, see docs/maintainers/promises.md
 _ALIKE = 0.5  # standard errors
 
 

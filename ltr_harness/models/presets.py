@@ -4,8 +4,8 @@
 hundred. They make the libraries' terms as equal as they can be: the same size of trees, the same shares of rows and
 features per tree, a ridge of comparable strength. Sampling is on in all of them, also where something is searched:
 without it, a seed changes nothing in lambdarank and rank:ndcg, and replicates would be copies.
-docs/boosters-benchmarks.md has the numbers that presets were chosen and checked with (`scripts/bench presets`),
-docs/tuning.md the sources of spaces.
+docs/maintainers/boosters-benchmarks.md has the numbers that presets were chosen and checked with
+(`scripts/bench presets`), docs/tuning.md the sources of spaces.
 """
 
 from typing import Any, Final

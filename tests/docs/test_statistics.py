@@ -9,7 +9,9 @@ from types import ModuleType
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "statistics.md").read_text(encoding="utf-8")
-IN_DEPTH, SOURCES = (DOCS / "statistics-in-depth.md").read_text(encoding="utf-8").split("## Sources\n")
+IN_DEPTH, SOURCES = (
+    (DOCS / "maintainers" / "statistics-in-depth.md").read_text(encoding="utf-8").split("## Sources\n")
+)
 
 
 def test_the_page_is_short() -> None:

@@ -233,7 +233,8 @@ def _degrees_of_freedom(queries: float, of_queries: float, terms: Sequence[tuple
         )
         of_rest = rest**2 / spread if spread > 0 else np.inf
         better_known = max(1 - df / of_rest, 0.0)
-        # more than Satterthwaite's 1 where seeds are few and the rest is better known, simulated (docs/promises.md)
+        # more than Satterthwaite's 1 where seeds are few and the rest is better known, simulated: see
+        # docs/maintainers/promises.md
         weight = 1 + 8 / df**4 * better_known**4
         inverse += min(weight * (term / total) ** 2, 1.0) / df
     return 1 / min(inverse, 1 / min(other_df for _, other_df in terms))

@@ -1,4 +1,4 @@
-"""Every table of docs/promises.md: simulated worlds that were not made to keep what comparisons promise."""
+"""Every table of docs/maintainers/promises.md: simulated worlds that were not made to keep what comparisons promise."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_small_sample_of_each_promise(name: str) -> None:
 
 
 def test_the_page_has_every_world() -> None:
-    page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "maintainers" / "promises.md").read_text(encoding="utf-8")
     tables = page.partition("<!-- table -->")[2].partition("<!-- end -->")[0].split("### ")[1:]
     assert [one.splitlines()[0] for one in tables] == list(PROMISES)
     for promise, table in zip(PROMISES.values(), tables, strict=True):
@@ -54,7 +54,7 @@ def test_the_page_has_every_world() -> None:
 
 
 def test_the_page_keeps_what_it_promises() -> None:
-    page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "maintainers" / "promises.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| .+? \| [\d,]+ \| (.+) \| (?:at most )?([\d.]+)(?: to ([\d.]+))? % \|$", page, re.M
     )
