@@ -23,7 +23,7 @@ from ltr_harness.report.sections.conventions import Convention, means, other_too
 from ltr_harness.report.sections.cost import Cost, FirstRounds, Serving, cost, front, serving
 from ltr_harness.report.sections.features import Importance, importance
 from ltr_harness.report.sections.provenance import config_digest
-from ltr_harness.report.sections.queries import ChangedQuery, gains_and_losses, listed
+from ltr_harness.report.sections.queries import ChangedQuery, all_changes, gains_and_losses
 from ltr_harness.report.sections.ties import audits
 
 _OF_THE_REPORT = ("title", "metrics", "models", "n_undefined", "slices", "failures")
@@ -152,7 +152,7 @@ def document(data: ReportData) -> dict[str, Any]:
         judged=dict(comparison.judged),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
         over_time=list(comparison.over_time),
-        changed_queries=listed(gains_and_losses(data)),
+        changed_queries=all_changes(gains_and_losses(data)),
         calibration=calibration(data),
         conventions=_conventions(data),
         other_tools=_means_by_tool(data),

@@ -438,3 +438,4 @@ def test_every_section_says_its_question_in_the_list(capsys: pytest.CaptureFixtu
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert set(SECTIONS) <= set(lines)
     assert lines["slices"] == "On which parts of the query set does a model gain or lose?"
+    assert [name for name in SECTIONS if not lines[name].endswith("?")] == []

@@ -1,1 +1,1 @@
-"""One file per question the report answers; each a pure function from data to blocks."""
+"""One file for each question that the report answers; each section is a pure function from data to blocks."""

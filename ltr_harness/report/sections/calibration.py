@@ -56,7 +56,7 @@ def calibration(data: ReportData) -> list[Bin]:
         bin_of_row = np.where(use, np.searchsorted(inner_edges, p, side="right"), -1)
         for number in np.unique(bin_of_row[use]).tolist():
             inside = bin_of_row == number
-            bins.append(binned(model, p, won, inside, groups, data.comparison.confidence))
+            bins.append(make_bin(model, p, won, inside, groups, data.comparison.confidence))
     return bins
 
 
@@ -66,7 +66,7 @@ def _reported(data: ReportData) -> ProbabilityMetric | None:
     return next(reported, None)
 
 
-def binned(
+def make_bin(
     model: str,
     p: Floats,  # (n_rows,)
     won: Floats,  # (n_rows,)
@@ -74,9 +74,9 @@ def binned(
     groups: QueryGroups,
     confidence: float,
 ) -> Bin:
-    """Return the rows inside, with Jeffreys' interval of their share, of as many rows as queries make them worth.
+    """Return the bin of the rows inside, with Jeffreys' interval of their share at the effective number of rows.
 
-    The worth is that of a simple sample of the same variance, at most the rows there are, less for Student's t: Korn &
+    That is the size of a simple sample of the same variance, at most the number of rows, less for Student's t: Korn &
     Graubard (1998), with Jeffreys' limits, which hold near 0 and 1 (Brown, Cai & DasGupta 2001).
     """
     counts, gaps = groups.sum(inside, np.int64), groups.sum((won - p) * inside)
@@ -84,12 +84,12 @@ def binned(
     predicted, observed = float(p[inside].mean()), float(won[inside].mean())
     if n < 2:
         return Bin(model, total, predicted, observed, math.nan, math.nan)
-    left = gaps - gaps.sum() / total * counts
-    variance = n / (n - 1) * float(left @ left) / total**2
-    worth = min(total, observed * (1 - observed) / variance) if observed * (1 - observed) > 0 else total
+    residuals = gaps - gaps.sum() / total * counts
+    variance = n / (n - 1) * float(residuals @ residuals) / total**2
+    n_effective = min(total, observed * (1 - observed) / variance) if observed * (1 - observed) > 0 else total
     tail = (1 - confidence) / 2
-    worth *= float(ndtri(tail) / stdtrit(n - 1, tail)) ** 2
-    shape = worth * observed + 0.5, worth * (1 - observed) + 0.5
+    n_effective *= float(ndtri(tail) / stdtrit(n - 1, tail)) ** 2
+    shape = n_effective * observed + 0.5, n_effective * (1 - observed) + 0.5
     low = float(betaincinv(*shape, tail)) if observed > 0 else 0.0
     high = float(betaincinv(*shape, 1 - tail)) if observed < 1 else 1.0
     return Bin(model, total, predicted, observed, low, high)
@@ -102,12 +102,12 @@ def section(data: ReportData) -> list[Block]:
     summary = " ".join(_summaries(data, bins, metric))
     missed = f"{100 * (1 - data.comparison.confidence):.3g} %"
     columns = {
-        Column("Model"): lambda one: data.model_name(one.model),
-        Column("Rows", "count"): lambda one: one.n_rows,
-        Column("Predicted", "metric"): lambda one: one.predicted,
-        Column("Observed", "metric"): lambda one: one.observed,
-        Column("from", "metric"): lambda one: one.low,
-        Column("to", "metric"): lambda one: one.high,
+        Column("Model"): lambda bin_: data.model_name(bin_.model),
+        Column("Rows", "count"): lambda bin_: bin_.n_rows,
+        Column("Predicted", "metric"): lambda bin_: bin_.predicted,
+        Column("Observed", "metric"): lambda bin_: bin_.observed,
+        Column("from", "metric"): lambda bin_: bin_.low,
+        Column("to", "metric"): lambda bin_: bin_.high,
     }
     return [
         Heading("Calibration"),
@@ -124,8 +124,8 @@ def section(data: ReportData) -> list[Block]:
 def _summaries(data: ReportData, bins: Sequence[Bin], metric: ProbabilityMetric) -> list[str]:
     """Return for each model how many of its predictions are outside their interval, and its temperatures."""
     sentences = []
-    for name in dict.fromkeys(each.model for each in bins):
-        off = [each.off for each in bins if each.model == name]
+    for name in dict.fromkeys(bin_.model for bin_ in bins):
+        off = [bin_.off for bin_ in bins if bin_.model == name]
         definitions = (record.measuring([metric])[0] for record in data.records_of(name))
         temperatures = dict.fromkeys(f"{fitted.t:.4g}" for fitted in definitions if fitted.is_fitted)
         sentences.append(
@@ -137,17 +137,17 @@ def _summaries(data: ReportData, bins: Sequence[Bin], metric: ProbabilityMetric)
 
 def _chart(data: ReportData, bins: Sequence[Bin], description: str) -> Chart:
     """Return a panel for each model; where an interval is unknown, it is drawn from 0 to 1."""
-    names = list(dict.fromkeys(each.model for each in bins))
+    names = list(dict.fromkeys(bin_.model for bin_ in bins))
     rows = []
-    for each in bins:
-        low, high = (0.0, 1.0) if math.isnan(each.low) else (each.low, each.high)
-        numbers = {"predicted": each.predicted, "observed": each.observed, "low": low, "high": high}
-        rows.append({"model": each.model, **{name: round(value, 5) for name, value in numbers.items()}})
+    for bin_ in bins:
+        low, high = (0.0, 1.0) if math.isnan(bin_.low) else (bin_.low, bin_.high)
+        numbers = {"predicted": bin_.predicted, "observed": bin_.observed, "low": low, "high": high}
+        rows.append({"model": bin_.model, **{name: round(value, 5) for name, value in numbers.items()}})
     x = charts.quantitative("predicted", title="predicted", axis={"tickCount": 4, "grid": False})
     y = charts.quantitative("observed", title="won", axis={"tickCount": 4})
     shared = {"x": x, "color": charts.model_colour(data, names)}
     tooltip = charts.tooltip("model", predicted=".4f", observed=".4f", low=".4f", high=".4f")
-    start, end = {"datum": 0}, {"datum": max(max(each.predicted, each.observed) for each in bins)}
+    start, end = {"datum": 0}, {"datum": max(max(bin_.predicted, bin_.observed) for bin_ in bins)}
     layers = [
         charts.layer(charts.DASHED, x=start, y=start, x2=end, y2=end),
         charts.layer({"type": "rule"}, **shared, y={**y, "field": "low"}, y2={"field": "high"}),

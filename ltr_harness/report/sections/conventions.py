@@ -39,7 +39,7 @@ def section(data: ReportData) -> list[Block]:
     metrics = [metric for metric in data.metrics if means(data, data.models[0], metric) is not None]
     if not metrics:
         return []
-    about = (
+    introduction = (
         *("Tools disagree about queries without relevant documents: ", code("one")),
         *(" counts them as 1 (LightGBM, XGBoost, CatBoost, RankEval), ", code("zero")),
         *(" as 0 (trec_eval, scikit-learn, ranx, RankLib, TF-Ranking), ", code("skip")),
@@ -50,10 +50,10 @@ def section(data: ReportData) -> list[Block]:
     files = formats.file_names(metrics)
     first = data.primary if data.primary in metrics else metrics[0]
     table = _table(data, first, "conventions")
-    blocks: list[Block] = [Heading("Other conventions"), Paragraph(about), table]
-    if others := [metric for metric in metrics if metric != first]:
-        tables = (_table(data, metric, f"conventions_{files[metric]}") for metric in others)
-        blocks.append(Details(f"The other {count_of(len(others), 'metric')}", tuple(tables)))
+    blocks: list[Block] = [Heading("Other conventions"), Paragraph(introduction), table]
+    if other_metrics := [metric for metric in metrics if metric != first]:
+        tables = (_table(data, metric, f"conventions_{files[metric]}") for metric in other_metrics)
+        blocks.append(Details(f"The other {count_of(len(other_metrics), 'metric')}", tuple(tables)))
     return blocks
 
 
@@ -88,8 +88,8 @@ def means(data: ReportData, model: str, metric: str) -> Convention | None:
         mean_of_others = (mean_of_others - share) / (1 - share)
     elif rule == "zero":
         mean_of_others = mean_of_others / (1 - share)
-    one, zero = (1 - share) * mean_of_others + share, (1 - share) * mean_of_others
-    return Convention(model, metric, mean_of_others, one, zero, share)
+    mean_as_one, mean_as_zero = (1 - share) * mean_of_others + share, (1 - share) * mean_of_others
+    return Convention(model, metric, mean_of_others, mean_as_one, mean_as_zero, share)
 
 
 def _rule(data: ReportData, metric: str) -> str | None:
@@ -113,11 +113,11 @@ def _share_without_relevant(data: ReportData, model: str, metric: str, rule: str
 
 
 class ToolConvention(NamedTuple):
-    """One way of computing a metric, and whose way it is."""
+    """One way to compute a metric, and the tools that compute it so."""
 
     names: tuple[str, ...]  # tools and choices that share it
     metric: Metric
-    of_candidates: bool = False  # without what was missed
+    of_candidates: bool = False  # without the missed documents
 
 
 class Recomputed(NamedTuple):
@@ -130,7 +130,7 @@ class Recomputed(NamedTuple):
 
 
 def warm_up() -> None:
-    """Load the compiled loops that other tools' conventions ask for."""
+    """Load the compiled loops that other tools' conventions need."""
     judgments = Judgments.checked(np.array([1.0, 0.0]), QueryGroups.from_sizes(np.array([2])))
     for name in ("ndcg@10", "map@10", "mrr@10", "err(max_grade=4)@10"):
         metrics = {convention.metric for convention in _conventions(parse_metric(name))}
@@ -141,7 +141,7 @@ def warm_up() -> None:
 
 @computed_once
 def other_tools(data: ReportData) -> tuple[Recomputed, ...]:
-    """The metrics at the primary K under other tools' conventions."""
+    """Return the metrics at the primary K under other tools' conventions."""
     if data.rows is None:
         return ()
     return recomputed(same_k(data), data.models, data.rows)
@@ -154,22 +154,26 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
     conventions: dict[str, tuple[ToolConvention, ...]] = {}
     for name in names:
         with suppress(MetricError):  # a metric from outside has no conventions that we know
-            conventions[name] = _conventions(parse_metric(name), has_missed)
-    several = {name: of_metric for name, of_metric in conventions.items() if len(of_metric) > 1}
+            conventions_of_metric = _conventions(parse_metric(name), has_missed)
+            if len(conventions_of_metric) > 1:
+                conventions[name] = conventions_of_metric
     values: dict[str, dict[ToolConvention, float]] = {model: {} for model in models}
     refused: dict[ToolConvention, str] = {}
     for of_candidates in (False, True):
         chosen = [
             convention
-            for of_metric in several.values()
-            for convention in of_metric
+            for conventions_of_metric in conventions.values()
+            for convention in conventions_of_metric
             if convention.of_candidates == of_candidates
         ]
         means_by_model, reasons = _means_by(chosen, models, rows, of_candidates=of_candidates)
         refused |= reasons
         for model, of_model in means_by_model.items():
             values[model] |= of_model
-    metrics = (_recomputed_metric(name, of_metric, values, refused) for name, of_metric in several.items())
+    metrics = (
+        _recomputed_metric(name, conventions_of_metric, values, refused)
+        for name, conventions_of_metric in conventions.items()
+    )
     return tuple(metric for metric in metrics if metric is not None)
 
 
@@ -243,18 +247,18 @@ def tools(data: ReportData) -> list[Block]:
     if not metrics:
         return []
     files = formats.file_names([metric.metric for metric in metrics])
-    first, *others = metrics
-    about = (
+    first, *other_metrics = metrics
+    introduction = (
         "Each column evaluates the stored scores again, all seeds of them, under one tool's conventions: look up "
         "the number of a log here before suspecting the model. Below, the tool's differences."
     )
     heading = Heading("The same numbers in other tools")
-    blocks: list[Block] = [heading, Paragraph(about), *_tool_tables(data, first, "tools")]
-    if others:
+    blocks: list[Block] = [heading, Paragraph(introduction), *_tool_tables(data, first, "tools")]
+    if other_metrics:
         tables: list[Block] = []
-        for metric in others:
+        for metric in other_metrics:
             tables += _tool_tables(data, metric, f"tools_{files[metric.metric]}")
-        blocks.append(Details(f"The other {count_of(len(others), 'metric')} at this K", tuple(tables)))
+        blocks.append(Details(f"The other {count_of(len(other_metrics), 'metric')} at this K", tuple(tables)))
     return blocks
 
 
@@ -269,9 +273,10 @@ def _tool_tables(data: ReportData, metric: Recomputed, name: str) -> tuple[Table
         footnotes = (f"Not computed: {'; '.join(dict.fromkeys(metric.refused))}",)
     caption = ("Mean ", code(metric.metric), " under other conventions.")
     numbers = Table(name, caption, tuple(columns), tuple(rows), footnotes=footnotes)
-    ours, *others = metric.conventions
+    ours, *other_conventions = metric.conventions
     descriptions = tuple(
-        (", ".join(other.names), str(other.metric), _difference_in_words(ours, other)) for other in others
+        (", ".join(other.names), str(other.metric), _difference_in_words(ours, other))
+        for other in other_conventions
     )
     caption = ("How the others differ from ", code(metric.metric), ".")
     headings = (Column("Convention"), Column("In full", "code"), Column("What differs"))

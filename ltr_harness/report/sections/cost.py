@@ -24,19 +24,25 @@ def section(data: ReportData) -> list[Block]:
         "Cost of training and scoring, medians over folds and seeds.",
         costs,
         {
-            Column("Model"): lambda one: data.model_name(one.model),
-            Column(data.primary, "metric", best=data.best(data.primary)): lambda one: data.mean(one.model),
-            Column("Fit, s", "seconds", hint=fit): lambda one: one.fit_seconds,
-            Column("Trees", "count"): lambda one: one.trees,
-            Column("Leaves", "count", hint="Of all trees together."): lambda one: one.leaves,
-            Column("Score, µs per row", "number", hint=score): lambda one: one.microseconds_per_row,
-            Column("Threads", "count"): lambda one: one.threads,
+            Column("Model"): lambda model_cost: data.model_name(model_cost.model),
+            Column(data.primary, "metric", best=data.best(data.primary)): lambda model_cost: data.mean(
+                model_cost.model
+            ),
+            Column("Fit, s", "seconds", hint=fit): lambda model_cost: model_cost.fit_seconds,
+            Column("Trees", "count"): lambda model_cost: model_cost.trees,
+            Column("Leaves", "count", hint="Of all trees together."): lambda model_cost: model_cost.leaves,
+            Column("Score, µs per row", "number", hint=score): lambda model_cost: (
+                model_cost.microseconds_per_row
+            ),
+            Column("Threads", "count"): lambda model_cost: model_cost.threads,
         },
         footnotes=("Times depend on this machine and its load; trees and leaves do not.",),
     )
     blocks: list[Block] = [Heading("Cost"), table]
-    times = {each.model: serving(each.model, data.records_of(each.model)) for each in costs}
-    times = {model: of_model for model, of_model in times.items() if of_model}
+    times = {
+        model_cost.model: serving(model_cost.model, data.records_of(model_cost.model)) for model_cost in costs
+    }
+    times = {model: model_times for model, model_times in times.items() if model_times}
     if times:
         blocks.append(_serving_table(data, times))
     if points := front(data):
@@ -50,10 +56,10 @@ def _serving_table(data: ReportData, times: Mapping[str, Sequence["Serving"]]) -
         group = f"{documents:,} documents"
         columns += [Column("p50, µs", "seconds", group=group), Column("p99, µs", "seconds", group=group)]
     rows: list[tuple[Cell, ...]] = []
-    for model, of_model in times.items():
+    for model, model_times in times.items():
         row: list[Cell] = [data.model_name(model)]
-        for each in of_model:
-            row += [each.p50, each.p99]
+        for timing in model_times:
+            row += [timing.p50, timing.p99]
         rows.append(tuple(row))
     note = (
         "Timed right after training by the library that trained the model, with the first of the seeds. Other "
@@ -66,7 +72,7 @@ def _serving_table(data: ReportData, times: Mapping[str, Sequence["Serving"]]) -
 
 @dataclass(frozen=True)
 class Cost:
-    """What a model's training and scoring cost."""
+    """The cost of a model's training and scoring."""
 
     # medians; None where a model has no such thing
     model: str
@@ -78,6 +84,7 @@ class Cost:
 
 
 def cost(model: str, records: Sequence[Record]) -> Cost:
+    """Return the medians of a model's costs over its runs."""
     per_row = [
         1e6 * record.seconds["score"] / record.data["test"].n_rows
         for record in records
@@ -140,15 +147,18 @@ def first_rounds(model: str, records: Sequence[Record]) -> list[FirstRounds]:
     typical = ([timing for timing in record.latency if timing.documents == TYPICAL] for record in timed)
     cuts = []
     for folds in zip(*typical, strict=False):
-        defined = [
-            (timing.mean, n) for timing, n in zip(folds, n_defined, strict=True) if timing.mean is not None
-        ]
-        n_queries = sum(n for _, n in defined)
-        mean = sum(mean * n for mean, n in defined) / n_queries if n_queries else math.nan
+        mean = _mean_over_folds([timing.mean for timing in folds], n_defined)
         rounds = statistics.median_low(timing.rounds or 0 for timing in folds)
         p50 = statistics.median(timing.p50 for timing in folds)
         cuts.append(FirstRounds(model, rounds, mean, p50, on_front=False))
     return cuts
+
+
+def _mean_over_folds(means: Sequence[float | None], n_queries: Sequence[int]) -> float:
+    """Return the mean over the queries of all folds that have one; NaN where none has."""
+    defined = [(mean, n) for mean, n in zip(means, n_queries, strict=True) if mean is not None]
+    total = sum(n for _, n in defined)
+    return sum(mean * n for mean, n in defined) / total if total else math.nan
 
 
 def _timed(records: Sequence[Record]) -> list[Record]:
@@ -183,36 +193,36 @@ def pareto_front(points: Sequence[tuple[float, float]], higher_is_better: bool =
 
 
 def _front(data: ReportData, points: Sequence[FirstRounds]) -> list[Block]:
-    whole: dict[str, FirstRounds] = {}  # each model's first
+    whole_models: dict[str, FirstRounds] = {}  # each model's first
     for cut in points:
-        whole.setdefault(cut.model, cut)
+        whole_models.setdefault(cut.model, cut)
     rows = []
     for cut in points:
-        numbers = {"rounds": cut.rounds, "p50": round(cut.p50, 1), "mean": round(cut.mean, 6)}
-        shown = {"whole": cut is whole[cut.model], "front": cut.on_front}
-        rows.append({"model": cut.model, **numbers, **shown})
-    names = list(whole)
+        values = {"rounds": cut.rounds, "p50": round(cut.p50, 1), "mean": round(cut.mean, 6)}
+        flags = {"whole": cut is whole_models[cut.model], "front": cut.on_front}
+        rows.append({"model": cut.model, **values, **flags})
+    names = list(whole_models)
     title = f"microseconds per query of {TYPICAL} documents"
     axis = {"tickCount": 4, "format": "~g", "grid": False}
     scale = {"type": "log", "nice": False, "padding": 30}
     x = charts.quantitative("p50", title=title, scale=scale, axis=axis)
     y = charts.quantitative("mean", title=None, scale={"zero": False})
-    about = charts.tooltip("model", rounds=",", p50=(",.3~r", "µs per query"), mean=".4f")
+    tooltips = charts.tooltip("model", rounds=",", p50=(",.3~r", "µs per query"), mean=".4f")
     colour, opacity = charts.model_colour(data, names), charts.fade()
     front_line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": "#8a9099"}
-    thin, order = {"type": "line", "strokeWidth": 1}, charts.quantitative("rounds")
+    line, order = {"type": "line", "strokeWidth": 1}, charts.quantitative("rounds")
     filled = {"condition": {"test": "datum.front", "value": 1}, "value": 0}
-    in_turn = {"expr": "datum.place % 2 ? 11 : -9"}  # above and below: neighbours are often close
-    beside = {"type": "text", "align": "left", "dx": 7, "dy": in_turn, "limit": 180}
+    offset = {"expr": "datum.place % 2 ? 11 : -9"}  # above and below: neighbours are often close
+    name_mark = {"type": "text", "align": "left", "dx": 7, "dy": offset, "limit": 180}
     name = {"condition": {"test": "datum.whole", "field": "model"}, "value": ""}
     layers = [
         {"transform": [{"filter": "datum.front"}], "mark": front_line},
-        charts.layer(thin, color=colour, opacity=charts.fade(0.5), order=order),
+        charts.layer(line, color=colour, opacity=charts.fade(0.5), order=order),
         # one layer, not one for each kind: a layer of a kind that there is none of has no scale
         charts.layer(
-            charts.dots(60), fill=colour, stroke=colour, fillOpacity=filled, opacity=opacity, tooltip=about
+            charts.dots(60), fill=colour, stroke=colour, fillOpacity=filled, opacity=opacity, tooltip=tooltips
         ),
-        charts.layer(beside, text=name, color=colour, opacity=opacity),
+        charts.layer(name_mark, text=name, color=colour, opacity=opacity),
     ]
     rows = charts.placed(rows, names)
     cheapest_first = sorted((cut for cut in points if cut.on_front), key=lambda cut: cut.p50)
@@ -225,7 +235,7 @@ def _front(data: ReportData, points: Sequence[FirstRounds]) -> list[Block]:
         f"On the front, from the cheapest: {'; '.join(named)}.",
     )
     pareto = "On the front, no other cut of any model is as cheap and as good."
-    front_badge, behind = Badge("front", "good"), Badge("dominated", "muted")
+    front_badge, dominated_badge = Badge("front", "good"), Badge("dominated", "muted")
     table = Table.of(
         "pareto_front",
         f"Each model's first rounds alone: microseconds per query of {TYPICAL} documents (p50), one thread.",
@@ -235,7 +245,7 @@ def _front(data: ReportData, points: Sequence[FirstRounds]) -> list[Block]:
             Column("Rounds", "count"): lambda cut: cut.rounds,
             Column(data.primary, "metric"): lambda cut: cut.mean,
             Column("p50, µs", "seconds"): lambda cut: cut.p50,
-            Column("Pareto", hint=pareto): lambda cut: front_badge if cut.on_front else behind,
+            Column("Pareto", hint=pareto): lambda cut: front_badge if cut.on_front else dominated_badge,
         },
     )
     return [chart, Details("The cuts as a table", (table,))]

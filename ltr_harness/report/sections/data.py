@@ -18,7 +18,7 @@ from ltr_harness.report.data import ReportData
 SPLITS = ("train", "valid", "test")
 
 
-class _Split(NamedTuple):
+class _FoldSplit(NamedTuple):
     fold: str
     name: str
     facts: SplitFacts
@@ -43,13 +43,13 @@ def section(data: ReportData) -> list[Block]:
     blocks += agreement_blocks({split.title: split.facts.agreement for split in splits})
     blocks += [Paragraph(f"{note}.", "note") for note in _notes(data)]
     if len({split.title for split in splits}) < len(splits):
-        several = "Some splits appear more than once: models were trained on different versions of them."
-        blocks.append(Paragraph(several, "warning"))
+        warning = "Some splits appear more than once: models were trained on different versions of them."
+        blocks.append(Paragraph(warning, "warning"))
     blocks.append(Details("Fingerprints and files", (_fingerprint_table(splits), _file_table(splits))))
     return blocks
 
 
-def _size_table(splits: Sequence[_Split]) -> Table:
+def _size_table(splits: Sequence[_FoldSplit]) -> Table:
     return Table.of(
         "data",
         "Splits as they were used. A query is never divided between splits.",
@@ -69,7 +69,7 @@ def _size_table(splits: Sequence[_Split]) -> Table:
 
 
 def _notes(data: ReportData) -> list[str]:
-    """Return what was done to labels, features and columns of any run, each once."""
+    """Return sentences on the changed labels, features and columns of the runs, each once."""
     mapped = "The files' labels are mapped to grades, alike in all splits"
     derived = "Labels come from user events, alike in all splits"
     of_grades, of_relevance, of_features, of_columns = [], [], [], []
@@ -84,7 +84,7 @@ def _notes(data: ReportData) -> list[str]:
     return list(dict.fromkeys([*of_grades, *of_relevance, *of_features, *of_columns]))
 
 
-def _fingerprint_table(splits: Sequence[_Split]) -> Table:
+def _fingerprint_table(splits: Sequence[_FoldSplit]) -> Table:
     return Table.of(
         "fingerprints",
         "Digests of the models' input: equal digests mean equal arrays.",
@@ -98,7 +98,7 @@ def _fingerprint_table(splits: Sequence[_Split]) -> Table:
     )
 
 
-def _file_table(splits: Sequence[_Split]) -> Table:
+def _file_table(splits: Sequence[_FoldSplit]) -> Table:
     return Table.of(
         "files",
         "Files and their SHA-256.",
@@ -110,9 +110,9 @@ def _file_table(splits: Sequence[_Split]) -> Table:
 def recall_tables(recalls: Mapping[str, Sequence[CandidateRecall]]) -> list[Block]:
     """Return candidate recall by split, and by slice; nothing where the data do not name the candidates."""
     rows = [(split, recall) for split, of_split in recalls.items() for recall in of_split]
-    whole = [row for row in rows if not row[1].attribute]
-    parts = [row for row in rows if row[1].attribute]
-    if not whole:
+    split_rows = [row for row in rows if not row[1].attribute]
+    slice_rows = [row for row in rows if row[1].attribute]
+    if not split_rows:
         return []
     mean = Column("Candidate recall", "metric", hint="the mean over queries with a relevant document")
     columns: dict[Column, Callable[[tuple[str, CandidateRecall]], Cell]] = {
@@ -128,13 +128,13 @@ def recall_tables(recalls: Mapping[str, Sequence[CandidateRecall]]) -> list[Bloc
     caption = (
         "Candidate recall: the share of the relevant documents, missed ones included, that are candidates."
     )
-    blocks: list[Block] = [Table.of("candidates", caption, whole, split | columns)]
-    if parts:
+    blocks: list[Block] = [Table.of("candidates", caption, split_rows, split | columns)]
+    if slice_rows:
         split |= {
             Column("Attribute"): lambda row: row[1].attribute,
             Column("Value"): lambda row: row[1].label,
         }
-        table = Table.of("candidates-by-slice", "Candidate recall by slice.", parts, split | columns)
+        table = Table.of("candidates-by-slice", "Candidate recall by slice.", slice_rows, split | columns)
         blocks.append(Details("Candidate recall by slice", (table,)))
     return blocks
 
@@ -168,16 +168,16 @@ def agreement_blocks(agreements: Mapping[str, Sequence[JudgmentAgreement]]) -> l
     return [Table.of("agreement", caption, rows, columns), Paragraph(bound, "note")]
 
 
-def _splits(data: ReportData) -> list[_Split]:
+def _splits(data: ReportData) -> list[_FoldSplit]:
     """Return the splits of every fold, each once unless models saw different data."""
-    splits: dict[tuple[str, str, str], _Split] = {}
+    splits: dict[tuple[str, str, str], _FoldSplit] = {}
     for fold in sorted({record.fold for record in data.records}):
         of_fold = [record for record in data.records if record.fold == fold]
         for name in SPLITS:
             for record in of_fold:
                 if name in record.data:
                     facts = record.data[name]
-                    splits.setdefault((fold, name, facts.fingerprint), _Split(fold, name, facts))
+                    splits.setdefault((fold, name, facts.fingerprint), _FoldSplit(fold, name, facts))
     return list(splits.values())
 
 

@@ -13,13 +13,13 @@ from ltr_harness.report.data import ReportData
 
 
 def section(data: ReportData) -> list[Block]:
-    about = (
+    introduction = (
         "A metric's name has every choice that is not the default; each definition below has the defaults "
         "too. Values are computed per query in double precision, never rounded, and then averaged over queries."
     )
     metrics, statistics = Definitions(tuple(metric_items(data.metrics))), Definitions(_statistics(data))
     reading = Heading("How to read the statistics", level=3)
-    return [Heading("Definitions"), Paragraph(about), metrics, reading, statistics]
+    return [Heading("Definitions"), Paragraph(introduction), metrics, reading, statistics]
 
 
 def metric_items(metrics: Sequence[str]) -> list[tuple[str, tuple[Text, ...]]]:
@@ -58,7 +58,11 @@ def _depths(cutoffs: Sequence[int | None]) -> str:
 def _with_code(text: str) -> tuple[Span | str, ...]:
     """Return a paragraph of a docstring with its backquoted parts as code."""
     pieces = re.split(r"``([^`]+)``|`([^`]+)`", text)  # with two groups, one of three pieces is prose
-    return tuple(code(piece) if number % 3 else piece for number, piece in enumerate(pieces) if piece)
+    spans: list[Span | str] = []
+    for number, piece in enumerate(pieces):
+        if piece:
+            spans.append(code(piece) if number % 3 else piece)
+    return tuple(spans)
 
 
 def _conventions(metric: Metric) -> list[Span | str]:
@@ -87,8 +91,8 @@ def prose(doc: str) -> list[str]:
 def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
     method = data.comparison.method
     label = data.confidence_label
-    several = any(map(data.joint, data.metrics))
-    joint = ", joint ones of differences all at once within their family" if several else ""
+    has_joint = any(map(data.joint, data.metrics))
+    joint = ", joint ones of differences all at once within their family" if has_joint else ""
     terms = {
         f"{label} interval": "An estimate of the mean over all queries of this kind: it covers the true mean for "
         f"{label} of such samples of queries. That of a difference, where a model was trained with several seeds, "
@@ -103,7 +107,7 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
             "p": "How often a difference at least this far from 0 would appear if the true one were 0 "
             f"({method.test_text}). It is never 0, and does not measure the size of the difference.",
         }
-        if several:
+        if has_joint:
             terms["joint p"] = (
                 "The same after allowing for the number of models tested; the primary metric and the others are "
                 f"separate families: {data.comparison.family}."

@@ -63,7 +63,8 @@ def _sum_table(data: ReportData, metrics: Sequence[str], per_query: float) -> Ta
         row: list[Cell] = [data.model_name(model)]
         for name in metrics:
             mean = data.comparison.summary(model, name).mean
-            row += [mean, mean / per_query if per_query else None]
+            self_normalised = mean / per_query if per_query else None
+            row += [mean, self_normalised]
         rows.append(tuple(row))
     caption = "Sums of labels, estimated from user events."
     return Table("partial_feedback", caption, tuple(columns), tuple(rows))

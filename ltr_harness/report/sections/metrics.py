@@ -85,7 +85,7 @@ def cutoffs(data: ReportData) -> list[Block]:
     differences: dict[str, list[str]] = {}
     for (model, base, k), pair in pairs.items():
         differences.setdefault(model, []).append(f"{base}@{k} {formats.difference(pair.difference)}")
-    description = " ".join(f"{model}: {', '.join(of_model)}." for model, of_model in differences.items())
+    description = " ".join(f"{model}: {', '.join(texts)}." for model, texts in differences.items())
     names = [name for name in data.rivals if name in differences]
     joint = next((word for metric in data.metrics if (word := data.joint(metric))), "")
     title = f"Difference to {data.baseline} at each K, with {joint}{data.confidence_label} intervals"

@@ -28,16 +28,16 @@ def section(data: ReportData) -> list[Block]:
         return []
     unit, by = periods[0].unit, data.comparison.method.unit
     over = "queries" if by is None or period_in(by) else f"units of {by}"
-    about = (
+    introduction = (
         f"A point is the {data.weighted}mean of a {unit}, and the band its {data.confidence_label} interval over "
         f"{over}, each by itself and from {SMALLEST} {over} on. The spread of the {unit}s shows how much the next one "
         "can differ."
     )
     if data.over_seeds:
-        about += (
+        introduction += (
             " Bands and intervals of folds are of these trained models; the verdict allows for other seeds."
         )
-    blocks: list[Block] = [_heading(data), Paragraph(about), _mean_chart(data, periods, folds)]
+    blocks: list[Block] = [_heading(data), Paragraph(introduction), _mean_chart(data, periods, folds)]
     if near_models(data):
         blocks.append(_difference_chart(data, periods, folds))
     if folds and data.rivals:
@@ -89,8 +89,8 @@ def _points(
 def _point(row: PeriodResult, estimate: Ends) -> dict[str, Any]:
     value, low, high = (none_if_undefined(round(number, 6)) for number in estimate)
     middle = (_milliseconds(row.first_day) + _milliseconds(row.last_day)) // 2
-    about = {"model": row.model, "period": row.period, "at": middle, "queries": row.n}
-    return {**about, "value": value, "low": low, "high": high}
+    labels = {"model": row.model, "period": row.period, "at": middle, "queries": row.n}
+    return {**labels, "value": value, "low": low, "high": high}
 
 
 def _milliseconds(day: str) -> int:
@@ -164,10 +164,10 @@ def _fold_note(folds: list[PeriodResult]) -> str:
 
 
 def _table(data: ReportData, folds: list[PeriodResult]) -> Table:
-    whole = {name: sign(data.comparison.paired(name).difference) for name in data.rivals}
+    overall_signs = {name: sign(data.comparison.paired(name).difference) for name in data.rivals}
     close = near_models(data)
-    shown = [row for row in folds if row.model in close]
-    axis = axis_of(end for row in shown for end in (row.difference_ci_low, row.difference_ci_high))
+    close_rows = [row for row in folds if row.model in close]
+    axis = axis_of(end for row in close_rows for end in (row.difference_ci_low, row.difference_ci_high))
     over = data.comparison.method.unit or "query"
     picked = "each by itself: a fold picked after looking proves less"
     return Table.of(
@@ -183,7 +183,7 @@ def _table(data: ReportData, folds: list[PeriodResult]) -> Table:
                 *_difference(row)
             ),
             Column("Sign", hint="Beside that over all folds."): lambda row: (
-                "agrees" if sign(row.difference) == whole[row.model] else "other"
+                "agrees" if sign(row.difference) == overall_signs[row.model] else "other"
             ),
         },
         footnotes=(f"Intervals go by {over} within a fold, {picked}.",),

@@ -15,11 +15,11 @@ from ltr_harness.report.sections.verdict import corrected, near, verdict_badge
 def section(data: ReportData) -> list[Block]:
     if not data.rivals:
         return []
-    about = (
+    introduction = (
         "Every query is scored by both models, and the difference on that query counts: model minus "
         f"{data.baseline}. Seeds are averaged per query first."
     )
-    content: list[Block] = [Heading("Paired differences"), Paragraph(about)]
+    content: list[Block] = [Heading("Paired differences"), Paragraph(introduction)]
     table = _table(data, data.primary, "paired")
     compared = [name for name in data.rivals if not math.isnan(data.comparison.paired(name).difference)]
     if compared:
@@ -45,11 +45,11 @@ def section(data: ReportData) -> list[Block]:
         footnotes=(f"{smaller} these queries would probably not show it.",),
     )
     content.append(blocks.Details("Uncorrected p, t-test, effect size and detectable difference", (tests,)))
-    others = [metric for metric in data.metrics if metric != data.primary]
-    if others:
-        files = formats.file_names(others)
-        tables = tuple(_table(data, metric, f"paired_{files[metric]}") for metric in others)
-        content.append(blocks.Details(f"The other {count_of(len(others), 'metric')}", tables))
+    other_metrics = [metric for metric in data.metrics if metric != data.primary]
+    if other_metrics:
+        files = formats.file_names(other_metrics)
+        tables = tuple(_table(data, metric, f"paired_{files[metric]}") for metric in other_metrics)
+        content.append(blocks.Details(f"The other {count_of(len(other_metrics), 'metric')}", tables))
     return content
 
 
@@ -57,7 +57,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
     mean = "Mean of the per-query differences."
     share = "The difference as a share of the baseline's mean."
     tally = "Queries on which the model is better, equal to 1e-9, worse."
-    once = " (unweighted)" if data.weighted else ""
+    unweighted = " (unweighted)" if data.weighted else ""
     return Table.of(
         name,
         ("Against ", blocks.code(data.baseline), " at ", f"{data.weighted}", blocks.code(metric), "."),
@@ -67,7 +67,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
             Column("Verdict"): lambda pair: verdict_badge(pair.verdict),
             Column(f"Difference [{data.interval_label(metric)}]", "difference", hint=mean): Estimate.of,
             Column("Relative", "relative", hint=share): lambda pair: pair.relative,
-            Column(f"Win / tie / loss{once}", "tally", hint=tally): lambda pair: (
+            Column(f"Win / tie / loss{unweighted}", "tally", hint=tally): lambda pair: (
                 f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
             ),
             corrected(data, metric): lambda pair: pair.p_corrected,
@@ -163,15 +163,15 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
         )
     axis = {"format": "+.2~f", "values": [-reach, -reach / 2, 0, reach / 2, reach]}
     x = {"title": "difference to the baseline", "axis": axis}
-    once = ", each query once" if data.weighted else ""
-    title = f"Per-query differences to {data.baseline} at {data.primary}{once}"
+    unweighted = ", each query once" if data.weighted else ""
+    title = f"Per-query differences to {data.baseline} at {data.primary}{unweighted}"
     spec = charts.histogram(data, differences, edges, x, "+.3f")
     return Chart("difference_distribution", title, spec, " ".join(descriptions))
 
 
 def pairs(data: ReportData) -> list[Block]:
     """Which models differ from each other, and not only from the baseline?"""
-    if len(data.rivals) < 2:  # the verdict has told the one pair there is
+    if len(data.rivals) < 2:  # the verdict is on the only pair
         return []
     letters = data.letters
     if not all(letters.groups.values()):
@@ -180,13 +180,13 @@ def pairs(data: ReportData) -> list[Block]:
     has_long_letters = any(len(letter) > 1 for group in letters.groups.values() for letter in group)
     separator = " " if has_long_letters else ""
     n_pairs = len(models) * (len(models) - 1) // 2
-    about = data.comparison.method.test_text
+    test = data.comparison.method.test_text
     if any(pair.includes_seeds for pair in data.comparison.all_pairs()):
-        about += " over queries and seeds"
+        test += " over queries and seeds"
     return [
         Heading("All pairs"),
         Paragraph(
-            f"Models that share a letter are not shown to differ at {data.primary}: {about} on the paired "
+            f"Models that share a letter are not shown to differ at {data.primary}: {test} on the paired "
             f"differences of all {n_pairs} pairs, joint at {data.confidence_label} confidence, over at "
             f"least {letters.n:,} queries each. Sharing a letter does not prove equality."
         ),

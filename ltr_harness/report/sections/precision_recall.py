@@ -93,7 +93,7 @@ def _add_interpolated(
 
 
 _ABOUT = ("map", "precision", "recall", "f1", "rprec", "bpref")
-"""Metrics that ask for precision or recall; who looks at none of them is not shown the two against each other."""
+"""Metrics of precision or recall; without one of them in the report, the section is left out."""
 
 
 def section(data: ReportData) -> list[Block]:

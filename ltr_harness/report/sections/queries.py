@@ -40,24 +40,24 @@ class ChangedQuery:
 
 def section(data: ReportData) -> list[Block]:
     """Return the changes at the primary metric with the ranked lists, and on the page a table at others of its K."""
-    n = len(listed(gains_and_losses(data)))
+    n = len(all_changes(gains_and_losses(data)))
     if not n:
         return []
-    about = (
+    introduction = (
         f"Against {data.baseline}. Single queries prove nothing about a model; they show which "
         "kind of query to look at. Values are averages over seeds. "
     )
     if data.rows is None:
-        about += "The scores of their documents are not stored, so the ranked lists cannot be shown."
+        introduction += "The scores of their documents are not stored, so the ranked lists cannot be shown."
     else:
         seeds = {data.comparison.system(name).replicates[0] for name in data.models}
         seed = f"seed {next(iter(seeds))}" if len(seeds) == 1 else "each model's first seed"
-        about += (
+        introduction += (
             f"A query opens to both ranked lists, those of {seed}: the first {_depth(data)} documents with label "
             "and score, equal scores in the order of the file, and the rank of each in the other list."
         )
     heading = Heading("Queries that changed most", finding=count_of(n, "query"))
-    return [heading, Paragraph(about), *at_each_metric(data, partial(_changed, data))]
+    return [heading, Paragraph(introduction), *at_each_metric(data, partial(_changed, data))]
 
 
 Changes = tuple[list[ChangedQuery], list[ChangedQuery]]
@@ -69,9 +69,9 @@ def gains_and_losses(data: ReportData) -> dict[str, Changes]:
     return {model: changes(data, model) for model in data.rivals}
 
 
-def listed(gains: Mapping[str, Changes]) -> list[ChangedQuery]:
+def all_changes(gains: Mapping[str, Changes]) -> list[ChangedQuery]:
     """Return the queries of all models, model by model, the gains first."""
-    return [change for won, lost in gains.values() for change in (*won, *lost)]
+    return [change for model_changes in gains.values() for side in model_changes for change in side]
 
 
 def _changed(data: ReportData, metric: str, suffix: str) -> list[Block]:
@@ -79,7 +79,7 @@ def _changed(data: ReportData, metric: str, suffix: str) -> list[Block]:
     gains = gains_and_losses(data)
     if metric != data.primary:
         gains = {model: changes(data, model, metric) for model in data.rivals}
-    queries = listed(gains)
+    queries = all_changes(gains)
     if not queries:
         return []
     table = Table.of(
@@ -107,9 +107,9 @@ def _ranked_lists(data: ReportData, rows: TestRows, gains: Mapping[str, Changes]
     blocks: list[Block] = []
     numbers = itertools.count(1)  # in the names of tables
     baseline_scores = rows.scores(data.baseline)
-    for model, (won, lost) in gains.items():
+    for model, (largest_gains, largest_losses) in gains.items():
         of_model: list[Block] = []
-        for heading, queries in (("Largest gains", won), ("Largest losses", lost)):
+        for heading, queries in (("Largest gains", largest_gains), ("Largest losses", largest_losses)):
             if not queries:
                 continue
             of_model.append(Heading(heading, level=3))
@@ -131,21 +131,22 @@ def changes(data: ReportData, model: str, metric: str | None = None) -> Changes:
     gains = values - baseline_values
     if not data.comparison.higher_is_better[metric]:
         gains = baseline_values - values
-    counts = [baseline.query_attributes.get(name) for name in ("rows", "n_relevant")]
+    n_rows, n_relevant = baseline.query_attributes.get("rows"), baseline.query_attributes.get("n_relevant")
     n_each = max(1, min(EACH, IN_ALL // (2 * len(data.rivals))))
 
-    def change_at(at: int) -> ChangedQuery:
-        value, baseline_value = float(values[at]), float(baseline_values[at])
-        rows, relevant = (None if of_queries is None else int(of_queries[at]) for of_queries in counts)
+    def change_at(position: int) -> ChangedQuery:
+        value, baseline_value = float(values[position]), float(baseline_values[position])
+        rows = None if n_rows is None else int(n_rows[position])
+        relevant = None if n_relevant is None else int(n_relevant[position])
         difference = value - baseline_value
         return ChangedQuery(
-            model, str(baseline.query_ids[at]), baseline_value, value, difference, rows, relevant
+            model, str(baseline.query_ids[position]), baseline_value, value, difference, rows, relevant
         )
 
     def largest(sizes: NDArray[np.float64]) -> list[ChangedQuery]:
         sizes = np.where(np.isnan(sizes), 0.0, sizes)
         order = np.argsort(-sizes, kind="stable")[:n_each].tolist()
-        return [change_at(at) for at in order if sizes[at] > TIE]
+        return [change_at(position) for position in order if sizes[position] > TIE]
 
     return largest(gains), largest(-gains)
 
@@ -178,7 +179,7 @@ def _side_by_side(
     """Return the two lists of a query, from the first seed's scores (n_rows,) of the baseline and of the model."""
     of_query = rows.rows_of(change.query)
     labels, document_ids = rows.judgments.labels[of_query], rows.judgments.document_ids
-    heading, names = "Row", [f"row {at}" for at in range(labels.size)]
+    heading, names = "Row", [f"row {number}" for number in range(labels.size)]
     if document_ids is not None:
         heading, names = "Document", [str(document_id) for document_id in document_ids[of_query].tolist()]
     baseline, model = (_RankedList.of(of_all[of_query]) for of_all in scores)

@@ -8,7 +8,7 @@ from ltr_harness.report.data import ReportData
 
 OVER = "over seeds"
 
-Columns = dict[Column, Callable[[str], Cell]]
+SeedColumns = dict[Column, Callable[[str], Cell]]
 
 
 def section(data: ReportData) -> list[Block]:
@@ -20,7 +20,7 @@ def section(data: ReportData) -> list[Block]:
     if over_seeds:
         columns |= _columns_of_trained_models(data, over_seeds)
     columns[Column("Seed matters")] = lambda name: _seed_matters(data, name)
-    narrower = [Paragraph(line) for line in _what_would_narrow(data, over_seeds)]
+    narrower = [Paragraph(line) for line in _narrowing_sentences(data, over_seeds)]
     return [
         Heading("Robustness over seeds"),
         Paragraph(
@@ -33,7 +33,7 @@ def section(data: ReportData) -> list[Block]:
     ]
 
 
-def _columns_of_means(data: ReportData) -> Columns:
+def _columns_of_means(data: ReportData) -> SeedColumns:
     """Return the columns of means, their spread over seeds, and how often the difference keeps its sign."""
     summaries = {name: data.comparison.summary(name) for name in data.models}
 
@@ -58,7 +58,7 @@ def _columns_of_means(data: ReportData) -> Columns:
     }
 
 
-def _columns_of_trained_models(data: ReportData, over_seeds: Sequence[str]) -> Columns:
+def _columns_of_trained_models(data: ReportData, over_seeds: Sequence[str]) -> SeedColumns:
     """Return the differences of the trained models themselves, where the verdict allows for other seeds."""
     pairs = {name: data.comparison.paired(name) for name in over_seeds}
 
@@ -86,8 +86,8 @@ def _seed_matters(data: ReportData, name: str) -> Badge:
     return Badge("one seed: unknown", "muted")
 
 
-def _what_would_narrow(data: ReportData, models: Sequence[str]) -> Iterator[str]:
-    """Return which of more seeds and more queries would narrow the first model's interval, and by how much."""
+def _narrowing_sentences(data: ReportData, models: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence on how much more seeds and more queries would narrow the first model's interval."""
     comparison = data.comparison
     for model in models[:1]:
         sides = comparison.system(model), comparison.system(comparison.baseline)

@@ -9,42 +9,44 @@ from ltr_harness.report.data import ReportData, at_each_metric
 from ltr_harness.report.sections.verdict import marked, near, near_models, verdict_badge
 
 LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "query_weight": "traffic"}
-"""What the harness's own attributes are called; those of the data keep their names."""
+"""The titles of the harness's own attributes; those of the data keep their names."""
 
 
 def section(data: ReportData) -> list[Block]:
-    """At the primary metric, and on the page at all others of its K."""
+    """Return the slices at the primary metric, and on the page at all others of its K."""
 
-    def answer(metric: str, end: str) -> list[Block]:
+    def answer(metric: str, suffix: str) -> list[Block]:
         # at the primary metric those that the whole report has
         results = data.slices if metric == data.primary else slice_results(data.comparison, metric)
         if not any(result.n for result in results):
             return []
-        return [*_shaky(data, results, metric), _table(data, results, metric, end)]
+        return [*_rare_kind_warning(data, results, metric), _table(data, results, metric, suffix)]
 
     answers = at_each_metric(data, answer)
     if not answers:
         return []
     tested = [result for result in data.slices if result.n >= SMALLEST]
-    apart = sum(_apart(data, result, data.primary) for result in tested)
-    differ = f"{apart:,} of {len(tested):,} differ from the verdict" if apart else ""
-    heading = Heading("Slices", finding=differ or f"none of {len(tested):,} differs", matters=bool(apart))
-    about = Paragraph(
+    n_different = sum(_contradicts_verdict(data, result, data.primary) for result in tested)
+    finding = f"none of {len(tested):,} differs"
+    if n_different:
+        finding = f"{n_different:,} of {len(tested):,} differ from the verdict"
+    heading = Heading("Slices", finding=finding, matters=n_different > 0)
+    introduction = Paragraph(
         f"The paired differences within parts of the query set. Intervals and p-values of the {len(tested)} are joint "
         f"at {data.confidence_label} confidence, so a part may be picked out after looking. "
         "A part that is not distinguishable is small more often than equal."
     )
-    return [heading, about, *answers]
+    return [heading, introduction, *answers]
 
 
-def _apart(data: ReportData, result: SliceResult, metric: str) -> bool:
-    """Whether a part has a verdict that all queries together do not have."""
+def _contradicts_verdict(data: ReportData, result: SliceResult, metric: str) -> bool:
+    """Return True where a part has a verdict that all queries together do not have."""
     overall = data.comparison.paired(result.model, metric).verdict
     return result.n >= SMALLEST and result.verdict in ("better", "worse") and result.verdict != overall
 
 
-def _shaky(data: ReportData, results: Sequence[SliceResult], metric: str) -> list[Block]:
-    """Which verdicts a rare kind of query, of which a part may hold none, could reverse."""
+def _rare_kind_warning(data: ReportData, results: Sequence[SliceResult], metric: str) -> list[Block]:
+    """Return a warning of verdicts that a rare kind of query, absent from a small part, could reverse."""
     names = [
         f"{result.model} on {LABELS.get(result.attribute, result.attribute)} {result.label}"
         for result in with_rare_kinds(data.comparison, results, metric)
@@ -52,16 +54,18 @@ def _shaky(data: ReportData, results: Sequence[SliceResult], metric: str) -> lis
     if not names:
         return []
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    said = "These verdicts rest on few queries: a rare kind of query, absent from them, could reverse the verdict"
-    return [Paragraph(f"{said}: {'; '.join(names[:5])}{more}.")]
+    warning = "These verdicts rest on few queries: a rare kind of query, absent from them, could reverse the verdict"
+    return [Paragraph(f"{warning}: {'; '.join(names[:5])}{more}.")]
 
 
-def _table(data: ReportData, results: Sequence[SliceResult], metric: str, end: str) -> Table:
-    """Parts that contradict the verdict first, then model by model by the size of the difference."""
+def _table(data: ReportData, results: Sequence[SliceResult], metric: str, suffix: str) -> Table:
+    """Return the table of parts: those that contradict the verdict first, then by model and size of the difference."""
 
     def order(result: SliceResult) -> tuple[bool, bool, int, float]:
-        small, place = result.n < SMALLEST, data.rivals.index(result.model)
-        return small, not _apart(data, result, metric), place, 0.0 if small else -abs(result.difference)
+        is_small = result.n < SMALLEST
+        is_agreeing = not _contradicts_verdict(data, result, metric)
+        size = 0.0 if is_small else abs(result.difference)
+        return is_small, is_agreeing, data.rivals.index(result.model), -size
 
     def verdict(result: SliceResult) -> Badge:
         return verdict_badge(result.verdict) if result.n >= SMALLEST else Badge("too few queries", "muted")
@@ -71,7 +75,7 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, end: s
     joint = "joint " if sum(result.n >= SMALLEST for result in results) > 1 else ""
     difference = Column(f"Difference [{joint}{data.confidence_label} CI]", "difference", axis=axis)
     return Table.of(
-        f"slices{end}",
+        f"slices{suffix}",
         f"Parts of the query set at {data.weighted}{metric}, against {data.baseline}.",
         sorted(results, key=order),
         {

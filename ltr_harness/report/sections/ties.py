@@ -16,15 +16,19 @@ def section(data: ReportData) -> list[Block]:
         return []
     k = MetricName.of(data.primary).k
     positions = "positions" if k is None else f"top-{k} positions"
-    widest = max(audit.mean_high - audit.mean_low for audit in of_models.values())
+
+    def width(model: str) -> float:
+        return of_models[model].mean_high - of_models[model].mean_low
+
+    widest = max(map(width, of_models))
     lead = min((abs(data.comparison.paired(name).difference) for name in data.rivals), default=math.inf)
     moved = f"their order moves {data.primary} by up to {widest:.4f}" if widest else "none that matter"
     heading = Heading("Equal scores", finding=moved, matters=widest > lead)
     if not any(audit.share_tied_positions for audit in of_models.values()):
-        none = f"No two documents of a query have equal scores in the {positions}"
-        return [heading, Paragraph(f"{none}: no tie rule moves {data.primary}.")]
-    equal = f"{positions.capitalize()} whose document has an equal."
-    touched = "Queries whose value depends on the order of ties."
+        sentence = f"No two documents of a query have equal scores in the {positions}"
+        return [heading, Paragraph(f"{sentence}: no tie rule moves {data.primary}.")]
+    tied_hint = f"{positions.capitalize()} whose document has an equal."
+    touched_hint = "Queries whose value depends on the order of ties."
     return [
         heading,
         Paragraph(
@@ -35,15 +39,19 @@ def section(data: ReportData) -> list[Block]:
         Table.of(
             "ties",
             f"{data.primary} over the orders of equal scores, each model's first seed.",
-            of_models.items(),
+            of_models,
             {
-                Column("Model"): lambda one: data.model_name(one[0]),
-                Column("As evaluated", "metric"): lambda one: one[1].mean,
-                Column("Worst order", "metric"): lambda one: one[1].mean_low,
-                Column("Best order", "metric"): lambda one: one[1].mean_high,
-                Column("Width", "metric", best="min"): lambda one: one[1].mean_high - one[1].mean_low,
-                Column("Queries touched", "percent", hint=touched): lambda one: one[1].share_touched,
-                Column("Tied positions", "percent", hint=equal): lambda one: one[1].share_tied_positions,
+                Column("Model"): str,
+                Column("As evaluated", "metric"): lambda model: of_models[model].mean,
+                Column("Worst order", "metric"): lambda model: of_models[model].mean_low,
+                Column("Best order", "metric"): lambda model: of_models[model].mean_high,
+                Column("Width", "metric", best="min"): width,
+                Column("Queries touched", "percent", hint=touched_hint): lambda model: (
+                    of_models[model].share_touched
+                ),
+                Column("Tied positions", "percent", hint=tied_hint): lambda model: (
+                    of_models[model].share_tied_positions
+                ),
             },
         ),
     ]
@@ -51,7 +59,7 @@ def section(data: ReportData) -> list[Block]:
 
 @computed_once
 def audits(data: ReportData) -> dict[str, TieAudit]:
-    """Each model's audit at the primary metric, first seed; empty where the metric has none."""
+    """Return each model's audit at the primary metric, first seed; empty where the metric has none."""
     if data.rows is None:
         return {}
     try:

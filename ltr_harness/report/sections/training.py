@@ -17,35 +17,37 @@ POINTS = 8_000
 def section(data: ReportData) -> list[Block]:
     if not data.runs:
         return []
-    of = {model: records for model in data.models if (records := data.records_of(model))}
+    records_by_model = {model: records for model in data.models if (records := data.records_of(model))}
 
-    def rounds(model: str, which: str) -> str:
-        return _range([at for record in of[model] if (at := getattr(record, which)) is not None])
+    def rounds(model: str, field: str) -> str:
+        return _range(
+            [value for record in records_by_model[model] if (value := getattr(record, field)) is not None]
+        )
 
-    def seconds(model: str, what: str) -> float | None:
-        values = [record.seconds[what] for record in of[model] if what in record.seconds]
+    def seconds(model: str, step: str) -> float | None:
+        values = [record.seconds[step] for record in records_by_model[model] if step in record.seconds]
         return statistics.median(values) if values else None
 
-    about = (
+    introduction = (
         "One stopping rule decides for every library, on validation data only; the stored model has exactly the "
         "chosen number of rounds."
     )
     table = Table.of(
         "training",
         "Medians over folds and seeds; ranges where they differ.",
-        of,
+        records_by_model,
         {
             Column("Model"): data.model_name,
-            Column("Ranker", "code"): lambda model: of[model][0].ranker,
-            Column("Objective", "code"): lambda model: of[model][0].objective or "–",
-            Column("Runs", "count"): lambda model: len(of[model]),
+            Column("Ranker", "code"): lambda model: records_by_model[model][0].ranker,
+            Column("Objective", "code"): lambda model: records_by_model[model][0].objective or "–",
+            Column("Runs", "count"): lambda model: len(records_by_model[model]),
             Column("Chosen round"): lambda model: rounds(model, "best_round"),
             Column("Rounds trained"): lambda model: rounds(model, "rounds_trained"),
             Column("Fit, s", "seconds"): lambda model: seconds(model, "fit"),
             Column("Score, s", "seconds"): lambda model: seconds(model, "score"),
         },
     )
-    return [Heading("Training"), Paragraph(about), table, *_curves(data)]
+    return [Heading("Training"), Paragraph(introduction), table, *_curves(data)]
 
 
 def _range(values: list[int]) -> str:
@@ -59,9 +61,9 @@ def _range(values: list[int]) -> str:
 
 
 def _curves(data: ReportData) -> list[Chart]:
-    """The stopping metric on validation data over rounds, one thin line per run, a dot where it stopped."""
-    known = [run for run in data.ordered_runs if run.record.model in data.colours]
-    curves = [(run, points) for run in known if (points := _curve(run, data.primary))]
+    """Return the stopping metric on validation data over rounds, a line for each run, a dot where it stopped."""
+    runs = [run for run in data.ordered_runs if run.record.model in data.colours]
+    curves = [(run, points) for run in runs if (points := _curve(run, data.primary))]
     if not curves:
         return []
     budget = max(12, min(200, POINTS // len(curves)))
@@ -69,9 +71,9 @@ def _curves(data: ReportData) -> list[Chart]:
     for run, points in curves:
         record = run.record
         drawn = _thinned(points, budget, record.best_round)
-        rounds, values = [at for at, _ in drawn], [round(value, 5) for _, value in drawn]
-        about = {"model": record.model, "run": f"{record.fold}, seed {record.seed}"}
-        rows.append({**about, "chosen": record.best_round, "round": rounds, "value": values})
+        rounds, values = [round_number for round_number, _ in drawn], [round(value, 5) for _, value in drawn]
+        labels = {"model": record.model, "run": f"{record.fold}, seed {record.seed}"}
+        rows.append({**labels, "chosen": record.best_round, "round": rounds, "value": values})
     names = [name for name in data.models if any(run.record.model == name for run, _ in curves)]
     metric = stopping_metric(curves[0][0].record, data.primary)
     x = charts.quantitative("round", title="round", axis={"tickCount": 4, "grid": False})
@@ -94,26 +96,29 @@ def _curves(data: ReportData) -> list[Chart]:
             {"transform": [{"filter": "datum.round === datum.chosen"}], **dot},
         ],
     }
-    words = []
+    descriptions = []
     for name in names:
-        best = [run.record.best_round for run, _ in curves if run.record.model == name]
-        words.append(f"{name}: chosen round {_range([at for at in best if at is not None])}.")
+        records = [run.record for run, _ in curves if run.record.model == name]
+        best_rounds = [record.best_round for record in records if record.best_round is not None]
+        descriptions.append(f"{name}: chosen round {_range(best_rounds)}.")
     title = f"{metric} on validation data over rounds; a line is one fold and seed, its dot the chosen round"
-    return [Chart("learning_curves", title, charts.small_multiples(names, rows, panel), " ".join(words))]
+    return [
+        Chart("learning_curves", title, charts.small_multiples(names, rows, panel), " ".join(descriptions))
+    ]
 
 
 def chosen_value(run: Run, primary: str) -> float | None:
-    """The value on validation data at the chosen round; None where nothing was watched."""
+    """Return the value on validation data at the chosen round; None where no metric was watched."""
     return dict(_curve(run, primary)).get(run.record.best_round or 0)
 
 
 def stopping_metric(record: Record, primary: str) -> str:
-    """What was watched on validation data: the metric that stops, else the primary one."""
+    """Return the metric that was watched on validation data: the one that stops, else the primary one."""
     return record.stopping.metric if record.stopping is not None else primary
 
 
 def _curve(run: Run, primary: str) -> list[tuple[int, float]]:
-    """(round, value) of the metric that stopped, or else the primary one, on the set that was watched."""
+    """Return (round, value) of the metric that stopped, else the primary one, on the watched split."""
     history = run.history
     if history is None or history.empty:
         return []
@@ -122,16 +127,16 @@ def _curve(run: Run, primary: str) -> list[tuple[int, float]]:
     rows = history[(history["metric"] == stopping_metric(record, primary)) & (history["split"] == split)]
     rows = rows[rows["value"].notna()]
     rounds, values = rows["round"].tolist(), rows["value"].tolist()
-    return [(int(at), float(value)) for at, value in zip(rounds, values, strict=True)]
+    return [(int(number), float(value)) for number, value in zip(rounds, values, strict=True)]
 
 
 def _thinned(points: list[tuple[int, float]], budget: int, keep: int | None) -> list[tuple[int, float]]:
-    """At most about `budget` points, evenly spaced, the ends and the chosen round always among them."""
+    """Return at most about `budget` points, evenly spaced, always with the ends and the chosen round."""
     if len(points) <= budget:
         return points
     step = (len(points) - 1) / (budget - 1)
-    wanted = {round(number * step) for number in range(budget)}
-    return [point for number, point in enumerate(points) if number in wanted or point[0] == keep]
+    numbers = {round(number * step) for number in range(budget)}
+    return [point for number, point in enumerate(points) if number in numbers or point[0] == keep]
 
 
 def failures(data: ReportData) -> list[Block]:

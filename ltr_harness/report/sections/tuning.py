@@ -15,8 +15,8 @@ from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.training import chosen_value, stopping_metric
 
 
-class _Searched(NamedTuple):
-    """One search of a model; the trials, where they are still beside the runs."""
+class _FoldSearch(NamedTuple):
+    """One search of a model; its trials where they are still stored beside the runs."""
 
     model: str
     fold: str
@@ -29,7 +29,7 @@ def section(data: ReportData) -> list[Block]:
     tuned = {model: searches for model in data.models if (searches := _searches(data, model))}
     if not tuned:
         return []
-    inner = {one.facts.inner_folds for searches in tuned.values() for one in searches}
+    inner = {search.facts.inner_folds for searches in tuned.values() for search in searches}
     judged = "by their value on the validation queries, which also chose the number of rounds"
     if inner != {None}:
         counts = ", ".join(str(count) for count in sorted(filter(None, inner)))
@@ -52,30 +52,41 @@ def section(data: ReportData) -> list[Block]:
     ]
 
 
-def _searches(data: ReportData, model: str) -> list[_Searched]:
-    by_fold: dict[str, _Searched] = {}
+def _searches(data: ReportData, model: str) -> list[_FoldSearch]:
+    by_fold: dict[str, _FoldSearch] = {}
     for run in data.runs_of(model):
         fold, facts = run.record.fold, run.record.tuning
         if facts is None or fold in by_fold:
             continue
-        same = [one.metrics.get(data.primary) for one in data.records_of(model) if one.fold == fold]
-        known = [one.mean for one in same if one is not None and one.mean is not None]
         record = read_study(run.path.parent / STUDIES / facts.study)
-        by_fold[fold] = _Searched(model, fold, facts, record, statistics.fmean(known) if known else None)
+        by_fold[fold] = _FoldSearch(model, fold, facts, record, _test_mean(data, model, fold))
     return list(by_fold.values())
 
 
-def _table(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table:
-    searches = [one for own in tuned.values() for one in own]
+def _test_mean(data: ReportData, model: str, fold: str) -> float | None:
+    """Return the mean of a model's test means at the primary metric over the seeds of a fold."""
+    means = []
+    for record in data.records_of(model):
+        summary = record.metrics.get(data.primary)
+        if record.fold == fold and summary is not None and summary.mean is not None:
+            means.append(summary.mean)
+    return statistics.fmean(means) if means else None
+
+
+def _table(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> Table:
+    searches = [search for model_searches in tuned.values() for search in model_searches]
     budgets = {}
     for model, (first, *_) in tuned.items():
-        limits = [] if first.facts.trials is None else [count_of(first.facts.trials, "trial")]
-        limits += [] if first.facts.minutes is None else [f"{first.facts.minutes:g} min"]
+        limits = []
+        if first.facts.trials is not None:
+            limits.append(count_of(first.facts.trials, "trial"))
+        if first.facts.minutes is not None:
+            limits.append(f"{first.facts.minutes:g} min")
         budgets[model] = f"{' or '.join(limits)} per fold, {first.facts.sampler} sampler"
     budget = "; ".join(f"{model} {limits}" for model, limits in budgets.items())
     if len(set(budgets.values())) == 1:
         budget = next(iter(budgets.values()))
-    metrics = sorted({one.facts.metric for one in searches})
+    metrics = sorted({search.facts.metric for search in searches})
     pruned = "Ended early: below the median of earlier trials at the same round."
     validation = Column(f"Validation {', '.join(metrics)}", "metric", hint="Of the chosen trial.")
     test = Column(f"Test {data.primary}", "metric", hint="Mean over seeds of the chosen configuration.")
@@ -84,22 +95,22 @@ def _table(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table:
         "Every search: the budget used, and the chosen options.",
         searches,
         {
-            Column("Model"): lambda one: data.model_name(one.model),
-            Column("Fold"): lambda one: one.fold,
-            Column("Trials", "count"): lambda one: one.facts.n_trials,
-            Column("Complete", "count"): lambda one: one.facts.n_complete,
-            Column("Pruned", "count", hint=pruned): lambda one: one.facts.n_pruned,
-            Column("Failed", "count"): lambda one: one.facts.n_failed,
-            Column("Time, s", "seconds", hint="Of all trials together."): lambda one: one.facts.seconds,
-            Column("Chosen trial", "count", hint="Counted from 0."): lambda one: one.facts.trial,
-            validation: lambda one: one.facts.value,
-            test: lambda one: one.test,
+            Column("Model"): lambda search: data.model_name(search.model),
+            Column("Fold"): lambda search: search.fold,
+            Column("Trials", "count"): lambda search: search.facts.n_trials,
+            Column("Complete", "count"): lambda search: search.facts.n_complete,
+            Column("Pruned", "count", hint=pruned): lambda search: search.facts.n_pruned,
+            Column("Failed", "count"): lambda search: search.facts.n_failed,
+            Column("Time, s", "seconds", hint="Of all trials together."): lambda search: search.facts.seconds,
+            Column("Chosen trial", "count", hint="Counted from 0."): lambda search: search.facts.trial,
+            validation: lambda search: search.facts.value,
+            test: lambda search: search.test,
         },
         footnotes=(f"Budget: {budget}.",),
     )
 
 
-def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> list[Chart]:
+def _history(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> list[Chart]:
     """Return each complete trial's value, and the best so far: a line that is still rising wants more budget."""
     rows: list[dict[str, Any]] = []
     descriptions = []
@@ -135,7 +146,7 @@ def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> list[Chart]
     ]
 
 
-def _trial_rows(model: str, search: _Searched, record: StudyRecord) -> list[dict[str, Any]]:
+def _trial_rows(model: str, search: _FoldSearch, record: StudyRecord) -> list[dict[str, Any]]:
     better = max if record.higher_is_better else min
     rows = []
     best: float | None = None
@@ -147,7 +158,7 @@ def _trial_rows(model: str, search: _Searched, record: StudyRecord) -> list[dict
     return rows
 
 
-def _importance(data: ReportData, tuned: dict[str, list[_Searched]]) -> list[Table]:
+def _importance(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> list[Table]:
     rows: list[tuple[Cell, ...]] = []
     for model, searches in tuned.items():
         shares: dict[str, list[float]] = {}
@@ -159,18 +170,20 @@ def _importance(data: ReportData, tuned: dict[str, list[_Searched]]) -> list[Tab
         rows += [(data.model_name(model), option, statistics.fmean(values)) for option, values in ordered]
     if not rows:
         return []
-    apart = "each one's share in setting better trials apart (PED-ANOVA), mean over folds"
+    measure = "each one's share in setting better trials apart (PED-ANOVA), mean over folds"
     columns = (Column("Model"), Column("Option", "code"), Column("Share", "percent"))
-    return [Table("tuning_importance", f"Importance of the options: {apart}.", columns, tuple(rows))]
+    return [Table("tuning_importance", f"Importance of the options: {measure}.", columns, tuple(rows))]
 
 
-def _chosen(model: str, searches: Sequence[_Searched], name: str) -> Table:
-    def brief(value: Any) -> str:
+def _chosen(model: str, searches: Sequence[_FoldSearch], name: str) -> Table:
+    def value_text(value: Any) -> str:
         return f"{value:.4g}" if isinstance(value, float) else shown_value(value)
 
-    options = list(dict.fromkeys(option for one in searches for option in one.facts.chosen))
-    columns = (Column("Option", "code"), *(Column(one.fold, "code") for one in searches))
-    rows = [(option, *(brief(one.facts.chosen.get(option)) for one in searches)) for option in options]
+    options = list(dict.fromkeys(option for search in searches for option in search.facts.chosen))
+    columns = (Column("Option", "code"), *(Column(search.fold, "code") for search in searches))
+    rows = [
+        (option, *(value_text(search.facts.chosen.get(option)) for search in searches)) for option in options
+    ]
     return Table(name, f"Options chosen for {model}.", columns, tuple(rows), sortable=False)
 
 
@@ -184,21 +197,21 @@ def sweep(data: ReportData) -> list[Block]:
             swept.setdefault(point.of, {})[model] = point.at
     if not swept:
         return []
-    about = (
+    introduction = (
         "Every point was trained and evaluated on the test queries. The best of many test means is "
         "optimistic, by luck: choose a point by its validation value, or let `tune` choose."
     )
     files = formats.file_names(list(swept))
     tables = (_sweep_table(data, model, points, f"sweep_{files[model]}") for model, points in swept.items())
-    return [Heading("Sweep"), Paragraph(about, "warning"), *tables]
+    return [Heading("Sweep"), Paragraph(introduction, "warning"), *tables]
 
 
 def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str, Any]], name: str) -> Table:
-    options = list(dict.fromkeys(option for at in points.values() for option in at))
+    options = list(dict.fromkeys(option for option_values in points.values() for option in option_values))
     values = dict.fromkeys(points, math.nan)
     for model in points:
-        found = (chosen_value(run, data.primary) for run in data.runs_of(model))
-        if chosen := [value for value in found if value is not None]:
+        values_of_runs = (chosen_value(run, data.primary) for run in data.runs_of(model))
+        if chosen := [value for value in values_of_runs if value is not None]:
             values[model] = math.fsum(chosen) / len(chosen)
     watched = stopping_metric(data.records_of(next(iter(points)))[0], data.primary)
     higher = data.comparison.higher_is_better.get(watched, True)
@@ -208,8 +221,10 @@ def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str,
     def swept_to(option: str, model: str) -> str:
         return shown_value(points[model][option])
 
+    sign = -1.0 if higher else 1.0
+
     def order(model: str) -> tuple[bool, float]:
-        return math.isnan(values[model]), -values[model] if higher else values[model]
+        return math.isnan(values[model]), sign * values[model]
 
     return Table.of(
         name,

@@ -46,29 +46,30 @@ FAR = 4
 def section(data: ReportData) -> list[Block]:
     comparison = data.comparison
     outcome, text = comparison.headline
-    shown: list[Block] = [blocks.Banner(PILLS[outcome], text)]
+    content: list[Block] = [blocks.Banner(PILLS[outcome], text)]
     if data.failures:
-        shown.append(Paragraph(failures_sentence(data), "warning"))
-    shown.append(fixed_k_table(data))
-    shown += [Paragraph(line) for line in headroom_lines(comparison.headroom.values(), data.primary)]
+        content.append(Paragraph(failures_sentence(data), "warning"))
+    content.append(fixed_k_table(data))
+    content += [Paragraph(line) for line in headroom_lines(comparison.headroom.values(), data.primary)]
     if comparison.judged:
         line = judged_share.in_words(MetricName.of(data.primary).k, comparison.judged)
-        shown.append(Paragraph(f"{line[:1].upper()}{line[1:]}."))
+        content.append(Paragraph(f"{line[:1].upper()}{line[1:]}."))
     if signs := signs_sentence(comparison.fold_signs):
-        shown.append(Paragraph(signs))
+        content.append(Paragraph(signs))
     if comparison.cautions:
-        shown.append(blocks.Bullets(tuple(map(labelled, comparison.cautions))))
-    inside = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
+        content.append(blocks.Bullets(tuple(map(labelled, comparison.cautions))))
+    details = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
     method = f"{data.weighted}means with {data.confidence_label} intervals over queries".capitalize()
     if comparison.families:
         over = "queries and seeds" if data.over_seeds else "queries"
-        together = " With several seeds, differences are judged over queries and seeds together."
         test = f"{comparison.method.test_text} over {over}{comparison.method.weights_text}"
         method = f"Method: {test}, {data.joint()}{data.confidence_label} intervals of differences"
-        said = comparison.method.describe()
-        said = f"{said[:1].upper()}{said[1:]}; {comparison.families[0]}."
-        inside.append(Paragraph(said + together * data.over_seeds))
-    return [*shown, Details(method, tuple(inside))]
+        method_text = comparison.method.describe()
+        method_text = f"{method_text[:1].upper()}{method_text[1:]}; {comparison.families[0]}."
+        if data.over_seeds:
+            method_text += " With several seeds, differences are judged over queries and seeds together."
+        details.append(Paragraph(method_text))
+    return [*content, Details(method, tuple(details))]
 
 
 def fixed_k_table(data: ReportData) -> Table:
@@ -123,42 +124,40 @@ def marked(verdict: str) -> blocks.Mark:
 
 
 def near(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float] | None:
-    """An axis with 0 on it, on which a far-off model does not squeeze those whose sign is open."""
+    """Return an axis with 0 on it, on which a far-off model does not squeeze those whose sign is open."""
     undecided = [pair for pair in pairs if pair.ci_low <= 0 <= pair.ci_high]
     reach = max((max(-pair.ci_low, pair.ci_high) for pair in undecided), default=math.inf)
-    shown = [pair for pair in pairs if abs(pair.difference) <= FAR * (reach or math.inf)]
-    return blocks.axis_of(end for pair in shown for end in (pair.ci_low, pair.ci_high))
+    close_pairs = [pair for pair in pairs if abs(pair.difference) <= FAR * (reach or math.inf)]
+    return blocks.axis_of(end for pair in close_pairs for end in (pair.ci_low, pair.ci_high))
 
 
 def near_models(data: ReportData) -> list[str]:
-    """The rivals that a chart of differences can show beside each other, best first."""
+    """Return the rivals that a chart of differences can show beside each other, best first."""
     low, high = near([data.comparison.paired(name) for name in data.rivals]) or (-math.inf, math.inf)
     return [name for name in data.rivals if low <= data.comparison.paired(name).difference <= high]
 
 
 def queries_sentence(data: ReportData) -> str:
-    """Counts travel with means."""
+    """Return a sentence on the queries without a value, and on those of weight 0."""
     undefined, n, metric = data.n_undefined, data.comparison.n_queries, data.primary
-    said, weightless = _undefined_sentence(undefined, n, data.n_empty, metric), data.n_weightless
-    return (
-        f"{said} {count_of(weightless, 'query')} {plural('has', weightless)} weight 0."
-        if weightless
-        else said
-    )
+    sentence, weightless = _undefined_sentence(undefined, n, data.n_empty, metric), data.n_weightless
+    if weightless:
+        sentence += f" {count_of(weightless, 'query')} {plural('has', weightless)} weight 0."
+    return sentence
 
 
 def _undefined_sentence(undefined: int, n: int, empty: int | None, metric: str) -> str:
-    """For how many of n queries a metric is undefined, and how many have no relevant document, where that is known."""
+    """Return a sentence on the queries at which a metric is undefined, and on those without relevant documents."""
     if not undefined and not empty:
         return f"Every one of the {count_of(n, 'query')} has a value of {metric}."
     if empty is None:
         return f"{metric} is undefined for {undefined:,} of {count_of(n, 'query')}, left out of its mean."
-    without = f"Queries without relevant documents: {empty:,} of {n:,}. {metric}"
+    empty_text = f"Queries without relevant documents: {empty:,} of {n:,}. {metric}"
     if undefined and empty == undefined:
-        return f"{without} is undefined there; they are left out of its mean."
+        return f"{empty_text} is undefined there; they are left out of its mean."
     if undefined:
-        return f"{without} is undefined for {count_of(undefined, 'query')}, left out of its mean."
-    return f"{without} has a value there; they are counted in its mean."
+        return f"{empty_text} is undefined for {count_of(undefined, 'query')}, left out of its mean."
+    return f"{empty_text} has a value there; they are counted in its mean."
 
 
 def failures_sentence(data: ReportData) -> str:
