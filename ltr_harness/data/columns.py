@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
 from ltr_harness.data.computable import computable_column
+from ltr_harness.data.queries import TRUTHS
 from ltr_harness.errors import DataError
 
 if TYPE_CHECKING:
@@ -213,18 +214,15 @@ def numbers_of(column: Any, name: str = "", cure: str = "") -> NDArray[np.float6
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
 
 
-_TRUTHS = {"false": 0, "true": 1, "0": 0, "1": 1, "0.0": 0, "1.0": 1}
-
-
 def truths_of(column: Any) -> Any | None:
     """Arrow's text as 1 for true and 0 for false, null for nothing; None where other text is in it, or digits alone."""
     words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-    index = pc.index_in(words, value_set=pa.array([*_TRUTHS], words.type))
+    index = pc.index_in(words, value_set=pa.array([*TRUTHS], words.type))
     is_other = pc.and_(pc.is_null(index), pc.not_equal(words, ""))
     is_word = pc.less(index, 2)
     if pc.any(is_other).as_py() or not pc.any(is_word).as_py():
         return None
-    return pc.take(pa.array([*_TRUTHS.values()], pa.uint8()), index)
+    return pc.take(pa.array([*TRUTHS.values()], pa.uint8()), index)
 
 
 def decoded(column: Any) -> Any:

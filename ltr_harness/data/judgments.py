@@ -29,6 +29,7 @@ from ltr_harness.data.queries import (
     refuse_masked,
     refuse_repeated,
     sealed,
+    truths_as_numbers,
 )
 from ltr_harness.errors import DataError, Problem
 
@@ -158,7 +159,7 @@ class RawJudgments(KeepsArrays):
 
 
 def _checked_labels(labels: ArrayLike, groups: QueryGroups) -> Floats:
-    column = as_column(labels, "labels")
+    column = truths_as_numbers(as_column(labels, "labels"))
     if column.size != groups.n_rows:
         raise DataError(
             f"{count_of(column.size, 'label')} for {count_of(groups.n_rows, 'row')} in "

@@ -246,6 +246,22 @@ def as_floats(values: Array, *, copy: bool | None = None) -> Floats | None:
         return None
 
 
+TRUTHS = {"false": 0, "true": 1, "0": 0, "1": 1, "0.0": 0, "1.0": 1}
+"""The numbers that texts stand for in a column with true or false among them; their case does not matter."""
+
+
+def truths_as_numbers(labels: Array) -> Array:
+    """Labels (n_rows,) as 1 and 0 where they are the texts true and false, NaN for nothing; others as they are."""
+    if labels.dtype.kind not in "OSU":
+        return labels
+    entries = labels.astype(np.str_) if labels.dtype.kind == "S" else labels
+    words = [str(entry).strip().lower() for entry in entries.tolist()]
+    distinct = set(words)
+    if not {"true", "false"} & distinct or not distinct <= {*TRUTHS, "", "none", "nan"}:
+        return labels
+    return np.array([TRUTHS.get(word, np.nan) for word in words], dtype=np.float64)
+
+
 def _text_width(values: Sequence[Any], name: str) -> int:
     """Characters of the longest text, which is no longer than `LONGEST_ID`; 0 where not all are texts."""
     kinds = set(map(type, values))

@@ -96,6 +96,7 @@ class _DescribedData:
 
     def _cautions(self, card: DataCard) -> list[Caution]:
         """Return the findings of `check`, the worst first: files have neither folds nor a unit of comparisons."""
+        from ltr_harness.data.logs.contract import CHECKS
         from ltr_harness.experiments.inspection import lint
         from ltr_harness.experiments.inspection.dependence import dependence
         from ltr_harness.experiments.inspection.lints import cautions_beside_lints, cautions_for_metrics
@@ -103,7 +104,8 @@ class _DescribedData:
         cautions = lint(card)
         for split in card.splits:
             reading = cautions_beside_lints(split.dataset.cautions)
-            of_split = [caution for caution in reading if caution.severity != "note"]
+            # of the notes, those that a rule of relevance has on its log
+            of_split = [each for each in reading if each.severity != "note" or each.kind in CHECKS]
             if self.metrics is None:
                 of_split += dependence(split.dataset, by_time=False, unit=None)
             cautions += [replace(caution, place=split.name) for caution in of_split]

@@ -23,6 +23,7 @@ from ltr_harness.data.queries import (
     keep_array,
     number_matrix,
     sealed,
+    truths_as_numbers,
     unmasked,
 )
 from ltr_harness.data.readers.reader import Beyond
@@ -130,6 +131,7 @@ def _checked_columns(
 ) -> dict[str, NDArray[Any]]:
     """Return the columns that are not None as arrays (n_rows,), every value checked."""
     checked = {name: as_column(values, name) for name, values in columns.items() if values is not None}
+    checked["labels"] = truths_as_numbers(checked["labels"])
     _refuse_shapes(source, checked, n_rows, names, n_features)
     DataError.refuse(_value_problems(source, checked, retrieved))
     if retrieved is not None and "positions" in checked:

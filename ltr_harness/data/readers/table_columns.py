@@ -22,7 +22,7 @@ from ltr_harness.data.columns import (
     values_of,
     values_shown,
 )
-from ltr_harness.data.queries import LONGEST_ID
+from ltr_harness.data.queries import LONGEST_ID, TRUTHS
 from ltr_harness.data.readers.column_names import is_index, may_count_rows
 from ltr_harness.data.readers.reader import ValueOptions
 from ltr_harness.data.readers.rows import Rows, blocks_of, limited, query_ids, remap_codes, within_float32
@@ -36,7 +36,6 @@ _FINITE = "a finite number in the range of float32, or nothing where the value i
 
 _A_DAY = 86_400 * 10**9  # nanoseconds
 _FLAG = "0 or 1 (or false and true): whether the document was a candidate"
-_FLAGS = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
 _QUOTED = 60  # characters of a value that messages quote
 _QUERY_ID = "a query id"
 FIRST_ROWS = 1000
@@ -306,7 +305,7 @@ class TableColumns:
 
     def _flags(self, columns: ArrowColumns, name: str) -> NDArray[np.bool_]:
         def flags(values: Iterable[Any]) -> NDArray[np.float64]:
-            return np.array([_FLAGS.get(str(value).strip().lower(), np.nan) for value in values])
+            return np.array([TRUTHS.get(str(value).strip().lower(), np.nan) for value in values])
 
         values = self._looked_up(columns, name, flags, _FLAG)
         self._report(np.isnan(values), name, columns, _FLAG)

@@ -314,6 +314,7 @@ def _checked(grades: Floats, rows: LogRows, rule: Relevance, contract: Contract)
 
 
 _TIMEZONE = "UTC"  # of times without a zone
+_NOTED = ("absent-class", "propensity-unknown")  # notes on a log that are cautions about its labels as well
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,7 +354,7 @@ def labels_of(
     cautions += [
         replace(check.caution, place="relevance")
         for check in contract.log_checks
-        if check.severity == "warning" or check.check == "absent-class"
+        if check.severity == "warning" or check.check in _NOTED
     ]
     if seconds(rule.maturity) and columns.timestamp is not None:
         is_young = labelling.young_rows(columns.timestamp)

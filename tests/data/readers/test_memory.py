@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tracemalloc
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -250,7 +251,7 @@ FEATURES = np.array([[0.0, 1.5], [2.0, 3.0], [0.0, 0.5]])
 
 
 def rows(features: Any = FEATURES, **others: Any) -> Any:
-    return from_arrays(features, [1, 0, 2], **({"group_sizes": [2, 1]} | others))
+    return from_arrays(features, **({"labels": [1, 0, 2], "group_sizes": [2, 1]} | others))
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
@@ -337,27 +338,53 @@ def test_subtopics_of_different_lengths() -> None:
         rows(subtopics=[[1], [1, 0], [0]])
 
 
-WORDS = ["True", "False", "True"]
-COLUMNS_OF_TEXT = {
-    "list": WORDS,
-    "NumPy": np.array(WORDS),
-    "objects": np.array(WORDS, dtype=object),
-    "bytes": np.array(WORDS, dtype="S"),
-    "pandas": pd.Series(WORDS),
-    "categories": pd.Series(WORDS, dtype="category"),
-    "Arrow": pa.array(WORDS),
-    "chunks": pa.chunked_array([WORDS]),
+WORDS, TRUTHS = ["yes", "no", "yes"], ["True", "False", " true"]
+COLUMNS_OF_TEXT: dict[str, Callable[[list[str]], Any]] = {
+    "list": list,
+    "NumPy": np.array,
+    "objects": partial(np.array, dtype=object),
+    "bytes": partial(np.array, dtype="S"),
+    "pandas": pd.Series,
+    "categories": partial(pd.Series, dtype="category"),
+    "Arrow": pa.array,
+    "chunks": lambda words: pa.chunked_array([words]),
 }
 
 
-@pytest.mark.parametrize("labels", COLUMNS_OF_TEXT.values(), ids=COLUMNS_OF_TEXT)
-def test_text_as_labels_has_the_same_cure_in_every_kind_of_array(labels: Any) -> None:
-    _refuse_as_labels(labels)
+@pytest.mark.parametrize("column", COLUMNS_OF_TEXT.values(), ids=COLUMNS_OF_TEXT)
+def test_words_as_labels_have_the_same_cure_in_every_kind_of_array(
+    column: Callable[[list[str]], Any],
+) -> None:
+    for words in (WORDS, ["True", "no", "True"], ["1", "0", "1"]):
+        _refuse_as_labels(column(words))
 
 
-def test_text_as_labels_has_it_in_a_series_of_polars() -> None:
+def test_words_as_labels_have_it_in_a_series_of_polars() -> None:
     polars = pytest.importorskip("polars", reason="needs polars (the extra `test`)")
     _refuse_as_labels(polars.Series(WORDS))
+    _take_as_truths(polars.Series(TRUTHS))
+
+
+@pytest.mark.parametrize("column", COLUMNS_OF_TEXT.values(), ids=COLUMNS_OF_TEXT)
+def test_true_and_false_as_text_are_1_and_0_in_every_kind_of_array(
+    column: Callable[[list[str]], Any],
+) -> None:
+    _take_as_truths(column(TRUTHS))
+
+
+def test_true_and_false_are_read_from_arrays_as_from_tables() -> None:
+    """Digits may stand among them, and a row with neither has no label."""
+    for words in (TRUTHS, ["TRUE", "0", "1.0"]):
+        frame = pd.DataFrame({"query_id": 1, "label": words, "f": [1.0, 2.0, 3.0]})
+        assert rows(labels=words).labels.tolist() == from_frame(frame).labels.tolist() == [1, 0, 1]
+    for empty in ("", None):
+        with pytest.raises(DataError, match=r"labels\[1\] is nan \(1 such\)"):
+            rows(labels=["True", empty, "False"])
+
+
+def _take_as_truths(labels: Any) -> None:
+    assert rows(labels=labels, group_sizes=[3]).labels.tolist() == [1, 0, 1]
+    assert evaluate(labels, [1.0, 3.0, 2.0], ["mrr"], group_sizes=[3])["mrr"].mean == 0.5
 
 
 def _refuse_as_labels(labels: Any) -> None:

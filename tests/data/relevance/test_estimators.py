@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from ltr_harness.experiments.runs import find_runs
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.monitoring import monitor
 
+Cli = Callable[..., tuple[int, str, str]]
 Floats = NDArray[np.float64]
 LOOKS = [1.0, 0.5, 0.25, 0.1]
 RULE: dict[str, Any] = {"mode": "ips", "events": {"click": 1}, "propensity": {"table": LOOKS, "clip": 0.2}}
@@ -117,6 +119,33 @@ def test_the_same_clicks_without_a_rank_or_by_a_column_of_propensities() -> None
         "frame: 1 of 4 rows have no rank: there are no events for items that were never shown, such "
         "as frame: row 4; leave them out: candidates can be compared on what was shown"
     )
+
+
+def test_ranks_below_the_table_are_noted_wherever_data_are_read(tmp_path: Path, ltr: Cli) -> None:
+    """`monitor` notes them by the same check (tests/monitoring/test_propensities.py)."""
+    rows = lists([[1, 0, 1, 0], [0, 1, 0, 1]])
+    rule = {**RULE, "propensity": {"table": LOOKS[:2], "clip": 0.2}}
+    noted = (
+        "4 of 8 rows lie below the last rank of the table of propensities; they count as if examined as often as that "
+        "rank, such as {0}: row 3, {0}: row 4, {0}: row 7; give the propensities of all ranks that were shown"
+    )
+    (caution,) = (each for each in labelled(rows, **rule).cautions if each.kind == "propensity-unknown")
+    assert (caution.severity, str(caution)) == ("note", f"relevance: {noted.format('frame')}")
+    assert "propensity-unknown" not in {each.kind for each in labelled(rows).cautions}
+    for split in ("train", "test"):
+        rows.to_parquet(tmp_path / f"{split}.parquet")
+    document = experiment(tmp_path, rule, "dcg(gain=linear,empty=zero)")
+    document["data"] = {
+        **document["data"],
+        "features": ["f"],
+        "splits": {each: f"{each}.parquet" for each in ("train", "test")},
+    }
+    del document["stopping"]
+    (tmp_path / "e.yaml").write_text(yaml.safe_dump(document))
+    code, out, err = ltr("data", "describe", tmp_path / "e.yaml")
+    assert code == 0, out + err
+    for split in ("train", "test"):
+        assert out.count(f"note: {split}: 4 of 8 rows lie below the last rank") == 1
 
 
 def test_monitor_makes_the_same_labels(tmp_path: Path) -> None:
