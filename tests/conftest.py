@@ -1,4 +1,4 @@
-"""Where tests find real data, and what they do where there is none; the command line in this process."""
+"""The real data of the tests, skipping where there is none, and the command line in this process."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def script(repository: Path) -> Callable[[str], ModuleType]:
-    """What loads a file of ``scripts``, which is no package, as a module: a new one each time."""
+    """A function that loads a file of ``scripts``, which is no package, as a module: a new one each time."""
 
     def load(name: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(name, repository / "scripts" / f"{name}.py")

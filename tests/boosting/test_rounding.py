@@ -1,4 +1,4 @@
-"""What the libraries round before our metrics see it, as the documentation lists it."""
+"""The scores and labels that libraries round before our metrics see them, as the documentation lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is reported while a model trains is the metric of the score that it is stored with, whatever its objective."""
+"""The metric reported while a model trains is that of the score it is stored with, whatever its objective."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_every_objective_of_lightgbm_is_watched_by_the_stored_score(
         handed_over(train, valid, objective, booster, free)
 
 
-def kept(train: Any, valid: Any, *callbacks: Any, **more: Any) -> tuple[Any, list[float]]:
+def stopped_model_and_curve(train: Any, valid: Any, *callbacks: Any, **more: Any) -> tuple[Any, list[float]]:
     """A model that was stopped by log loss, and the log loss of every round without stopping."""
     params, metrics = lightgbm_params("binary"), [parse_metric("log_loss")]
     data, held_out = lightgbm_sets(train, valid, "binary")
@@ -213,8 +213,8 @@ def test_the_round_is_kept_whose_stored_score_is_best(train: Any, valid: Any) ->
     watch = in_lightgbm.Watch("log_loss", patience=60)
     stop = in_lightgbm.stop_early("log_loss", patience=60)
     for model, curve in (
-        kept(train, valid, watch),
-        kept(train, valid, stop, feval=in_lightgbm.feval("log_loss")),
+        stopped_model_and_curve(train, valid, watch),
+        stopped_model_and_curve(train, valid, stop, feval=in_lightgbm.feval("log_loss")),
     ):
         best = int(np.argmin(curve)) + 1
         # by probabilities every round is better than the one before

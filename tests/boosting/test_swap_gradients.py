@@ -277,7 +277,7 @@ def test_an_objective_is_pickled() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TopPair(Metric):
-    """Whether the first two rows are in order: a metric that is none of the forms."""
+    """The order of the first two rows: a metric that is none of the forms."""
 
     name: ClassVar[str] = "top_pair"
     graded: ClassVar[bool] = True

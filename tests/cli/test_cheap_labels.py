@@ -44,7 +44,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def plain(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, files: Path) -> Cli:
+def run_cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, files: Path) -> Cli:
     """Without a metric."""
     monkeypatch.chdir(files)
 
@@ -140,21 +140,21 @@ def test_what_cheap_labels_do_not_go_with_is_refused(ltr: Cli, arguments: tuple[
     assert said in err
 
 
-def test_a_draw_is_the_same_in_both_forms_and_nested(plain: Cli) -> None:
+def test_a_draw_is_the_same_in_both_forms_and_nested(run_cli: Cli) -> None:
     draw = ("compare-labels", "--sample", "60", "--cheap")
-    code, out, _ = plain(*draw, "llm.qrels")
+    code, out, _ = run_cli(*draw, "llm.qrels")
     assert code == 0
     drawn = out.split()
     assert len(set(drawn)) == 60
     assert set(drawn) < set(map(str, range(N)))
-    assert plain(*draw, "llm.txt")[1].split() == drawn
-    assert plain("compare-labels", "--sample", "9", "--cheap", "llm.qrels")[1].split() == drawn[:9]
-    assert json.loads(plain(*draw, "llm.qrels", "--json")[1]) == {"queries": drawn, "of": N}
+    assert run_cli(*draw, "llm.txt")[1].split() == drawn
+    assert run_cli("compare-labels", "--sample", "9", "--cheap", "llm.qrels")[1].split() == drawn[:9]
+    assert json.loads(run_cli(*draw, "llm.qrels", "--json")[1]) == {"queries": drawn, "of": N}
 
 
 @pytest.mark.long
-def test_labels_of_drawn_queries_have_no_caution(ltr: Cli, plain: Cli) -> None:
-    drawn = set(plain("compare-labels", "--sample", "60", "--cheap", "llm.qrels")[1].split())
+def test_labels_of_drawn_queries_have_no_caution(ltr: Cli, run_cli: Cli) -> None:
+    drawn = set(run_cli("compare-labels", "--sample", "60", "--cheap", "llm.qrels")[1].split())
     every = Path("llm.qrels").read_text().splitlines(keepends=True)
     Path("drawn.qrels").write_text("".join(line for line in every if line.split()[0] in drawn))
     said = {
@@ -184,8 +184,8 @@ def test_labels_of_drawn_queries_have_no_caution(ltr: Cli, plain: Cli) -> None:
         ),
     ],
 )
-def test_a_draw_is_of_cheap_labels_alone(plain: Cli, arguments: str, said: str) -> None:
-    code, out, err = plain("compare-labels", *arguments.split())
+def test_a_draw_is_of_cheap_labels_alone(run_cli: Cli, arguments: str, said: str) -> None:
+    code, out, err = run_cli("compare-labels", *arguments.split())
     assert (code, out) == (2, "")
     assert said in err
 

@@ -189,14 +189,14 @@ def test_warnings_are_cautions_at_the_end_and_defects_are_failures(
 
     damaged = Caution("damaged-file", "note", "a.parquet is damaged", "it is read again")
 
-    def broken() -> None:
+    def fail() -> None:
         with EventStream("run", quiet=False):
             for what in ("the cache", "the report", "the cache"):
                 logging.getLogger("ltr_harness.data.cache").warning("no space for %s", what)
             logging.getLogger("ltr_harness.data.cache").warning(damaged)
             raise ZeroDivisionError("seven")
 
-    assert run_command(click.command()(broken), []) == 1
+    assert run_command(click.command()(fail), []) == 1
     found = events(capsys.readouterr().err)
     assert kinds(found) == ["started", "failed", "done"]
     assert [Caution(**one) for one in found[2]["cautions"]] == [

@@ -241,7 +241,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, s
     client._tracking_client.store._dispose_engine()
 
 
-def of(client: Any, model: str, name: str = "v1") -> Any:
+def run_of_model(client: Any, model: str, name: str = "v1") -> Any:
     experiment = client.get_experiment_by_name(name).experiment_id
     [found] = client.search_runs([experiment], f"params.model = '{model}'")
     return found
@@ -253,7 +253,7 @@ def of(client: Any, model: str, name: str = "v1") -> Any:
 def test_parameters_means_and_every_round_arrive(exported: tuple[Path, str, Any], model: str) -> None:
     runs, _, client = exported
     [run] = [run for run in find_runs(runs) if run.record.model == model]
-    found, record = of(client, model), run.record
+    found, record = run_of_model(client, model), run.record
     assert found.info.status == "FINISHED"
     assert found.data.params == parameters(record)  # each is legal as it is
     assert found.data.params["data.test"] == record.data["test"].fingerprint
@@ -279,7 +279,7 @@ def test_files_of_the_run_and_the_report_arrive_whole(
     exported: tuple[Path, str, Any], tmp_path: Path
 ) -> None:
     runs, _, client = exported
-    found = of(client, "xgb")
+    found = run_of_model(client, "xgb")
     copy = Path(client.download_artifacts(found.info.run_id, "", str(tmp_path)))
     assert load_run(copy).per_query.equals(load_run(runs / found.data.tags["ltr_harness.folder"]).per_query)
     assert pins((copy / "requirements.txt").read_text()) == load_run(copy).record.packages
@@ -302,7 +302,7 @@ def test_the_model_of_a_run_loads_and_scores_as_it_did(exported: tuple[Path, str
     mlflow.set_tracking_uri(uri)
     try:
         for name in ("lgbm", "xgb"):
-            found = of(client, name)
+            found = run_of_model(client, name)
             expected = json.loads((runs / "expected.json").read_text())["models"][name]["scores"]
             for place in (f"runs:/{found.info.run_id}/model", found.data.tags["ltr_harness.model"]):
                 model = mlflow.pyfunc.load_model(place)
@@ -321,7 +321,7 @@ def test_the_model_of_a_run_loads_and_scores_as_it_did(exported: tuple[Path, str
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_a_failed_run_is_a_failed_run(exported: tuple[Path, str, Any]) -> None:
-    found = of(exported[2], "bad")
+    found = run_of_model(exported[2], "bad")
     assert found.info.status == "FAILED"
     assert found.data.tags["mlflow.note.content"] == "failed: no such objective"
 
@@ -337,17 +337,17 @@ def test_exported_again_each_run_is_there_once(
 
     runs, uri, client = exported
     experiment = client.get_experiment_by_name("v1").experiment_id
-    client.delete_run(of(client, "lgbm").info.run_id)
-    half = of(client, "xgb")
+    client.delete_run(run_of_model(client, "lgbm").info.run_id)
+    half = run_of_model(client, "xgb")
     client.update_run(half.info.run_id, status="RUNNING")  # as an export that was killed leaves it
-    kept = of(client, "twin").data.tags["ltr_harness.model"]
+    kept = run_of_model(client, "twin").data.tags["ltr_harness.model"]
     client.delete_tag(
-        of(client, "twin").info.run_id, "ltr_harness.model"
+        run_of_model(client, "twin").info.run_id, "ltr_harness.model"
     )  # as one exported without its model
     said = json.loads(again("--json"))
     models = {name.partition("--")[0]: model for name, model in said["models"].items()}
     assert models == {
-        name: of(client, name).data.tags["ltr_harness.model"] for name in ("lgbm", "twin", "xgb")
+        name: run_of_model(client, name).data.tags["ltr_harness.model"] for name in ("lgbm", "twin", "xgb")
     }
     assert models["twin"] != kept
     assert {name.partition("--")[0]: why for name, why in said["without_model"].items()} == {
@@ -364,7 +364,7 @@ def test_exported_again_each_run_is_there_once(
         "v1: report",
         "xgb, all, seed 1",
     ]
-    assert of(client, "xgb").info.run_id != half.info.run_id
+    assert run_of_model(client, "xgb").info.run_id != half.info.run_id
 
 
 @pytest.mark.slow  # MLflow makes a store twice

@@ -1,4 +1,4 @@
-"""What a user sees when something is wrong: one clear line each, exit 2, never a traceback."""
+"""The lines that a user sees when something is wrong: one clear line each, exit 2, never a traceback."""
 
 from __future__ import annotations
 
@@ -230,11 +230,11 @@ def test_a_defect_of_ours_is_one_message_and_a_file(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @click.command()
-    def broken() -> None:
+    def fail() -> None:
         raise ZeroDivisionError("seven")
 
     monkeypatch.delenv("LTR_HARNESS_TRACEBACK", raising=False)
-    assert run_command(broken, []) == 1
+    assert run_command(fail, []) == 1
     [said] = capsys.readouterr().err.splitlines()
     assert said.startswith("error: internal error: ZeroDivisionError: seven; this is a defect of ltr-harness")
     log = Path(said.rpartition("details: ")[2])
@@ -242,7 +242,7 @@ def test_a_defect_of_ours_is_one_message_and_a_file(
     log.unlink()
     monkeypatch.setenv("LTR_HARNESS_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
-        run_command(broken, [])
+        run_command(fail, [])
 
 
 @pytest.mark.parametrize(

@@ -40,12 +40,12 @@ def by_human_labels(**options: object) -> Comparison:
     return compare(*models(HUMAN, close=CLOSE, clear=CLEAR), **options)
 
 
-def together(comparison: Comparison, **cheap: NDArray[np.float64]) -> CheapLabels:
+def with_labels(comparison: Comparison, **cheap: NDArray[np.float64]) -> CheapLabels:
     return with_cheap_labels(comparison, models(ALL, **cheap), NOTHING)
 
 
 def test_cheap_labels_that_tell_nothing_leave_the_human_ones() -> None:
-    found = together(by_human_labels(), close=np.zeros(ALL), clear=np.zeros(ALL))
+    found = with_labels(by_human_labels(), close=np.zeros(ALL), clear=np.zeros(ALL))
     assert (found.metric, found.baseline, found.n_human, found.n_cheap) == ("mrr", "base", 20, 40)
     clear, close = found.pairs
     assert (clear.model, close.model) == ("clear", "close")
@@ -61,7 +61,7 @@ def test_cheap_labels_that_tell_nothing_leave_the_human_ones() -> None:
 def test_intervals_hold_together() -> None:
     """Those of two models: 2.433 is the 98.75 % point of Student's t with 19 degrees of freedom."""
     plain = by_human_labels(test="t")
-    found = together(plain, close=np.zeros(ALL), clear=np.zeros(ALL))
+    found = with_labels(plain, close=np.zeros(ALL), clear=np.zeros(ALL))
     close = found.pairs[1]
     assert (close.p, close.p_corrected) == pytest.approx((0.035, 2 * 0.035), abs=1e-3)
     assert (close.ci_low, close.ci_high) == pytest.approx(
@@ -71,19 +71,19 @@ def test_intervals_hold_together() -> None:
 
 def test_cheap_labels_that_tell_all_add_what_the_other_queries_say() -> None:
     rest = np.where(np.arange(ALL) < HUMAN, CLOSE, CLOSE + 0.08)
-    found = together(by_human_labels(), close=rest, clear=CLEAR)
+    found = with_labels(by_human_labels(), close=rest, clear=CLEAR)
     close = found.pairs[1]
     assert close.weight == pytest.approx(1 / (1 + 20 / 40))
     assert close.difference == pytest.approx(0.1 + 0.08 * 2 / 3)
     assert close.queries_saved == pytest.approx(40, rel=0.1)  # as many as have the cheap labels alone
-    worse = together(by_human_labels(), close=-rest, clear=-CLEAR)
+    worse = with_labels(by_human_labels(), close=-rest, clear=-CLEAR)
     assert worse.pairs[1].difference == pytest.approx(
         close.difference
     )  # cheap labels that say the contrary tell all
 
 
 def test_what_is_said() -> None:
-    said = together(by_human_labels(), close=np.zeros(ALL), clear=np.zeros(ALL)).lines()
+    said = with_labels(by_human_labels(), close=np.zeros(ALL), clear=np.zeros(ALL)).lines()
     assert said[0].startswith(
         "clear is better than base at mrr by human and cheap labels together: +0.2000 ("
     )
@@ -104,7 +104,7 @@ def test_a_rare_kind_of_query_is_named_where_one_that_was_seen_comes_near() -> N
         clear = CLEAR.copy()
         clear[3] = -loss
         human = compare(*models(HUMAN, close=CLOSE, clear=clear))
-        found = together(human, close=np.zeros(ALL), clear=np.zeros(ALL))
+        found = with_labels(human, close=np.zeros(ALL), clear=np.zeros(ALL))
         assert [pair.verdict for pair in found.pairs] == ["better", "not distinguishable"]
         lines[loss] = [str(one) for one in found.cautions if one.kind == "rare-kind"]
     assert lines[0.1] == []
@@ -126,7 +126,7 @@ def test_queries_without_cheap_labels_are_refused() -> None:
 def test_methods_that_this_is_not_known_for_are_named_at_once() -> None:
     comparison = by_human_labels(test="bootstrap", margin=0.1)
     with pytest.raises(UsageError) as raised:
-        together(comparison, close=CLOSE, clear=CLEAR)
+        with_labels(comparison, close=CLOSE, clear=CLEAR)
     assert [problem.place for problem in raised.value.problems] == [
         "test",
         "margin",

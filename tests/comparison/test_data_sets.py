@@ -46,22 +46,24 @@ def measured(
 
 
 @pytest.fixture(scope="module")
-def both() -> dict[str, Comparison]:
+def by_data_set() -> dict[str, Comparison]:
     return {name: measured(name) for name in SIZES}
 
 
 @pytest.mark.long
-def test_the_average_is_of_the_data_sets_and_not_of_their_queries(both: dict[str, Comparison]) -> None:
-    found = across_data_sets(both)
+def test_the_average_is_of_the_data_sets_and_not_of_their_queries(by_data_set: dict[str, Comparison]) -> None:
+    found = across_data_sets(by_data_set)
     models = {one.model: one for one in found.models}
-    each = {model: [one.summary(model).mean for one in both.values()] for model in GAINS}
+    each = {model: [one.summary(model).mean for one in by_data_set.values()] for model in GAINS}
     for model, own in models.items():
         assert own.means == tuple(each[model])
         assert own.mean == pytest.approx(np.mean(each[model]))
     new, mixed = models["new"].average, models["mixed"].average
     assert new is not None
     assert mixed is not None
-    assert new.difference == pytest.approx(np.mean([one.paired("new").difference for one in both.values()]))
+    assert new.difference == pytest.approx(
+        np.mean([one.paired("new").difference for one in by_data_set.values()])
+    )
     assert (new.verdict, mixed.verdict) == ("better", "not distinguishable")
     assert [part.verdict for part in models["mixed"].by_data_set] == ["better", "worse"]
     assert (models["new"].same_sign, models["mixed"].same_sign) == (2, 1)
@@ -147,12 +149,12 @@ def test_the_average_of_sparse_sets_that_cancel(gain: float) -> None:
 
 
 @pytest.mark.long
-def test_each_data_set_is_corrected_among_all(both: dict[str, Comparison]) -> None:
+def test_each_data_set_is_corrected_among_all(by_data_set: dict[str, Comparison]) -> None:
     """Three models on two data sets are six comparisons."""
-    for one in across_data_sets(both).models:
+    for one in across_data_sets(by_data_set).models:
         if one.average is None:
             continue
-        for part, comparison in zip(one.by_data_set, both.values(), strict=True):
+        for part, comparison in zip(one.by_data_set, by_data_set.values(), strict=True):
             alone = comparison.paired(one.model)
             assert part.p == pytest.approx(alone.p, abs=0.06)  # other draws
             assert part.p_corrected >= part.p
@@ -162,9 +164,9 @@ def test_each_data_set_is_corrected_among_all(both: dict[str, Comparison]) -> No
             assert outside == (part.p_corrected < 0.05) == (part.verdict in ("better", "worse"))
 
 
-def test_weights(both: dict[str, Comparison]) -> None:
-    small, web = (one.paired("mixed").difference for one in both.values())
-    found = across_data_sets(both, {"web": 3.0, "small": 1.0})
+def test_weights(by_data_set: dict[str, Comparison]) -> None:
+    small, web = (one.paired("mixed").difference for one in by_data_set.values())
+    found = across_data_sets(by_data_set, {"web": 3.0, "small": 1.0})
     assert found.weights == (0.25, 0.75)
     (mixed,) = (one.average for one in found.models if one.model == "mixed")
     assert mixed is not None
@@ -172,17 +174,17 @@ def test_weights(both: dict[str, Comparison]) -> None:
     assert mixed.verdict == "worse"
     for wrong in ({"web": 1.0}, {"web": 1.0, "small": 0.0}, {"web": 1.0, "small": 1.0, "more": 1.0}):
         with pytest.raises(UsageError, match="weights: none above 0 for "):
-            across_data_sets(both, wrong)
+            across_data_sets(by_data_set, wrong)
 
 
 @pytest.mark.long
 def test_lower_may_be_better() -> None:
-    def turned(one: Comparison) -> Comparison:
+    def negated(one: Comparison) -> Comparison:
         return compare(*(SystemResult(e.name, e.query_ids, {"cost": -e.values["mrr"]}, ("1",), {"cost": False})
                          for e in one.systems), draws=500)  # fmt: skip
 
     plain = across_data_sets({name: measured(name) for name in SIZES})
-    other = across_data_sets({name: turned(measured(name)) for name in SIZES})
+    other = across_data_sets({name: negated(measured(name)) for name in SIZES})
     assert [one.model for one in other.models] == [one.model for one in plain.models]
     for one, own in zip(plain.models, other.models, strict=True):
         assert (one.first_rank, one.last_rank) == (own.first_rank, own.last_rank)
@@ -190,7 +192,7 @@ def test_lower_may_be_better() -> None:
 
 
 @pytest.mark.long
-def test_users_and_seeds_count_within_each_data_set(both: dict[str, Comparison]) -> None:
+def test_users_and_seeds_count_within_each_data_set(by_data_set: dict[str, Comparison]) -> None:
     by_user = across_data_sets({name: measured(name, unit="user_id") for name in SIZES})
     assert by_user.method.startswith("sign-flip test by user_id within data sets")
     assert by_user.models[0].average is not None
@@ -212,21 +214,21 @@ def test_users_and_seeds_count_within_each_data_set(both: dict[str, Comparison])
 
 
 @pytest.mark.long
-def test_what_is_not_complete_is_refused(both: dict[str, Comparison]) -> None:
+def test_what_is_not_complete_is_refused(by_data_set: dict[str, Comparison]) -> None:
     with pytest.raises(
         NotComparableError, match="web: has no mixed, bad; expected every model on every data set"
     ):
-        across_data_sets({"small": both["small"], "web": measured("web", ("old", "new"))})
+        across_data_sets({"small": by_data_set["small"], "web": measured("web", ("old", "new"))})
     with pytest.raises(
         NotComparableError, match="web: the baseline is new, old on small; expected one baseline"
     ):
-        across_data_sets({"small": both["small"], "web": measured("web", baseline="new")})
+        across_data_sets({"small": by_data_set["small"], "web": measured("web", baseline="new")})
     with pytest.raises(NotComparableError, match="web: err decides, mrr on small; expected one metric"):
-        across_data_sets({"small": both["small"], "web": measured("web", metric="err")})
+        across_data_sets({"small": by_data_set["small"], "web": measured("web", metric="err")})
     with pytest.raises(NotComparableError, match="again: is small again: the same queries and values"):
-        across_data_sets({"small": both["small"], "again": both["small"]})
+        across_data_sets({"small": by_data_set["small"], "again": by_data_set["small"]})
     with pytest.raises(UsageError, match="1 data set; several are compared"):
-        across_data_sets({"small": both["small"]})
+        across_data_sets({"small": by_data_set["small"]})
     for options in ({"test": "bootstrap"}, {"test": "bounded"}, {"margin": 0.1}):
         with pytest.raises(UsageError, match="over several data sets"):
             across_data_sets({name: measured(name, **options) for name in SIZES})
@@ -237,10 +239,10 @@ def ltr(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    both: dict[str, Comparison],
+    by_data_set: dict[str, Comparison],
 ) -> Cli:
     monkeypatch.chdir(tmp_path)
-    for name, one in both.items():
+    for name, one in by_data_set.items():
         write_report(ReportData(one, [], [], None, name), tmp_path / name / "report", ("json",))
         assert (tmp_path / name / "report" / FILE).read_bytes() == to_parquet(one)
 
@@ -302,14 +304,16 @@ def test_what_the_command_refuses(ltr: Cli, arguments: tuple[str, ...], said: st
     assert said in err
 
 
-def test_the_average_is_tested_as_a_weighted_sum(both: dict[str, Comparison]) -> None:
-    found = across_data_sets(both, {"web": 3.0, "small": 1.0})
+def test_the_average_is_tested_as_a_weighted_sum(by_data_set: dict[str, Comparison]) -> None:
+    found = across_data_sets(by_data_set, {"web": 3.0, "small": 1.0})
     rivals = ("new", "mixed", "bad")
     parts = tuple(
         ClusterSums.of(np.column_stack([one.query_differences(model) for model in rivals]))
-        for one in both.values()
+        for one in by_data_set.values()
     )
-    expected = outcomes(LinearCombination(parts, (0.25, 0.75)), both["web"].method, seeds=(), widths=np.inf)
+    expected = outcomes(
+        LinearCombination(parts, (0.25, 0.75)), by_data_set["web"].method, seeds=(), widths=np.inf
+    )
     averages = {one.model: one.average for one in found.models if one.average is not None}
     for at, model in enumerate(rivals):
         assert averages[model].p_corrected == expected.p_corrected[at]
@@ -339,7 +343,7 @@ def test_a_verdict_on_the_average_says_what_the_smallest_set_may_lack(gain: floa
     assert [line.partition(" If ")[0] for line in rare] == starts
 
 
-def test_the_best_are_those_that_may_be_first(both: dict[str, Comparison]) -> None:
-    found = across_data_sets(both)
+def test_the_best_are_those_that_may_be_first(by_data_set: dict[str, Comparison]) -> None:
+    found = across_data_sets(by_data_set)
     assert [one.model for one in found.models if one.first_rank == 1] == ["new"]
     assert found.lines()[-1] == "Possibly best on average: new."

@@ -36,7 +36,7 @@ def judged(metric: str = "mrr", *, retrieved: NDArray[np.bool_] | None = None, s
     return evaluate(LABELS, scores, [metric], group_sizes=SIZES, document_ids=DOCUMENTS, retrieved=retrieved)
 
 
-def without(document: str) -> NDArray[np.bool_]:
+def all_but(document: str) -> NDArray[np.bool_]:
     """All but one document, of every other query."""
     return ~((document == DOCUMENTS) & (np.repeat(np.arange(N), 4) % 2 == 0))
 
@@ -147,8 +147,8 @@ def test_units_widen_the_interval() -> None:
 def test_retrievers_with_one_truth_are_compared() -> None:
     comparison = compare(
         {
-            "first": judged("ndcg", retrieved=without("y")),
-            "second": judged("ndcg", retrieved=without("w"), seed=2),
+            "first": judged("ndcg", retrieved=all_but("y")),
+            "second": judged("ndcg", retrieved=all_but("w"), seed=2),
         }
     )
     first, second = comparison.headroom.values()
@@ -166,7 +166,7 @@ def test_retrievers_with_one_truth_are_compared() -> None:
 
 
 def test_undeclared_candidates_are_refused_with_the_cure() -> None:
-    kept = without("y")
+    kept = all_but("y")
     sizes = kept.reshape(N, 4).sum(axis=1)
     scores = np.arange(4.0 * N)
     short = evaluate(LABELS[kept], scores[kept], ["mrr"], group_sizes=sizes, document_ids=DOCUMENTS[kept])
@@ -179,10 +179,10 @@ def test_undeclared_candidates_are_refused_with_the_cure() -> None:
 
 def test_another_truth_is_refused() -> None:
     other = evaluate(
-        2 * LABELS, LABELS, ["mrr"], group_sizes=SIZES, document_ids=DOCUMENTS, retrieved=without("w")
+        2 * LABELS, LABELS, ["mrr"], group_sizes=SIZES, document_ids=DOCUMENTS, retrieved=all_but("w")
     )
     with pytest.raises(NotComparableError, match="same queries, other labels or relevant documents"):
-        compare({"a": judged(retrieved=without("y")), "b": other})
+        compare({"a": judged(retrieved=all_but("y")), "b": other})
 
 
 def test_truth_is_of_relevant_documents_in_any_order() -> None:
@@ -214,11 +214,11 @@ def test_truth_is_of_relevant_documents_in_any_order() -> None:
 
 
 def test_a_saved_comparison_keeps_them(tmp_path: Path) -> None:
-    comparison = compare({"a": judged(retrieved=without("y")), "b": judged(retrieved=without("w"))})
+    comparison = compare({"a": judged(retrieved=all_but("y")), "b": judged(retrieved=all_but("w"))})
     (tmp_path / FILE).write_bytes(to_parquet(comparison))
     again = compare(tmp_path / FILE)
     assert again.headroom == comparison.headroom
-    joined = compare(tmp_path / FILE, {"c": judged(retrieved=without("x"))})
+    joined = compare(tmp_path / FILE, {"c": judged(retrieved=all_but("x"))})
     assert set(joined.headroom) == {"a", "b", "c"}
     assert read_saved(tmp_path / FILE).systems[0].truth_declared
 

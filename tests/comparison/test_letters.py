@@ -162,9 +162,9 @@ def test_letters_beyond_z() -> None:
 
 
 def test_values_beyond_the_bounds_of_their_name_have_none() -> None:
-    def one(values: list[float]) -> SystemResult:
+    def system_of(values: list[float]) -> SystemResult:
         return SystemResult("a", np.array(["q", "r"]), {"mrr": np.array([values])}, ("1",), {"mrr": True})
 
-    assert value_bounds([one([0.0, 1.0])], "mrr") == (0.0, 1.0)
+    assert value_bounds([system_of([0.0, 1.0])], "mrr") == (0.0, 1.0)
     for beyond in ([0.0, 1.5], [-0.1, 1.0]):
-        assert value_bounds([one([0.0, 1.0]), one(beyond)], "mrr") == (-math.inf, math.inf)
+        assert value_bounds([system_of([0.0, 1.0]), system_of(beyond)], "mrr") == (-math.inf, math.inf)

@@ -219,7 +219,7 @@ def check_detectable(result: Comparison, pair: Paired) -> None:
 
 
 def is_joint(result: Comparison, metric: str) -> bool:
-    """Whether a pair at a metric is of a family of several."""
+    """Return whether a pair at a metric is of a family of several."""
     primary = metric == result.primary
     return sum((pair.metric == result.primary) == primary for pair in result.pairs) > 1
 

@@ -15,7 +15,7 @@ def column(values: np.ndarray) -> np.ndarray:
     return np.asarray(values)[:, None]
 
 
-def of(human: np.ndarray, cheap: np.ndarray, rest: np.ndarray) -> Powered:
+def powered_means(human: np.ndarray, cheap: np.ndarray, rest: np.ndarray) -> Powered:
     return powered(column(human), column(cheap), column(rest))
 
 
@@ -23,7 +23,7 @@ def test_what_the_queries_are_off_by_in_cheap_values_is_taken_off() -> None:
     """lambda = cov / var / (1 + n / M) = 1 / (1 + 4 / 8) = 2 / 3; the rest's cheap mean is .3 above."""
     sound = np.array([0.1, 0.2, 0.3, 0.4])
     rest = np.array([0.4, 0.6, 0.5, 0.5, 0.6, 0.8, 0.3, 0.7])
-    found = of(sound, sound, rest)
+    found = powered_means(sound, sound, rest)
     assert found.weight[0] == pytest.approx(2 / 3)
     assert found.total.mean[0] == pytest.approx(0.25 + 2 / 3 * 0.3)
     # a third of the sound spread, and two thirds of the rest's
@@ -34,7 +34,7 @@ def test_what_the_queries_are_off_by_in_cheap_values_is_taken_off() -> None:
 @pytest.mark.parametrize("rest", [np.zeros(0), np.full(30, 0.2)])
 def test_cheap_labels_that_tell_nothing_leave_the_sound_ones(rest: np.ndarray) -> None:
     sound = np.random.default_rng(1).exponential(size=30) - 0.8
-    found = of(sound, np.full(30, 0.2), rest)
+    found = powered_means(sound, np.full(30, 0.2), rest)
     assert found.weight[0] == 0.0
     assert found.total.mean[0] == pytest.approx(sound.mean())
     assert found.worth[0] == pytest.approx(30)
@@ -44,11 +44,11 @@ def test_cheap_labels_that_tell_nothing_leave_the_sound_ones(rest: np.ndarray) -
 def test_an_undefined_value_is_of_no_query() -> None:
     """Two of six have none: with cheap values that tell nothing it is the mean and the error of the four."""
     sound = np.array([0.1, np.nan, 0.2, 0.4, np.nan, 0.5])
-    found = of(sound, np.zeros(6), np.zeros(9)).total
+    found = powered_means(sound, np.zeros(6), np.zeros(9)).total
     kept = sound[~np.isnan(sound)]
     assert found.mean[0] == pytest.approx(kept.mean())
     assert found.error[0] == pytest.approx(np.sqrt(((kept - kept.mean()) ** 2).sum() / 5 / 6) * 6 / 4)
-    assert np.isnan(of(np.array([0.1, np.nan, 0.3]), np.zeros(3), np.ones(5)).total.mean[0])
+    assert np.isnan(powered_means(np.array([0.1, np.nan, 0.3]), np.zeros(3), np.ones(5)).total.mean[0])
 
 
 def world(rng: np.random.Generator, kind: str, n: int) -> np.ndarray:
@@ -77,7 +77,7 @@ def covered(kind: str, together: float, n: int, rest: int, runs: int) -> tuple[f
             + np.sqrt(1 - together**2) * rng.normal(0, 0.1, n + rest)
         )
         method = Method(draws=1000)
-        found = outcomes(of(d[:n], c[:n], c[n:]).total, method, seeds=(), widths=np.inf)
+        found = outcomes(powered_means(d[:n], c[:n], c[n:]).total, method, seeds=(), widths=np.inf)
         held += bool(found.low[0] < 0 < found.high[0])
         alone = outcomes(ClusterSums.of(column(d[:n])), method, seeds=(), widths=np.inf)
         widths.append(float(found.high[0] - found.low[0]) / float(alone.high[0] - alone.low[0]))
@@ -114,14 +114,16 @@ def test_freedom_and_worth_by_their_formulas() -> None:
         np.array([0.0, 1.0, 3.0, 4.0]),
         np.array([1.0, 3.0, 8.0]),
     )
-    found = of(sound, cheap, rest)
+    found = powered_means(sound, cheap, rest)
     weight = np.cov(sound, cheap)[0, 1] / cheap.var(ddof=1) / (1 + 4 / 3)
     left = sound - sound.mean() - weight * (cheap - cheap.mean())
     own, others = (left**2).sum() / 3 / 4, weight**2 * rest.var(ddof=1) / 3
     assert found.weight[0] == pytest.approx(weight)
     assert found.total.df[0] == pytest.approx((own + others) ** 2 / (own**2 / 3 + others**2 / 2))
     assert found.worth[0] == pytest.approx(4 * sound.var(ddof=1) / 4 / (own + others))
-    assert of(sound, cheap, rest[:2]).weight[0] == pytest.approx(weight * (1 + 4 / 3) / (1 + 4 / 2))
+    assert powered_means(sound, cheap, rest[:2]).weight[0] == pytest.approx(
+        weight * (1 + 4 / 3) / (1 + 4 / 2)
+    )
 
 
 def test_few_human_labels_that_mostly_tie_count_alone() -> None:
@@ -129,7 +131,7 @@ def test_few_human_labels_that_mostly_tie_count_alone() -> None:
     rng = np.random.default_rng(2)
     differs = np.arange(500) % 10 == 0
     c = np.where(differs, rng.normal(0.3, 0.2, 500), 0.0)
-    few, many = of(c[:60], c[:60], c[60:]), of(c[:200], c[:200], c[200:])
+    few, many = powered_means(c[:60], c[:60], c[60:]), powered_means(c[:200], c[:200], c[200:])
     assert (bool(few.too_few[0]), few.weight[0]) == (True, 0.0)
     assert not many.too_few[0]
     assert many.weight[0] > 0.5

@@ -49,7 +49,7 @@ WORLDS: dict[str, tuple[Draw, float, float]] = {
 
 
 def found(d: np.ndarray, method: Method, units: np.ndarray | None = None) -> bool:
-    """Whether a difference is called better, as `contrasts` has it."""
+    """Return whether a difference is called better, as `contrasts` has it."""
     one = outcomes(ClusterSums.of(d[:, None], units), method, seeds=(), widths=np.inf)
     return bool(one.p_corrected[0] < method.alpha and one.low[0] >= 0)
 

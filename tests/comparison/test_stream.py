@@ -121,7 +121,7 @@ def test_few_rows_may_have_any_order() -> None:
     assert_equals_evaluate(evaluate_stream(mixed, METRICS, "live"), mixed)
 
 
-def apart() -> pa.Table:
+def split_query_table() -> pa.Table:
     """The last row belongs to the first query."""
     table = world(6, 200)
     return pa.concat_tables([table, table.slice(0, 1)])
@@ -131,7 +131,7 @@ def apart() -> pa.Table:
 def test_a_query_that_stands_apart(
     sample: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, path = apart(), tmp_path / "log.parquet"
+    table, path = split_query_table(), tmp_path / "log.parquet"
     pq.write_table(table, path)
     small_batches(monkeypatch, 40)
     with pytest.raises(DataError) as caught:
@@ -149,7 +149,7 @@ def test_ids_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None
     table = world(6, 200)
     assert_equals_evaluate(evaluate_stream(table, METRICS, "live"), table)
     with pytest.raises(DataError, match="stand apart"):
-        evaluate_stream(apart(), "mrr", "live")
+        evaluate_stream(split_query_table(), "mrr", "live")
 
 
 def test_hashes_are_the_same_everywhere() -> None:

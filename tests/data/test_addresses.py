@@ -94,8 +94,8 @@ def divided(table: pd.DataFrame, folder: Path) -> Path:
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Json:
-    """What a command prints as JSON."""
+def run_json(capsys: pytest.CaptureFixture[str]) -> Json:
+    """A function that runs a command and returns the JSON that it prints."""
 
     def run(*arguments: object) -> Any:
         code = run_command(cli, [str(argument) for argument in arguments])
@@ -106,7 +106,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Json:
     return run
 
 
-def test_evaluate_is_the_same_to_the_bit(server: str, tmp_path: Path, said: Json) -> None:
+def test_evaluate_is_the_same_to_the_bit(server: str, tmp_path: Path, run_json: Json) -> None:
     table = rows()
     table.to_parquet(tmp_path / "one.parquet")
     table.drop(columns="day").to_csv(tmp_path / "one.csv.gz", index=False)
@@ -116,12 +116,12 @@ def test_evaluate_is_the_same_to_the_bit(server: str, tmp_path: Path, said: Json
     there = put_all(tmp_path, "rows/several")
     put_all(divided(table, tmp_path / "parts"), "rows/several/parts")
     scores = ("--scores", tmp_path / "scores.csv")
-    expected = said(*SAID, "--data", tmp_path / "one.parquet", *scores)["rankings"]
+    expected = run_json(*SAID, "--data", tmp_path / "one.parquet", *scores)["rankings"]
     for data in ("one.parquet", "one.csv.gz", "one.txt.gz", "parts"):
-        document = said(*SAID, "--data", f"{there}/{data}", *scores)
+        document = run_json(*SAID, "--data", f"{there}/{data}", *scores)
         assert document["rankings"] == expected
         assert document["judgments"] == f"{there}/{data}"
-    remote = said(*SAID, "--data", f"{there}/parts", "--scores", f"{there}/scores.csv")["rankings"]
+    remote = run_json(*SAID, "--data", f"{there}/parts", "--scores", f"{there}/scores.csv")["rankings"]
     assert remote[0]["file"] == f"{there}/scores.csv"
     assert [one["per_query"] for one in remote] == [one["per_query"] for one in expected]
 
@@ -157,7 +157,7 @@ def test_an_experiment_reads_addresses(server: str, tmp_path: Path) -> None:
     assert [*facts["there"].values()] == [*facts["here"].values()]
 
 
-def test_a_log_is_monitored_at_its_address(server: str, tmp_path: Path, said: Json) -> None:
+def test_a_log_is_monitored_at_its_address(server: str, tmp_path: Path, run_json: Json) -> None:
     table = SyntheticLog(days=3, queries_per_day=50, users=40).table()
     pa.dataset.write_dataset(
         table,
@@ -174,7 +174,9 @@ def test_a_log_is_monitored_at_its_address(server: str, tmp_path: Path, said: Js
     documents = []
     for log in (str(tmp_path / "log"), there):
         (tmp_path / "monitor.yaml").write_text(json.dumps({**config, "log": log}))
-        documents.append(said("monitor", tmp_path / "monitor.yaml", "-q", "--json", "-o", tmp_path / "out"))
+        documents.append(
+            run_json("monitor", tmp_path / "monitor.yaml", "-q", "--json", "-o", tmp_path / "out")
+        )
     digests = [document.pop("production_sha256") for document in documents]
     assert digests[0] == digests[1]
     assert documents[0]["windows"] == documents[1]["windows"]

@@ -1,4 +1,4 @@
-"""Which rows form a query: from ids or sizes, in any order, and what is refused."""
+"""The rows that form a query: from ids or sizes, in any order, and the refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cache holds is listed, and room is made without harm to whoever is reading."""
+"""The cache lists its entries, and room is made without harm to whoever is reading."""
 
 from __future__ import annotations
 
@@ -81,21 +81,24 @@ def test_entries_that_are_gone_or_damaged(folder: Path) -> None:
 def test_the_command(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def said(*arguments: str) -> list[str]:
+    def run_cache(*arguments: str) -> list[str]:
         capsys.readouterr()
         code = run_command(cli, ["data", "cache", *arguments])
         captured = capsys.readouterr()
         return [str(code), *(captured.out or captured.err).splitlines()]
 
     monkeypatch.setenv("LTR_HARNESS_CACHE", str(folder))
-    code, new, old, total = said()
+    code, new, old, total = run_cache()
     assert (code, new.split()[2:]) == ("0", ["today", "new.txt", "(1", "feature)"])
     assert old.endswith("40 days ago  old.txt (2 features)")
     assert total.startswith("2 entries, ")
-    assert said("--unused", "30")[1].startswith("removed 1 of 2 entries, ")
+    assert run_cache("--unused", "30")[1].startswith("removed 1 of 2 entries, ")
     assert titles(folder) == ["new.txt (1 feature)"]
-    assert said("--unused", "30", "--clear") == ["2", "error: --clear and --unused; expected one of them"]
-    assert said("--clear")[1].startswith("removed 1 of 1 entry, ")
-    assert said()[1:] == [f"0 entries, 0 B: {folder}"]
+    assert run_cache("--unused", "30", "--clear") == [
+        "2",
+        "error: --clear and --unused; expected one of them",
+    ]
+    assert run_cache("--clear")[1].startswith("removed 1 of 1 entry, ")
+    assert run_cache()[1:] == [f"0 entries, 0 B: {folder}"]
     monkeypatch.setenv("LTR_HARNESS_CACHE", "off")
-    assert said()[1] == "the data cache is off (LTR_HARNESS_CACHE=off)"
+    assert run_cache()[1] == "the data cache is off (LTR_HARNESS_CACHE=off)"

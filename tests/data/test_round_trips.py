@@ -1,4 +1,4 @@
-"""What is written and read back is what was there, to the bit, in every format."""
+"""Data written and read back are the same, to the bit, in every format."""
 
 from __future__ import annotations
 

@@ -50,19 +50,19 @@ def executed(with_experiment: Any) -> Any:
     return nbformat.v4.new_notebook(cells=with_experiment.cells[:-1])
 
 
-def shown(notebook: Any, containing: str) -> dict[str, str]:
-    """What the cell with that text shows, by kind."""
+def cell_outputs(notebook: Any, containing: str) -> dict[str, str]:
+    """Return the outputs of the cell with that text, by kind."""
     (cell,) = (cell for cell in notebook.cells if cell.cell_type == "code" and containing in cell.source)
     return {kind: text for output in cell.outputs for kind, text in output.get("data", {}).items()}
 
 
 def test_the_metric_says_what_it_is(executed: Any) -> None:
-    assert "'ndcg@10'" in shown(executed, "NDCG.for_tool")["text/plain"]
-    assert "'ndcg(empty=one,ties=stable)@10'" in shown(executed, "NDCG.for_tool")["text/plain"]
+    assert "'ndcg@10'" in cell_outputs(executed, "NDCG.for_tool")["text/plain"]
+    assert "'ndcg(empty=one,ties=stable)@10'" in cell_outputs(executed, "NDCG.for_tool")["text/plain"]
 
 
 def test_the_comparison_shows_itself_as_a_table(executed: Any) -> None:
-    table = shown(executed, 'compare(evaluations, baseline="one feature")')["text/html"]
+    table = cell_outputs(executed, 'compare(evaluations, baseline="one feature")')["text/html"]
     assert "<table" in table
     for word in ("lightgbm", "xgboost", "one feature", "ndcg@10", "better"):
         assert word in table

@@ -84,10 +84,10 @@ def test_a_function_per_query_gives_the_same(folder: Path) -> None:
     frame = session(2).createDataFrame(pa.table(rows))
     result = "query_id string, rows bigint, n_relevant bigint, `ndcg@10` double"
 
-    def one(table: pa.Table) -> pa.Table:
+    def per_query(table: pa.Table) -> pa.Table:
         return pa.Table.from_batches([arrow.per_query(table, "ndcg@10", {"score": "live"})])
 
-    found = arrow.merge([frame.groupBy("query_id").applyInArrow(one, result).toArrow()])
+    found = arrow.merge([frame.groupBy("query_id").applyInArrow(per_query, result).toArrow()])
     assert arrow.means(found) == dict(
         evaluate(rows["label"], rows["live"], "ndcg@10", query_ids=rows["query_id"]).means
     )

@@ -36,7 +36,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binding, "_ROWS_AT_ONCE", 10)
 
 
-def made(seed: int, n_queries: int) -> tuple[Judgments, Any, Any]:
+def make_judgments(seed: int, n_queries: int) -> tuple[Judgments, Any, Any]:
     rng = np.random.default_rng(seed)
     groups = QueryGroups.from_sizes(rng.integers(1, 25, n_queries))
     n = groups.n_rows
@@ -52,7 +52,7 @@ def made(seed: int, n_queries: int) -> tuple[Judgments, Any, Any]:
 @pytest.mark.long
 @given(seed=st.integers(0, 10**6), n_queries=st.integers(1, 12))
 def test_values_are_those_of_all_queries_bound_at_once(seed: int, n_queries: int) -> None:
-    judgments, scores, retrieved = made(seed, n_queries)
+    judgments, scores, retrieved = make_judgments(seed, n_queries)
     whole, once = Binding(METRICS, judgments), BoundOnce(METRICS, judgments)
     for listed in (None, retrieved):
         values = once.per_query(scores, listed)
@@ -64,7 +64,7 @@ def test_values_are_those_of_all_queries_bound_at_once(seed: int, n_queries: int
 @pytest.mark.long
 @given(seed=st.integers(0, 10**6), n_queries=st.integers(1, 12))
 def test_slices_are_whole_queries_once_each(seed: int, n_queries: int) -> None:
-    judgments, scores, retrieved = made(seed, n_queries)
+    judgments, scores, retrieved = make_judgments(seed, n_queries)
     parts = list(slices_of(judgments, scores, retrieved))
     assert np.concatenate([part.labels for _, part, _, _ in parts]).tolist() == judgments.labels.tolist()
     assert np.concatenate([own for _, _, own, _ in parts]).tolist() == scores.tolist()
@@ -76,7 +76,7 @@ def test_slices_are_whole_queries_once_each(seed: int, n_queries: int) -> None:
 
 
 def test_shares_of_ties_are_of_all_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    judgments, scores, retrieved = made(3, 40)
+    judgments, scores, retrieved = make_judgments(3, 40)
     sliced = tie_audit("ndcg@5", judgments, scores, retrieved)
     monkeypatch.setattr(binding, "_ROWS_AT_ONCE", 10**6)
     whole = tie_audit("ndcg@5", judgments, scores, retrieved)
@@ -88,7 +88,7 @@ def test_shares_of_ties_are_of_all_queries(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_is_refused_is_refused_as_of_all_queries() -> None:
-    judgments, scores, _ = made(2, 40)
+    judgments, scores, _ = make_judgments(2, 40)
     with pytest.raises(DataError, match=f"{judgments.labels.size - 1} scores for"):
         BoundOnce(METRICS, judgments).per_query(scores[1:])
     with pytest.raises(DataError, match="NaN"):

@@ -79,59 +79,59 @@ LABELS, SCORES, SIZES = [1, 3, 2, 0, 0, 0], [0.2, 0.1, 0.4, 0.4, 0.2, 0.1], [2, 
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
+def own_file(tmp_path: Path) -> Path:
     path = tmp_path / "own.py"
     path.write_text(OWN_CLASS)
     return path
 
 
 @pytest.mark.long
-def test_a_class_in_a_file_of_ones_own(own: Path) -> None:
-    metric = parse_metric(f"{own}:TopLabel(scale=2)")
+def test_a_class_in_a_file_of_ones_own(own_file: Path) -> None:
+    metric = parse_metric(f"{own_file}:TopLabel(scale=2)")
     assert str(metric) == "top_label(scale=2)"
     assert type(metric).source == "your own"
-    assert metric.spelling == f"{own}:TopLabel(scale=2)"
+    assert metric.spelling == f"{own_file}:TopLabel(scale=2)"
     assert parse_metric(metric.spelling) == metric
     ev = evaluate(LABELS, SCORES, group_sizes=SIZES, metrics=[metric, "mrr"])
     np.testing.assert_array_equal(ev["top_label(scale=2)"].per_query, [0.5, 0.5, 0.0])  # the second is a tie
-    assert parse_metric({"metric": f"{own}:TopLabel", "scale": 2}) == metric
+    assert parse_metric({"metric": f"{own_file}:TopLabel", "scale": 2}) == metric
 
 
-def test_its_digest_follows_the_file(own: Path, tmp_path: Path) -> None:
+def test_its_digest_follows_the_file(own_file: Path, tmp_path: Path) -> None:
     import hashlib
 
-    metric = parse_metric(f"{own}:TopLabel")
-    assert metric.digest == hashlib.sha256(own.read_bytes()).hexdigest()
-    assert parse_metric(f"{own}:spread(higher_is_better=true)").digest == metric.digest
+    metric = parse_metric(f"{own_file}:TopLabel")
+    assert metric.digest == hashlib.sha256(own_file.read_bytes()).hexdigest()
+    assert parse_metric(f"{own_file}:spread(higher_is_better=true)").digest == metric.digest
     assert parse_metric("ndcg@10").digest is None
 
 
-def test_relative_paths_are_fixed_when_they_are_read(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(own.parent)
-    assert parse_metric("./own.py:TopLabel").spelling == f"{own}:TopLabel"
+def test_relative_paths_are_fixed_when_they_are_read(own_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own_file.parent)
+    assert parse_metric("./own.py:TopLabel").spelling == f"{own_file}:TopLabel"
 
 
-def test_a_function_is_spelt_with_what_it_was_given(own: Path) -> None:
+def test_a_function_is_spelt_with_what_it_was_given(own_file: Path) -> None:
     for given in (
         "higher_is_better=false",
         "empty=zero,higher_is_better=true",
         "higher_is_better=true,name=gap",
     ):
-        assert parse_metric(f"{own}:spread({given})").spelling == f"{own}:spread({given})"
+        assert parse_metric(f"{own_file}:spread({given})").spelling == f"{own_file}:spread({given})"
 
 
 @pytest.mark.long
-def test_a_function_in_a_file_of_ones_own(own: Path) -> None:
-    metric = parse_metric(f"{own}:spread(higher_is_better=false)")
+def test_a_function_in_a_file_of_ones_own(own_file: Path) -> None:
+    metric = parse_metric(f"{own_file}:spread(higher_is_better=false)")
     assert str(metric) == "spread"
     assert not metric.higher_is_better
-    assert metric.spelling == f"{own}:spread(higher_is_better=false)"
+    assert metric.spelling == f"{own_file}:spread(higher_is_better=false)"
     ev = evaluate(LABELS, SCORES, group_sizes=SIZES, metrics=[metric])
     np.testing.assert_array_equal(ev["spread"].per_query, [2.0, 2.0, np.nan])
     assert ev["spread"].n_undefined == 1
-    same = parse_metric({"metric": f"{own}:spread", "higher_is_better": False})
+    same = parse_metric({"metric": f"{own_file}:spread", "higher_is_better": False})
     assert same == metric
-    named = parse_metric(f"{own}:spread(empty=zero,higher_is_better=true,name=gap)")
+    named = parse_metric(f"{own_file}:spread(empty=zero,higher_is_better=true,name=gap)")
     assert str(named) == "gap(empty=zero)"
     assert parse_metric(named.spelling) == named
     assert evaluate(LABELS, SCORES, group_sizes=SIZES, metrics=[named]).means[
@@ -140,10 +140,10 @@ def test_a_function_in_a_file_of_ones_own(own: Path) -> None:
 
 
 @pytest.mark.long
-def test_metrics_from_outside_travel_to_other_processes(own: Path) -> None:
+def test_metrics_from_outside_travel_to_other_processes(own_file: Path) -> None:
     metrics = [
-        parse_metric(f"{own}:TopLabel(scale=2)"),
-        parse_metric(f"{own}:spread(higher_is_better=true)"),
+        parse_metric(f"{own_file}:TopLabel(scale=2)"),
+        parse_metric(f"{own_file}:spread(higher_is_better=true)"),
         parse_metric("err(max_grade=4)@10"),
     ]
     assert pickle.loads(pickle.dumps(metrics)) == metrics
@@ -272,9 +272,9 @@ def test_a_function_that_fails_is_a_message(result: Any, message: str) -> None:
         ("TopLabel(as=lightgbm)", r"lightgbm computes no top_label"),
     ],
 )
-def test_what_is_said_about_metrics_from_outside(own: Path, spelt: str, message: str) -> None:
+def test_what_is_said_about_metrics_from_outside(own_file: Path, spelt: str, message: str) -> None:
     with pytest.raises(MetricError, match=message):
-        parse_metric(f"{own}:{spelt}")
+        parse_metric(f"{own_file}:{spelt}")
 
 
 def test_names_that_cannot_be_read_back() -> None:
@@ -290,7 +290,7 @@ def test_names_that_cannot_be_read_back() -> None:
 
 @pytest.mark.long
 def test_an_installed_package_may_add_a_metric(
-    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "their_package.py").write_text(OWN_CLASS)
     info = tmp_path / "their_package-1.2.dist-info"

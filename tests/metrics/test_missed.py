@@ -58,7 +58,7 @@ TIES = ["expected", "stable", "worst", "best", "id"]
 Truth = tuple[NDArray[np.float64], QueryGroups, NDArray[np.bool_], NDArray[np.float64]]
 
 
-def made(n_queries: int, seed: int = 1, longest: int = 40) -> Truth:
+def make_truth(n_queries: int, seed: int = 1, longest: int = 40) -> Truth:
     """Labels of everything, queries, retrieved rows, and scores with ties; some queries have no candidate."""
     rng = np.random.default_rng(seed)
     groups = QueryGroups.from_sizes(rng.integers(1, longest, n_queries))
@@ -83,7 +83,9 @@ def judged(truth: Truth) -> tuple[Judgments, Judgments]:
     )
 
 
-def both(metrics: list[str], ties: str, truth: Truth) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def evaluate_both(
+    metrics: list[str], ties: str, truth: Truth
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     parsed = [dataclasses.replace(parse_metric(one), ties=ties) for one in metrics]
     (everything, candidates), (_, _, retrieved, scores) = judged(truth), truth
     return (
@@ -96,7 +98,7 @@ def both(metrics: list[str], ties: str, truth: Truth) -> tuple[NDArray[np.float6
 def test_missed_documents_count_as_documents_that_the_ranking_leaves_out(ties: str) -> None:
     by_label = ties in ("worst", "best")  # which has no meaning for some
     able = [name for name in METRICS if not (by_label and name.startswith(("judged", "alpha", "err_ia")))]
-    of_everything, of_candidates = both(able, ties, made(400))
+    of_everything, of_candidates = evaluate_both(able, ties, make_truth(400))
     assert np.isfinite(of_everything).any(axis=1).all()
     np.testing.assert_array_equal(of_candidates, of_everything)
 
@@ -104,7 +106,7 @@ def test_missed_documents_count_as_documents_that_the_ranking_leaves_out(ties: s
 @pytest.mark.slow
 @pytest.mark.parametrize("ties", TIES[:2])
 def test_five_thousand_queries(ties: str) -> None:
-    of_everything, of_candidates = both(METRICS, ties, made(5000, seed=7, longest=120))
+    of_everything, of_candidates = evaluate_both(METRICS, ties, make_truth(5000, seed=7, longest=120))
     np.testing.assert_array_equal(of_candidates, of_everything)
 
 
@@ -124,7 +126,7 @@ def test_by_hand() -> None:
 
 @pytest.mark.long
 def test_large_sets_are_bound_in_parts_with_what_was_missed() -> None:
-    truth = made(30_000)
+    truth = make_truth(30_000)
     (_, candidates), (_, _, retrieved, scores) = judged(truth), truth
     metrics = [parse_metric("ndcg@10"), parse_metric("spearman")]
     many = Judgments.checked(
@@ -146,7 +148,7 @@ def retrieved_in_pool(judgments: Judgments) -> NDArray[np.bool_]:
 
 
 def test_some_queries_alone_keep_what_they_missed() -> None:
-    _, candidates = judged(made(60))
+    _, candidates = judged(make_truth(60))
     numbers = np.array([5, 7, 0, 59, 58])
     part = candidates.take(numbers)
     metric = [parse_metric("ndcg@3"), parse_metric("n_relevant"), parse_metric("alpha_ndcg@3")]
@@ -160,7 +162,7 @@ def test_some_queries_alone_keep_what_they_missed() -> None:
 
 @pytest.mark.parametrize("name", ["ndcg@5", "map@5", "nerr(max_grade=4)@5", "recall@5", "q@5", "rprec"])
 def test_the_change_of_a_swap_divides_by_the_ideal_of_everything(name: str) -> None:
-    truth = made(30, seed=4, longest=12)
+    truth = make_truth(30, seed=4, longest=12)
     _, candidates = judged(truth)
     metric = parse_metric(name)
     scores = np.random.default_rng(2).permutation(candidates.groups.n_rows).astype(float)
@@ -179,7 +181,7 @@ def test_the_change_of_a_swap_divides_by_the_ideal_of_everything(name: str) -> N
 
 
 def test_ties_and_explanations_see_what_was_missed() -> None:
-    truth = made(200)
+    truth = make_truth(200)
     (everything, candidates), (_, _, retrieved, scores) = judged(truth), truth
     metric = parse_metric("ndcg@10")
     told, found = (
@@ -233,7 +235,7 @@ def test_what_the_page_of_a_metric_says_of_missed_documents(name: str) -> None:
         inspect.getdoc(catalog.load(name)).split("Missed documents: ")[1].split("\n\n")[0].split()
     )
     said = next(one for one in SAID if one in text)
-    _, candidates = judged(made(300, seed=9))
+    _, candidates = judged(make_truth(300, seed=9))
     options = {"rbp": "(p=0.8)", "rbp_residual": "(p=0.8)"}.get(name, "")
     if name in ("err", "nerr", "pfound", "err_ia"):
         options = "(max_grade=4)"
@@ -258,7 +260,7 @@ def test_what_the_page_of_a_metric_says_of_missed_documents(name: str) -> None:
     "name", ["map(denominator=retrieved)", "map(denominator=retrieved)@3", "ndcg(ideal=shown)@3"]
 )
 def test_choices_that_missed_documents_do_not_touch(name: str) -> None:
-    _, candidates = judged(made(300, seed=9))
+    _, candidates = judged(make_truth(300, seed=9))
     scores = np.random.default_rng(1).normal(size=candidates.groups.n_rows)
     few, every = alone_and_with_missed(parse_metric(name), candidates, scores)
     both = ~np.isnan(few) & ~np.isnan(every)
@@ -284,7 +286,7 @@ def err_of(labels: list[int]) -> float:
 
 
 def by_definition(listed: list[int], missed: list[int]) -> dict[str, float]:
-    """Of the labels in rank order and those that have no rank; at least one is above 0."""
+    """Take labels in rank order and those that have no rank; at least one is above 0."""
     ideal = sorted(listed + missed, reverse=True)
     n_relevant = sum(label > 0 for label in ideal)
     n_against = len(ideal) - n_relevant

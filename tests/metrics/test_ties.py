@@ -74,13 +74,13 @@ def err(
 
 
 @functools.cache
-def about(label: float) -> tuple[int, ...]:
+def subtopics_of(label: float) -> tuple[int, ...]:
     """The subtopics of a row, told by its label: 3 is about the first two, 4 about the third."""
     return tuple(int(label) >> bit & 1 for bit in range(3))
 
 
 def err_ia(labels: Sequence[float], k: int | None) -> float:
-    uses_subtopics = [[g * about(g)[bit] for g in labels] for bit in range(3)]
+    uses_subtopics = [[g * subtopics_of(g)[bit] for g in labels] for bit in range(3)]
     each = [err(one, k) for one in uses_subtopics if any(one)]
     return sum(each) / len(each)
 
@@ -89,8 +89,8 @@ def alpha_dcg(labels: Sequence[float], k: int | None) -> float:
     gained, seen = 0.0, [0, 0, 0]
     for r, g in enumerate(labels[:k], 1):
         for bit in range(3):
-            gained += about(g)[bit] * 0.5 ** seen[bit] / math.log2(1 + r)
-            seen[bit] += about(g)[bit]
+            gained += subtopics_of(g)[bit] * 0.5 ** seen[bit] / math.log2(1 + r)
+            seen[bit] += subtopics_of(g)[bit]
     return gained
 
 
@@ -98,11 +98,15 @@ def alpha_ndcg(labels: Sequence[float], k: int | None) -> float:
     left, ideal, gains = list(labels), list[float](), [1.0, 1.0, 1.0]
     while left:
         best = max(
-            left, key=lambda g: (sum(b * gain for b, gain in zip(about(g), gains, strict=True)), about(g))
+            left,
+            key=lambda g: (
+                sum(b * gain for b, gain in zip(subtopics_of(g), gains, strict=True)),
+                subtopics_of(g),
+            ),
         )
         left.remove(best)
         ideal.append(best)
-        gains = [gain * 0.5**b for b, gain in zip(about(best), gains, strict=True)]
+        gains = [gain * 0.5**b for b, gain in zip(subtopics_of(best), gains, strict=True)]
     return alpha_dcg(labels, k) / alpha_dcg(ideal, k)
 
 
@@ -312,7 +316,7 @@ def test_every_order_that_can_be_told_apart_stands_for_as_many() -> None:
     assert set(every.values()) == {2}  # the two rows of label 1 and score 5
 
 
-def at(name: str, k: int | None) -> Metric:
+def metric_at(name: str, k: int | None) -> Metric:
     metric = parse_metric(name)
     return metric.with_cutoff(k) if metric.takes_cutoff else metric
 
@@ -325,7 +329,7 @@ def evaluated(
         np.concatenate([scores for _, scores in cases]),
         group_sizes=[len(labels) for labels, _ in cases],
         metrics=list(dict.fromkeys(metrics)),
-        subtopics=[[g * b for b in about(g)] for labels, _ in cases for g in labels],
+        subtopics=[[g * b for b in subtopics_of(g)] for labels, _ in cases for g in labels],
     )
     return [evaluation[metric].per_query for metric in metrics]
 
@@ -335,7 +339,7 @@ CUTOFFS = (None, 1, 2, 3, 5, 9)
 
 @functools.cache
 def evaluated_at_cutoffs(name: str) -> dict[int | None, np.ndarray]:
-    return dict(zip(CUTOFFS, evaluated([at(name, k) for k in CUTOFFS], CASES), strict=True))
+    return dict(zip(CUTOFFS, evaluated([metric_at(name, k) for k in CUTOFFS], CASES), strict=True))
 
 
 @pytest.mark.long
@@ -352,7 +356,7 @@ def test_expected_ties_are_the_mean_over_all_orders(name: str, k: int | None) ->
 
 @pytest.mark.parametrize("name", [name for name in PLAIN if name not in UNORDERED])
 def test_worst_and_best_put_low_or_high_labels_first(name: str) -> None:
-    both = evaluated([replace(at(name, 3), ties=rule) for rule in ("worst", "best")], CASES)  # type: ignore[arg-type]
+    both = evaluated([replace(metric_at(name, 3), ties=rule) for rule in ("worst", "best")], CASES)  # type: ignore[arg-type]
     for values, sign in zip(both, (1, -1), strict=True):
         by_rule = [
             [g for _, g in sorted(zip(scores, labels, strict=True), key=lambda row: (-row[0], sign * row[1]))]
@@ -364,7 +368,7 @@ def test_worst_and_best_put_low_or_high_labels_first(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PLAIN if name not in UNORDERED])
 def test_no_order_of_ties_leaves_the_interval_of_worst_and_best(name: str) -> None:
-    metric = at(name, 3)
+    metric = metric_at(name, 3)
     worst, best = evaluated([replace(metric, ties=rule) for rule in ("worst", "best")], CASES)  # type: ignore[arg-type]
     low, high = np.minimum(worst, best), np.maximum(worst, best)
     for query, case in enumerate(orders_of_cases()):
@@ -379,7 +383,7 @@ def test_stable_keeps_row_order(name: str) -> None:
         PLAIN[name]([labels[row] for row in sorted(range(len(labels)), key=lambda row: -scores[row])], 3)
         for labels, scores in CASES
     ]
-    (values,) = evaluated([replace(at(name, 3), ties="stable")], CASES)
+    (values,) = evaluated([replace(metric_at(name, 3), ties="stable")], CASES)
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
 
 
@@ -388,7 +392,7 @@ def test_all_rules_agree_without_ties(name: str) -> None:
     cases = [(labels, [float(-row) for row in range(len(labels))]) for labels, _ in CASES]
     rules = ["stable", "worst", "best"] if name not in UNORDERED else ["stable"]
     expected, *others = evaluated(
-        [at(name, 3), *(replace(at(name, 3), ties=rule) for rule in rules)],  # type: ignore[arg-type]
+        [metric_at(name, 3), *(replace(metric_at(name, 3), ties=rule) for rule in rules)],  # type: ignore[arg-type]
         cases,
     )
     for values in others:
@@ -479,9 +483,9 @@ def test_shuffled_rows_change_no_bit(name: str) -> None:
     labels = rng.choice([0, 0, 0, 1, 2, 3, 4], query_ids.size).astype(float)
     scores = rng.integers(0, 6, query_ids.size) / 7
     documents = np.array([f"d{i}" for i in range(query_ids.size)])
-    subtopics = np.array([[g * b for b in about(g)] for g in labels])
+    subtopics = np.array([[g * b for b in subtopics_of(g)] for g in labels])
     rules = ["expected", "id"] + (["worst", "best"] if name not in UNORDERED else [])
-    metrics = [replace(at(name, 5), ties=rule) for rule in rules]  # type: ignore[arg-type]
+    metrics = [replace(metric_at(name, 5), ties=rule) for rule in rules]  # type: ignore[arg-type]
     before = evaluate(
         labels, scores, query_ids=query_ids, metrics=metrics, document_ids=documents, subtopics=subtopics
     )

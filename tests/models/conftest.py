@@ -59,6 +59,6 @@ def facts(train: RankingDataset) -> Callable[..., TrainingFacts]:
 
 
 @pytest.fixture(scope="session")
-def said() -> Callable[[Any], dict[str, str]]:
-    """Problems as place and text."""
+def problem_texts() -> Callable[[Any], dict[str, str]]:
+    """A function that returns the texts of problems by their places."""
     return lambda problems: {problem.place: str(problem) for problem in problems}

@@ -42,13 +42,16 @@ class TestLinear:
             "missing values in 3 training rows count as the training rows' mean",
         )
 
-    def test_unknown_features_are_errors(self, facts: Any, said: Any) -> None:
-        assert "did you mean 'bm25'?" in said(LinearRanker(weights={"bm52": 1.0}).check(facts()))["weights"]
-        assert "no feature has a weight" in said(LinearRanker(weights={}).check())["weights"]
+    def test_unknown_features_are_errors(self, facts: Any, problem_texts: Any) -> None:
+        assert (
+            "did you mean 'bm25'?"
+            in problem_texts(LinearRanker(weights={"bm52": 1.0}).check(facts()))["weights"]
+        )
+        assert "no feature has a weight" in problem_texts(LinearRanker(weights={}).check())["weights"]
 
 
 @pytest.mark.parametrize(
-    ("model", "content", "said"),
+    ("model", "content", "message"),
     [
         (FeatureModel, '{"feature": "f", "column": 5, "n_features": 3, "ascending": true}', "column 5 of 3"),
         (FeatureModel, '{"feature": "f", "column": -1, "n_features": 3, "ascending": true}', "column: "),
@@ -60,10 +63,10 @@ class TestLinear:
     ],
 )
 def test_a_stored_model_of_another_form_is_told(
-    model: type[FittedModel], content: str, said: str, tmp_path: Path
+    model: type[FittedModel], content: str, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "model.json").write_text(content)
-    with pytest.raises(DataError, match=rf"model\.json: is not a stored model .*{said}"):
+    with pytest.raises(DataError, match=rf"model\.json: is not a stored model .*{message}"):
         model.load(tmp_path)
 
 
@@ -88,17 +91,20 @@ class TestScores:
         assert ScoresRanker(file=path).check_scoring(named) == []
 
     def test_what_does_not_cover_the_rows_is_found_before_training(
-        self, named: Any, test: Any, tmp_path: Path, said: Any
+        self, named: Any, test: Any, tmp_path: Path, problem_texts: Any
     ) -> None:
         path = tmp_path / "neural.run"
         path.write_text("".join(self.lines(named, np.zeros(named.n_rows))[1:]))
-        text = said(ScoresRanker(file=path).check_scoring(named))["file"]
+        text = problem_texts(ScoresRanker(file=path).check_scoring(named))["file"]
         assert f"1 of {named.n_rows:,} rows have no score, first in query '0': 'd0'" in text
-        assert "the data has no document ids" in said(ScoresRanker(file=path).check_scoring(test))["file"]
-        assert "no such file" in said(ScoresRanker(file=tmp_path / "none.csv").check())["file"]
+        assert (
+            "the data has no document ids"
+            in problem_texts(ScoresRanker(file=path).check_scoring(test))["file"]
+        )
+        assert "no such file" in problem_texts(ScoresRanker(file=tmp_path / "none.csv").check())["file"]
 
     def test_a_table_may_hold_other_queries_but_no_other_rows_of_ours(
-        self, named: Any, tmp_path: Path, said: Any
+        self, named: Any, tmp_path: Path, problem_texts: Any
     ) -> None:
         queries = np.repeat(named.groups.ids, named.groups.sizes)
         rows = [f"{query},d{row},{row / 7!r}\n" for row, query in enumerate(queries)]
@@ -107,7 +113,7 @@ class TestScores:
         expected = [row / 7 for row in range(named.n_rows)]
         assert ScoresModel(file=path).score_split(named).tolist() == expected
         path.write_text("query_id,document_id,score\n0,stranger,5\n" + "".join(rows))
-        assert "stranger" in said(ScoresRanker(file=path).check_scoring(named))["file"]
+        assert "stranger" in problem_texts(ScoresRanker(file=path).check_scoring(named))["file"]
 
     def test_they_belong_to_rows_and_not_to_features(self, test: Any, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="belong to its own rows and not to features"):

@@ -262,7 +262,7 @@ def test_what_has_nothing_to_choose_by_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"of": ["a"]}, "of: names a; expected at least two models, each once"),
         ({"of": []}, "of: names no model; expected at least two"),
@@ -278,9 +278,9 @@ def test_what_has_nothing_to_choose_by_is_refused(tmp_path: Path) -> None:
         ({"weights": {"a": np.inf, "b": 1}}, "weights.a: is inf; expected 0"),
     ],
 )
-def test_what_is_no_blend_is_said(options: dict[str, Any], said: str) -> None:
+def test_what_is_no_blend_is_said(options: dict[str, Any], message: str) -> None:
     (problem,) = BlendRanker.model_validate({"of": ["a", "b"], "how": "ranks", **options}).check()
-    assert said in str(problem)
+    assert message in str(problem)
 
 
 def test_infinite_scores_have_ranks_alone(tmp_path: Path) -> None:

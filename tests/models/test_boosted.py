@@ -76,8 +76,8 @@ class TestPresets:
         assert ranker.definition()["params"]["num_leaves"] == 7
         assert ranker.fit(Training(train=train, rounds=2)).params["lambdarank_truncation_level"] == 20
 
-    def test_an_unknown_one_is_an_error(self, said: Any) -> None:
-        assert said(XGBoostRanker(preset="smal").check())["preset"] == (
+    def test_an_unknown_one_is_an_error(self, problem_texts: Any) -> None:
+        assert problem_texts(XGBoostRanker(preset="smal").check())["preset"] == (
             "preset: unknown preset 'smal'; did you mean 'small'? (known: small, web)"
         )
 
@@ -100,11 +100,11 @@ class TestObjectivesByOtherNames:
         ],
     )
     def test_what_they_are_called_here_is_said(
-        self, kind: Any, objective: str, meant: str, said: Any
+        self, kind: Any, objective: str, meant: str, problem_texts: Any
     ) -> None:
         if kind is CatBoostRanker:
             pytest.importorskip("catboost")
-        assert said(kind(objective=objective).check())["objective"].startswith(
+        assert problem_texts(kind(objective=objective).check())["objective"].startswith(
             f"objective: unknown objective {objective!r}; did you mean {meant!r}? (known: "
         )
 
@@ -117,22 +117,24 @@ class TestObjectivesByOtherNames:
             (CatBoostRanker, "mrr@5"),
         ],
     )
-    def test_a_metric_is_told_how_to_be_one(self, kind: Any, objective: str, said: Any) -> None:
+    def test_a_metric_is_told_how_to_be_one(self, kind: Any, objective: str, problem_texts: Any) -> None:
         if kind is CatBoostRanker:
             pytest.importorskip("catboost")
-        assert said(kind(objective=objective).check())["objective"].startswith(
+        assert problem_texts(kind(objective=objective).check())["objective"].startswith(
             f"objective: {objective!r} is a metric; expected {{metric: {objective}}}, or one of "
         )
 
     @pytest.mark.parametrize("kind", [LightGBMRanker, XGBoostRanker, CatBoostRanker])
     def test_nothing_is_said_of_what_depends_on_an_unknown_one(
-        self, kind: Any, said: Any, facts: Any
+        self, kind: Any, problem_texts: Any, facts: Any
     ) -> None:
         """It was followed by "unknown preset 'small'; known: " and nothing."""
         if kind is CatBoostRanker:
             pytest.importorskip("catboost")
         ranker = kind(objective="lambdaloss", preset="small", drop_blank=True)
-        assert list(said(ranker.check())) == list(said(ranker.check(facts()))) == ["objective"]
+        assert (
+            list(problem_texts(ranker.check())) == list(problem_texts(ranker.check(facts()))) == ["objective"]
+        )
 
 
 class TestFeatures:
@@ -156,15 +158,15 @@ class TestFeatures:
 
     @each
     def test_unknown_ones_are_errors_each_in_its_field(
-        self, kind: Any, params: Any, train: Any, said: Any
+        self, kind: Any, params: Any, train: Any, problem_texts: Any
     ) -> None:
         found = kind(exclude=["bm52"], categorical=["aga"], monotone={"bm25 ": 1}).check(facts_of(train))
-        assert set(said(found)) == {"exclude", "categorical", "monotone"}
-        assert said(found)["exclude"].startswith(
+        assert set(problem_texts(found)) == {"exclude", "categorical", "monotone"}
+        assert problem_texts(found)["exclude"].startswith(
             "exclude: the data has no feature 'bm52'; did you mean 'bm25'?"
         )
-        assert "features" in said(kind(features=[]).check(facts_of(train)))
-        assert "exclude" in said(kind(features=["age"], exclude=["bm25"]).check(facts_of(train)))
+        assert "features" in problem_texts(kind(features=[]).check(facts_of(train)))
+        assert "exclude" in problem_texts(kind(features=["age"], exclude=["bm25"]).check(facts_of(train)))
 
     def test_codes_without_an_order_are_named_in_the_order_given(self) -> None:
         names = [f"shop{n}" for n in (7, 3, 9, 1, 8, 2)]
@@ -219,7 +221,7 @@ class TestFeatures:
 class TestBlankQueries:
     @each
     def test_they_are_dropped_and_reported_or_kept_and_reported(
-        self, kind: Any, params: Any, train: Any, said: Any
+        self, kind: Any, params: Any, train: Any, problem_texts: Any
     ) -> None:
         blank = train.labels.copy()
         for query in range(10):
@@ -239,7 +241,7 @@ class TestBlankQueries:
         alone = kind(objective="rank_xendcg", params=params).fit(Training(train=data.take(kept), rounds=5))
         np.testing.assert_array_equal(dropping.score(train.features), alone.score(train.features))
         assert not np.array_equal(keeping.score(train.features), alone.score(train.features))
-        assert "drop_blank" in said(kind(drop_blank=True).check())
+        assert "drop_blank" in problem_texts(kind(drop_blank=True).check())
 
 
 class TestPositionBias:
@@ -290,10 +292,12 @@ class TestPositionBias:
         )
 
     @each
-    def test_without_positions_it_is_an_error(self, kind: Any, params: Any, train: Any, said: Any) -> None:
-        found = said(kind(position_bias=True).check(facts_of(train)))
+    def test_without_positions_it_is_an_error(
+        self, kind: Any, params: Any, train: Any, problem_texts: Any
+    ) -> None:
+        found = problem_texts(kind(position_bias=True).check(facts_of(train)))
         assert "the training data has no display positions" in found["position_bias"]
-        found = said(kind(objective="rank_xendcg", position_bias=True).check())
+        found = problem_texts(kind(objective="rank_xendcg", position_bias=True).check())
         assert "no effect with the objective rank_xendcg" in found["position_bias"]
 
 
@@ -331,8 +335,10 @@ class TestGoingOn:
         assert digests[0] != digests[1]
 
     @each
-    def test_a_missing_one_is_an_error(self, kind: Any, params: Any, tmp_path: Path, said: Any) -> None:
-        assert "no such file" in said(kind(init_model=tmp_path / "none").check())["init_model"]
+    def test_a_missing_one_is_an_error(
+        self, kind: Any, params: Any, tmp_path: Path, problem_texts: Any
+    ) -> None:
+        assert "no such file" in problem_texts(kind(init_model=tmp_path / "none").check())["init_model"]
 
 
 class TestSharedBins:

@@ -192,14 +192,14 @@ def test_training_goes_on_from_a_model(train: Any, valid: Any, tmp_path: Path) -
         ranker.fit(Training(train=train, rounds=1))
 
 
-def test_every_name_for_what_we_own_is_refused(said: Any) -> None:
+def test_every_name_for_what_we_own_is_refused(problem_texts: Any) -> None:
     owned = [name for name, meaning in _names().items() if meaning in OWNED]
     assert {"iterations", "n_estimators", "random_state", "thread_count", "eval_metric", "od_type"} <= set(
         owned
     )
     problems = CatBoostRanker(params=dict.fromkeys(owned, 1)).check()
     assert [problem.place for problem in problems] == [f"params.{name}" for name in owned]
-    assert said(problems)["params.random_state"] == (
+    assert problem_texts(problems)["params.random_state"] == (
         "params.random_state: random_state (another name for random_seed) cannot be set here; set it under `seeds:`"
     )
 
@@ -222,9 +222,9 @@ def test_every_name_for_what_we_own_is_refused(said: Any) -> None:
     ],
 )
 def test_what_catboost_would_refuse_or_ignore_is_found_before_training(
-    fields: dict[str, Any], place: str, text: str, said: Any
+    fields: dict[str, Any], place: str, text: str, problem_texts: Any
 ) -> None:
-    assert text in said(CatBoostRanker(**fields).check())[place]
+    assert text in problem_texts(CatBoostRanker(**fields).check())[place]
 
 
 def test_without_the_package_the_cure_is_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

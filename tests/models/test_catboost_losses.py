@@ -100,10 +100,10 @@ def test_what_it_would_refuse_ignore_or_not_survive_is_told(objective: str, word
     assert words in problem(objective)
 
 
-def test_what_turns_its_lambdamart_round_is_refused(train: Any, said: Any) -> None:
-    found = said(CatBoostRanker(objective="LambdaMart", params={"reg_lambda": 3.0}).check())
+def test_what_turns_its_lambdamart_round_is_refused(train: Any, problem_texts: Any) -> None:
+    found = problem_texts(CatBoostRanker(objective="LambdaMart", params={"reg_lambda": 3.0}).check())
     assert "found 3.0: CatBoost's LambdaMart has the hessian's sign wrong" in found["params.l2_leaf_reg"]
-    found = said(
+    found = problem_texts(
         CatBoostRanker(objective="LambdaMart", params={"leaf_estimation_method": "Gradient"}).check()
     )
     assert "it would learn the worst order" in found["params.leaf_estimation_method"]

@@ -41,7 +41,7 @@ def _installed(request: pytest.FixtureRequest) -> None:
         pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
 
 
-def made(ranker: str, objective: str, params: Any = None, **more: Any) -> Any:
+def make_ranker(ranker: str, objective: str, params: Any = None, **more: Any) -> Any:
     fields = {"objective": objective, "params": params or {}, **more}
     return catalog.load(ranker).model_validate_json(json.dumps(fields), strict=True)
 
@@ -79,7 +79,7 @@ def test_predictions_that_are_no_probabilities_are_refused(values: Any) -> None:
 def test_it_stops_on_the_score_that_the_stored_model_has_in_the_plain_library(
     ranker: str, objective: str, params: Any, train: Any, valid: Any, tmp_path: Path
 ) -> None:
-    model = made(ranker, objective, params).fit(Training(train=train, valid=valid, stopping=RULE))
+    model = make_ranker(ranker, objective, params).fit(Training(train=train, valid=valid, stopping=RULE))
     model.save(tmp_path)
     scores = plain_scores(ranker, tmp_path, valid.features)
     np.testing.assert_allclose(model.score(valid.features), scores, atol=1e-6)
@@ -94,9 +94,9 @@ def test_it_stops_on_the_score_that_the_stored_model_has_in_the_plain_library(
 def test_rounds_are_counted_and_not_trees(
     ranker: str, objective: str, params: Any, train: Any, tmp_path: Path
 ) -> None:
-    model = made(ranker, objective, params).fit(Training(train=train, rounds=4))
+    model = make_ranker(ranker, objective, params).fit(Training(train=train, rounds=4))
     assert model.best_round == model.rounds_trained == 4
-    two = made(ranker, objective, params).fit(Training(train=train, rounds=2))
+    two = make_ranker(ranker, objective, params).fit(Training(train=train, rounds=2))
     np.testing.assert_allclose(model.score_after(train.features, 2), two.score(train.features), atol=1e-6)
     model.save(tmp_path)
     assert catalog.load(ranker).load(tmp_path).best_round == 4
@@ -107,10 +107,10 @@ def test_a_grade_that_no_training_row_has_is_next_to_impossible(
     ranker: str, objective: str, params: Any, train: Any, capfd: Any
 ) -> None:
     gap = relabelled(train, np.where(train.labels == 1, 0, train.labels))
-    scores = made(ranker, objective, params).fit(Training(train=gap, rounds=15)).score(gap.features)
+    scores = make_ranker(ranker, objective, params).fit(Training(train=gap, rounds=15)).score(gap.features)
     without = relabelled(gap, np.unique(gap.labels, return_inverse=True)[1])
     worth = np.unique(gap.labels)
-    narrow = made(ranker, objective, params).fit(Training(train=without, rounds=15))
+    narrow = make_ranker(ranker, objective, params).fit(Training(train=without, rounds=15))
     assert 0 <= scores.min() < scores.max() <= worth.max()
     order = np.corrcoef(scores, narrow.score(gap.features))[0, 1]
     assert order > 0.95, "the same rows are good ones"
@@ -121,7 +121,7 @@ def test_a_grade_that_no_training_row_has_is_next_to_impossible(
 def test_query_weights_count(ranker: str, objective: str, params: Any, make_dataset: Any) -> None:
     weighted, plain = make_dataset(1, weights=True), make_dataset(1)
     scores = [
-        made(ranker, objective, params).fit(Training(train=one, rounds=3)).score(plain.features)
+        make_ranker(ranker, objective, params).fit(Training(train=one, rounds=3)).score(plain.features)
         for one in (weighted, plain)
     ]
     assert not np.allclose(*scores)
@@ -139,7 +139,7 @@ def test_query_weights_count(ranker: str, objective: str, params: Any, make_data
         ranker == "xgboost"
     ):  # whose hessians alone bound a leaf; LightGBM counts rows, CatBoost's bins see them
         # every value may cut: the bins of weighted rows are others than those of repeated ones, from 3.4 on
-        exact = made(ranker, objective, {**params, "tree_method": "exact"})
+        exact = make_ranker(ranker, objective, {**params, "tree_method": "exact"})
         a, b = (exact.fit(Training(train=one, rounds=3)) for one in (double, twice))
         np.testing.assert_allclose(a.score(plain.features), b.score(plain.features), atol=1e-4)
 
@@ -156,21 +156,23 @@ REFUSED = [
 def test_what_it_cannot_have_is_refused(
     ranker: str, objective: str, params: Any, fields: Any, place: str, words: str
 ) -> None:
-    problems = made(ranker, objective, params, **fields).check()
+    problems = make_ranker(ranker, objective, params, **fields).check()
     assert any(one.place == place and words in str(one) for one in problems), problems
 
 
 @pytest.mark.parametrize(("ranker", "objective", "params"), EACH[:2])
 def test_what_boosters_across_workers_and_with_positions_cannot_have(
-    ranker: str, objective: str, params: Any, said: Any
+    ranker: str, objective: str, params: Any, problem_texts: Any
 ) -> None:
-    found = said(made(ranker, objective, params, data_parallel=2).check())
+    found = problem_texts(make_ranker(ranker, objective, params, data_parallel=2).check())
     assert "across workers a row has one score" in found["data_parallel"]
-    found = said(made(ranker, objective, params, position_bias=True).check())
+    found = problem_texts(make_ranker(ranker, objective, params, position_bias=True).check())
     assert "no effect with the objective" in found["position_bias"]
-    found = said(made(ranker, objective, {"num_class": 3}).check())
+    found = problem_texts(make_ranker(ranker, objective, {"num_class": 3}).check())
     assert "it is counted from the training labels" in found["params.num_class"]
-    found = said(made(ranker, objective, {"monotone_constraints": [1, 0, 0, 0, 0, 0]}).check())
+    found = problem_texts(
+        make_ranker(ranker, objective, {"monotone_constraints": [1, 0, 0, 0, 0, 0]}).check()
+    )
     assert "it would bind the trees of each grade" in found["monotone"]
 
 
@@ -184,11 +186,11 @@ LABELS = [
 @each
 @pytest.mark.parametrize(("odd", "words"), LABELS)
 def test_labels_that_are_no_classes_are_refused(
-    ranker: str, objective: str, params: Any, odd: float | None, words: str, train: Any, said: Any
+    ranker: str, objective: str, params: Any, odd: float | None, words: str, train: Any, problem_texts: Any
 ) -> None:
     labels = np.full(train.n_rows, 2.0) if odd is None else np.r_[odd, train.labels[1:]]
     facts = TrainingFacts.of(relabelled(train, labels), stopping=False)
-    found = said(made(ranker, objective, params).check(facts))
+    found = problem_texts(make_ranker(ranker, objective, params).check(facts))
     assert words in found["objective"]
 
 
@@ -196,7 +198,7 @@ def test_labels_that_are_no_classes_are_refused(
 def test_its_score_is_not_divided_among_features(
     ranker: str, objective: str, params: Any, train: Any
 ) -> None:
-    model: TreeModel = made(ranker, objective, params).fit(Training(train=train, rounds=2))
+    model: TreeModel = make_ranker(ranker, objective, params).fit(Training(train=train, rounds=2))
     with pytest.raises(DataError, match="cannot be divided among features; `ltr-harness show importance`"):
         model.contributions(train.features[:2])
     assert model.n_leaves > 0
@@ -206,10 +208,10 @@ def test_its_score_is_not_divided_among_features(
 
 @pytest.mark.parametrize(("ranker", "objective", "params"), EACH[:2])
 def test_it_shares_bins_with_other_objectives(ranker: str, objective: str, params: Any, train: Any) -> None:
-    first = made(ranker, objective, params).fit(Training(train=train, rounds=3)).score(train.features)
+    first = make_ranker(ranker, objective, params).fit(Training(train=train, rounds=3)).score(train.features)
     other = "regression" if ranker == "lightgbm" else "reg:squarederror"
-    made(ranker, other, params).fit(Training(train=train, rounds=3))
-    again = made(ranker, objective, params).fit(Training(train=train, rounds=3)).score(train.features)
+    make_ranker(ranker, other, params).fit(Training(train=train, rounds=3))
+    again = make_ranker(ranker, objective, params).fit(Training(train=train, rounds=3)).score(train.features)
     np.testing.assert_array_equal(first, again)
 
 

@@ -138,7 +138,7 @@ def test_feature_names_are_readable(train: Any) -> None:
     assert model.booster.feature_name() == ["bm25", "clicks_30d_", "title_match", "a_b", "age", "6"]
 
 
-def test_every_name_lightgbm_knows_for_what_we_own_is_refused(said: Any) -> None:
+def test_every_name_lightgbm_knows_for_what_we_own_is_refused(problem_texts: Any) -> None:
     names = canonical_names()
     newer = {"early_stopping_min_delta"} if Version(lightgbm.__version__) < Version("4.4") else set()
     assert set(OWNED) - newer <= set(names), "LightGBM no longer has a parameter that we own"
@@ -149,7 +149,7 @@ def test_every_name_lightgbm_knows_for_what_we_own_is_refused(said: Any) -> None
     problems = LightGBMRanker(params=dict.fromkeys(owned, 1)).check()
     assert [problem.place for problem in problems] == [f"params.{name}" for name in owned]
     assert all("cannot be set here; " in str(problem) for problem in problems)
-    assert said(problems)["params.n_jobs"] == (
+    assert problem_texts(problems)["params.n_jobs"] == (
         "params.n_jobs: n_jobs (another name for num_threads) cannot be set here; "
         "the harness divides the machine's cores among the workers"
     )
@@ -184,7 +184,7 @@ EXTREMES: dict[str, Any] = {
 @pytest.mark.long
 @pytest.mark.parametrize("objective", [name for name in OBJECTIVES if name != "multiclass"])
 def test_a_parameter_is_refused_as_without_effect_exactly_when_it_moves_no_tree(
-    objective: str, train: Any, facts: Any, said: Any
+    objective: str, train: Any, facts: Any, problem_texts: Any
 ) -> None:
     # labels that it takes, and with a median other than 0, from which some begin
     shares = objective.startswith(("binary", "cross"))
@@ -193,14 +193,14 @@ def test_a_parameter_is_refused_as_without_effect_exactly_when_it_moves_no_tree(
     base = trees(alone(objective, SMALL, train, seed=1, rounds=5))
     for name, value in EXTREMES.items():
         moves = trees(alone(objective, {**SMALL, name: value}, train, seed=1, rounds=5)) != base
-        text = said(LightGBMRanker(objective=objective, params={name: value}).check(facts())).get(
+        text = problem_texts(LightGBMRanker(objective=objective, params={name: value}).check(facts())).get(
             f"params.{name}", ""
         )
         assert ("has no effect" in text) != moves, (name, text)
 
 
-def test_names_that_lightgbm_would_ignore_are_refused_with_the_closest(said: Any) -> None:
-    text = said(LightGBMRanker(params={"num_leavs": 7, "gamma_ray": 1}).check())
+def test_names_that_lightgbm_would_ignore_are_refused_with_the_closest(problem_texts: Any) -> None:
+    text = problem_texts(LightGBMRanker(params={"num_leavs": 7, "gamma_ray": 1}).check())
     assert text["params.num_leavs"].endswith("and would ignore it; did you mean 'num_leaves'?")
     assert text["params.gamma_ray"].endswith(
         "LightGBM has no parameter 'gamma_ray' and would ignore it; see the library's documentation"
@@ -238,9 +238,9 @@ def test_names_that_lightgbm_would_ignore_are_refused_with_the_closest(said: Any
     ],
 )
 def test_values_that_lightgbm_rejects_or_misreads_are_refused(
-    params: dict[str, Any], place: str, text: str, facts: Any, said: Any, capfd: Any
+    params: dict[str, Any], place: str, text: str, facts: Any, problem_texts: Any, capfd: Any
 ) -> None:
-    problems = said(LightGBMRanker(params=params).check(facts()))
+    problems = problem_texts(LightGBMRanker(params=params).check(facts()))
     assert list(problems) == [f"params.{place}"]
     assert text in problems[f"params.{place}"]
     captured = capfd.readouterr()
@@ -261,17 +261,17 @@ def test_all_problems_come_at_once(facts: Any) -> None:
 
 
 @pytest.mark.parametrize("objective", ["lambdarnk", "LambdaRank", "None", "", "rank:ndcg", "binary:logistic"])
-def test_any_other_objective_is_refused(objective: str, said: Any) -> None:
+def test_any_other_objective_is_refused(objective: str, problem_texts: Any) -> None:
     # LightGBM trains regression on None, and classification on grades if told to
-    assert said(LightGBMRanker(objective=objective).check())["objective"].startswith(
+    assert problem_texts(LightGBMRanker(objective=objective).check())["objective"].startswith(
         f"objective: unknown objective {objective!r}; "
     )
 
 
 class TestLimitsOfTheData:
-    def test_labels_above_the_gain_table(self, facts: Any, said: Any) -> None:
+    def test_labels_above_the_gain_table(self, facts: Any, problem_texts: Any) -> None:
         def problem(**fields: Any) -> str | None:
-            return said(LightGBMRanker(**fields).check(facts(max_label=31.0))).get("objective")
+            return problem_texts(LightGBMRanker(**fields).check(facts(max_label=31.0))).get("objective")
 
         assert problem() == (
             "objective: the largest training label is 31, and lambdarank has gains for 0 to 30; give "
@@ -284,30 +284,32 @@ class TestLimitsOfTheData:
         assert problem(objective="regression") is None
 
     @pytest.mark.parametrize(("objective", "does"), [("lambdarank", "refuses"), ("rank_xendcg", "truncates")])
-    def test_fractional_labels(self, objective: str, does: str, facts: Any, said: Any) -> None:
-        text = said(LightGBMRanker(objective=objective).check(facts(n_fractional=3)))["objective"]
+    def test_fractional_labels(self, objective: str, does: str, facts: Any, problem_texts: Any) -> None:
+        text = problem_texts(LightGBMRanker(objective=objective).check(facts(n_fractional=3)))["objective"]
         assert f"{objective} {does} fractional labels; found 3 such training labels" in text
         assert not LightGBMRanker(objective="regression").check(facts(n_fractional=3))
 
-    def test_more_than_ten_thousand_rows_in_a_query(self, make_dataset: Any, facts: Any, said: Any) -> None:
-        text = said(LightGBMRanker().check(facts(largest_query=10_001)))["objective"]
+    def test_more_than_ten_thousand_rows_in_a_query(
+        self, make_dataset: Any, facts: Any, problem_texts: Any
+    ) -> None:
+        text = problem_texts(LightGBMRanker().check(facts(largest_query=10_001)))["objective"]
         assert "a training query has 10001 rows, and lambdarank takes at most 10000" in text
         assert not LightGBMRanker().check(facts(largest_query=10_000))
         assert not LightGBMRanker(objective="rank_xendcg").check(facts(largest_query=10_001))
 
-    def test_leaves_no_split_can_have(self, train: Any, facts: Any, said: Any) -> None:
+    def test_leaves_no_split_can_have(self, train: Any, facts: Any, problem_texts: Any) -> None:
         with pytest.raises(RankerError, match="cannot be split into two leaves of 9999 rows"):
             LightGBMRanker(params={"min_data": 9999}).fit(Training(train=train, rounds=2))
         xendcg = LightGBMRanker(objective="rank_xendcg", params={"min_sum_hessian": 100})
         assert (
             "the model would be constant"
-            in said(xendcg.check(facts(n_queries=80)))["params.min_sum_hessian_in_leaf"]
+            in problem_texts(xendcg.check(facts(n_queries=80)))["params.min_sum_hessian_in_leaf"]
         )
         assert not xendcg.check(facts(n_queries=500))
 
-    def test_dart_cannot_stop_early(self, facts: Any, said: Any) -> None:
+    def test_dart_cannot_stop_early(self, facts: Any, problem_texts: Any) -> None:
         dart = LightGBMRanker(params={"boosting_type": "dart", "drop_rate": 0.2})
-        assert "dart rescales earlier trees" in said(dart.check(facts()))["params.boosting"]
+        assert "dart rescales earlier trees" in problem_texts(dart.check(facts()))["params.boosting"]
         assert not dart.check(facts(stopping=False))
 
 
@@ -395,10 +397,10 @@ def test_bagging_by_query_repeats_with_one_thread(make_dataset: Any) -> None:
 
 
 def test_a_failure_of_the_library_is_a_training_error_in_its_words(train: Any, monkeypatch: Any) -> None:
-    def broken(*_: Any, **__: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise lightgbm.basic.LightGBMError("Check failed: (num_data) > (0) at /src/dataset.cpp, line 3 .\n")
 
-    monkeypatch.setattr(lightgbm, "train", broken)
+    monkeypatch.setattr(lightgbm, "train", fail)
     with pytest.raises(TrainingError, match=r"^LightGBM: it requires num_data > 0$"):
         LightGBMRanker().fit(Training(train=train, rounds=2))
 

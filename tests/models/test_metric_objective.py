@@ -25,7 +25,7 @@ BOTH = [LightGBMRanker, XGBoostRanker]
 MRR = {"metric": "mrr@5", "truncation_level": 20, "sigma": 2.0, "norm": False}
 
 
-def made(kind: Any, objective: Any, **more: Any) -> Any:
+def make_ranker(kind: Any, objective: Any, **more: Any) -> Any:
     return kind.model_validate_json(json.dumps({"objective": objective, **more}), strict=True)
 
 
@@ -36,7 +36,7 @@ def training(train: Any, **more: Any) -> Training:
 def test_lightgbm_trains_what_the_script_trains(train: Any) -> None:
     import lightgbm
 
-    model = made(LightGBMRanker, MRR, params={"num_leaves": 8}).fit(training(train))
+    model = make_ranker(LightGBMRanker, MRR, params={"num_leaves": 8}).fit(training(train))
     data = lightgbm.Dataset(train.features, label=train.labels, group=train.groups.sizes)
     chosen = {name: value for name, value in MRR.items() if name != "metric"}
     theirs = lightgbm.train(
@@ -56,7 +56,7 @@ def test_lightgbm_trains_what_the_script_trains(train: Any) -> None:
 
 
 def test_xgboost_trains_what_the_script_trains(train: Any) -> None:
-    model = made(XGBoostRanker, MRR, params={"max_depth": 3}).fit(training(train))
+    model = make_ranker(XGBoostRanker, MRR, params={"max_depth": 3}).fit(training(train))
     data = xgboost.QuantileDMatrix(train.features, label=train.labels, group=train.groups.sizes, max_bin=256)
     chosen = {name: value for name, value in MRR.items() if name != "metric"}
     theirs = xgboost.train(
@@ -76,7 +76,7 @@ def test_it_stops_on_another_metric_and_the_stored_model_is_plain(
     kind: Any, train: Any, valid: Any, tmp_path: Path
 ) -> None:
     rule = StoppingRule(parse_metric("ndcg@10"), patience=5)
-    ranker = made(kind, {"metric": "err(max_grade=4)@5"}, preset="small")
+    ranker = make_ranker(kind, {"metric": "err(max_grade=4)@5"}, preset="small")
     model = ranker.fit(training(train, valid=valid, stopping=rule, rounds=40))
     best = max(model.history, key=lambda point: point.value)
     assert {point.metric for point in model.history} == {"ndcg@10"}
@@ -89,9 +89,9 @@ def test_it_stops_on_another_metric_and_the_stored_model_is_plain(
 @pytest.mark.long
 @pytest.mark.parametrize("kind", BOTH)
 def test_training_goes_on_from_a_stored_model(kind: Any, train: Any, tmp_path: Path) -> None:
-    made(kind, MRR).fit(training(train, rounds=4)).save(tmp_path)
-    more = made(kind, MRR, init_model=str(tmp_path / kind.trained.FILE)).fit(training(train, rounds=3))
-    whole = made(kind, MRR).fit(training(train, rounds=7))
+    make_ranker(kind, MRR).fit(training(train, rounds=4)).save(tmp_path)
+    more = make_ranker(kind, MRR, init_model=str(tmp_path / kind.trained.FILE)).fit(training(train, rounds=3))
+    whole = make_ranker(kind, MRR).fit(training(train, rounds=7))
     assert more.best_round == 7
     if kind is XGBoostRanker:
         np.testing.assert_allclose(more.score(train.features), whole.score(train.features), rtol=1e-5)
@@ -102,13 +102,13 @@ def test_training_goes_on_from_a_stored_model(kind: Any, train: Any, tmp_path: P
 @pytest.mark.parametrize("kind", BOTH)
 def test_query_weights_reach_the_gradients(kind: Any, make_dataset: Any) -> None:
     weighted, plain = make_dataset(1, weights=True), make_dataset(1)
-    scores = [made(kind, MRR).fit(training(one)).score(plain.features) for one in (weighted, plain)]
+    scores = [make_ranker(kind, MRR).fit(training(one)).score(plain.features) for one in (weighted, plain)]
     assert not np.array_equal(*scores)
 
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_a_scale_is_the_experiments(kind: Any, train: Any) -> None:
-    ranker = made(kind, {"metric": "err@5"})
+    ranker = make_ranker(kind, {"metric": "err@5"})
     assert str(ranker.with_max_grade(4).objective) == "err(max_grade=4)@5"
     assert ranker.with_max_grade(4).definition() != ranker.with_max_grade(5).definition()
     with pytest.warns(UserWarning, match="taking the largest label seen"):
@@ -121,7 +121,7 @@ def test_a_scale_is_the_experiments(kind: Any, train: Any) -> None:
 @pytest.mark.parametrize("kind", BOTH)
 def test_every_choice_belongs_to_the_identity(kind: Any) -> None:
     facts = [
-        made(kind, objective).definition()
+        make_ranker(kind, objective).definition()
         for objective in (
             {"metric": "ndcg@10"},
             {"metric": "ndcg@5"},
@@ -136,7 +136,7 @@ def test_every_choice_belongs_to_the_identity(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_its_options_can_be_searched(kind: Any) -> None:
-    ranker = made(kind, {"metric": "map"})
+    ranker = make_ranker(kind, {"metric": "map"})
     space = ranker.search_space()
     assert {"objective.sigma", "objective.truncation_level"} <= set(space)
     model = ModelConfig(ranker_name="any", ranker=ranker)
@@ -155,17 +155,21 @@ def test_its_options_can_be_searched(kind: Any) -> None:
 )
 @pytest.mark.parametrize("kind", BOTH)
 def test_what_the_library_would_ignore_is_refused(
-    kind: Any, options: Any, place: str, words: str, said: Any
+    kind: Any, options: Any, place: str, words: str, problem_texts: Any
 ) -> None:
-    assert words in said(made(kind, MRR, **options).check())[place]
+    assert words in problem_texts(make_ranker(kind, MRR, **options).check())[place]
 
 
-def test_parameters_of_the_libraries_own_objectives_are_refused(said: Any) -> None:
-    found = said(made(LightGBMRanker, MRR, params={"lambdarank_norm": True, "label_gain": [0, 1, 3]}).check())
+def test_parameters_of_the_libraries_own_objectives_are_refused(problem_texts: Any) -> None:
+    found = problem_texts(
+        make_ranker(LightGBMRanker, MRR, params={"lambdarank_norm": True, "label_gain": [0, 1, 3]}).check()
+    )
     assert "has no effect with the objective {metric: …}" in found["params.lambdarank_norm"]
     assert "has no effect with the objective {metric: …}" in found["params.label_gain"]
-    found = said(
-        made(XGBoostRanker, MRR, params={"lambdarank_pair_method": "mean", "ndcg_exp_gain": True}).check()
+    found = problem_texts(
+        make_ranker(
+            XGBoostRanker, MRR, params={"lambdarank_pair_method": "mean", "ndcg_exp_gain": True}
+        ).check()
     )
     assert "has no effect with the objective {metric: …}" in found["params.lambdarank_pair_method"]
     assert "has no effect with the objective {metric: …}" in found["params.ndcg_exp_gain"]
@@ -181,28 +185,28 @@ def test_parameters_of_the_libraries_own_objectives_are_refused(said: Any) -> No
 )
 @pytest.mark.parametrize("kind", BOTH)
 def test_labels_that_it_is_not_defined_for_are_refused_before_training(
-    kind: Any, metric: str, words: str, facts: Any, said: Any
+    kind: Any, metric: str, words: str, facts: Any, problem_texts: Any
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert made(kind, {"metric": metric}).check() == []
-        assert words in said(made(kind, {"metric": metric}).check(facts()))["objective"]
+        assert make_ranker(kind, {"metric": metric}).check() == []
+        assert words in problem_texts(make_ranker(kind, {"metric": metric}).check(facts()))["objective"]
 
 
 @pytest.mark.parametrize("metric", ["recall", "precision", "f1", "success", "cg", "recall@24"])
 @pytest.mark.parametrize("kind", BOTH)
 def test_a_metric_that_no_order_changes_is_refused_before_training(
-    kind: Any, metric: str, facts: Any, said: Any
+    kind: Any, metric: str, facts: Any, problem_texts: Any
 ) -> None:
     # the longest query has 24 rows, and all of them count the same
-    found = said(made(kind, {"metric": metric}).check(facts()))["objective"]
+    found = problem_texts(make_ranker(kind, {"metric": metric}).check(facts()))["objective"]
     assert "counts every rank of the longest query (24 rows) alike, so no order is better" in found
     assert "expected a cutoff below 24" in found
 
 
 @pytest.mark.parametrize("metric", ["recall@23", "mrr", "rprec", "map", "success@1", "kendall_tau_distance"])
 def test_a_metric_that_some_order_changes_is_not(metric: str, facts: Any) -> None:
-    assert made(LightGBMRanker, {"metric": metric}).check(facts()) == []
+    assert make_ranker(LightGBMRanker, {"metric": metric}).check(facts()) == []
 
 
 @pytest.mark.parametrize("library", [lightgbm_objective, xgboost_objective])
@@ -216,4 +220,4 @@ def test_a_script_is_told_likewise(library: Any, train: Any) -> None:
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_ten_thousand_rows_in_a_query_are_fine(kind: Any, facts: Any) -> None:
-    assert made(kind, MRR).check(facts(largest_query=20_000)) == []
+    assert make_ranker(kind, MRR).check(facts(largest_query=20_000)) == []

@@ -67,7 +67,7 @@ class Pool:
         assert not self.candidates.groups.has_rows.all()
 
     @property
-    def without(self) -> RankingDataset:
+    def without_missed(self) -> RankingDataset:
         """The same rows, as they are where nobody says what was missed."""
         groups, weights = self.candidates.groups, self.whole.judgments.query_weights
         some = groups.has_rows
@@ -121,7 +121,9 @@ def test_trees_of_the_librarys_objectives_do_not_depend_on_what_was_missed(
     if kind is CatBoostRanker:
         pytest.importorskip("catboost")
     train, files = Pool(1, weights), []
-    for number, split in enumerate((train.candidates, train.without, train.candidates.training_rows())):
+    for number, split in enumerate(
+        (train.candidates, train.without_missed, train.candidates.training_rows())
+    ):
         folder = tmp_path / str(number)
         folder.mkdir()
         model = kind.model_validate(fields).fit(Training(train=split, rounds=5, seed=1))
@@ -137,7 +139,7 @@ def test_trees_of_a_metric_depend_on_what_was_missed(kind: Any) -> None:
     def scores(split: RankingDataset) -> NDArray[np.float64]:
         return np.asarray(ranker.fit(Training(train=split, rounds=5)).score(train.candidates.features))
 
-    assert (scores(train.candidates) != scores(train.without)).any()
+    assert (scores(train.candidates) != scores(train.without_missed)).any()
     np.testing.assert_array_equal(scores(train.candidates), scores(train.candidates.training_rows()))
 
 
@@ -180,7 +182,7 @@ def test_across_workers_history_and_gradients_are_those_of_the_pool(kind: Any, c
     expected = [valid.means(model.score_after(valid.candidates.features, at)) for at in range(1, 5)]
     assert {one.data for one in model.history} == {VALID}
     np.testing.assert_allclose([one.value for one in model.history], np.ravel(expected), rtol=1e-9)
-    alone = fit(train.without, {"metric": "ndcg@5", "norm": False})
+    alone = fit(train.without_missed, {"metric": "ndcg@5", "norm": False})
     features = train.candidates.features
     assert (model.score(features) != alone.score(features)).any()
 

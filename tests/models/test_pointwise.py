@@ -67,7 +67,7 @@ def is_binary(objective: str) -> bool:
     return objective.partition(":")[0] in BINARY or objective in BINARY
 
 
-def made(library: str, objective: str, **more: Any) -> Any:
+def make_ranker(library: str, objective: str, **more: Any) -> Any:
     fields = {"objective": objective, "params": SMALL[library], **more}
     if is_binary(objective):
         fields.setdefault("relevant", 2)
@@ -130,7 +130,7 @@ def test_trees_are_the_librarys_own_and_the_score_is_its_margin(
     library: str, objective: str, metric: Metric, make_dataset: Any, tmp_path: Path
 ) -> None:
     train, valid = labelled(make_dataset(1, weights=True), objective), make_dataset(2, weights=True)
-    ranker = made(library, objective)
+    ranker = make_ranker(library, objective)
     assert ranker.check(TrainingFacts.of(train, stopping=True)) == []
     rule = replace(RULE, metric=metric)
     model = ranker.fit(Training(train=train, valid=valid, stopping=rule, metrics=(metric,)))
@@ -159,12 +159,12 @@ def test_trees_are_the_librarys_own_and_the_score_is_its_margin(
 def test_presets_and_search_spaces_are_there(library: str, objective: str, train: Any) -> None:
     data = labelled(train, objective)
     for preset in ("small", "web"):
-        ranker = made(library, objective, preset=preset, params={})
+        ranker = make_ranker(library, objective, preset=preset, params={})
         assert ranker.check(TrainingFacts.of(data, stopping=True)) == []
         assert ranker.seed_matters
         assert ranker.search_space() == SPACES[library, ranker.loss]
     assert {"small", "web"} == PRESETS[library, ranker.loss].keys()
-    model = made(library, objective, preset="small", params={}).fit(Training(train=data, rounds=5))
+    model = make_ranker(library, objective, preset="small", params={}).fit(Training(train=data, rounds=5))
     assert np.ptp(model.score(data.features)) > 0
     assert not any("constant" in note for note in map(str, model.cautions))
 
@@ -172,9 +172,9 @@ def test_presets_and_search_spaces_are_there(library: str, objective: str, train
 @each
 def test_training_goes_on_from_a_model(library: str, objective: str, train: Any, tmp_path: Path) -> None:
     data = labelled(train, objective)
-    first = made(library, objective).fit(Training(train=data, rounds=3))
+    first = make_ranker(library, objective).fit(Training(train=data, rounds=3))
     first.save(tmp_path)
-    more = made(library, objective, init_model=str(tmp_path)).fit(Training(train=data, rounds=2))
+    more = make_ranker(library, objective, init_model=str(tmp_path)).fit(Training(train=data, rounds=2))
     assert more.booster.num_trees() == 5 if library == "lightgbm" else more.best_round == 5
     before = more.score_after(data.features, 3)
     np.testing.assert_allclose(before, first.score(data.features), rtol=0, atol=1e-6)
@@ -194,7 +194,7 @@ def test_a_monotone_feature_never_lowers_the_score_or_is_refused(
     library: str, objective: str, train: Any
 ) -> None:
     data = labelled(train, objective)
-    ranker = made(library, objective, monotone={"bm25": 1})
+    ranker = make_ranker(library, objective, monotone={"bm25": 1})
     problems = ranker.check(TrainingFacts.of(data, stopping=False))
     if objective in NOT_MONOTONE:
         assert NOT_MONOTONE[objective] in str(problems[0])
@@ -207,8 +207,10 @@ def test_a_monotone_feature_never_lowers_the_score_or_is_refused(
 
 
 @each
-def test_positions_and_blank_queries_mean_nothing_to_it(library: str, objective: str, said: Any) -> None:
-    found = said(made(library, objective, position_bias=True, drop_blank=True).check())
+def test_positions_and_blank_queries_mean_nothing_to_it(
+    library: str, objective: str, problem_texts: Any
+) -> None:
+    found = problem_texts(make_ranker(library, objective, position_bias=True, drop_blank=True).check())
     assert "has no effect" in found["drop_blank"]
     assert "no effect" in found["position_bias"] or "is not available with CatBoost" in found["position_bias"]
 
@@ -222,29 +224,35 @@ class TestRelevant:
             ("xgboost", "binary:logistic"),
             ("catboost", "Logloss"),
         ):
-            model = made(library, objective, relevant=3).fit(
+            model = make_ranker(library, objective, relevant=3).fit(
                 Training(train=train, valid=valid, rounds=4, metrics=(NDCG(k=10),))
             )
             # another grade is another target, also where the library's data are shared
-            other = made(library, objective, relevant=2).fit(Training(train=train, valid=valid, rounds=4))
+            other = make_ranker(library, objective, relevant=2).fit(
+                Training(train=train, valid=valid, rounds=4)
+            )
             assert not np.array_equal(model.score(train.features), other.score(train.features))
             assert model.params["relevant"] == 3
             expected = bind([NDCG(k=10)], valid.judgments).means(model.score(valid.features))[0]
             assert model.history[-1].value == pytest.approx(expected, abs=1e-12)
             binary = replace(train, judgments=replace(train.judgments, labels=(train.labels >= 3) * 1.0))
-            same = made(library, objective, relevant=1).fit(Training(train=binary, rounds=4))
+            same = make_ranker(library, objective, relevant=1).fit(Training(train=binary, rounds=4))
             np.testing.assert_array_equal(model.score(train.features), same.score(train.features))
 
     @pytest.mark.parametrize(
         ("library", "objective"), [case for case in ALL if is_binary(str(case.values[1]))]
     )
     def test_it_has_to_be_given_and_to_tell_rows_apart(
-        self, library: str, objective: str, facts: Any, said: Any, train: Any
+        self, library: str, objective: str, facts: Any, problem_texts: Any, train: Any
     ) -> None:
         def problem(relevant: int | None) -> str:
-            return str(said(made(library, objective, relevant=relevant).check(facts())).get("relevant"))
+            return str(
+                problem_texts(make_ranker(library, objective, relevant=relevant).check(facts())).get(
+                    "relevant"
+                )
+            )
 
-        loss = made(library, objective).loss
+        loss = make_ranker(library, objective).loss
         assert problem(None) == (
             f"relevant: not given: {loss} has only relevant and not relevant; expected the lowest label that "
             "counts as relevant in training, such as relevant: 1"
@@ -255,21 +263,26 @@ class TestRelevant:
         all_good = TrainingFacts.of(
             replace(train, judgments=Judgments(train.labels + 2, train.groups)), stopping=False
         )
-        text = said(made(library, objective).check(all_good))["relevant"]
+        text = problem_texts(make_ranker(library, objective).check(all_good))["relevant"]
         assert "every training label reaches 2; expected more than 2, the smallest label" in text
 
     @each
-    def test_beside_other_objectives_it_is_refused(self, library: str, objective: str, said: Any) -> None:
+    def test_beside_other_objectives_it_is_refused(
+        self, library: str, objective: str, problem_texts: Any
+    ) -> None:
         if not is_binary(objective):
-            found = said(made(library, objective, relevant=1).check())["relevant"]
-            assert f"has no effect with the objective {made(library, objective).loss}; leave it out" in found
+            found = problem_texts(make_ranker(library, objective, relevant=1).check())["relevant"]
+            assert (
+                f"has no effect with the objective {make_ranker(library, objective).loss}; leave it out"
+                in found
+            )
 
     def test_definitions_of_earlier_runs_are_what_they_were(self) -> None:
         pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
         named = {library: set(catalog.load(library)().definition()) for library in SMALL}
         assert {library for library in named if "relevant" in named[library]} == {"xgboost"}
         assert "data_parallel" not in named["lightgbm"] | named["xgboost"]
-        assert made("lightgbm", "binary").definition()["relevant"] == 2
+        assert make_ranker("lightgbm", "binary").definition()["relevant"] == 2
 
 
 LABELS = [
@@ -284,7 +297,7 @@ LABELS = [
 
 @each
 def test_labels_outside_its_domain_are_refused_before_training(
-    library: str, objective: str, train: Any, said: Any
+    library: str, objective: str, train: Any, problem_texts: Any
 ) -> None:
     for objectives, ends, words in LABELS:
         labels = np.resize(np.asarray(ends, dtype=float), train.n_rows)
@@ -293,7 +306,7 @@ def test_labels_outside_its_domain_are_refused_before_training(
             judgments=Judgments(labels, train.groups),
             max_label=max(ends),
         )
-        text = said(made(library, objective).check(facts)).get("objective", "")
+        text = problem_texts(make_ranker(library, objective).check(facts)).get("objective", "")
         assert (words in text) == (objective in objectives)
         if text:
             assert text.endswith("; map them with data.grades, or use squared error")
@@ -313,8 +326,10 @@ OTHER = [
 
 
 @pytest.mark.parametrize(("library", "objective", "name"), OTHER)
-def test_parameters_of_other_losses_are_refused(library: str, objective: str, name: str, said: Any) -> None:
-    found = said(made(library, objective, params={name: 0.5}).check())[f"params.{name}"]
+def test_parameters_of_other_losses_are_refused(
+    library: str, objective: str, name: str, problem_texts: Any
+) -> None:
+    found = problem_texts(make_ranker(library, objective, params={name: 0.5}).check())[f"params.{name}"]
     assert f"{name} has no effect with the objective {objective}; leave it out" in found
 
 
@@ -344,7 +359,7 @@ def test_parameters_of_its_own_loss_are_taken_and_move_trees(
     library: str, objective: str, params: Any, make_dataset: Any, tmp_path: Path
 ) -> None:
     data = make_dataset(1, weights=True)
-    ranker = made(library, objective, params={**SMALL[library], **params})
+    ranker = make_ranker(library, objective, params={**SMALL[library], **params})
     assert ranker.check(TrainingFacts.of(data, stopping=True)) == []
     model = ranker.fit(Training(train=data, rounds=3)).booster
     theirs, _ = alone(library, objective, data, 3, params)
@@ -356,7 +371,7 @@ def test_parameters_of_its_own_loss_are_taken_and_move_trees(
 
 
 def test_parameters_of_the_losses_are_in_the_record_at_the_librarys_defaults(train: Any) -> None:
-    params = made("lightgbm", "binary").fit(Training(train=train, rounds=1)).params
+    params = make_ranker("lightgbm", "binary").fit(Training(train=train, rounds=1)).params
     assert {name: params[name] for name in ("sigmoid", "is_unbalance", "scale_pos_weight", "relevant")} == {
         "sigmoid": 1.0,
         "is_unbalance": False,
@@ -364,7 +379,8 @@ def test_parameters_of_the_losses_are_in_the_record_at_the_librarys_defaults(tra
         "relevant": 2,
     }
     assert (
-        made("xgboost", "count:poisson").fit(Training(train=train, rounds=1)).params["max_delta_step"] == 0.7
+        make_ranker("xgboost", "count:poisson").fit(Training(train=train, rounds=1)).params["max_delta_step"]
+        == 0.7
     )
     # whatever else is written out is a default, or trees would not be the library's own above
 
@@ -382,15 +398,19 @@ def test_parameters_of_the_losses_are_in_the_record_at_the_librarys_defaults(tra
         ({"is_unbalance": True, "scale_pos_weight": 2.0}, "", "is_unbalance and scale_pos_weight"),
     ],
 )
-def test_what_lightgbms_binary_would_ignore_or_refuse(params: Any, place: str, words: str, said: Any) -> None:
-    found = said(made("lightgbm", "binary", params=params).check())
+def test_what_lightgbms_binary_would_ignore_or_refuse(
+    params: Any, place: str, words: str, problem_texts: Any
+) -> None:
+    found = problem_texts(make_ranker("lightgbm", "binary", params=params).check())
     assert words in found[f"params.{place}" if place else "params"]
 
 
-def test_several_quantiles_are_several_scores(said: Any) -> None:
+def test_several_quantiles_are_several_scores(problem_texts: Any) -> None:
     for value in ([0.1, 0.5], "[0.1,0.5]"):
         for kind in {"quantile", "expectile"} - {objective[4:-5] for objective in LATER}:
-            found = said(made("xgboost", f"reg:{kind}error", params={f"{kind}_alpha": value}).check())
+            found = problem_texts(
+                make_ranker("xgboost", f"reg:{kind}error", params={f"{kind}_alpha": value}).check()
+            )
             assert "would give a row several scores; expected one number" in found[f"params.{kind}_alpha"]
 
 
@@ -422,8 +442,10 @@ def test_several_quantiles_are_several_scores(said: Any) -> None:
         ("catboost", "cross_entropy", "did you mean 'CrossEntropy'?"),
     ],
 )
-def test_other_names_and_what_no_ranker_can_have(library: str, objective: str, words: str, said: Any) -> None:
-    assert words in said(made(library, objective, params={}).check())["objective"]
+def test_other_names_and_what_no_ranker_can_have(
+    library: str, objective: str, words: str, problem_texts: Any
+) -> None:
+    assert words in problem_texts(make_ranker(library, objective, params={}).check())["objective"]
 
 
 def test_every_objective_that_the_installed_xgboost_lists_is_taken_or_refused() -> None:
@@ -435,8 +457,10 @@ def test_every_objective_that_the_installed_xgboost_lists_is_taken_or_refused() 
 
 @pytest.mark.skipif(not LATER, reason="the installed XGBoost has all objectives")
 @pytest.mark.parametrize("objective", sorted(LATER))
-def test_an_objective_newer_than_the_installed_version_says_since_when(objective: str, said: Any) -> None:
-    found = said(made("xgboost", objective).check())
+def test_an_objective_newer_than_the_installed_version_says_since_when(
+    objective: str, problem_texts: Any
+) -> None:
+    found = problem_texts(make_ranker("xgboost", objective).check())
     assert re.fullmatch(
         rf"objective: XGBoost {re.escape(xgboost.__version__)} has no {objective}; expected XGBoost 3.3 or newer; "
         r"pip install 'xgboost>=3.3', or choose another",

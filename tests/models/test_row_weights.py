@@ -144,7 +144,7 @@ def test_lightgbm_weighs_rows_across_workers(rows: RankingDataset) -> None:
         distributed.Client(cluster) as client,
     ):
 
-        def across(train: RankingDataset) -> Any:
+        def scores_across(train: RankingDataset) -> Any:
             def load(address: str, name: str, first: int, end: int) -> Any:
                 return client.scatter(train.take(np.arange(first, end)), workers=[address], hash=False)
 
@@ -153,5 +153,5 @@ def test_lightgbm_weighs_rows_across_workers(rows: RankingDataset) -> None:
             return LightGBMRanker.model_validate(fields).fit(training).score(train.features)
 
         here = fitted(LightGBMRanker, "lambdarank", rows).score(rows.features)
-        np.testing.assert_allclose(across(rows), here, rtol=0, atol=1e-9)
-        assert np.abs(across(of_queries(rows, rows.row_weights)) - here).max() > 1e-3
+        np.testing.assert_allclose(scores_across(rows), here, rtol=0, atol=1e-9)
+        assert np.abs(scores_across(of_queries(rows, rows.row_weights)) - here).max() > 1e-3

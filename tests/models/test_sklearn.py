@@ -155,9 +155,9 @@ def test_openmp_keeps_to_its_threads_and_they_move_no_score() -> None:
     suite.test_another_number_of_threads_matters_only_where_it_says_so()
 
 
-def test_each_kind_of_threads_is_limited(own: Path) -> None:
+def test_each_kind_of_threads_is_limited(own_file: Path) -> None:
     """BLAS has one, whose number would change sums; OpenMP and joblib have those of the training."""
-    own.write_text(
+    own_file.write_text(
         OWN.replace(
             "self.mean_ = np.average(y)",
             "self.limits_ = limits(); self.n_jobs_ = self.n_jobs; self.mean_ = 0",
@@ -171,7 +171,7 @@ def test_each_kind_of_threads_is_limited(own: Path) -> None:
         "    pools = sorted({(one['user_api'], one['num_threads']) for one in threadpool_info()})\n"
         "    return [*pools, ('joblib', effective_n_jobs(None))]\n"
     )
-    ranker = SklearnRanker(estimator=f"{own}:Mean")
+    ranker = SklearnRanker(estimator=f"{own_file}:Mean")
     made = ranker.fit(Training(train=ranking_data(1), threads=3)).estimator
     assert made.limits_ == [("blas", 1), ("openmp", 3), ("joblib", 3)]
     assert (made.n_jobs_, made.n_jobs) == (3, 1)
@@ -258,14 +258,14 @@ value = 3
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
+def own_file(tmp_path: Path) -> Path:
     path = tmp_path / "mine.py"
     path.write_text(OWN)
     return path
 
 
-def test_a_class_of_ones_own_trains_and_is_read_back(own: Path, tmp_path: Path) -> None:
-    ranker = SklearnRanker(estimator=f"{own}:Mean", params={"power": 2})
+def test_a_class_of_ones_own_trains_and_is_read_back(own_file: Path, tmp_path: Path) -> None:
+    ranker = SklearnRanker(estimator=f"{own_file}:Mean", params={"power": 2})
     model = ranker.fit(Training(train=ranking_data(1)))
     test = ranking_data(3).features
     (tmp_path / "stored").mkdir()
@@ -276,11 +276,11 @@ def test_a_class_of_ones_own_trains_and_is_read_back(own: Path, tmp_path: Path) 
     assert ranker.packages == ("scikit-learn",)
 
 
-def test_the_code_is_part_of_the_identity(own: Path) -> None:
-    ranker = SklearnRanker(estimator=("sklearn.impute.SimpleImputer", f"{own}:Mean"))
+def test_the_code_is_part_of_the_identity(own_file: Path) -> None:
+    ranker = SklearnRanker(estimator=("sklearn.impute.SimpleImputer", f"{own_file}:Mean"))
     before = ranker.definition()
-    (own.parent / "helper.py").write_text("x = 1\n")
-    own.write_text(OWN + "import helper\n")
+    (own_file.parent / "helper.py").write_text("x = 1\n")
+    own_file.write_text(OWN + "import helper\n")
     after = ranker.definition()
     assert before["inputs"].keys() == {"mine.py"}
     assert after["inputs"].keys() == {"mine.py", "helper.py"}
@@ -321,8 +321,8 @@ def test_the_code_is_part_of_the_identity(own: Path) -> None:
         ({"estimator": "GONE:Mean"}, "gone.py: no such file; expected a Python file that defines 'Mean'"),
     ],
 )  # fmt: skip
-def test_what_is_no_estimator_or_no_parameter(fields: dict[str, Any], told: str, own: Path) -> None:
-    places = {"OWN": str(own), "GONE": str(own.with_name("gone.py"))}
+def test_what_is_no_estimator_or_no_parameter(fields: dict[str, Any], told: str, own_file: Path) -> None:
+    places = {"OWN": str(own_file), "GONE": str(own_file.with_name("gone.py"))}
     name = fields["estimator"]
     if ":" in name:
         name = places[name.partition(":")[0]] + ":" + name.partition(":")[2]
@@ -377,8 +377,8 @@ def test_labels_that_do_not_fit(fields: dict[str, Any], labels: float | None, to
         ("Infinite", "Infinite.predict: gave -inf for 24 of 50 rows, first row "),
     ],
 )
-def test_scores_that_are_none(name: str, told: str, own: Path) -> None:
-    model = SklearnRanker(estimator=f"{own}:{name}").fit(Training(train=ranking_data(1)))
+def test_scores_that_are_none(name: str, told: str, own_file: Path) -> None:
+    model = SklearnRanker(estimator=f"{own_file}:{name}").fit(Training(train=ranking_data(1)))
     features = ranking_data(3).features[:50]
     told = told.replace("24", str(np.count_nonzero(features[:, 0] <= 0)))
     with pytest.raises(DataError) as error:
@@ -388,9 +388,9 @@ def test_scores_that_are_none(name: str, told: str, own: Path) -> None:
         model.score(features[:, :2])
 
 
-def test_a_failure_in_training_has_the_words_of_the_library(own: Path) -> None:
+def test_a_failure_in_training_has_the_words_of_the_library(own_file: Path) -> None:
     with pytest.raises(TrainingError, match="Fails: 'no such thing'"):
-        SklearnRanker(estimator=f"{own}:Fails").fit(Training(train=ranking_data(1)))
+        SklearnRanker(estimator=f"{own_file}:Fails").fit(Training(train=ranking_data(1)))
     with pytest.raises(
         TrainingError, match="LogisticRegression: The 'C' parameter of LogisticRegression must"
     ):
@@ -428,12 +428,12 @@ def test_what_its_numbers_have_to_be_read_with_is_noted() -> None:
     assert "\n" not in caution.text
 
 
-def test_what_an_estimator_prints_is_no_result(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own.write_text(
+def test_what_an_estimator_prints_is_no_result(own_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own_file.write_text(
         OWN.replace("self.mean_ = np.average(y)", "self.mean_ = 0; print('training')").replace(
             "return self.mean_ +", "print('scoring'); return"
         )
     )
     data = ranking_data(1)
-    SklearnRanker(estimator=f"{own}:Mean").fit(Training(train=data)).score(data.features)
+    SklearnRanker(estimator=f"{own_file}:Mean").fit(Training(train=data)).score(data.features)
     assert capsys.readouterr() == ("", "training\nscoring\n")

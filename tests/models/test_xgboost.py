@@ -158,7 +158,9 @@ def test_feature_names_are_readable(train: Any) -> None:
 
 
 @pytest.mark.long
-def test_map_learns_from_the_threshold_and_is_judged_by_the_grades(train: Any, valid: Any, said: Any) -> None:
+def test_map_learns_from_the_threshold_and_is_judged_by_the_grades(
+    train: Any, valid: Any, problem_texts: Any
+) -> None:
     # XGBoost's rank:map takes only binary labels
     at_three = XGBoostRanker(objective="rank:map", relevant=3, params=SMALL)
     model = at_three.fit(Training(train=train, valid=valid, metrics=(NDCG10,), rounds=5))
@@ -168,23 +170,28 @@ def test_map_learns_from_the_threshold_and_is_judged_by_the_grades(train: Any, v
     same = XGBoostRanker(objective="rank:map", relevant=1, params=SMALL).fit(Training(train=binary, rounds=5))
     assert trees(model.booster) == trees(same.booster)
     assert (
-        "rank:map has only relevant and not" in said(XGBoostRanker(objective="rank:map").check())["relevant"]
+        "rank:map has only relevant and not"
+        in problem_texts(XGBoostRanker(objective="rank:map").check())["relevant"]
     )
     with pytest.raises(RankerError, match="no training label reaches 5; expected at most 4"):
         XGBoostRanker(objective="rank:map", relevant=5).fit(Training(train=train, rounds=1))
     assert (
-        "every document would be" in said(XGBoostRanker(objective="rank:map", relevant=0).check())["relevant"]
+        "every document would be"
+        in problem_texts(XGBoostRanker(objective="rank:map", relevant=0).check())["relevant"]
     )
-    assert "no effect with the objective rank:ndcg" in said(XGBoostRanker(relevant=1).check())["relevant"]
+    assert (
+        "no effect with the objective rank:ndcg"
+        in problem_texts(XGBoostRanker(relevant=1).check())["relevant"]
+    )
 
 
-def test_every_name_for_what_we_own_is_refused(said: Any) -> None:
+def test_every_name_for_what_we_own_is_refused(problem_texts: Any) -> None:
     owned = [name for name, meaning in canonical_names().items() if meaning in OWNED]
     assert {"n_jobs", "random_state", "n_estimators", "early_stopping_rounds", "eval_metric"} <= set(owned)
     problems = XGBoostRanker(params=dict.fromkeys(owned, 1)).check()
     assert [problem.place for problem in problems] == [f"params.{name}" for name in owned]
     assert all("cannot be set here; " in str(problem) for problem in problems)
-    assert said(problems)["params.random_state"] == (
+    assert problem_texts(problems)["params.random_state"] == (
         "params.random_state: random_state (another name for seed) cannot be set here; set it under `seeds:`"
     )
 
@@ -226,8 +233,8 @@ def test_a_parameter_newer_than_the_installed_version_says_since_when(facts: Any
         assert problems == []
 
 
-def test_names_that_xgboost_would_ignore_are_refused_with_the_closest(said: Any) -> None:
-    text = said(
+def test_names_that_xgboost_would_ignore_are_refused_with_the_closest(problem_texts: Any) -> None:
+    text = problem_texts(
         XGBoostRanker(params={"max_dept": 7, "lambdarank_diff_normalization": 1, "sketch_eps": 0.1}).check()
     )
     assert text["params.max_dept"].endswith("and would ignore it; did you mean 'max_depth'?")
@@ -241,21 +248,21 @@ WITHOUT_DROPPING = "without booster: dart" if _gbtree_drops() is False else "wit
 
 @pytest.mark.parametrize("name", ["rate_drop", "one_drop"])
 def test_dropping_trees_without_dart_is_refused_or_is_dart(
-    name: str, train: Any, facts: Any, said: Any
+    name: str, train: Any, facts: Any, problem_texts: Any
 ) -> None:
     ranker = XGBoostRanker(params={**SMALL, name: 1})
     plain = trees(alone({"objective": "rank:ndcg", "params": SMALL}, train, 1, 4))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # XGBoost may say that it is not used
         dropped = trees(alone({"objective": "rank:ndcg", "params": {**SMALL, name: 1}}, train, 1, 4))
-    refusal = said(ranker.check(facts(stopping=False))).get(f"params.{name}")
+    refusal = problem_texts(ranker.check(facts(stopping=False))).get(f"params.{name}")
     if dropped == plain:
         assert f"{name} has no effect without booster: dart" in refusal
         return
     assert refusal is None
     assert ranker.seed_matters
     # later trees change earlier ones, whatever the booster is called
-    cut = said(ranker.check(facts()))[f"params.{name}"]
+    cut = problem_texts(ranker.check(facts()))[f"params.{name}"]
     assert "dart rescales earlier trees" in cut
     assert cut.endswith(f"or leave out {name}")
 
@@ -293,10 +300,12 @@ def test_settings_that_stop_a_small_trial_from_learning_do_not_hide_the_seed(par
     ],
 )
 def test_parameters_without_effect_are_refused_and_really_have_none(
-    fields: dict[str, Any], reason: str, train: Any, said: Any
+    fields: dict[str, Any], reason: str, train: Any, problem_texts: Any
 ) -> None:
     name = list(fields["params"])[-1]
-    assert f"{name} has no effect {reason}" in said(XGBoostRanker(**fields).check())[f"params.{name}"]
+    assert (
+        f"{name} has no effect {reason}" in problem_texts(XGBoostRanker(**fields).check())[f"params.{name}"]
+    )
     if "ndcg_exp_gain" in fields["params"] and Version(xgboost.__version__) < Version("2.1"):
         with pytest.raises(
             xgboost.core.XGBoostError, match="NDCG gain can not be set for the pairwise objective"
@@ -326,34 +335,34 @@ def test_parameters_without_effect_are_refused_and_really_have_none(
     ],
 )
 def test_values_that_xgboost_rejects_or_misreads_are_refused(
-    params: dict[str, Any], place: str, text: str, facts: Any, said: Any, capfd: Any
+    params: dict[str, Any], place: str, text: str, facts: Any, problem_texts: Any, capfd: Any
 ) -> None:
-    problems = said(XGBoostRanker(params=params).check(facts()))
+    problems = problem_texts(XGBoostRanker(params=params).check(facts()))
     assert list(problems) == [f"params.{place}"]
     assert text in problems[f"params.{place}"]
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
 
 
-def test_a_missing_gpu_is_refused_after_a_silent_training_too(facts: Any, said: Any) -> None:
+def test_a_missing_gpu_is_refused_after_a_silent_training_too(facts: Any, problem_texts: Any) -> None:
     data = xgboost.DMatrix(np.arange(4.0)[:, None], label=[0, 1, 0, 1])
     xgboost.Booster({"verbosity": 0}, [data]).update(data, 0)  # silent from here on, also for others
-    assert list(said(XGBoostRanker(params={"device": "cuda"}).check(facts()))) == ["params.device"]
+    assert list(problem_texts(XGBoostRanker(params={"device": "cuda"}).check(facts()))) == ["params.device"]
 
 
 @pytest.mark.parametrize(
     "objective", ["rank:NDCG", "rank_ndcg", "None", "", "lambdarank", "reg:linear", "{metric: …}"]
 )
-def test_any_other_objective_is_refused(objective: str, said: Any) -> None:
-    assert said(XGBoostRanker(objective=objective).check())["objective"].startswith(
+def test_any_other_objective_is_refused(objective: str, problem_texts: Any) -> None:
+    assert problem_texts(XGBoostRanker(objective=objective).check())["objective"].startswith(
         f"objective: unknown objective {objective!r}; "
     )
 
 
 class TestLimitsOfTheData:
     @pytest.mark.parametrize("changed", [{"max_label": 32.0}, {"n_fractional": 3}])
-    def test_exponential_gain(self, changed: dict[str, Any], facts: Any, said: Any) -> None:
-        text = said(XGBoostRanker().check(facts(**changed)))["objective"]
+    def test_exponential_gain(self, changed: dict[str, Any], facts: Any, problem_texts: Any) -> None:
+        text = problem_texts(XGBoostRanker().check(facts(**changed)))["objective"]
         assert "rank:ndcg with exponential gain" in text
         assert "set params.ndcg_exp_gain: false" in text
         assert not XGBoostRanker(params={"ndcg_exp_gain": False}).check(facts(**changed))
@@ -365,21 +374,24 @@ class TestLimitsOfTheData:
         odd = replace(train, judgments=Judgments(train.labels * 12.25, train.groups))
         assert XGBoostRanker(**fields).fit(Training(train=odd, rounds=2)).best_round == 2
 
-    def test_xendcg_counts_its_leaves_in_queries(self, train: Any, facts: Any, said: Any) -> None:
+    def test_xendcg_counts_its_leaves_in_queries(self, train: Any, facts: Any, problem_texts: Any) -> None:
         heavy = XGBoostRanker(objective="rank_xendcg", params={"min_child_weight": 100})
         assert (
             "80 training queries cannot be split into two leaves of 100 each: the model would be constant"
-            in said(heavy.check(facts()))["params.min_child_weight"]
+            in problem_texts(heavy.check(facts()))["params.min_child_weight"]
         )
         assert not heavy.check(facts(n_queries=500))
         small = XGBoostRanker(objective="rank_xendcg")
         assert not small.check(facts())
         assert np.ptp(small.fit(Training(train=train, rounds=3)).score(train.features)) > 0
-        text = said(small.check(facts(n_fractional=3)))["objective"]
+        text = problem_texts(small.check(facts(n_fractional=3)))["objective"]
         assert "rank_xendcg truncates fractional labels; found 3 such training labels" in text
         for name in ("lambdarank_pair_method", "lambdarank_unbiased", "ndcg_exp_gain"):
             given = XGBoostRanker(objective="rank_xendcg", params={name: "topk"}).check()
-            assert f"{name} has no effect with the objective rank_xendcg" in said(given)[f"params.{name}"]
+            assert (
+                f"{name} has no effect with the objective rank_xendcg"
+                in problem_texts(given)[f"params.{name}"]
+            )
 
     def test_xendcg_is_the_objective_that_is_usable_alone(self, train: Any) -> None:
         model = XGBoostRanker(objective="rank_xendcg", params={"max_depth": 3, "subsample": 0.7}).fit(
@@ -398,9 +410,9 @@ class TestLimitsOfTheData:
         np.testing.assert_array_equal(alone.predict(data, output_margin=True), model.score(train.features))
         assert model.params["objective"] == "rank_xendcg"
 
-    def test_dart_cannot_stop_early(self, train: Any, facts: Any, said: Any) -> None:
+    def test_dart_cannot_stop_early(self, train: Any, facts: Any, problem_texts: Any) -> None:
         dart = XGBoostRanker(params={"booster": "dart", "rate_drop": 0.2})
-        assert "dart rescales earlier trees" in said(dart.check(facts()))["params.booster"]
+        assert "dart rescales earlier trees" in problem_texts(dart.check(facts()))["params.booster"]
         assert dart.fit(Training(train=train, rounds=3)).best_round == 3
 
 
@@ -411,12 +423,12 @@ def test_a_constant_model_is_reported(train: Any) -> None:
 
 
 def test_a_failure_of_the_library_is_a_training_error_in_its_words(train: Any, monkeypatch: Any) -> None:
-    def broken(*_: Any, **__: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise xgboost.core.XGBoostError(
             "[10:44:01] /src/map.h:394: Check failed: is_binary: only binary labels.\nStack trace:\n  [bt] (0) x"
         )
 
-    monkeypatch.setattr(xgboost, "train", broken)
+    monkeypatch.setattr(xgboost, "train", fail)
     with pytest.raises(TrainingError, match=r"^XGBoost: only binary labels\.$"):
         XGBoostRanker().fit(Training(train=train, rounds=2))
 
@@ -471,13 +483,15 @@ def test_squared_error_weighs_the_rows_of_weighted_queries(make_dataset: Any) ->
     assert not np.array_equal(scores, unweighted)
 
 
-def test_what_position_bias_sets_is_not_given_beside_it(said: Any) -> None:
-    found = said(XGBoostRanker(params={"lambdarank_unbiased": True}, position_bias=True).check())
+def test_what_position_bias_sets_is_not_given_beside_it(problem_texts: Any) -> None:
+    found = problem_texts(XGBoostRanker(params={"lambdarank_unbiased": True}, position_bias=True).check())
     assert "cannot be combined with position_bias" in found["params.lambdarank_unbiased"]
 
 
-def test_pair_parameters_mean_nothing_to_squared_error(said: Any) -> None:
+def test_pair_parameters_mean_nothing_to_squared_error(problem_texts: Any) -> None:
     params = {"lambdarank_pair_method": "mean"}
-    found = said(XGBoostRanker(objective="reg:squarederror", params=params, position_bias=True).check())
+    found = problem_texts(
+        XGBoostRanker(objective="reg:squarederror", params=params, position_bias=True).check()
+    )
     assert "has no effect with the objective reg:squarederror" in found["params.lambdarank_pair_method"]
     assert "has no effect with the objective reg:squarederror" in found["position_bias"]

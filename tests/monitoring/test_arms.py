@@ -39,7 +39,7 @@ def experiment(query_table: Table, analyse: Analyse) -> Callable[..., ArmCompari
     return run
 
 
-def of(found: ArmComparison, measure: str = "ndcg@10", arm: str = "B") -> ArmDifference:
+def difference_of(found: ArmComparison, measure: str = "ndcg@10", arm: str = "B") -> ArmDifference:
     return next(d for d in found.differences if (d.measure, d.arm) == (measure, arm))
 
 
@@ -56,7 +56,7 @@ def test_by_query_it_is_near_welchs_t(experiment: Callable[..., ArmComparison]) 
     found = experiment(two(40), [*a, *b])
     oracle = ttest_ind(b, a, equal_var=False)
     low, high = oracle.confidence_interval(0.95)
-    d = of(found)
+    d = difference_of(found)
     assert (d.mean, d.control) == pytest.approx((b.mean(), a.mean()))
     assert d.difference.value == pytest.approx(b.mean() - a.mean())
     assert d.relative == pytest.approx(b.mean() / a.mean() - 1)
@@ -77,12 +77,12 @@ def test_a_user_counts_once_however_often_she_asks(experiment: Callable[..., Arm
         USERS,
         cluster=np.char.zfill(np.repeat(np.arange(40), 10).astype(str), 2),
     )
-    assert of(ten).difference.p == pytest.approx(of(once).difference.p, rel=1e-6)
-    assert of(ten).difference.low == pytest.approx(of(once).difference.low)
+    assert difference_of(ten).difference.p == pytest.approx(difference_of(once).difference.p, rel=1e-6)
+    assert difference_of(ten).difference.low == pytest.approx(difference_of(once).difference.low)
     assert [arm.n_units for arm in ten.arms] == [20, 20]
     assert [arm.n_queries for arm in ten.arms] == [200, 200]
     by_query = experiment(np.repeat(two(20), 10), np.repeat(values, 10))
-    assert of(by_query).difference.error < of(ten).difference.error / 3
+    assert difference_of(by_query).difference.error < difference_of(ten).difference.error / 3
 
 
 CLICKS = {**ARMS, "relevance": {"events": {"click": 1}, "negative": ["hide"]}}
@@ -104,7 +104,10 @@ def test_what_users_did_stands_beside_the_metric(experiment: Callable[..., ArmCo
         "queries with hide",
         "dwell",
     ]
-    assert (of(found, "queries with click").control, of(found, "queries with click").mean) == (0.5, 0.75)
+    assert (
+        difference_of(found, "queries with click").control,
+        difference_of(found, "queries with click").mean,
+    ) == (0.5, 0.75)
     words = [d.verdict for d in found.differences]
     assert words == ["not distinguishable", "better", "worse", "higher"]
     assert found.verdict == (
@@ -130,7 +133,9 @@ def test_all_measures_of_all_arms_are_one_family(experiment: Callable[..., ArmCo
         assert outside == (d.p_corrected < 0.05) == (d.verdict != "not distinguishable")
     endless = experiment(arms, values, {**ARMS, "compare": {"correct": "sequence"}})
     assert endless.family == "Bonferroni over 2 tests, for all looks (asymptotically)"
-    assert of(endless).p_corrected == pytest.approx(min(1, of(endless).difference.p * 2))
+    assert difference_of(endless).p_corrected == pytest.approx(
+        min(1, difference_of(endless).difference.p * 2)
+    )
 
 
 def test_a_sequence_holds_at_every_look(experiment: Callable[..., ArmComparison]) -> None:
@@ -139,10 +144,10 @@ def test_a_sequence_holds_at_every_look(experiment: Callable[..., ArmComparison]
         experiment(two(200), values, {**ARMS, "compare": {"correct": how}})
         for how in ("bonferroni", "sequence")
     )
-    assert of(once).verdict == "better"
-    assert of(always).difference.value == of(once).difference.value
-    assert of(always).difference.low < of(once).difference.low
-    assert of(always).p_corrected > of(once).p_corrected
+    assert difference_of(once).verdict == "better"
+    assert difference_of(always).difference.value == difference_of(once).difference.value
+    assert difference_of(always).difference.low < difference_of(once).difference.low
+    assert difference_of(always).p_corrected > difference_of(once).p_corrected
     assert always.family.endswith("for all looks (asymptotically)")
 
 
@@ -167,7 +172,7 @@ def test_verdict_p_and_interval_say_one_thing(how: str, experiment: Callable[...
 
 def test_intervals_end_at_what_a_metric_allows(experiment: Callable[..., ArmComparison]) -> None:
     """Ten zeros against five ones of ten, for which flips know no end; it was 500,000."""
-    found = of(experiment(two(10), [*[0.0] * 15, *[1.0] * 5])).difference
+    found = difference_of(experiment(two(10), [*[0.0] * 15, *[1.0] * 5])).difference
     assert (found.value, found.low, found.high) == (0.5, -1, 1)
 
 
@@ -177,7 +182,7 @@ def test_what_a_rare_kind_of_user_could_change_is_said(experiment: Callable[...,
     It would have to be .41 off. How long a dwell time can be is not known.
     """
     values = np.tile([0.49, 0.5, 0.51], 40) + np.repeat([0, 0.02], 60)
-    assert not said(experiment(two(60), values), "rare-kind")
+    assert not caution_texts(experiment(two(60), values), "rare-kind")
     values[[7, 10]] += 0.25, -0.25  # of A, the control, against which B gains
     (caution,) = (c for c in experiment(two(60), values).cautions if c.kind == "rare-kind")
     assert str(caution).startswith(
@@ -190,7 +195,7 @@ def test_what_a_rare_kind_of_user_could_change_is_said(experiment: Callable[...,
     assert "no known bounds" in caution.text
 
 
-def said(found: ArmComparison, kind: str) -> list[str]:
+def caution_texts(found: ArmComparison, kind: str) -> list[str]:
     return [caution.text for caution in found.cautions if caution.kind == kind]
 
 
@@ -225,9 +230,11 @@ def test_users_in_several_arms(experiment: Callable[..., ArmComparison]) -> None
     values = np.random.default_rng(4).random(800)
     arm[1] = "B"  # the first user has seen both
     found = experiment(arm, values, USERS, cluster=users)
-    assert said(found, "unit-in-several-arms") == ["1 of 400 units are in several arms, and left out"]
+    assert caution_texts(found, "unit-in-several-arms") == [
+        "1 of 400 units are in several arms, and left out"
+    ]
     assert [a.n_units for a in found.arms] == [199, 200]
-    assert of(found).difference.value == pytest.approx(values[400:].mean() - values[2:400].mean())
+    assert difference_of(found).difference.value == pytest.approx(values[400:].mean() - values[2:400].mean())
     arm[1:20:2] = "B"
     assert experiment(arm, values, USERS, cluster=users).withheld == (
         "10 of 400 values of user are in several arms; if every query was given an arm, leave out columns.cluster_id"
@@ -262,9 +269,9 @@ def test_arms_of_different_days_are_refused_and_lone_windows_left_out(
         experiment(two(20), np.arange(40) / 40, days=np.repeat([0, 1], 20))
     values = np.random.default_rng(7).random(60)
     found = experiment([*two(20), *["A"] * 20], values, days=np.repeat([0, 1], [40, 20]))
-    assert said(found, "window-without-all-arms") == ["1 window without all arms is left out"]
+    assert caution_texts(found, "window-without-all-arms") == ["1 window without all arms is left out"]
     assert [arm.n_queries for arm in found.arms] == [20, 20]
-    (text,) = said(experiment(two(20), values[:40]), "no-times")
+    (text,) = caution_texts(experiment(two(20), values[:40]), "no-times")
     assert "unchecked that arms were shown at the same time" in text
 
 
@@ -273,8 +280,8 @@ def test_queries_without_an_arm_and_labels_that_are_too_young(
 ) -> None:
     values = np.random.default_rng(8).random(45)
     found = experiment([*two(20), *[None] * 5], values)
-    assert said(found, "no-arm") == ["5 queries without an arm are left out"]
-    assert of(found).n_queries == 20
+    assert caution_texts(found, "no-arm") == ["5 queries without an arm are left out"]
+    assert difference_of(found).n_queries == 20
     young = {**ARMS, "columns": {"timestamp": "ts"}, "relevance": {"maturity": "30d"}}
     none = experiment(two(20), values[:40], young, days=np.tile([0, 1], 20))
     assert none.verdict == "No verdict on the arms: no query is old enough for its labels."
@@ -286,11 +293,11 @@ def test_queries_without_an_arm_and_labels_that_are_too_young(
 def test_a_few_units_are_too_few(n: int, how: str, experiment: Callable[..., ArmComparison]) -> None:
     sections = {**ARMS, "compare": {"correct": how}}
     found = experiment(two(n), np.random.default_rng(9).random(2 * n), sections)
-    d = of(found)
+    d = difference_of(found)
     assert d.verdict == "too little to tell"
     assert np.isnan([d.difference.p, d.difference.low, d.difference.high, d.p_corrected]).all()
     assert found.verdict == "B has too little data to tell it from A at ndcg@10."
-    assert said(found, "few-units") == ["too few queries decide ndcg@10 to tell the arms apart"]
+    assert caution_texts(found, "few-units") == ["too few queries decide ndcg@10 to tell the arms apart"]
 
 
 def test_a_measure_that_an_arm_never_has(experiment: Callable[..., ArmComparison]) -> None:
@@ -298,7 +305,7 @@ def test_a_measure_that_an_arm_never_has(experiment: Callable[..., ArmComparison
     columns = {"online:dwell": np.where(np.arange(60) < 30, values, np.nan), "online:none": np.zeros(60)}
     found = experiment(two(30), values, {**ARMS, "columns": {"online": ["dwell", "none"]}}, **columns)
     for name in ("dwell", "none"):
-        d = of(found, name)
+        d = difference_of(found, name)
         assert (d.verdict, d.n_queries) == ("too little to tell", 0 if name == "dwell" else 30)
         assert np.isnan(d.p_corrected)
     assert found.family == "joint correction over 1 test"
@@ -309,12 +316,12 @@ def test_a_rare_purchase_in_a_small_arm_is_too_few(experiment: Callable[..., Arm
     bought = np.zeros(10_000)
     bought[[*range(27), *range(9000, 9003)]] = 1
     shares = {"arms": {**ARMS["arms"], "shares": {"A": 9, "B": 1}}}
-    assert of(experiment(two(9000, 1000), bought, shares)).verdict == "too little to tell"
+    assert difference_of(experiment(two(9000, 1000), bought, shares)).verdict == "too little to tell"
     often = np.tile([0.0, 0.0, 0.0, 1.0], 2500)
-    d = of(experiment(two(9000, 1000), often, shares))
+    d = difference_of(experiment(two(9000, 1000), often, shares))
     assert d.verdict == "not distinguishable"
     bought[[*range(90), *range(9000, 9010)]] = 1
-    d = of(experiment(two(9000, 1000), bought, shares))
+    d = difference_of(experiment(two(9000, 1000), bought, shares))
     assert d.verdict == "not distinguishable"
 
 

@@ -118,11 +118,11 @@ def contradictions(result: MonitorResult) -> list[str]:
     below = any(limit.whole.below for limit in result.limits)
     refuse("healthy below a limit", below and status == "healthy")
     # where and why
-    found += _where(result)
+    found += _location_contradictions(result)
     return found
 
 
-def _where(result: MonitorResult) -> Iterator[str]:
+def _location_contradictions(result: MonitorResult) -> Iterator[str]:
     verdict = result.verdict
     stands_out = "No segment stands out" in verdict.where
     if stands_out and result.slices:

@@ -30,7 +30,7 @@ def watched(table: pa.Table, **sections: Any) -> MonitorResult:
     return monitor({"columns": {"rank": "rank"}, "metrics": ["mrr"], **sections}, log=table)
 
 
-def at(values: Any, kind: pa.DataType) -> pa.Array:
+def cast_integers(values: Any, kind: pa.DataType) -> pa.Array:
     return pa.array(values, pa.int64()).cast(kind)
 
 
@@ -56,7 +56,7 @@ def test_a_duration_of_ages(text: str, section: str, key: str) -> None:
     if section == "event_log":
         given = {"relevance": {"events": {"click": 1}, "event_log": {"path": "e.csv", key: text}}}
     with pytest.raises(ConfigError, match="at most 100 years, 36525d"):
-        watched(log(ts=at([0, 1, 2], pa.timestamp("s"))), **TIMED, **given)
+        watched(log(ts=cast_integers([0, 1, 2], pa.timestamp("s"))), **TIMED, **given)
 
 
 @pytest.mark.long
@@ -66,7 +66,7 @@ def test_more_windows_than_anybody_looks_at() -> None:
     table = pa.table(
         {"query_id": minutes.astype(str), "rank": [1] * minutes.size, "relevance": [1] * minutes.size}
     )
-    table = table.append_column("ts", at(minutes, pa.timestamp("s")))
+    table = table.append_column("ts", cast_integers(minutes, pa.timestamp("s")))
     with pytest.raises(UsageError, match=r"windows.size 1m cuts the log into 10,001 windows.*at most 10,000"):
         watched(table, **TIMED, windows={"size": "1m"})
     assert len(watched(table, **TIMED, windows={"size": "1h"}).windows) == 167
@@ -76,7 +76,7 @@ def test_more_windows_than_anybody_looks_at() -> None:
 def test_a_moment_is_one_in_any_zone(zone: str) -> None:
     """Arrow keeps moments in UTC whatever zone is written beside: an unknown zone is no obstacle."""
     noon = int(np.datetime64(f"{DAY}T12:00", "s").astype(int))
-    table = log(ts=at([noon] * 3, pa.timestamp("s", tz=zone)))
+    table = log(ts=cast_integers([noon] * 3, pa.timestamp("s", tz=zone)))
     (window,) = watched(table, **TIMED).windows
     assert window.label == DAY
 
@@ -84,8 +84,8 @@ def test_a_moment_is_one_in_any_zone(zone: str) -> None:
 @pytest.mark.parametrize(
     "column",
     [
-        at([1, 2, 3], pa.time64("ns")),
-        at([1, 2, 3], pa.duration("s")),
+        cast_integers([1, 2, 3], pa.time64("ns")),
+        cast_integers([1, 2, 3], pa.duration("s")),
         pa.array([True, False, True]),
         pa.array([{"view": 1}] * 3),
         pa.array([[1]] * 3),
@@ -104,10 +104,10 @@ def test_what_is_no_time(column: pa.Array) -> None:
 @pytest.mark.parametrize(
     "column",
     [
-        at([2**62, 0, 1], pa.timestamp("s")),
-        at([18446744073709, 0, 0], pa.timestamp("ms")),
+        cast_integers([2**62, 0, 1], pa.timestamp("s")),
+        cast_integers([18446744073709, 0, 0], pa.timestamp("ms")),
         pa.array(["9999-12-31", DAY, DAY]),
-        at([2**31 - 1, 0, 0], pa.int32()).cast(pa.date32()),
+        cast_integers([2**31 - 1, 0, 0], pa.int32()).cast(pa.date32()),
     ],
     ids=["seconds", "milliseconds", "text", "days"],
 )
@@ -121,7 +121,7 @@ def test_times_beyond_nanoseconds_do_not_come_round_again(column: pa.Array) -> N
 def test_times_of_every_unit_are_one_moment() -> None:
     moment = int(np.datetime64(f"{DAY}T12:00", "s").astype(int))
     for unit, factor in {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.items():
-        (window,) = watched(log(ts=at([moment * factor] * 3, pa.timestamp(unit))), **TIMED).windows
+        (window,) = watched(log(ts=cast_integers([moment * factor] * 3, pa.timestamp(unit))), **TIMED).windows
         assert window.label == DAY
     days = pa.array([moment // 86_400] * 3, pa.int32()).cast(pa.date32())
     assert watched(log(ts=days), **TIMED).windows[0].label == DAY

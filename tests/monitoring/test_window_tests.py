@@ -122,7 +122,7 @@ def trailing(*tables: Any, **options: Any) -> list[Estimate | None]:
     return [w.trailing for w in compared(*tables, **options)]
 
 
-def told(found: Sequence[Estimate | None]) -> list[Any]:
+def values_and_counts(found: Sequence[Estimate | None]) -> list[Any]:
     """Difference and number of queries."""
     return [None if t is None else (pytest.approx(t.value), t.n) for t in found]
 
@@ -131,7 +131,7 @@ def test_a_window_with_queries_enough_is_tested(query_table: Table) -> None:
     table = query_table([0.1, 0.3, 0.2, 0.6, 0.8], days=[0, 0, 1, 2, 2])
     found = compared(table, query_table(BEFORE, prefix="b"), trailing=0, min_queries=2)
     assert [w.status for w in found] == ["tested", "small", "tested"]
-    assert told([w.change for w in found]) == [(-0.3, 6), None, (0.2, 6)]
+    assert values_and_counts([w.change for w in found]) == [(-0.3, 6), None, (0.2, 6)]
     assert [w.adjusted for w in found] == [None] * 3
 
 
@@ -140,7 +140,7 @@ def test_a_wrong_clock_takes_no_trailing_mean_away(query_table: Table) -> None:
     table = query_table(np.repeat([0.9, 0.2, 0.4], [1, 30, 30]), days=np.repeat([-1000, 0, 1], [1, 30, 30]))
     found = compared(table, query_table(BEFORE, prefix="b"), trailing=2, min_queries=1)
     assert [w.status for w in found] == ["stray", "tested", "tested"]
-    assert told([w.trailing for w in found]) == [None, None, (-0.2, 64)]
+    assert values_and_counts([w.trailing for w in found]) == [None, None, (-0.2, 64)]
 
 
 def test_a_trailing_mean_is_of_neighbours_with_queries_enough(query_table: Table) -> None:
@@ -149,14 +149,16 @@ def test_a_trailing_mean_is_of_neighbours_with_queries_enough(query_table: Table
     table = query_table([0.1, 0.3, 0.2, 0.4, 0.6, 0.8, 0.5, 0.9], days=days)
     before = query_table(BEFORE, prefix="b")
     neighbours = [None, (-0.25, 8), None, (0.2, 8)]
-    assert told(trailing(table, before, trailing=2, min_queries=4)) == neighbours  # exactly four are enough
-    assert told(trailing(table, before, trailing=2, min_queries=5)) == [None] * 4
-    assert told(trailing(table, before, trailing=1, min_queries=2)) == [None] * 4
-    assert told(trailing(table, before, trailing=0, min_queries=2)) == [None] * 4
+    assert (
+        values_and_counts(trailing(table, before, trailing=2, min_queries=4)) == neighbours
+    )  # exactly four are enough
+    assert values_and_counts(trailing(table, before, trailing=2, min_queries=5)) == [None] * 4
+    assert values_and_counts(trailing(table, before, trailing=1, min_queries=2)) == [None] * 4
+    assert values_and_counts(trailing(table, before, trailing=0, min_queries=2)) == [None] * 4
     three = [None, (-0.25, 8), (0.0, 8), (0.2, 8)]
-    assert told(trailing(table, before, trailing=3, min_queries=4)) == three
+    assert values_and_counts(trailing(table, before, trailing=3, min_queries=4)) == three
     lacking = table.assign(**{"metric:ndcg@10": table["metric:ndcg@10"].where(np.arange(8) != 3)})
-    assert told(trailing(lacking, before, trailing=2, min_queries=3))[1] == (-0.3, 7)
+    assert values_and_counts(trailing(lacking, before, trailing=2, min_queries=3))[1] == (-0.3, 7)
 
 
 def test_a_window_with_young_labels_is_in_no_trailing_mean(query_table: Table) -> None:
@@ -166,7 +168,7 @@ def test_a_window_with_young_labels_is_in_no_trailing_mean(query_table: Table) -
     table = table.assign(time=table["time"] + hours % 24 * 3600 * 10**9)
     before = query_table(BEFORE, prefix="b")
     found = trailing(table, before, maturity="6h", trailing=2, min_queries=2)
-    assert told(found) == [None, (-0.25, 8), None]
+    assert values_and_counts(found) == [None, (-0.25, 8), None]
 
 
 def test_windows_of_earlier_runs_stand_before_the_first_one(query_table: Table) -> None:
@@ -175,17 +177,20 @@ def test_windows_of_earlier_runs_stand_before_the_first_one(query_table: Table) 
     before = query_table(BEFORE, prefix="b")
     own = (-0.25, 8)
     joined = ((2 * 0.2 + 4 * 0.8) / 6 - 0.5, 10)
-    assert told(trailing(table, before, [-2, -1], trailing=2, min_queries=2)) == [joined, own]
-    assert told(trailing(table, before, [0, 1], trailing=2, min_queries=2)) == [None, own]  # today's own days
-    assert told(trailing(table, before, [-1], trailing=2, min_queries=3)) == [None, own]
+    assert values_and_counts(trailing(table, before, [-2, -1], trailing=2, min_queries=2)) == [joined, own]
+    assert values_and_counts(trailing(table, before, [0, 1], trailing=2, min_queries=2)) == [
+        None,
+        own,
+    ]  # today's own days
+    assert values_and_counts(trailing(table, before, [-1], trailing=2, min_queries=3)) == [None, own]
     both = [((2 * 0.2 + 8 * 0.8) / 10 - 0.5, 14), ((4 * 0.25 + 4 * 0.8) / 8 - 0.5, 12)]
-    assert told(trailing(table, before, [-2, -1], trailing=3, min_queries=2)) == both
+    assert values_and_counts(trailing(table, before, [-2, -1], trailing=3, min_queries=2)) == both
 
 
 def test_a_replay_meets_itself_and_no_earlier_run(query_table: Table) -> None:
     table = query_table([0.1, 0.3, 0.2, 0.4], days=[0, 0, 1, 1])
     found = trailing(table, query_table(BEFORE), [-1], trailing=2, min_queries=2)
-    assert told(found) == [(-0.3, 2), (-0.25, 4)]
+    assert values_and_counts(found) == [(-0.3, 2), (-0.25, 4)]
 
 
 # ---- the family -------------------------------------------------------------------------------------------

@@ -459,7 +459,7 @@ WITHOUT_A_CASE = {
 
 
 def takes_arrays(value: Any) -> bool:
-    """Whether the signature of a callable, or of a public method or property of a class, has arrays or tables."""
+    """Return whether the signature of a callable, or of a class's public method or property, has arrays or tables."""
     named = inspect.getmembers_static(value) if isinstance(value, type) else []
     parts = [value, *(one for name, one in named if not name.startswith("_"))]
     for part in parts:

@@ -51,7 +51,7 @@ def loaded(module: str) -> Any:
 
 
 def python(program: str, path: Path = ROOT) -> str:
-    """What a fresh Python prints."""
+    """Return the output of a fresh Python."""
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(path)!r}); {program}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=path.parent)
     assert done.returncode == 0, done.stderr
@@ -59,7 +59,7 @@ def python(program: str, path: Path = ROOT) -> str:
 
 
 def is_public(dotted: str) -> bool:
-    """Whether this is a public module, a package of some, or a public name of one."""
+    """Return whether this is a public module, a package of some, or a public name of one."""
     module, _, name = dotted.rpartition(".")
     return name in LISTED.get(module, ()) or any(f"{one}.".startswith(f"{dotted}.") for one in LISTED)
 

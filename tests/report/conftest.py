@@ -40,7 +40,7 @@ HOSTILE = [
 
 @dataclass(frozen=True, eq=False)
 class MadeRun:
-    """What the report reads of a run."""
+    """A run as the report reads it."""
 
     path: Path
     record: Record
@@ -166,7 +166,7 @@ MODELS = {
 }
 
 
-def made(
+def make_report_data(
     models: dict[str, float] = MODELS,
     *,
     failures: Sequence[Record] = (),
@@ -199,7 +199,7 @@ def made(
 
 @pytest.fixture(scope="session")
 def make_data() -> Callable[..., ReportData]:
-    return made
+    return make_report_data
 
 
 @pytest.fixture(scope="session")
@@ -220,7 +220,7 @@ def hostile_names() -> list[str]:
 @pytest.fixture(scope="session")
 def data() -> ReportData:
     """Five models, two seeds, one of them deterministic, 40 of 200 queries without relevant documents."""
-    return made()
+    return make_report_data()
 
 
 @pytest.fixture(scope="session")
@@ -232,7 +232,7 @@ def written(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def hostile() -> ReportData:
     """Names, titles, errors and configuration as unfriendly as data can be."""
-    return made(
+    return make_report_data(
         systems=[system(name, 0.01 * at) for at, name in enumerate(HOSTILE)],
         title=HOSTILE[1],
         failures=[record(HOSTILE[0], error=HOSTILE[1] + "\n" + HOSTILE[6])],

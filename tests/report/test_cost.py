@@ -1,4 +1,4 @@
-"""What training and scoring cost, and what a cheaper model is worth, by hand and as runs stored it."""
+"""The cost of training and scoring, and the worth of a cheaper model, by hand and as runs stored it."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ def timed(
 def folds(make_record: Callable[..., Record]) -> list[Record]:
     """Two folds of seed 1 with 10 and 30 defined queries, and a seed that was not timed."""
 
-    def of(fold: str, best: int, queries: int, latency: list[dict[str, Any]], seed: int = 1) -> Record:
+    def record_of(fold: str, best: int, queries: int, latency: list[dict[str, Any]], seed: int = 1) -> Record:
         found = MetricSummary(mean=0.5, n_queries=queries + 2, n_undefined=2, higher_is_better=True)
         return make_record(
             "m", fold=fold, seed=seed, best_round=best, latency=latency, metrics={"ndcg@10": found}
         )
 
     return [
-        of("a", 40, 10, [timed(40, 10, 8.0, 0.6, 20.0), timed(40, 100, 60.0, 0.6), timed(10, 100, 20.0, 0.4)]),
-        of(
+        record_of("a", 40, 10, [timed(40, 10, 8.0, 0.6, 20.0), timed(40, 100, 60.0, 0.6), timed(10, 100, 20.0, 0.4)]),
+        record_of(
             "b", 60, 30,
             [
                 timed(60, 10, 10.0, 0.8, 50.0), timed(60, 100, 80.0, 0.8),
                 timed(15, 100, 30.0, 0.6), timed(3, 100, 9.0, 0.1),
             ],
         ),
-        of("a", 41, 10, [], seed=2),
-        of("a", 42, 10, [timed(42, 10, 999.0, 0.9)], seed=3),
+        record_of("a", 41, 10, [], seed=2),
+        record_of("a", 42, 10, [timed(42, 10, 999.0, 0.9)], seed=3),
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What models look at, as their runs stored it."""
+"""The features that models look at, as their runs stored them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees when a run ends."""
+"""The terminal when a run ends."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_another_process_gives_the_same_bytes(written: Path, tmp_path: Path, rep
     script = (
         "import sys; sys.path.insert(0, 'tests/report'); import conftest; "
         "from ltr_harness.report import write_report; "
-        f"write_report(conftest.made(), {str(tmp_path / 'other')!r})"
+        f"write_report(conftest.make_report_data(), {str(tmp_path / 'other')!r})"
     )
     env = {"PYTHONHASHSEED": "12345", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script], check=True, cwd=repository, env=env)

@@ -1,4 +1,4 @@
-"""Which functions the lint of docstrings asks to describe what they take."""
+"""The functions that the lint of docstrings asks to describe their parameters."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Broken(Reader):
 
 class TestOwnClasses:
     @pytest.fixture
-    def own(self, tmp_path: Path) -> Path:
+    def own_file(self, tmp_path: Path) -> Path:
         (tmp_path / "own.py").write_text(OWN)
         return tmp_path / "own.py"
 
@@ -125,15 +125,15 @@ class TestOwnClasses:
             ("readers", "HalfARanker", "HalfARanker is not a reader; expected a subclass of ltr_harness.data.Reader"),
         ],
     )  # fmt: skip
-    def test_what_is_missing_is_said(self, own: Path, family: str, name: str, said: str) -> None:
+    def test_what_is_missing_is_said(self, own_file: Path, family: str, name: str, said: str) -> None:
         load = {"rankers": rankers.catalog.load, "readers": readers.catalog.load, "metrics": parse_metric}[
             family
         ]
         with pytest.raises(UsageError, match=said):
-            load(f"{own}:{name}")
+            load(f"{own_file}:{name}")
 
-    def test_in_an_experiment_with_its_place(self, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.chdir(own.parent)
+    def test_in_an_experiment_with_its_place(self, own_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(own_file.parent)
         Path("exp.yaml").write_text("""\
 name: own
 data: {reader: ./own.py:HalfAReader, splits: {train: a, test: b}}
@@ -142,7 +142,7 @@ models: {one: {ranker: ./own.py:HalfARanker}, two: {ranker: ./own.py:Stranger}}
 """)
         with pytest.raises(ConfigError) as caught:
             load_experiment(Path("exp.yaml"))
-        found = [str(problem).replace(str(own), "./own.py") for problem in caught.value.problems]
+        found = [str(problem).replace(str(own_file), "./own.py") for problem in caught.value.problems]
         assert [line.partition(";")[0] for line in found] == [
             "exp.yaml:2:16: data.reader: ./own.py: HalfAReader does not define read",
             "exp.yaml:3:34: metrics.report.0: ./own.py: HalfAMetric does not define prepare",
@@ -150,26 +150,31 @@ models: {one: {ranker: ./own.py:HalfARanker}, two: {ranker: ./own.py:Stranger}}
             "exp.yaml:4:61: models.two.ranker: ./own.py: Stranger is not a ranker",
         ]
 
-    def test_on_the_command_line(self, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        (own.parent / "d.txt").write_text("1 qid:1 1:0\n0 qid:1 1:1\n")
-        (own.parent / "s.txt").write_text("1\n0\n")
-        data, scores = str(own.parent / "d.txt"), str(own.parent / "s.txt")
+    def test_on_the_command_line(self, own_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (own_file.parent / "d.txt").write_text("1 qid:1 1:0\n0 qid:1 1:1\n")
+        (own_file.parent / "s.txt").write_text("1\n0\n")
+        data, scores = str(own_file.parent / "d.txt"), str(own_file.parent / "s.txt")
         for arguments, said in (
-            (["data", "describe", data, "--reader", f"{own}:HalfAReader"], "does not define read"),
-            (["data", "describe", data, "--reader", f"{own}:Stranger"], "Stranger is not a reader"),
-            (["evaluate", "--data", data, "--scores", scores, "-m", f"{own}:HalfAMetric"], "define prepare"),
+            (["data", "describe", data, "--reader", f"{own_file}:HalfAReader"], "does not define read"),
+            (["data", "describe", data, "--reader", f"{own_file}:Stranger"], "Stranger is not a reader"),
+            (
+                ["evaluate", "--data", data, "--scores", scores, "-m", f"{own_file}:HalfAMetric"],
+                "define prepare",
+            ),
         ):
             assert run_command(cli, arguments) == 2
             err = capsys.readouterr().err
             assert said in err
             assert "internal error" not in err
 
-    def test_an_error_in_it_is_not_called_ours(self, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        (own.parent / "d.txt").write_text("1 qid:1 1:0\n")
-        arguments = ["data", "describe", str(own.parent / "d.txt"), "--reader", f"{own}:Broken"]
+    def test_an_error_in_it_is_not_called_ours(
+        self, own_file: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (own_file.parent / "d.txt").write_text("1 qid:1 1:0\n")
+        arguments = ["data", "describe", str(own_file.parent / "d.txt"), "--reader", f"{own_file}:Broken"]
         assert run_command(cli, arguments) == 1
         err = capsys.readouterr().err
         line = OWN.splitlines().index('        return {}["no such key"]') + 1
         assert err.startswith(
-            f"error: {own}:{line}: KeyError: 'no such key'; an error in your own code; details: "
+            f"error: {own_file}:{line}: KeyError: 'no such key'; an error in your own code; details: "
         )

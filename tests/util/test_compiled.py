@@ -47,7 +47,7 @@ def kernel(folder: Path) -> Kernel:
     return found
 
 
-def kept(folder: Path) -> list[Path]:
+def cached_kernels(folder: Path) -> list[Path]:
     return sorted((folder / "__pycache__").glob("*.nbk"))
 
 
@@ -58,15 +58,15 @@ def hits(function: Kernel) -> int:
 @pytest.mark.long
 def test_it_is_kept_beside_its_source(tmp_path: Path) -> None:
     assert kernel(tmp_path)(3.0) == 1.5
-    assert len(kept(tmp_path)) == 1
+    assert len(cached_kernels(tmp_path)) == 1
     again = kernel(tmp_path)
     assert again(5.0) == 2.5
-    assert len(kept(tmp_path)) == 1
+    assert len(cached_kernels(tmp_path)) == 1
     source = tmp_path / "kernels.py"
     source.write_text(SOURCE.replace("/ 2", "/ 4"))
     os.utime(source, (source.stat().st_atime, source.stat().st_mtime + 10))  # bytecode goes by whole seconds
     assert kernel(tmp_path)(3.0) == 0.75
-    assert len(kept(tmp_path)) == 1  # in place of the old one
+    assert len(cached_kernels(tmp_path)) == 1  # in place of the old one
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {

@@ -1,4 +1,4 @@
-"""What data says is shown, not obeyed."""
+"""Text of the data is shown, not obeyed."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_the_error_of_within_by_moving_one_query_after_the_other() -> None:
     cells, other_cells = np.arange(n) % 2, np.arange(m) % 2
     values, other_values = random.random(n), random.random(m)
 
-    def within(weights: np.ndarray, other_weights: np.ndarray) -> float:
+    def within_cells(weights: np.ndarray, other_weights: np.ndarray) -> float:
         total = 0.0
         for cell in (0, 1):
             (w, mean), (v, reference) = (
@@ -164,13 +164,13 @@ def test_the_error_of_within_by_moving_one_query_after_the_other() -> None:
             total += (w + v) / 2 * (mean - reference)
         return total
 
-    at, squares = within(np.ones(n), np.ones(m)), []
+    at, squares = within_cells(np.ones(n), np.ones(m)), []
     for size, which in ((n, 0), (m, 1)):
         moved = []
         for i in range(size):
             weights = [np.ones(n), np.ones(m)]
             weights[which][i] += 1e-5
-            moved.append((within(*weights) - at) / 1e-5)
+            moved.append((within_cells(*weights) - at) / 1e-5)
         squares.append(size / (size - 1) * np.sum(np.square(moved)))
     found = decompose(Sample(values), cells, Sample(other_values), other_cells)
     assert found.within.value == pytest.approx(at)

@@ -113,12 +113,12 @@ def test_the_largest_of_the_family_counts() -> None:
     """Two columns, all eight patterns of three queries: of each the larger |t|."""
     d = np.array([[1.0, 0.5], [2.0, -0.4], [4.0, 0.7]])
 
-    def plain(values: np.ndarray) -> np.ndarray:
+    def flipped_statistic(values: np.ndarray) -> np.ndarray:
         return np.abs(values.mean(axis=0)) / values.std(axis=0, ddof=1) * sqrt(3)
 
     signs = np.array(list(product((1, -1), repeat=3)))
-    largest = [plain(row[:, None] * d).max() for row in signs]
-    expected = [float(np.mean([one >= own - 1e-9 for one in largest])) for own in plain(d)]
+    largest = [flipped_statistic(row[:, None] * d).max() for row in signs]
+    expected = [float(np.mean([one >= own - 1e-9 for one in largest])) for own in flipped_statistic(d)]
     found = compared_jointly(d, Method(test="permutation"))
     assert found.p_corrected.tolist() == expected
     assert (found.p <= found.p_corrected).all()
@@ -297,11 +297,14 @@ def test_flips_of_units_of_unlike_size_by_hand() -> None:
     users = np.repeat(np.arange(6), [1, 1, 2, 3, 5, 12])
     values = np.random.default_rng(4).normal(0.3, 1.0, (users.size, 8))
 
-    def plain(signs: tuple[int, ...]) -> np.ndarray:
+    def flipped_statistic(signs: tuple[int, ...]) -> np.ndarray:
         sample = ClusterSums.of(values * np.array(signs)[users, None], users)
         return np.abs(sample.mean / sample.error)
 
-    patterns, own = np.stack([plain(signs) for signs in product((1, -1), repeat=6)]), plain((1,) * 6)
+    patterns, own = (
+        np.stack([flipped_statistic(signs) for signs in product((1, -1), repeat=6)]),
+        flipped_statistic((1,) * 6),
+    )
     expected = (patterns >= own - 1e-9).mean(axis=0)
     method = Method(test="permutation", unit="user")
     assert (

@@ -27,7 +27,7 @@ from ltr_harness.monitoring import monitor
 WEIGHTS = {"click": 1, "buy": 4}
 
 
-def shown(n_queries: int = 40, seed: int = 0) -> pd.DataFrame:
+def shown_lists(n_queries: int = 40, seed: int = 0) -> pd.DataFrame:
     """Lists of five in the order of their ranks, with clicks, purchases, dwell times and a feature."""
     random = np.random.default_rng(seed)
     n = 5 * n_queries
@@ -86,7 +86,7 @@ RULES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_reader_and_monitor_mean_the_same_by_relevance(name: str) -> None:
-    rows = shown().sample(frac=1, random_state=1)  # in any order
+    rows = shown_lists().sample(frac=1, random_state=1)  # in any order
     data = labelled(rows, RULES[name], regroup=True)
     config = {
         "columns": {"rank": "rank", "segments": ["device"]},
@@ -106,7 +106,7 @@ def test_an_event_log_says_the_same_as_columns_of_events(
     tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ltr_harness.data.logs.log.BATCH_ROWS", 7)  # files of Parquet pass by in batches
-    rows = shown()
+    rows = shown_lists()
     expected = np.maximum(rows.click, 4 * rows.buy).tolist()
     events = pd.concat([rows.loc[rows[name] > 0].assign(event=name) for name in WEIGHTS], ignore_index=True)
     join: dict[str, Any] = {"path": "events.csv", "item_id": "sku"}
@@ -151,7 +151,7 @@ def test_lists_of_events_and_events_that_nobody_named() -> None:
 
 
 def test_rows_below_the_last_click_and_young_ones_are_not_judged() -> None:
-    rows = shown(2).assign(click=[0, 1, 0, 0, 0, 1, 0, 0, 0, 1])
+    rows = shown_lists(2).assign(click=[0, 1, 0, 0, 0, 1, 0, 0, 0, 1])
     data = labelled(rows, {"events": {"click": 1}, "unseen": "ignore_below_last_click"})
     assert data.judgments.judged is not None
     assert data.judgments.judged.tolist() == [True, True, False, False, False, *[True] * 5]
@@ -300,7 +300,7 @@ def test_the_rule_fixes_the_scale_of_grades(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_another_rule_or_another_log_of_events_is_other_data(tmp_path: Path) -> None:
-    rows = shown()
+    rows = shown_lists()
     rows.drop(columns=["click", "buy"]).to_csv(tmp_path / "rows.csv", index=False)
     events = rows.loc[rows.click > 0].assign(event="click")[["query_id", "sku", "event"]]
     events.to_csv(tmp_path / "events.csv", index=False)
@@ -333,8 +333,8 @@ def test_another_rule_or_another_log_of_events_is_other_data(tmp_path: Path) -> 
 def test_a_run_labels_train_and_test_alike_records_the_rule_and_is_reproduced(
     tmp_path: Path, ltr: Callable[..., tuple[int, str, str]]
 ) -> None:
-    shown(60).to_csv(tmp_path / "train.csv", index=False)
-    shown(30, seed=1).assign(query_id=lambda rows: "t" + rows.query_id).to_csv(
+    shown_lists(60).to_csv(tmp_path / "train.csv", index=False)
+    shown_lists(30, seed=1).assign(query_id=lambda rows: "t" + rows.query_id).to_csv(
         tmp_path / "test.csv", index=False
     )
     data = {
@@ -355,7 +355,7 @@ def test_a_run_labels_train_and_test_alike_records_the_rule_and_is_reproduced(
     )
     assert "err(max_grade=4)@5" in json.loads((run.path / "record.json").read_text())["metrics"]
     assert ltr("reproduce", run.path)[1].startswith("identical: ")
-    shown(5).drop(columns=[*WEIGHTS, "stayed"]).to_csv(tmp_path / "new.csv", index=False)
+    shown_lists(5).drop(columns=[*WEIGHTS, "stayed"]).to_csv(tmp_path / "new.csv", index=False)
     assert ltr("predict", run.path, tmp_path / "new.csv", "-o", tmp_path / "scores.csv")[0] == 0
 
 

@@ -362,20 +362,20 @@ def test_a_long_event_table_is_joined_by_query_and_item(lists: pd.DataFrame, tmp
 
 
 def test_the_last_touch_within_the_window_gets_the_event(tmp_path: Path) -> None:
-    def at(text: str) -> pd.Timestamp:
+    def timestamp(text: str) -> pd.Timestamp:
         return pd.Timestamp(f"2026-01-{text}", tz="UTC")
 
     log = pd.DataFrame(
         {
             "query_id": ["early", "late", "other"], "item": ["i", "i", "i"], "rank": [1, 1, 1],
-            "user": ["u", "u", "v"], "ts": [at("01 10:00"), at("03 10:00"), at("03 11:00")],
+            "user": ["u", "u", "v"], "ts": [timestamp("01 10:00"), timestamp("03 10:00"), timestamp("03 11:00")],
         }
     )  # fmt: skip
     happened = [
-        ("u", "i", "click", at("02 10:00")),  # between: the early one
-        ("u", "i", "click", at("04 10:00")),  # after both: the late one
-        ("v", "i", "click", at("20 10:00")),  # beyond the window
-        ("v", "i", "click", at("01 00:00")),  # before anything was shown
+        ("u", "i", "click", timestamp("02 10:00")),  # between: the early one
+        ("u", "i", "click", timestamp("04 10:00")),  # after both: the late one
+        ("v", "i", "click", timestamp("20 10:00")),  # beyond the window
+        ("v", "i", "click", timestamp("01 00:00")),  # before anything was shown
     ]
     path = events_file(tmp_path, happened, ["user", "item_id", "event", "when"])
     config = {

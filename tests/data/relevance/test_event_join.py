@@ -89,11 +89,11 @@ def test_ids_that_are_numbers_are_what_they_are_as_text() -> None:
 
 
 def test_moments_that_are_missing_belong_to_nobody() -> None:
-    def at(*moments: int | None) -> pa.Array:
+    def timestamps(*moments: int | None) -> pa.Array:
         return pa.array([None if m is None else m * SECOND for m in moments]).cast(pa.timestamp("ns", "UTC"))
 
-    log = pa.table({"u": ["a", "a"], "i": ["x", "x"], "t": at(None, 3)})
-    events = pa.table({"u": ["a", "a"], "i": ["x", "x"], "t": at(None, 4), "event": ["e0", "e1"]})
+    log = pa.table({"u": ["a", "a"], "i": ["x", "x"], "t": timestamps(None, 3)})
+    events = pa.table({"u": ["a", "a"], "i": ["x", "x"], "t": timestamps(None, 4), "event": ["e0", "e1"]})
     assert joined(log, events, **LAST_TOUCH) == {"e0": -1, "e1": 1}
 
 

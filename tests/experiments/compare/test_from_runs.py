@@ -238,18 +238,20 @@ def test_what_is_said_of_budgets(write_run: WriteRun) -> None:
     def runs(*tunings: TuningFacts) -> list[Record]:
         return [write_run("m", None, tuning=tuning).record for tuning in tunings]
 
-    def said(records: Mapping[str, Sequence[Record]]) -> list[str]:
+    def caution_texts(records: Mapping[str, Sequence[Record]]) -> list[str]:
         return [*map(str, budget_cautions(records))]
 
     before = "tuned on validation data, before the test queries were scored: "
     assert budget_cautions({"plain": [plain]}) == []
     one = runs(tuned())
-    assert said({"one": one}) == [f"{before}one by 40 trials (100 s)"]
-    assert said({"one": one, "plain": [plain]}) == [f"{before}one by 40 trials (100 s). Not tuned: plain"]
+    assert caution_texts({"one": one}) == [f"{before}one by 40 trials (100 s)"]
+    assert caution_texts({"one": one, "plain": [plain]}) == [
+        f"{before}one by 40 trials (100 s). Not tuned: plain"
+    ]
     # three runs of two searches, one per fold; a time budget stops where it stops
     timed = {"trials": None, "minutes": 2.0}
     folds = runs(tuned("a", **timed), tuned("a", **timed), tuned("b", n_trials=30, seconds=20.0, **timed))
-    found = said({"one": one, "folds": folds})
+    found = caution_texts({"one": one, "folds": folds})
     assert found[0] == (
         f"{before}one by 40 trials (100 s); folds by 30 to 40 trials in each of 2 folds (120 s of at most 2 min)"
     )

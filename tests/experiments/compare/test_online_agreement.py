@@ -111,8 +111,8 @@ def same_users(rng: np.random.Generator, n: int, rho: float) -> pd.DataFrame:
     return pd.DataFrame({"experiment": np.arange(n), "online": y, "online_se": t, "m": x, "m_se": s})
 
 
-def lost(found: Any) -> bool:
-    """Whether a caution says that errors that correlate would undo the result."""
+def warns_of_correlated_errors(found: Any) -> bool:
+    """Return whether a caution says that errors that correlate would undo the result."""
     return "warning" in {one.severity for one in found.cautions if one.kind == "independent-errors"}
 
 
@@ -128,7 +128,7 @@ def test_errors_that_correlate_are_said() -> None:
     )
     weak = agreement(past.assign(m=[2, 1, 3.0, 5, 4, 6, 8, 5], m_se=1.6))
     assert weak.leader is not None
-    assert lost(weak)
+    assert warns_of_correlated_errors(weak)
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_what_errors_of_the_same_users_show_is_said() -> None:
     for _ in range(100):
         found = agreement(same_users(rng, 60, 0.0))
         if found.leader is not None:
-            shown.append(lost(found))
+            shown.append(warns_of_correlated_errors(found))
     assert len(shown) > 4
     assert len(shown) - sum(shown) <= 4  # of 100
 

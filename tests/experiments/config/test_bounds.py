@@ -19,8 +19,8 @@ models: {one: {ranker: feature, feature: match_1}}
 """
 
 
-def said(tmp_path: Path, text: str, *overrides: str) -> str:
-    """What is wrong, known within seconds."""
+def refusal(tmp_path: Path, text: str, *overrides: str) -> str:
+    """Return the refusal of a configuration, which comes within seconds."""
     path = tmp_path / "exp.yaml"
     path.write_text(text)
     began = time.monotonic()
@@ -49,7 +49,9 @@ def laughs(kind: str, levels: int, each: int = 4) -> str:
 @pytest.mark.parametrize("kind", ["list", "mapping", "merge"])
 @pytest.mark.parametrize("levels", [11, 40])
 def test_aliases_that_multiply(tmp_path: Path, kind: str, levels: int) -> None:
-    assert "holds more than 100,000 values, aliases spelt out" in said(tmp_path, BASE + laughs(kind, levels))
+    assert "holds more than 100,000 values, aliases spelt out" in refusal(
+        tmp_path, BASE + laughs(kind, levels)
+    )
 
 
 def test_aliases_in_an_override_and_in_a_stored_experiment(tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_files_that_extend_each_other_many_times(tmp_path: Path) -> None:
     for level in range(40):
         (tmp_path / f"{level}.yaml").write_text(f"extends: [{level + 1}.yaml, {level + 1}.yaml]\n")
     (tmp_path / "40.yaml").write_text(BASE)
-    assert "extends more than 100 files" in said(tmp_path, "extends: 0.yaml\n")
+    assert "extends more than 100 files" in refusal(tmp_path, "extends: 0.yaml\n")
 
 
 def test_a_chain_of_files_as_people_write_it(tmp_path: Path) -> None:
@@ -108,7 +110,7 @@ def test_what_is_too_much(tmp_path: Path, override: str, message: str) -> None:
         base = base.replace("{reader: synthetic,", "{reader: synthetic, files: test,")
     if "splits" in override:
         base = base.replace("{reader: synthetic,", "{reader: synthetic, splits: {all: {train: a, test: b}},")
-    found = said(tmp_path, base, override)
+    found = refusal(tmp_path, base, override)
     assert message in found
     assert len(found) - len(override) < 10_000
 
@@ -124,7 +126,7 @@ def test_more_runs_than_anybody_trains(tmp_path: Path, kind: str) -> None:
     base = BASE.replace("{reader: synthetic,", "{reader: synthetic, files: test, folds: 200,")
     if kind == "folds":
         base = base.replace("folds: 200, ", "") + "seeds: [" + ", ".join(map(str, range(101))) + "]\n"
-    assert "expected at most 100,000 runs" in said(tmp_path, base, overrides[kind])
+    assert "expected at most 100,000 runs" in refusal(tmp_path, base, overrides[kind])
 
 
 def sweep(**changes: Any) -> str:
@@ -146,16 +148,16 @@ def sweep(**changes: Any) -> str:
     ids=["ten to the nine", "one too many", "drawn", "both"],
 )
 def test_more_points_than_anybody_compares(tmp_path: Path, changes: dict[str, Any]) -> None:
-    found = said(tmp_path, sweep(**changes))
+    found = refusal(tmp_path, sweep(**changes))
     assert "at most 1,000" in found or "from 1 to 1000" in found or "expected an integer" in found
 
 
 @pytest.mark.long
 def test_a_mistake_in_every_line_is_told_quickly(tmp_path: Path) -> None:
     text = BASE + "".join(f"unknown{number}: 1\n" for number in range(6_000))
-    found = said(tmp_path, text).splitlines()
+    found = refusal(tmp_path, text).splitlines()
     assert found[0].startswith("exp.yaml:5:1: unknown key 'unknown0' in the experiment; ")
     assert found[-1] == "and 5,900 more problems"
     assert len(found) == 101
     broken = "".join(f"key{number}: 1\n" for number in range(6_000)) + "x: [1\n"
-    assert "the '[' of line 6001 is not closed" in said(tmp_path, broken)
+    assert "the '[' of line 6001 is not closed" in refusal(tmp_path, broken)

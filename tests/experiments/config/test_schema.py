@@ -50,7 +50,7 @@ def test_every_config_fits_as_written_and_as_resolved(
     validator.validate(parse_yaml(resolved, "resolved", Path()).as_python())
 
 
-def sound(**changes: Any) -> dict[str, Any]:
+def valid_config(**changes: Any) -> dict[str, Any]:
     data = {"reader": "letor", "splits": {"train": "a", "valid": "b", "test": "c"}}
     return {"name": "x", "data": data, "models": {"m": {"ranker": "random"}}, **changes}
 
@@ -75,8 +75,8 @@ def sound(**changes: Any) -> dict[str, Any]:
 def test_mistakes_are_seen_where_they_are(
     changes: dict[str, Any], where: list[str | int], validator: jsonschema.Draft202012Validator
 ) -> None:
-    validator.validate(sound())
-    errors = list(validator.iter_errors(sound(**changes)))
+    validator.validate(valid_config())
+    errors = list(validator.iter_errors(valid_config(**changes)))
     assert errors
     assert where in [list(error.absolute_path) for error in errors]
 
@@ -93,7 +93,7 @@ def test_mistakes_are_seen_where_they_are(
 def test_what_the_loader_would_take_is_not_refused(
     changes: dict[str, Any], validator: jsonschema.Draft202012Validator
 ) -> None:
-    validator.validate(sound(**changes))
+    validator.validate(valid_config(**changes))
 
 
 def test_a_file_that_extends_another_may_leave_out_anything(

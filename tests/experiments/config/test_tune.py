@@ -39,7 +39,7 @@ def tuned() -> dict[str, Any]:
     return copy.deepcopy(TUNED)
 
 
-def said(source: Mapping[str, Any]) -> list[str]:
+def problem_texts(source: Mapping[str, Any]) -> list[str]:
     with pytest.raises(ConfigError) as error:
         load_experiment(source)
     return [str(problem) for problem in error.value.problems]
@@ -100,13 +100,13 @@ def test_what_cannot_be_searched_is_said_before_anything_is(
 ) -> None:
     budget = {} if "no budget" in message or "trails" in tune else {"trials": 3}
     tuned["models"]["chance"] = {"ranker": "random"}
-    found = said({**tuned, "tune": {**budget, **tune}})
+    found = problem_texts({**tuned, "tune": {**budget, **tune}})
     assert any(message in problem for problem in found), found
 
 
 def test_a_model_that_is_trained_across_workers_is_refused(tuned: dict[str, Any]) -> None:
     tuned["models"]["lgb"]["data_parallel"] = True
-    (problem,) = said(tuned)
+    (problem,) = problem_texts(tuned)
     assert (
         "tune.models.lgb: a model that is trained across workers cannot be tuned; tune it without" in problem
     )
@@ -118,7 +118,7 @@ def test_validation_data_or_inner_folds(tuned: dict[str, Any]) -> None:
     tuned["stopping"] = None
     tuned["models"] = {"lgb": {"ranker": "lightgbm", "rounds": 10}}
     tuned["tune"]["models"] = {"lgb": {"rounds": [10, 20]}}
-    (problem,) = said(tuned)
+    (problem,) = problem_texts(tuned)
     assert "split 'all' has no validation data, on which tune could choose" in problem
     tuned["tune"]["inner_folds"] = 5
     assert load_experiment(tuned).tune is not None

@@ -20,13 +20,13 @@ from ltr_harness.errors import ConfigError, Problem
 from ltr_harness.experiments.config.yaml_tree import Place, from_python, parse_yaml, read_yaml
 
 
-def plain(text: str) -> Any:
+def parsed_values(text: str) -> Any:
     return parse_yaml(text, "x.yaml", Path()).as_python()
 
 
 def problems(text: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        plain(text)
+        parsed_values(text)
     return str(caught.value).splitlines()
 
 
@@ -66,21 +66,21 @@ def problems(text: str) -> list[str]:
     ],
 )
 def test_a_word_means_what_it_looks_like(word: str, value: object) -> None:
-    read = plain(f"key: {word}")["key"]
+    read = parsed_values(f"key: {word}")["key"]
     assert read == value
     assert type(read) is type(value)
 
 
 def test_nan_is_a_number() -> None:
-    assert math.isnan(plain("x: .nan")["x"])
+    assert math.isnan(parsed_values("x: .nan")["x"])
 
 
 def test_a_number_with_thousands_of_digits_does_not_end_in_a_traceback() -> None:
-    assert plain("x: " + "9" * 5000)["x"] in (math.inf, "9" * 5000)
+    assert parsed_values("x: " + "9" * 5000)["x"] in (math.inf, "9" * 5000)
 
 
 def test_keys_are_names_even_where_they_look_like_numbers() -> None:
-    assert plain("{1: a, no: b, 2.0: c, true: d}") == {"1": "a", "no": "b", "2.0": "c", "true": "d"}
+    assert parsed_values("{1: a, no: b, 2.0: c, true: d}") == {"1": "a", "no": "b", "2.0": "c", "true": "d"}
 
 
 def test_every_node_knows_file_line_and_column() -> None:
@@ -165,7 +165,7 @@ def test_what_is_no_experiment_is_told_in_one_line(text: str, message: str) -> N
 
 
 def test_characters_beyond_the_basic_plane() -> None:
-    assert plain('a: "\\ud83d\\ude00"\nb: 😀') == {"a": "😀", "b": "😀"}
+    assert parsed_values('a: "\\ud83d\\ude00"\nb: 😀') == {"a": "😀", "b": "😀"}
     assert problems('a: "\\ud83d"') == ["x.yaml:1:4: half a character (a lone surrogate); expected text"]
 
 
@@ -225,7 +225,7 @@ json_values = st.recursive(
 @pytest.mark.long
 @given(st.dictionaries(st.text("abcno1", min_size=1, max_size=4), json_values, min_size=1, max_size=4))
 def test_json_is_yaml(data: dict[str, Any]) -> None:
-    assert plain(json.dumps(data, ensure_ascii=False)) == data
+    assert parsed_values(json.dumps(data, ensure_ascii=False)) == data
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -32,7 +32,7 @@ JUDGED = [1, 1, 1, 1, 0, 1, 1, 1, 1]
 SIZES = [3, 1, 3, 2]
 
 
-def made(
+def make_dataset(
     labels: Any = LABELS, sizes: Any = SIZES, shown: Any = SHOWN, judged: Any = None, **attributes: Any
 ) -> RankingDataset:
     judgments = Judgments.checked(
@@ -49,7 +49,7 @@ def made(
 
 
 def test_candidate_recall_by_hand() -> None:
-    whole, us, de = candidate_recall(made(judged=JUDGED, market=["us", "us", "de", "us"]))
+    whole, us, de = candidate_recall(make_dataset(judged=JUDGED, market=["us", "us", "de", "us"]))
     # of the relevant documents a has 1 of 2, b 0 of 1, d 1 of 1; c has none
     assert whole.mean == (1 / 2 + 0 + 1) / 3
     assert whole.total == 2 / 4
@@ -60,12 +60,12 @@ def test_candidate_recall_by_hand() -> None:
 
 
 def test_recall_lines() -> None:
-    assert recall_lines(candidate_recall(made(judged=JUDGED, market=["us", "us", "de", "us"]))) == [
+    assert recall_lines(candidate_recall(make_dataset(judged=JUDGED, market=["us", "us", "de", "us"]))) == [
         "candidate recall 0.5000, the mean over queries; 0.5000 of 4 relevant documents; 4 of 8 judged documents were "
         "missed (50.0%), 1 query (25.0%) has no candidate",
         "candidate recall by market: us 0.5000, de –",
     ]
-    assert recall_lines(candidate_recall(made(shown=None))) == []
+    assert recall_lines(candidate_recall(make_dataset(shown=None))) == []
 
 
 @given(st.integers(0, 10_000), st.booleans())
@@ -77,7 +77,7 @@ def test_every_fact_of_a_split_with_missed_documents(seed: int, unjudged: bool) 
     shown = rng.random(sizes.sum()) < rng.choice([0.1, 0.5, 1.0])
     shown[rng.integers(sizes.sum())] = True
     judged = (labels > 0) | (rng.random(sizes.sum()) < 0.7) if unjudged else None
-    data = made(labels, sizes, shown, judged, half=rng.integers(0, 2, len(sizes)).astype(str))
+    data = make_dataset(labels, sizes, shown, judged, half=rng.integers(0, 2, len(sizes)).astype(str))
     card = split_card("test", data)
 
     ends = np.cumsum(sizes)[:-1]
@@ -116,9 +116,9 @@ def test_every_fact_of_a_split_with_missed_documents(seed: int, unjudged: bool) 
 
 def test_the_rows_of_a_card_are_the_candidates() -> None:
     """Single features are measured by the candidates' ideal list: one that knows the labels has an NDCG of 1."""
-    data = made([2, 1, 0, 3] * 12, [4] * 12, [1, 1, 1, 0] * 12)
+    data = make_dataset([2, 1, 0, 3] * 12, [4] * 12, [1, 1, 1, 0] * 12)
     data = replace(data, features=np.column_stack((data.labels, data.features[:, 1:])).astype(np.float32))
-    alone = made([2, 1, 0] * 12, [3] * 12, None)
+    alone = make_dataset([2, 1, 0] * 12, [3] * 12, None)
     card, without = split_card("train", data), split_card("train", alone)
     assert card.features[0].ndcg == 1
     assert card.features[1].ndcg == without.features[1].ndcg
@@ -132,30 +132,30 @@ def found(data: RankingDataset) -> dict[str, str]:
 
 def test_a_query_whose_truth_was_missed_is_not_without_relevant_documents() -> None:
     labels, sizes = [1, 0, 1, 0] * 10, [2] * 20
-    assert "without-relevant-documents" not in found(made(labels, sizes, [0, 1, 1, 1] * 10))
-    assert "without-relevant-documents" not in found(made(labels, sizes, [0, 0, 1, 1] * 10))
-    barren = found(made([0, 0, 1, 0] * 10, sizes, [0, 1, 1, 1] * 10))
+    assert "without-relevant-documents" not in found(make_dataset(labels, sizes, [0, 1, 1, 1] * 10))
+    assert "without-relevant-documents" not in found(make_dataset(labels, sizes, [0, 0, 1, 1] * 10))
+    barren = found(make_dataset([0, 0, 1, 0] * 10, sizes, [0, 1, 1, 1] * 10))
     assert barren["without-relevant-documents"].startswith("note: 10 of 20 queries (50%) have no relevant")
 
 
 def test_lints_of_labels_with_missed_documents() -> None:
-    all_missed = found(made([1, 0, 0] * 9, [3] * 9, [0, 1, 1] * 9))
+    all_missed = found(make_dataset([1, 0, 0] * 9, [3] * 9, [0, 1, 1] * 9))
     assert all_missed == {
         "nothing-relevant": "error: no candidate is relevant: all relevant documents were missed; look at the "
         "retrieval, and whether both sides spell document ids alike"
     }
-    steep = found(made([1, 0, 9] * 9, [3] * 9, [1, 1, 0] * 9))["steep-gain"]
+    steep = found(make_dataset([1, 0, 9] * 9, [3] * 9, [1, 1, 0] * 9))["steep-gain"]
     assert steep.startswith("warning: with exponential gain grade 9 (9 documents) weighs 511 times as much")
-    equal = found(made([1, 1, 0] * 9, [3] * 9, [1, 1, 0] * 9))["one-grade"]
+    equal = found(make_dataset([1, 1, 0] * 9, [3] * 9, [1, 1, 0] * 9))["one-grade"]
     assert equal.startswith("error: all candidates have the same label")
-    single = found(made([1, 1, 0, 1] * 9, [2] * 18, [1, 0, 1, 1] * 9))["single-document-queries"]
+    single = found(make_dataset([1, 1, 0, 1] * 9, [2] * 18, [1, 0, 1, 1] * 9))["single-document-queries"]
     assert single == "note: 9 of 18 queries have a single document; no order of theirs is better than another"
-    perfect = found(made([1, 0, 1] * 9, [1, 2] * 9, None))["single-document-queries"]
+    perfect = found(make_dataset([1, 0, 1] * 9, [1, 2] * 9, None))["single-document-queries"]
     assert perfect.endswith("they are always ranked perfectly and lift every mean")
 
 
 def test_the_card_shows_candidate_recall_where_candidates_are_known() -> None:
-    card = data_card({"test": made(market=["us", "us", "de", "us"])})
+    card = data_card({"test": make_dataset(market=["us", "us", "de", "us"])})
     page = card_page(card, lint(card), "Data")
     text = markdown.render(page)
     assert "| test | 4 | 25.0 % | 9 | 44.4 % | 4 | 0.5000 | 0.5000 |" in text
@@ -164,13 +164,13 @@ def test_the_card_shows_candidate_recall_where_candidates_are_known() -> None:
     assert "test: candidate recall 0.5000, the mean over queries; 0.5000 of 4 relevant" in card_text(card, [])
     (split,) = card.facts()["splits"]
     assert split["candidates"][0]["n_found"] == 2
-    plain = data_card({"test": made(shown=None, market=["us", "us", "de", "us"])})
+    plain = data_card({"test": make_dataset(shown=None, market=["us", "us", "de", "us"])})
     assert "andidate" not in markdown.render(card_page(plain, lint(plain), "Data")) + card_text(plain, [])
     assert "candidates" not in plain.facts()["splits"][0]
 
 
 def test_relevant_documents_of_a_query_include_missed_ones() -> None:
-    data = made()
+    data = make_dataset()
     expected = [2, 1, 0, 1]
     evaluation = evaluate_bound(
         bind(parse_metric("ndcg@10"), data.judgments), np.arange(data.n_rows, dtype=float)

@@ -84,7 +84,7 @@ def test_the_better_direction_is_found_and_missing_values_come_last() -> None:
 # --- lints ---------------------------------------------------------------------------------------------------
 
 
-def made(
+def make_dataset(
     change: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], None] | None = None, **more: Any
 ) -> RankingDataset:
     """40 queries of 10 rows, 4 features; `change` plants something."""
@@ -98,7 +98,7 @@ def made(
 
 
 def found(train: RankingDataset, test: RankingDataset | None = None) -> dict[str, tuple[str, str]]:
-    test = made(seed=1, prefix="b") if test is None else test
+    test = make_dataset(seed=1, prefix="b") if test is None else test
     return {
         one.kind: (one.severity, f"{one.severity}: {one}")
         for one in lint(data_card({"train": train, "test": test}))
@@ -107,8 +107,10 @@ def found(train: RankingDataset, test: RankingDataset | None = None) -> dict[str
 
 def test_outcomes_by_name_and_what_is_none_by_fact() -> None:
     names = ["bm25", "Revenue", "is_clicked", "click_rate"]
-    train = made(feature_names=names)
-    (caution,) = lint(data_card({"train": train, "test": made(seed=1, prefix="b", feature_names=names)}))
+    train = make_dataset(feature_names=names)
+    (caution,) = lint(
+        data_card({"train": train, "test": make_dataset(seed=1, prefix="b", feature_names=names)})
+    )
     assert (caution.kind, caution.severity, caution.place) == ("outcome-feature", "warning", "train")
     assert caution.text == "2 features (Revenue, is_clicked) look like outcomes"
 
@@ -119,14 +121,14 @@ def test_outcomes_by_name_and_what_is_none_by_fact() -> None:
 
         return change
 
-    assert "outcome-feature" not in found(made(sparse(19))), "so few rows may be an exact match"
-    assert "outcome-feature" in found(made(sparse(20)))
+    assert "outcome-feature" not in found(make_dataset(sparse(19))), "so few rows may be an exact match"
+    assert "outcome-feature" in found(make_dataset(sparse(20)))
 
     def where_all_are(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
         labels[:100] = 1
         features[:, 2] = np.arange(400) < 100
 
-    assert "outcome-feature" not in found(made(where_all_are)), (
+    assert "outcome-feature" not in found(make_dataset(where_all_are)), (
         "in queries without another row it says nothing"
     )
 
@@ -148,7 +150,7 @@ def test_public_sets_have_no_feature_that_looks_like_an_outcome_or_an_id(
 
 @pytest.mark.long
 def test_sound_data_has_nothing() -> None:
-    assert found(made()) == {}
+    assert found(make_dataset()) == {}
     reader = Synthetic(tied=0.0)
     assert lint(data_card({name: reader.read([name], Path()) for name in ("train", "valid", "test")})) == []
 
@@ -243,25 +245,25 @@ def _singles(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]
     ],
 )  # fmt: skip
 def test_what_is_planted_is_found(plant: Any, name: str, message: str) -> None:
-    assert found(made(plant))[name][1].startswith(message)
+    assert found(make_dataset(plant))[name][1].startswith(message)
 
 
 def test_overlaps() -> None:
-    train = made()
+    train = make_dataset()
     assert (
         "40 queries are in both (a0, a1, a2, a3, a4, …); 40 of them with identical rows"
         in found(train, train)["query-in-two-splits"][1]
     )
-    other_rows = found(train, made(seed=1))["query-in-two-splits"]
+    other_rows = found(train, make_dataset(seed=1))["query-in-two-splits"]
     assert other_rows[0] == "warning"
     assert "their rows differ" in other_rows[1]
-    renamed = found(train, made(prefix="b"))
+    renamed = found(train, make_dataset(prefix="b"))
     assert "query-in-two-splits" not in renamed
     assert renamed["identical-rows"][1].startswith(
         "error: train and test: 400 rows of test (100.0%) have the features of a row of train; 40 of its 40 queries "
         "share at least half of their rows with train, where 0 of 40 do with another query"
     )
-    assert "rows of test" not in str(found(made(_blank), made(_blank, seed=1, prefix="b")))
+    assert "rows of test" not in str(found(make_dataset(_blank), make_dataset(_blank, seed=1, prefix="b")))
     unnamed = from_arrays(train.features, train.labels, group_sizes=[10] * 40)
     numbered = found(unnamed, unnamed)
     assert "query-in-two-splits" not in numbered, "numbers from 0 are no names"
@@ -270,23 +272,23 @@ def test_overlaps() -> None:
 
 def test_columns_that_differ() -> None:
     wide = from_arrays(np.ones((3, 2)), [0, 1, 2], query_ids=["x"] * 3)
-    assert "4 features against 2" in found(made(), wide)["different-features"][1]
+    assert "4 features against 2" in found(make_dataset(), wide)["different-features"][1]
 
     def times_hundred(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
         features[:, 1] *= 100
 
     assert (
         "values of feature 1 in test reach more than ten times as far"
-        in found(made(), made(times_hundred, prefix="b"))["other-range"][1]
+        in found(make_dataset(), make_dataset(times_hundred, prefix="b"))["other-range"][1]
     )
 
 
 def test_the_worst_comes_first() -> None:
-    def several(*arrays: NDArray[Any]) -> None:
+    def twin_and_leak(*arrays: NDArray[Any]) -> None:
         _twin(*arrays)
         _leak(*arrays)
 
-    cautions = lint(data_card({"train": made(several)}))
+    cautions = lint(data_card({"train": make_dataset(twin_and_leak)}))
     assert [one.severity for one in cautions] == ["error", "note"]
 
 

@@ -48,7 +48,7 @@ def endless(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
-def elsewhere(path: Path) -> None:
+def link_elsewhere(path: Path) -> None:
     other = path.parents[2] / "other"
     other.write_text("{}")
     path.symlink_to(other)
@@ -57,12 +57,12 @@ def elsewhere(path: Path) -> None:
 SAID = {
     pipe: "is a pipe, a device or a folder, not a file",
     endless: "is a link to outside of its folder",
-    elsewhere: "is a link to outside of its folder",
+    link_elsewhere: "is a link to outside of its folder",
 }
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", [pipe, endless, elsewhere])
+@pytest.mark.parametrize("kind", [pipe, endless, link_elsewhere])
 @pytest.mark.parametrize(
     ("name", "command"),
     [

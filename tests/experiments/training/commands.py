@@ -73,7 +73,7 @@ def _command(
     environment: dict[str, str],
     prepare: Callable[[], object] | None,
 ) -> None:
-    """What a shell does before a program begins, and the program."""
+    """Do what a shell does before a program begins, and run the program."""
     os.setsid()
     for number, path in ((1, out), (2, err)):
         opened = os.open(path, os.O_WRONLY | os.O_CREAT)

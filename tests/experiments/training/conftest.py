@@ -171,7 +171,7 @@ def studies(runs: Path) -> dict[str, StudyRecord]:
     return found
 
 
-def tried(runs: Path) -> dict[str, list[tuple[Any, ...]]]:
+def trial_outcomes(runs: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Whatever must be the same next time: all but how long it took."""
     return {
         name: [(t.number, t.status, t.point, t.value, t.best_round, t.error) for t in record.trials]

@@ -365,7 +365,7 @@ def test_points_of_a_sweep_are_parts_and_blends(tmp_path: Path) -> None:
     )
 
 
-def said(config: dict[str, Any]) -> str:
+def refusal(config: dict[str, Any]) -> str:
     with pytest.raises(ConfigError) as caught:
         load_experiment(config)
     return str(caught.value)
@@ -389,7 +389,7 @@ def said(config: dict[str, Any]) -> str:
 def test_what_is_no_blend_is_said_at_its_place(folder: Path, blend: dict[str, Any], problem: str) -> None:
     config = config_of(folder)
     config["models"]["blend"] |= blend
-    assert problem in said(config)
+    assert problem in refusal(config)
 
 
 def test_weights_need_validation_data_and_are_not_searched(folder: Path, tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_weights_need_validation_data_and_are_not_searched(folder: Path, tmp_pat
     assert (
         "tune.models.blend: a model that is made of others is not searched; "
         "tune its parts; `sweep:` compares several settings"
-    ) in said(config)
+    ) in refusal(config)
     del config["tune"]
     config |= {"stopping": None, "data": {"reader": "letor", "splits": {"train": "a", "test": "b"}}}
     for name in ("lgbm", "xgb"):
@@ -407,9 +407,9 @@ def test_weights_need_validation_data_and_are_not_searched(folder: Path, tmp_pat
         "models.blend chooses its weights on validation data, and there is none; add validation data, such as "
         "valid: {holdout: 0.2, seed: 1}, or weights: {lgbm: 1, xgb: 1}"
     )
-    assert message in said(config)
+    assert message in refusal(config)
     config["data"] = {"reader": "letor", "files": "a", "folds": {"by_time": "day", "test": "1 month"}}
-    assert message in said(config)
+    assert message in refusal(config)
     config["models"]["blend"]["weights"] = {"lgbm": 1, "xgb": 1}
     load_experiment(config)
 

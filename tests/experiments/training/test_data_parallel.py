@@ -43,7 +43,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def across(repository: Path) -> dict[str, Any]:
+def dask_config(repository: Path) -> dict[str, Any]:
     """`configs/dask.yaml`, smaller: each model across workers, and as it is."""
     config: dict[str, Any] = yaml.safe_load((repository / "configs" / "dask.yaml").read_text())
     config["seeds"] = [1]
@@ -78,7 +78,7 @@ def test_parts_are_whole_queries_and_nearly_equal(sizes: list[int], n_parts: int
 
 
 def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
-    cluster: Cluster, across: dict[str, Any], tmp_path: Path
+    cluster: Cluster, dask_config: dict[str, Any], tmp_path: Path
 ) -> None:
     heard: list[str] = []
 
@@ -86,9 +86,9 @@ def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
         def round(self, task: Task, number: int, values: Any) -> None:
             heard.append(task.model)
 
-    result = on(cluster, across, tmp_path, Listen())
+    result = on(cluster, dask_config, tmp_path, Listen())
     assert [run.record.error for run in result.failures] == []
-    fold = FoldReader(load_experiment(across).data).read("all")
+    fold = FoldReader(load_experiment(dask_config).data).read("all")
     assert fold.valid is not None
     by_model = {run.record.model: run for run in result.runs}
     for name in ("lgbm", "xgb"):
@@ -119,8 +119,8 @@ def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
         assert record.config["data_parallel"] == 2
         assert f"{name}-across" in heard
     assert "data_parallel" not in by_model["lgbm"].record.config
-    del across["models"]["lgbm"], across["models"]["xgb"], across["compare"]
-    again = runs_of(across, tmp_path / "again", cluster)
+    del dask_config["models"]["lgbm"], dask_config["models"]["xgb"], dask_config["compare"]
+    again = runs_of(dask_config, tmp_path / "again", cluster)
     assert {run.record.model: (run.path.name, run.record.files) for run in again} == {
         name: (by_model[name].path.name, by_model[name].record.files)
         for name in ("lgbm-across", "xgb-across")
@@ -156,19 +156,19 @@ class Shelf(Metric):
 
 
 def test_metrics_and_ones_own_are_optimised_across_workers(
-    cluster: Cluster, across: dict[str, Any], tmp_path: Path
+    cluster: Cluster, dask_config: dict[str, Any], tmp_path: Path
 ) -> None:
     own = tmp_path / "shelf_metrics.py"
     own.write_text(SHELF)
-    models = across["models"]
-    across["models"] = {
+    models = dask_config["models"]
+    dask_config["models"] = {
         f"{name} {label}": {**models[f"{name}-across"], "objective": {"metric": metric}}
         for name in ("lgbm", "xgb")
         for label, metric in (("err", "err@10"), ("shelf", f"{own}:Shelf"))
     } | {"random": {"ranker": "random"}}
-    del across["compare"]
-    across["stopping"]["max_rounds"] = 15
-    runs = runs_of(across, tmp_path / "runs", cluster)
+    del dask_config["compare"]
+    dask_config["stopping"]["max_rounds"] = 15
+    runs = runs_of(dask_config, tmp_path / "runs", cluster)
     assert [run.record.error for run in runs if run.record.error] == []
     records = {run.record.model: run.record for run in runs}
 
@@ -182,13 +182,13 @@ def test_metrics_and_ones_own_are_optimised_across_workers(
 
 
 def test_pointwise_objectives_across_workers_learn_what_one_machine_learns(
-    cluster: Cluster, across: dict[str, Any], tmp_path: Path
+    cluster: Cluster, dask_config: dict[str, Any], tmp_path: Path
 ) -> None:
     objectives = {
         "lightgbm": ("binary", "quantile"),
         "xgboost": ("binary:logistic", "count:poisson", "reg:absoluteerror"),
     }
-    across["models"] = {"random": {"ranker": "random"}} | {
+    dask_config["models"] = {"random": {"ranker": "random"}} | {
         f"{objective} {parts}": {
             "ranker": ranker,
             "objective": objective,
@@ -199,8 +199,8 @@ def test_pointwise_objectives_across_workers_learn_what_one_machine_learns(
         for objective in named
         for parts in (2, False)
     }
-    del across["compare"]
-    runs = runs_of(across, tmp_path / "runs", cluster)
+    del dask_config["compare"]
+    runs = runs_of(dask_config, tmp_path / "runs", cluster)
     assert [run.record.error for run in runs if run.record.error] == []
     means = {run.record.model: run.record.metrics["ndcg@10"].mean for run in runs}
     for objective in (one for named in objectives.values() for one in named):
@@ -219,14 +219,14 @@ def slow(labels, scores):
 
 @pytest.mark.parametrize("model", ["lgbm-across", pytest.param("xgb-across", marks=pytest.mark.slow)])
 def test_a_killed_worker_costs_the_rounds_of_one_model(
-    cluster: Cluster, across: dict[str, Any], tmp_path: Path, model: str
+    cluster: Cluster, dask_config: dict[str, Any], tmp_path: Path, model: str
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
-    across["models"] = {model: across["models"][model]}
-    del across["compare"]
+    dask_config["models"] = {model: dask_config["models"][model]}
+    del dask_config["compare"]
     metric = f"{tmp_path}/slow.py:slow(higher_is_better=true)"
-    across["metrics"] |= {"report": ["ndcg", metric]}
-    across["stopping"] |= {"metric": metric, "patience": 100, "max_rounds": 20}
+    dask_config["metrics"] |= {"report": ["ndcg", metric]}
+    dask_config["stopping"] |= {"metric": metric, "patience": 100, "max_rounds": 20}
     victims = [pid for _, pid in sorted(cluster.client.run(os.getpid).items())][1:]  # not who evaluates
     killed: list[int] = []
 
@@ -236,11 +236,11 @@ def test_a_killed_worker_costs_the_rounds_of_one_model(
                 killed.append(victims.pop())
                 os.kill(killed[-1], signal.SIGKILL)
 
-    (one,) = runs_of(across, tmp_path / "disturbed", cluster, Kill())
+    (one,) = runs_of(dask_config, tmp_path / "disturbed", cluster, Kill())
     assert killed
     assert one.record.error is None
     (tmp_path / "slow.py").write_text(SLOW.replace("0.001", "0"))
-    (other,) = runs_of(across, tmp_path / "undisturbed", cluster)
+    (other,) = runs_of(dask_config, tmp_path / "undisturbed", cluster)
     np.testing.assert_array_equal(one.test_scores["score"], other.test_scores["score"])
 
 
@@ -256,24 +256,24 @@ def test_a_model_trained_across_workers_is_trained_across_as_many(
 
 
 def test_more_workers_than_there_are_is_a_failure_that_says_so(
-    cluster: Cluster, across: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, dask_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ltr_harness.models.dask.WORKERS_WITHIN", 0.5)
-    across["models"] = {
-        "lgbm": {**across["models"]["lgbm"], "data_parallel": 5},
-        "xgb": across["models"]["xgb"],
+    dask_config["models"] = {
+        "lgbm": {**dask_config["models"]["lgbm"], "data_parallel": 5},
+        "xgb": dask_config["models"]["xgb"],
     }
-    across["stopping"]["max_rounds"] = 5
-    result = on(cluster, across, tmp_path)
+    dask_config["stopping"]["max_rounds"] = 5
+    result = on(cluster, dask_config, tmp_path)
     assert [run.record.model for run in result.runs] == ["xgb"]
     assert [run.record.error for run in result.failures] == [
         "this model needs 5 workers at once, and the cluster has 2 after 0.5 s"
     ]
 
 
-def test_without_a_cluster_nothing_is_run(across: dict[str, Any], tmp_path: Path) -> None:
+def test_without_a_cluster_nothing_is_run(dask_config: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        run_experiment(across, runs=tmp_path)
+        run_experiment(dask_config, runs=tmp_path)
     assert str(caught.value).splitlines() == [
         f"models.{name}.data_parallel: needs a Dask cluster; add --dask ADDRESS or --workers dask:N"
         for name in ("lgbm-across", "xgb-across")
@@ -282,16 +282,16 @@ def test_without_a_cluster_nothing_is_run(across: dict[str, Any], tmp_path: Path
 
 
 def test_what_cannot_be_had_across_workers_is_refused_before_training(
-    across: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dask_config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    across["models"] = {
+    dask_config["models"] = {
         "a": {"ranker": "xgboost", "objective": "rank_xendcg", "data_parallel": True},
         "b": {"ranker": "xgboost", "categorical": [1], "data_parallel": 2},
         "c": {"ranker": "lightgbm", "data_parallel": 1},
         "d": {"ranker": "catboost", "data_parallel": True},
     }
     path = tmp_path / "across.yaml"
-    path.write_text(yaml.safe_dump(across))
+    path.write_text(yaml.safe_dump(dask_config))
     assert run_command(cli, ["check", str(path)]) == 2
     said = capsys.readouterr().err
     assert "models.a.data_parallel" in said

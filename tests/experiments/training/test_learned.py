@@ -24,7 +24,7 @@ from ltr_harness.experiments.runs.record import Record
 from ltr_harness.experiments.training.reproduce import reproduce
 from ltr_harness.models.ranker import Training
 from ltr_harness.workflow import final_experiment, train_on_all
-from tests.experiments.training.test_real_labels import MODELS, made
+from tests.experiments.training.test_real_labels import MODELS, make_dataset
 
 pytestmark = pytest.mark.long
 Ltr = Callable[..., tuple[int, str, str]]
@@ -33,7 +33,7 @@ METRICS: dict[str, Any] = {"report": ["log_loss", "brier", "mrr"], "cutoffs": [3
 
 
 def races(part: str) -> RankingDataset:
-    return made(list(RACES).index(part), RACES[part], True)
+    return make_dataset(list(RACES).index(part), RACES[part], True)
 
 
 def config(folder: Path, **more: Any) -> dict[str, Any]:
@@ -413,7 +413,7 @@ def test_a_final_model_of_many_rows_stops_as_the_compared_ones_did(tmp_path: Pat
     from ltr_harness.models.sklearn import SklearnRanker
 
     name = "sklearn.ensemble.HistGradientBoostingRegressor"
-    few, many = made(1, 50, False), made(2, 1_600, False)
+    few, many = make_dataset(1, 50, False), make_dataset(2, 1_600, False)
     assert many.n_rows > 10_000
     for rows, stops in ((few, False), (many, True)):
         ranker = SklearnRanker(estimator=name, params={"max_iter": 2})

@@ -1,4 +1,4 @@
-"""What `check` says of memory, by arithmetic."""
+"""The memory that `check` predicts, by arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run keeps about each query, for slices."""
+"""The values that a run keeps about each query, for slices."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MODELS: dict[str, Any] = {
 }
 
 
-def made(seed: int, n: int, race: bool) -> RankingDataset:
+def make_dataset(seed: int, n: int, race: bool) -> RankingDataset:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(4, 12, n)
     X = rng.normal(size=(sizes.sum(), 3))
@@ -39,7 +39,7 @@ def made(seed: int, n: int, race: bool) -> RankingDataset:
 
 def config(race: bool, **more: Any) -> dict[str, Any]:
     parts = {
-        name: made(seed, n, race)
+        name: make_dataset(seed, n, race)
         for seed, (name, n) in enumerate({"train": 150, "valid": 90, "test": 120}.items())
     }
     return {
@@ -58,7 +58,7 @@ def test_returns(tmp_path: Path) -> None:
     result = run_experiment(config(False, metrics=metrics), runs=tmp_path)
     assert result.comparison is not None
     runs = [run for run in find_runs(tmp_path / "made") if run.record.model == "first"]
-    test = made(2, 120, False)
+    test = make_dataset(2, 120, False)
     ev = evaluate(test.labels, test.features[:, 0], [metrics["primary"]], group_sizes=test.groups.sizes)
     assert runs[0].record.metrics[metrics["primary"]].mean == ev.means[metrics["primary"]]
     text = next(tmp_path.rglob("report.md")).read_text()
@@ -87,13 +87,13 @@ def test_races(tmp_path: Path) -> None:
     report = next(tmp_path.rglob("report.json"))
     bins = json.loads(report.read_text())["calibration"]
     assert {one["model"] for one in bins} == set(MODELS)
-    assert sum(one["n_rows"] * (one["model"] == "first") for one in bins) == made(2, 120, True).n_rows
+    assert sum(one["n_rows"] * (one["model"] == "first") for one in bins) == make_dataset(2, 120, True).n_rows
     assert all(one["low"] < one["observed"] < one["high"] for one in bins)
     assert (
         "of 10 predictions outside their interval; T from validation data"
         in report.with_name("report.md").read_text()
     )
-    valid, test = made(1, 90, True), made(2, 120, True)
+    valid, test = make_dataset(1, 90, True), make_dataset(2, 120, True)
     for run in find_runs(tmp_path / "made"):
         record = run.record
         assert record.seconds["fit"] == before[record.model].seconds["fit"]

@@ -25,7 +25,7 @@ from ltr_harness.experiments.training.search import FILES, LOCK, Search, _storag
 from ltr_harness.workflow import prepare, read
 
 from .commands import Command, stay_on_one_core  # type: ignore[import-not-found]
-from .conftest import studies, tried  # type: ignore[import-not-found]
+from .conftest import studies, trial_outcomes  # type: ignore[import-not-found]
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
@@ -97,7 +97,7 @@ def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
     assert [number for _, number in log.trials] == list(
         range(len(kept), 8)
     )  # no finished trial was made again
-    assert tried(disturbed) == tried(tmp_path / "undisturbed")
+    assert trial_outcomes(disturbed) == trial_outcomes(tmp_path / "undisturbed")
     assert {run.path.name: run.record.metrics for run in result.runs} == {
         run.path.name: run.record.metrics for run in undisturbed.runs
     }
@@ -205,13 +205,13 @@ def test_what_was_not_written_down_any_more_is_written_the_next_time(
     tuned: dict[str, Any], tmp_path: Path
 ) -> None:
     search(tuned, tmp_path)
-    before, log = tried(tmp_path), Log()
+    before, log = trial_outcomes(tmp_path), Log()
     (file,) = (tmp_path / "tuned" / STUDIES).glob(f"*/{STUDY}")
     file.unlink()  # killed between the end of the last trial and its record
     assert prepare(read(tuned, runs=tmp_path)).open_studies
     search(tuned, tmp_path, log)
     assert log.trials == []
-    assert tried(tmp_path) == before
+    assert trial_outcomes(tmp_path) == before
     assert not prepare(read(tuned, runs=tmp_path)).open_studies
 
 
@@ -260,15 +260,15 @@ def test_two_at_once_are_refused_in_words(tuned: dict[str, Any], tmp_path: Path)
             run_experiment(tuned, runs=tmp_path)
         process.kill()  # the lock ends with its process, however that ends
     search(tuned, tmp_path)
-    assert len(tried(tmp_path)["lgb, all"]) == 4
+    assert len(trial_outcomes(tmp_path)["lgb, all"]) == 4
 
 
 def test_force_searches_anew(tuned: dict[str, Any], tmp_path: Path) -> None:
     search(tuned, tmp_path)
-    before, log = tried(tmp_path), Log()
+    before, log = trial_outcomes(tmp_path), Log()
     search(tuned, tmp_path, log, force=True)
     assert log.trials == [("lgb", number) for number in range(4)]
-    assert tried(tmp_path) == before
+    assert trial_outcomes(tmp_path) == before
 
 
 # --- several processes ---
@@ -297,7 +297,7 @@ def test_points_that_kill_worker_after_worker_end_as_failed_trials(
         with pytest.raises(TrainingError, match="a worker process died while tuning p"):
             search(tuned, tmp_path, workers=2)
     search(tuned, tmp_path, workers=2)
-    (trials,) = tried(tmp_path).values()
+    (trials,) = trial_outcomes(tmp_path).values()
     assert [(number, status) for number, status, *_ in trials] == [(0, "failed"), (1, "failed")]
 
 
@@ -305,8 +305,8 @@ def test_searches_side_by_side_find_what_they_find_alone(tuned: dict[str, Any], 
     tuned["tune"]["models"]["xgb"] = {"params.max_depth": {"low": 2, "high": 6}}
     search(tuned, tmp_path / "one")
     search(tuned, tmp_path / "two", workers=2)
-    assert tried(tmp_path / "one") == tried(tmp_path / "two")
-    assert len(tried(tmp_path / "two")) == 2
+    assert trial_outcomes(tmp_path / "one") == trial_outcomes(tmp_path / "two")
+    assert len(trial_outcomes(tmp_path / "two")) == 2
 
 
 class Counting(Executor):

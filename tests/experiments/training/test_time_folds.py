@@ -252,11 +252,11 @@ def test_no_trial_has_a_query_of_later(
     job = Job(experiment, reader, tmp_path, (metric,), metric, rule, threads=1)
     trained: list[Training] = []
 
-    def remembered(**given: Any) -> Training:
+    def remember_training(**given: Any) -> Training:
         trained.append(Training(**given))
         return trained[-1]
 
-    monkeypatch.setattr(trials, "Training", remembered)
+    monkeypatch.setattr(trials, "Training", remember_training)
     fold = reader.read("2024-04-01")  # the oldest: 2024-02-18 is its first day of validation, after a gap
     blind = Fold(fold.name, {"train": fold.train, "valid": fold.splits["valid"]}, fold.facts)
     trial = trials.run_trial(job, "xgb", 0, {"params.max_depth": 2}, blind, lambda step, value: False)

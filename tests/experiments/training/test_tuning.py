@@ -29,7 +29,7 @@ from ltr_harness.experiments.training.trials import Pruned, PruningCallback, run
 from ltr_harness.metrics import parse_metric
 from ltr_harness.workflow import ExperimentResult, prepare, read
 
-from .conftest import TUNED, studies, tried  # type: ignore[import-not-found]
+from .conftest import TUNED, studies, trial_outcomes  # type: ignore[import-not-found]
 
 pytest.importorskip("optuna", reason="needs the extra `tune`")
 from optuna.storages.journal._storage import JournalOperation
@@ -116,10 +116,12 @@ def test_the_same_seed_tries_the_same(tuned: dict[str, Any], tmp_path: Path) -> 
     tuned["tune"]["trials"] = 12  # beyond the ten that are random: the sampler has begun to learn
     for folder in ("one", "two"):
         search(tuned, tmp_path / folder)
-    assert tried(tmp_path / "one") == tried(tmp_path / "two")
+    assert trial_outcomes(tmp_path / "one") == trial_outcomes(tmp_path / "two")
     tuned["tune"] |= {"trials": 2, "seed": 2}
     search(tuned, tmp_path / "three")
-    points = [trials[0][2] for folder in ("one", "three") for trials in tried(tmp_path / folder).values()]
+    points = [
+        trials[0][2] for folder in ("one", "three") for trials in trial_outcomes(tmp_path / folder).values()
+    ]
     assert points[0] != points[1]
 
 
@@ -136,7 +138,7 @@ def test_more_budget_goes_on_and_less_takes_the_first_trials(tuned: dict[str, An
     search(more, tmp_path / "grown", log)
     assert log.trials == [("lgb", 4), ("lgb", 5)]
     search(more, tmp_path / "straight")
-    assert tried(tmp_path / "grown") == tried(tmp_path / "straight")
+    assert trial_outcomes(tmp_path / "grown") == trial_outcomes(tmp_path / "straight")
     less = copy.deepcopy(tuned)
     less["tune"]["trials"] = 2
     job = prepare(read(less, runs=tmp_path / "grown"))

@@ -1,4 +1,4 @@
-"""How many processes, and how they start."""
+"""The number of processes, and their start."""
 
 from __future__ import annotations
 

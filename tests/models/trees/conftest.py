@@ -22,7 +22,7 @@ N, PER_QUERY = 600, 20
 def rows() -> Callable[..., RankingDataset]:
     """Zeros of both signs, few, neighbouring and huge values, and missing ones; labels that some of them tell."""
 
-    def made(seed: int, missing: float = 0.1) -> RankingDataset:
+    def make_dataset(seed: int, missing: float = 0.1) -> RankingDataset:
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(N, len(NAMES)))
         X[:, 2] = rng.integers(0, 4, N)
@@ -35,7 +35,7 @@ def rows() -> Callable[..., RankingDataset]:
         sizes = np.full(N // PER_QUERY, PER_QUERY)
         return from_arrays(X, np.clip(np.round(y), 0, 3), group_sizes=sizes, feature_names=NAMES)
 
-    return made
+    return make_dataset
 
 
 @pytest.fixture(scope="session")

@@ -171,8 +171,10 @@ class TestEland:
         pytest.importorskip("eland", reason="needs eland: pip install eland")
         self.of = pytest.importorskip("eland.ml.transformers").get_model_transformer
 
-    def both(self, estimator: Any, ours: FittedModel, names: list[str], folder: Path) -> tuple[Any, Any, Any]:
-        """What scores by eland's document and by this one, and its forest."""
+    def compare_documents(
+        self, estimator: Any, ours: FittedModel, names: list[str], folder: Path
+    ) -> tuple[Any, Any, Any]:
+        """Compare the documents of eland and of this writer; return the models that score by each, and the forest."""
         serializer = self.of(estimator, feature_names=names).transform()
         there, here = folder / "eland.json", folder / "ranker.json"
         there.write_text(json.dumps({"compressed_definition": serializer.serialize_and_compress_model()}))
@@ -198,7 +200,7 @@ class TestEland:
         ).fit(split.features, split.labels)
         estimator.booster_.params.setdefault("objective", "regression")
         model = LightGBMModel(booster=estimator.booster_, threads=1)
-        eland, ours, _ = self.both(estimator, model, names, tmp_path)
+        eland, ours, _ = self.compare_documents(estimator, model, names, tmp_path)
         features = rows(1).features.astype(np.float64)
         assert len(set(ours(features))) > 100
         np.testing.assert_array_equal(eland(features), ours(features))
@@ -214,7 +216,7 @@ class TestEland:
             objective="rank:ndcg", n_estimators=20, max_depth=4, base_score=0.5, n_jobs=1
         ).fit(split.features, split.labels, qid=queries)
         model = XGBoostModel(booster=estimator.get_booster())
-        eland, ours, grown = self.both(estimator, model, names, tmp_path)
+        eland, ours, grown = self.compare_documents(estimator, model, names, tmp_path)
         cuts = [
             {
                 np.float32(tree.threshold[at])

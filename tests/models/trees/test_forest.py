@@ -80,7 +80,7 @@ def test_a_model_cut_to_its_best_round_is_whole(trained: Trained, rows: Rows) ->
 
 
 @pytest.mark.parametrize(
-    ("library", "params", "said"),
+    ("library", "params", "message"),
     [
         ("lightgbm", {"objective": "multiclass", "num_class": 4}, "trees for each of 4 classes"),
         ("xgboost", {"objective": "multi:softprob", "num_class": 4}, "trees for each of 4 classes"),
@@ -96,9 +96,9 @@ def test_a_model_cut_to_its_best_round_is_whole(trained: Trained, rows: Rows) ->
         ("xgboost", {"categorical": [2], "max_depth": 8, "max_cat_to_onehot": 1}, "categories of 'price'"),
     ],
 )
-def test_refusals(library: str, params: dict[str, Any], said: str, trained: Trained, rows: Rows) -> None:
+def test_refusals(library: str, params: dict[str, Any], message: str, trained: Trained, rows: Rows) -> None:
     model = trained(library, missing=0.0, **params)
-    with pytest.raises(DataError, match=said) as refusal:
+    with pytest.raises(DataError, match=message) as refusal:
         forest_of(model, rows(1).feature_names)
     [problem] = refusal.value.problems
     assert problem.place == "export model"

@@ -62,7 +62,7 @@ def drawn(rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
     return library, {**common, **kind, "missing": float(rng.choice([0.0, 0.05, 0.4]))}
 
 
-def apart(found: FileAgreement, name: str) -> float:
+def score_gap(found: FileAgreement, name: str) -> float:
     """The largest difference of two scores, in float32 beside the least sum by which Elasticsearch lifts all."""
     if name != "elasticsearch-native":
         return found.largest_difference
@@ -95,7 +95,7 @@ def test_mq2008_keeps_its_order_in_every_form(shared_data: Path, tmp_path: Path)
             path = tmp_path / f"{run.record.model}-{name}.model"
             found = export_model(run.model, split, NDCG, catalog.load(name)(), path, max_loss=0).agreement
             assert found.n_same_order == found.n_queries == 156, name
-            assert apart(found, name) < 1e-6, name
+            assert score_gap(found, name) < 1e-6, name
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -117,5 +117,5 @@ def test_every_form_of_every_model(
             pytest.importorskip("onnxruntime", reason="needs onnxruntime (the extra `onnx`)")
         found = export_model(model, split, NDCG, catalog.load(name)(), tmp_path / f"{name}.model")
         for one in (found.agreement, found.if_missing):
-            assert apart(one, name) <= 2e-6, (name, library, params)
+            assert score_gap(one, name) <= 2e-6, (name, library, params)
             assert abs(one.loss) < 1e-3, (name, library, params)
