@@ -23,6 +23,7 @@ from ltr_harness.experiments.config.tune import MOST_POINTS, Range, SweepConfig,
 from ltr_harness.experiments.config.yaml_tree import (
     Node,
     Place,
+    PlacedProblem,
     from_python,
     node_text,
     not_an_experiment,
@@ -114,7 +115,7 @@ def _with_bases(
             problems += error.problems
             continue
         if next(files) > _MOST_FILES:  # files that extend two each, over and over
-            raise ConfigError([*problems, Problem(node.place, f"extends more than {_MOST_FILES} files")])
+            raise ConfigError([*problems, Problem(str(node.place), f"extends more than {_MOST_FILES} files")])
         base = merged(base, _with_bases(path, open_files, problems, files, name))
     return merged(base, tree.drop_keys("extends"))
 
@@ -131,21 +132,21 @@ def _read_source(source: str | Path | Mapping[str, Any], place: Place, name: str
         return tree
     cure = "" if isinstance(source, Mapping) else not_an_experiment(tree.place.name)
     expected = "a mapping such as 'name: my-experiment'"  # what it holds, maybe a secret, is not quoted
-    raise ConfigError(Problem(tree.place, "is not an experiment", expected, cure))
+    raise ConfigError.at(tree.place, "is not an experiment", expected, cure)
 
 
 def _extended_file(node: Node, file_name: str, open_files: Sequence[tuple[Path, str]]) -> tuple[Path, str]:
     """Return the file that `extends` names, and its name in messages; ConfigError where it cannot be extended."""
     if not isinstance(node.value, str):
-        raise ConfigError(Problem(node.place, f"extends is {node_text(node)}", "a path or a list of paths"))
+        raise ConfigError.at(node.place, f"extends is {node_text(node)}", "a path or a list of paths")
     path = node.place.folder / Path(node.value).expanduser()
     name = os.path.normpath(os.path.join(os.path.dirname(file_name), node.value))
     circle = [open_name for file, open_name in open_files if file == path.resolve()]
     if circle:
         chain = " -> ".join([*(open_name for _, open_name in open_files), circle[0]])
-        raise ConfigError(Problem(node.place, f"extends is circular: {chain}"))
+        raise ConfigError.at(node.place, f"extends is circular: {chain}")
     if not path.is_file():
-        raise ConfigError(Problem(node.place, f"extends {node.value!r}: there is no file {name!r}"))
+        raise ConfigError.at(node.place, f"extends {node.value!r}: there is no file {name!r}")
     return path, name
 
 
@@ -303,7 +304,7 @@ class _Axis(NamedTuple):
 Point = list[tuple[_Axis, Node]]
 
 
-def expand_sweep(tree: Node) -> tuple[Node, list[Problem]]:
+def expand_sweep(tree: Node) -> tuple[Node, list[PlacedProblem]]:
     """Return the tree with the points of `sweep` in `models`; or unchanged, with the problems of the sweep."""
     section = tree.mapping.get("sweep")
     models = tree.mapping.get("models")
@@ -315,7 +316,7 @@ def expand_sweep(tree: Node) -> tuple[Node, list[Problem]]:
         return tree, []  # `build` explains what is no sweep at all
     if models is None or not models.mapping:
         return tree, []  # and that there are no models
-    problems: list[Problem] = []
+    problems: list[PlacedProblem] = []
     axes = {name: _axes(section, config, name, models.mapping, problems) for name in ("grid", "random")}
     entries: dict[str, Node] = {}
     places: dict[str, Place] = {}
@@ -350,7 +351,7 @@ def origins(tree: Node) -> dict[str, str]:
 
 
 def _axes(
-    section: Node, config: SweepConfig, kind: str, models: Mapping[str, Node], problems: list[Problem]
+    section: Node, config: SweepConfig, kind: str, models: Mapping[str, Node], problems: list[PlacedProblem]
 ) -> dict[str, list[_Axis]]:
     axes: dict[str, list[_Axis]] = {}
     kind_node = section.mapping.get(kind, Node({}, section.place))
@@ -361,10 +362,10 @@ def _axes(
         label = f"sweep.{kind}: {path!r}"
         if rest == path:
             expected = "an option of a model, such as models.NAME.params.PARAMETER"
-            problems.append(Problem(place, label, expected))
+            problems.append(PlacedProblem.at(place, label, expected))
         elif not owners:
             cure = did_you_mean(rest.partition(".")[0], models)
-            problems.append(Problem(place, f"{label} names no model and option of it", cure=cure))
+            problems.append(PlacedProblem.at(place, f"{label} names no model and option of it", cure=cure))
         else:
             owner = max(owners, key=len)  # names may hold dots
             first, dot, name = rest[len(owner) + 1 :].partition(".")
@@ -374,7 +375,7 @@ def _axes(
 
 
 def _points(
-    grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, problems: list[Problem]
+    grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, problems: list[PlacedProblem]
 ) -> Iterator[Point]:
     n_draws = 1  # of a model without random options, the only draw is empty
     if random and config.points is not None:
@@ -383,12 +384,12 @@ def _points(
     if n_points > MOST_POINTS:
         found = f"sweep: its values make {n_points:,} models of models.{model}"
         cure = "sweep.random draws as many points as sweep.points says"
-        problems.append(Problem((grid or random)[0].place, found, f"at most {MOST_POINTS:,}", cure))
+        problems.append(PlacedProblem.at((grid or random)[0].place, found, f"at most {MOST_POINTS:,}", cure))
         return
     draws = _draws(random, n_draws, config.seed, model)
     if len(draws) < n_draws:
         found = f"sweep.points is {n_draws}, and the values of models.{model} allow {len(draws)}"
-        problems.append(Problem(random[0].node.place, found, f"points: {len(draws)}, or sweep.grid"))
+        problems.append(PlacedProblem.at(random[0].node.place, found, f"points: {len(draws)}, or sweep.grid"))
     for combination in itertools.product(*(axis.listed_values() for axis in grid)):
         for draw in draws:
             yield [*zip(grid, combination, strict=True), *draw]

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,13 +26,14 @@ from ltr_harness.experiments.config.expand import (
     merged_tree,
     normal_form,
 )
-from ltr_harness.experiments.config.problems import explain_errors
+from ltr_harness.experiments.config.problems import placed_problems
 from ltr_harness.experiments.config.schema import CompareConfig, DataConfig, Experiment, ModelConfig, Outline
 from ltr_harness.experiments.config.tune import SweepConfig, TuneConfig
 from ltr_harness.experiments.config.yaml_tree import (
     KeyPath,
     Node,
     Place,
+    PlacedProblem,
     dotted,
     from_python,
     node_text,
@@ -164,8 +164,11 @@ def settings(
     """Return all paths of ``--set`` with value and origin: ``file:line:column``, ``--set …`` or ``default``."""
     tree = plain_tree(source, overrides)
     resolved = as_mapping(_Loading(tree).experiment())
-    places = ((path, value, tree.find(path)) for path, value in _leaves(resolved, ()))
-    return [(dotted(path), value, "default" if node is None else node.place) for path, value, node in places]
+    return [(dotted(path), value, _origin(tree.find(path))) for path, value in _leaves(resolved, ())]
+
+
+def _origin(node: Node | None) -> str:
+    return "default" if node is None else str(node.place)
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -207,7 +210,7 @@ class _Loading:
     def __init__(self, tree: Node, check_rankers: bool = False) -> None:
         self.tree = tree
         self.check_rankers = check_rankers
-        self.problems: list[Problem] = []
+        self.problems: list[PlacedProblem] = []
 
     def experiment(self) -> Experiment:
         self.refuse_monitoring()
@@ -257,14 +260,12 @@ class _Loading:
 
     def error(self) -> ConfigError:
         """Return every problem once, those of the main file first, in the order of its lines."""
-        main, placed = self.tree.place.name, []
-        position: tuple[Any, ...] = ()
-        for problem in self.problems:
-            if isinstance(problem.place, Place):  # others belong to the one before them
-                position = problem.place.position(main)
-            found = self._with_swept_models(problem.found)
-            placed.append((position, replace(problem, found=found)))
-        return ConfigError(dict.fromkeys(problem for _, problem in sorted(placed, key=itemgetter(0))))
+        main = self.tree.place.name
+        problems = [
+            replace(problem, found=self._with_swept_models(problem.found))
+            for _, problem in sorted(self.problems, key=lambda placed: placed.place.position(main))
+        ]
+        return ConfigError(dict.fromkeys(problems))
 
     def _with_swept_models(self, found: str) -> str:
         """Return a finding about a point of a sweep as one about its model: it is wrong of all points alike."""
@@ -503,7 +504,7 @@ class _Loading:
         try:
             return _strict(kind, node)
         except ValidationError as error:
-            self.problems += explain_errors(error, kind, node, path, also_known)
+            self.problems += placed_problems(error, kind, node, path, also_known)
             return None
 
     def check(self, violations: Iterable[rules.Violation]) -> None:
@@ -513,7 +514,7 @@ class _Loading:
             self.add(node.place, found, expected, cure)
 
     def add(self, place: Place, found: str, expected: str = "", cure: str = "") -> None:
-        self.problems.append(Problem(place, found, expected, cure))
+        self.problems.append(PlacedProblem.at(place, found, expected, cure))
 
 
 def _strict(kind: type[Kind], node: Node) -> Kind:

@@ -15,7 +15,7 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.retired import retirement
 from ltr_harness._util.text import plural
 from ltr_harness.errors import HarnessError, MismatchError, Problem
-from ltr_harness.experiments.config.yaml_tree import KeyPath, Node, dotted, node_text
+from ltr_harness.experiments.config.yaml_tree import KeyPath, Node, PlacedProblem, dotted, node_text
 
 Schema = dict[str, Any]
 _LISTED = 100
@@ -24,9 +24,16 @@ _LISTED = 100
 def explain_errors(
     error: ValidationError, kind: type[BaseModel], node: Node, path: KeyPath, also_known: Iterable[str] = ()
 ) -> list[Problem]:
-    """Return each problem of `node`, once, at its place in the file."""
+    """Return each problem of `node`, once."""
+    return [problem for _, problem in placed_problems(error, kind, node, path, also_known)]
+
+
+def placed_problems(
+    error: ValidationError, kind: type[BaseModel], node: Node, path: KeyPath, also_known: Iterable[str] = ()
+) -> list[PlacedProblem]:
+    """Return each problem of `node`, once, with its place in the file."""
     schema = kind.model_json_schema(by_alias=True)
-    problems: dict[KeyPath, Problem] = {}
+    problems: dict[KeyPath, PlacedProblem] = {}
     from_union: set[KeyPath] = set()
     # of a union's members, the one that was read and then refused says more than those that could not be read
     details = sorted(error.errors(include_url=False), key=lambda detail: "error" not in detail.get("ctx", {}))
@@ -43,7 +50,8 @@ def explain_errors(
     listed = [problem for steps, problem in problems.items() if steps not in shallow]
     n_more = len(details) - _LISTED
     if n_more > 0:
-        listed.append(Problem("", f"and {n_more:,} more {plural('problem', n_more)}", count=n_more))
+        more = Problem("", f"and {n_more:,} more {plural('problem', n_more)}", count=n_more)
+        listed.append(PlacedProblem(listed[-1].place, more))
     return listed
 
 
@@ -82,7 +90,7 @@ class _Finding:
     def reason(self) -> str:
         return str(self.detail.get("ctx", {}).get("error") or self.detail["msg"])
 
-    def problem(self, also_known: Iterable[str]) -> Problem:
+    def problem(self, also_known: Iterable[str]) -> PlacedProblem:
         kind, parent = self.detail["type"], self.parent
         if kind == "missing":
             return self.missing_key()
@@ -90,26 +98,26 @@ class _Finding:
             return self.unknown_key(parent, also_known)
         if parent is not None and self.detail["loc"][-1:] == ("[key]",):
             found = f"{dotted((*self.path, *self.steps[:-1]))}: name {str(self.steps[-1])!r}"
-            return Problem(parent.key_places[str(self.steps[-1])], found, self.reason)
+            return PlacedProblem.at(parent.key_places[str(self.steps[-1])], found, self.reason)
         error = self.detail.get("ctx", {}).get("error")
         if error is not None:
             return self.broken_rule(error)
         return self.wrong_value(self.expected or self.reason)
 
-    def missing_key(self) -> Problem:
+    def missing_key(self) -> PlacedProblem:
         place = (self.parent or self.node).place
         section = _path_text(self.path, self.steps[:-1], self.node) or "the experiment"
         if section.startswith("data.splits") and self.steps[-1] == "test":
             cure = "add `test: test.csv` or `test: {holdout: 0.2}`; or `files:` and `folds: 5` in place of splits"
-            return Problem(place, f"{section} has no 'test'", cure=cure)
-        return Problem(place, f"{section} has no {self.steps[-1]!r}", self.expected)
+            return PlacedProblem.at(place, f"{section} has no 'test'", cure=cure)
+        return PlacedProblem.at(place, f"{section} has no {self.steps[-1]!r}", self.expected)
 
-    def unknown_key(self, parent: Node, also_known: Iterable[str]) -> Problem:
+    def unknown_key(self, parent: Node, also_known: Iterable[str]) -> PlacedProblem:
         key = str(self.steps[-1])
         place, full_name = parent.key_places[key], dotted((*self.path, *self.steps))
         sentence = retirement(full_name)
         if sentence:
-            return Problem(place, f"{full_name}: {sentence}")
+            return PlacedProblem.at(place, f"{full_name}: {sentence}")
         sections = _schemas_at(self.schema, self.steps[:-1])
         names = {name for section in sections for name in section.get("properties", ())}
         if len(self.steps) == 1:
@@ -118,39 +126,39 @@ class _Finding:
         if "params" in names and not cure.startswith("did you mean"):
             cure = f"parameters of the library go under params ({cure})"
         section_name = dotted((*self.path, *self.steps[:-1])) or "the experiment"
-        return Problem(place, f"unknown key {key!r} in {section_name}", cure=cure)
+        return PlacedProblem.at(place, f"unknown key {key!r} in {section_name}", cure=cure)
 
-    def broken_rule(self, error: Exception) -> Problem:
+    def broken_rule(self, error: Exception) -> PlacedProblem:
         """Return the problem of a value that a validator refused."""
         place = self.place.place
         if isinstance(error, HarnessError):
             problems = "; ".join(str(problem) for problem in error.problems)
-            return Problem(place, f"{self.name}: {problems}")
+            return PlacedProblem.at(place, f"{self.name}: {problems}")
         if not self.steps:  # two options that do not go together: the text names them
-            return Problem(place, f"{self.name}: {error}")
+            return PlacedProblem.at(place, f"{self.name}: {error}")
         if isinstance(
             error, MismatchError
         ):  # a rule between options: the section's whole value is no part of it
-            return Problem(place, f"{self.name}: {error.found}", error.expected)
+            return PlacedProblem.at(place, f"{self.name}: {error.found}", error.expected)
         return self.wrong_value(str(error))
 
-    def wrong_value(self, expected: str) -> Problem:
+    def wrong_value(self, expected: str) -> PlacedProblem:
         value, kind, place = self.place.value, self.detail["type"], self.place.place
         found = f"{self.name} is {node_text(self.place)}"
         if isinstance(value, str):
             words = [word for option in self.accepted for word in option.get("enum", ())]
             names = [word for word in words if isinstance(word, str)]
             if kind == "literal_error" and names:
-                return Problem(place, found, cure=did_you_mean(value, names))
+                return PlacedProblem.at(place, found, cure=did_you_mean(value, names))
             if kind == "string_too_short":
                 expected += " that is not empty"
             if _accepts_unquoted(value, self.accepted):
-                return Problem(place, found, expected, "write it without quotes")
+                return PlacedProblem.at(place, found, expected, "write it without quotes")
         if isinstance(value, float) and "{holdout: …}" in expected:
-            return Problem(place, found, cure=f"did you mean `{{holdout: {value:g}}}`?")
+            return PlacedProblem.at(place, found, cure=f"did you mean `{{holdout: {value:g}}}`?")
         if isinstance(value, int | float) and kind == "string_type":
-            return Problem(place, found, expected, "put it in quotes to make it text")
-        return Problem(place, found, expected)
+            return PlacedProblem.at(place, found, expected, "put it in quotes to make it text")
+        return PlacedProblem.at(place, found, expected)
 
 
 def _path_text(path: KeyPath, steps: KeyPath, node: Node) -> str:

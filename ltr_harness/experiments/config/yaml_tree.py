@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import yaml
 from yaml.reader import ReaderError
@@ -26,22 +26,32 @@ Scalar = str | int | float | bool | None
 KeyPath = tuple[str | int, ...]
 
 
-class Place(str):
-    """The place of a value, as messages print it; `line` 0 where there are no lines, as in ``--set a.b=v``."""
+@dataclass(frozen=True)
+class Place:
+    """The place of a value; `line` is 0 where there are no lines, as in ``--set a.b=v``."""
 
     name: str
-    line: int
-    column: int
-    folder: Path  # what a relative path written here is relative to
+    line: int = 0
+    column: int = 0
+    folder: Path = Path()  # what a relative path written here is relative to
 
-    def __new__(cls, name: str, line: int = 0, column: int = 0, folder: Path = Path()) -> Self:
-        place = super().__new__(cls, f"{name}:{line}:{column}" if line else name)
-        place.name, place.line, place.column, place.folder = name, line, column, folder
-        return place
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}:{self.column}" if self.line else self.name
 
     def position(self, main: str) -> tuple[bool, str, int, int]:
         """Return the key that problems are sorted by: the main file first, then file, line and column."""
         return self.name != main, self.name, self.line, self.column
+
+
+class PlacedProblem(NamedTuple):
+    """A problem of a configuration, and the place that it is sorted by."""
+
+    place: Place
+    problem: Problem
+
+    @classmethod
+    def at(cls, place: Place, found: str, expected: str = "", cure: str = "") -> Self:
+        return cls(place, Problem(str(place), found, expected, cure))
 
 
 @dataclass(frozen=True)
@@ -126,7 +136,7 @@ def secrets_in(text: str, place: Place, name: str = "") -> list[Problem]:
     if without_secrets(text) == text:
         return []
     found = f"{name} has a secret in it, which records would keep".lstrip()
-    return [Problem(place, found, "an address without", "sign in by the environment")]
+    return [Problem(str(place), found, "an address without", "sign in by the environment")]
 
 
 TRUTHS_MEANT = {"stopping": {True: "on"}, "alerts": {True: "on"}}
@@ -157,7 +167,7 @@ def from_python(value: Any, place: Place, problems: list[Problem] | None = None,
         problems += secrets_in(value, place, path)
         return Node(value, place)
     found = f"{path} is a {type(value).__name__}"
-    problems.append(Problem(place, found, "text, a number, a list or a mapping"))
+    problems.append(Problem(str(place), found, "text, a number, a list or a mapping"))
     return Node(None, place)
 
 
@@ -321,8 +331,8 @@ class _Reading:
         self.problems: list[Problem] = []
         self._open: set[int] = set()  # nodes being read: an alias to one of them is a circle
 
-    def add(self, place: str, found: str, expected: str = "", cure: str = "") -> None:
-        self.problems.append(Problem(place, found, expected, cure))
+    def add(self, place: Place | str, found: str, expected: str = "", cure: str = "") -> None:
+        self.problems.append(Problem(str(place), found, expected, cure))
 
     def place(self, mark: Any) -> Place:
         line = mark.line + 1 if self.lines else 0
@@ -348,7 +358,7 @@ class _Reading:
         if counts[id(source)] > _MOST_VALUES:
             place = self.place(source.start_mark)
             held = f"holds more than {_MOST_VALUES:,} values, aliases spelt out"
-            raise ConfigError(Problem(place, held, "a configuration"))
+            raise ConfigError.at(place, held, "a configuration")
         return counts[id(source)]
 
     def node(self, source: Any) -> Node:
