@@ -553,7 +553,10 @@ def _lead(comparison: Comparison) -> str:
 def _size(comparison: Comparison, pair: Paired) -> str:
     """The difference, its interval and p-value, over how many queries, and what one training says nothing about."""
     method, joint = comparison.method, joint_word(comparison)
-    text = f"{pair.difference:+.4f} ({joint}{method.percent} % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+    interval = f"{joint}{method.percent} % interval {pair.ci_low:+z.4f} to {pair.ci_high:+z.4f}"
+    if not (math.isfinite(pair.ci_low) and math.isfinite(pair.ci_high)):
+        interval = "no interval"
+    text = f"{pair.difference:+z.4f} ({interval}"
     over = f" over {method.unit or 'queries'} and seeds{method.weights_text}, "
     text += over if pair.includes_seeds else f"{method.weights_text}, {method.test_text} "
     text += joint + p_equals(pair.p_corrected)

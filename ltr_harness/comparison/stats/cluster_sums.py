@@ -74,7 +74,9 @@ class ClusterSums:
             totals = [np.bincount(codes, column, minlength=size) for column in columns.T]
             return np.stack(totals, axis=1) if totals else np.empty((size, 0))
 
-        return cls(added(sums), added(counts), squares.sum(axis=0))
+        totals = added(sums)
+        totals[np.abs(totals) <= _ROUNDING * added(np.abs(sums))] = 0.0  # the values of a unit that cancel
+        return cls(totals, added(counts), squares.sum(axis=0))
 
     def columns(self, which: NDArray[np.integer] | slice) -> "ClusterSums":
         """Some of the columns."""
