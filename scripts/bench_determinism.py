@@ -1,7 +1,7 @@
 """Settings that give the same model again, and with another number of threads: digests of scores, side by side.
 
 Every setting is trained twice with the most threads, and once with each other number; "same" means that all
-training scores are the same to the bit. docs/boosters.md has its output.
+training scores are the same to the bit. docs/maintainers/boosters-benchmarks.md has its output.
 
     python scripts/bench_determinism.py
     python scripts/bench_determinism.py --queries 3000 --rounds 50 --threads 1 2 4 8

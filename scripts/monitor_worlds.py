@@ -3,7 +3,7 @@
 Usage: python scripts/monitor_worlds.py [--logs 200] [--only WORD] [--processes 2] [--write]
 
 Each world is a ranker, a page, its clicks and its log, made up `--logs` times with other seeds; the same seeds give
-the same table. ``--write`` puts it between the markers of docs/monitoring-in-depth.md.
+the same table. ``--write`` puts it between the markers of docs/maintainers/monitoring-in-depth.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ltr_harness.monitoring import MonitorResult
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "monitoring-in-depth.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "maintainers" / "monitoring-in-depth.md"
 MARKERS = "<!-- worlds: begin -->", "<!-- worlds: end -->"
 CONFIG: dict[str, Any] = {
     "columns": {
@@ -224,7 +224,7 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=200)
     parser.add_argument("--only", default="", help="worlds whose name has this")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="into docs/monitoring-in-depth.md")
+    parser.add_argument("--write", action="store_true", help="into docs/maintainers/monitoring-in-depth.md")
     options = parser.parse_args()
     lines = [*HEAD]
     print("\n".join(lines), flush=True)

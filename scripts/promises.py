@@ -5,7 +5,7 @@ kept in each of them or not made. Outside the range nothing is promised, and the
 first samples of a world say that a promise is not kept, four times as many decide.
 
     python scripts/promises.py             print the tables
-    python scripts/promises.py --write     write them into docs/maintainers/promises.md and docs/statistics.md
+    python scripts/promises.py --write     write them into docs/maintainers/promises.md
     python scripts/promises.py --times 4   four times as many samples of each world
     python scripts/promises.py --only gate the promises whose names hold this
 """
@@ -915,7 +915,7 @@ def main() -> None:
         raise SystemExit(f"not kept, and nothing is written: {', '.join(failed_names)}")
     if options.write:
         write(DOCS / "maintainers" / "promises.md", "table", "\n\n".join(tables))
-        write(DOCS / "statistics.md", "cost of bets", bets)
+        write(DOCS / "maintainers" / "promises.md", "cost of bets", bets)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ RETIRED: dict[str, str] = {
     "(load_xgboost_model)",
     "compare sets": "is a command of its own now: compare-sets",
     "compare labels": "is a command of its own now: compare-labels",
-    "compare interleaved": "was retired; docs/monitoring.md has forty lines of Python that count the votes",
+    "compare interleaved": "was retired; docs/ab-test.md has forty lines of Python that count the votes",
     "power --interleaving": "was retired; --sd 0.5 --difference 0.02 plans for a share of 52 % of the decided votes",
     "--strata": "was retired; --sample N alone draws every kind of query in proportion, up to chance",
     "monitor seed": "has no effect; leave it out",

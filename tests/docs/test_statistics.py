@@ -15,7 +15,7 @@ IN_DEPTH, SOURCES = (
 
 
 def test_the_page_is_short() -> None:
-    assert len(PAGE.split()) <= 2500
+    assert len(PAGE.split()) <= 2000
 
 
 def test_every_source_is_cited() -> None:
@@ -34,10 +34,8 @@ def test_whoever_is_cited_is_a_source() -> None:
 
 def test_the_tables_worlds_are_those_of_the_script(script: Callable[[str], ModuleType]) -> None:
     worlds = script("default_test").WORLDS
-    short = re.findall(r"^\| ([^|]+?)(?:\\\*)? \| \d+\.\d/\d+ \|", PAGE, re.MULTILINE)
     long = re.findall(r"^\| ([^|]+?)(?:\\\*)? \| [\d,]+ \| \d+\.\d/\d+ \|", IN_DEPTH, re.MULTILINE)
-    assert len(short) == 12
-    assert set(short) <= set(worlds)
+    assert len(long) >= 12
     assert set(long) == set(worlds)
 
 

@@ -104,9 +104,9 @@ def test_without_ir_measures_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_an_experiment_of_pyterrier(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The program of docs/evaluate_runs.md; then in batches, with a query that none of them has."""
+    """The program of docs/interop.md; then in batches, with a query that none of them has."""
     pt = pytest.importorskip("pyterrier", reason="needs PyTerrier: pip install python-terrier")
-    text = (repository / "docs" / "evaluate_runs.md").read_text(encoding="utf-8")
+    text = (repository / "docs" / "interop.md").read_text(encoding="utf-8")
     program = text.partition('```python title="in_pyterrier.py"\n')[2].partition("```")[0]
     session: dict[str, Any] = {}
     exec(program, session)

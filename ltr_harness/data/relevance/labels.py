@@ -34,7 +34,7 @@ from ltr_harness.errors import Caution
 def grades_from_events(
     rule: Relevance, counts: Mapping[str, NDArray[np.integer]], columns: Mapping[str, Floats] | None = None
 ) -> Floats:
-    """Return the grade of every row by the rule's mode (docs/monitoring.md); estimators look at ranks later."""
+    """Return the grade of every row by the rule's mode (docs/partial-feedback.md); estimators look at ranks later."""
     columns = columns or {}
     n = next(iter([*counts.values(), *columns.values()])).size  # a ladder may look at columns alone
     mode = rule.chosen

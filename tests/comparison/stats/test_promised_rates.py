@@ -65,7 +65,7 @@ def test_the_page_keeps_what_it_promises() -> None:
 
 
 def test_the_page_says_what_bets_cost() -> None:
-    page = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "maintainers" / "promises.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \|", page.partition("<!-- cost of bets -->")[2], re.M
     )

@@ -181,7 +181,7 @@ MOVED = {
     "spearman",
     "tau_ap",
 }
-"""What docs/monitoring.md says of `unseen: ignore_below_last_click`."""
+"""What docs/partial-feedback.md says of `unseen: ignore_below_last_click`."""
 
 
 def test_which_metrics_the_unseen_rows_can_move() -> None:
