@@ -1,4 +1,4 @@
-"""The script behind docs/upgrading.md: what it reads of stored runs, and what it counts as different."""
+"""The script behind docs/maintainers/upgrading.md: what it reads of stored runs, and what it counts as different."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "upgrading.md"
+PAGE = ROOT / "docs" / "maintainers" / "upgrading.md"
 
 
 def pair(verdict: str, p: float, width: float, detectable: float) -> dict[str, Any]:
