@@ -1,4 +1,4 @@
-"""Numbers and verdicts of stored runs that another version of ltr-harness changes: the table of docs/maintainers/upgrading.md.
+"""Numbers and verdicts of stored runs that another version changes: the table of docs/maintainers/upgrading.md.
 
     git worktree add ../before 0f26e8e0
     python scripts/upgrading.py ../before tests/stored/v1/runs/small tests/stored/v2/runs/small runs/quickstart …
