@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,21 +102,20 @@ def test_without_ir_measures_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-def test_an_experiment_of_pyterrier(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The program of docs/interop.md; then in batches, with a query that none of them has."""
+def test_an_experiment_of_pyterrier() -> None:
+    """Whole and in batches, with a query that no ranking has."""
     pt = pytest.importorskip("pyterrier", reason="needs PyTerrier: pip install python-terrier")
-    text = (repository / "docs" / "interop.md").read_text(encoding="utf-8")
-    program = text.partition('```python title="in_pyterrier.py"\n')[2].partition("```")[0]
-    session: dict[str, Any] = {}
-    exec(program, session)
-    printed = text.partition('title="in_pyterrier.py"')[2].partition("```text\n")[2].partition("```")[0]
-    assert capsys.readouterr().out == printed
-    results = pt.Transformer.from_df(session["bm25"])
-    qrels = pd.concat([session["qrels"], pd.DataFrame({"qid": ["q9"], "docno": ["d1"], "label": [1]})])
+    topics = pd.DataFrame({"qid": ["q1", "q2", "q9"], "query": ["one", "two", "nine"]})
+    qrels = pd.DataFrame(
+        {"qid": ["q1", "q1", "q2", "q9"], "docno": ["d1", "d2", "d3", "d1"], "label": [0, 1, 1, 1]}
+    )
+    bm25 = pd.DataFrame(
+        {"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d3"], "score": [9.5, 9.5, 3.0], "rank": [0, 1, 0]}
+    )
     whole, batches = (
         pt.Experiment(
-            [results],
-            session["topics"],
+            [pt.Transformer.from_df(bm25)],
+            topics,
             qrels,
             [measure("mrr")],
             ["bm25"],
