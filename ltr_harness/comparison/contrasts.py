@@ -562,16 +562,18 @@ def detectable_difference(
 ) -> float:
     """Return the smallest gain that these queries show with a probability of 80 %, as a plan has it.
 
-    Of equal differences, one that a kind of query absent from them could not undo; NaN where too few differ to tell.
+    Of equal differences, one that a kind of query absent from them could not undo; NaN where too few differ to tell,
+    and where it is larger than any difference of the metric.
     """
     if spread is None:
         if n < 2 or math.isinf(width):
             return math.nan
         share = float(rare_share(n, level))
-        return share / (1 - share) * width
+        gain = share / (1 - share) * width
+        return gain if gain <= width else math.nan
     gains = spread if higher_is_better else spread.mirrored()
     gain = gains.detectable(n, alpha=level, power=0.8)
-    is_known = math.isfinite(gain) and spread.differing * n >= FEWEST_DIFFERING
+    is_known = gain <= width and math.isfinite(gain) and spread.differing * n >= FEWEST_DIFFERING
     return gain if is_known else math.nan
 
 

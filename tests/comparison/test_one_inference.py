@@ -310,6 +310,18 @@ def test_a_note_is_about_the_pair_that_it_names() -> None:
     assert note.startswith("few: n = 3")
 
 
+def test_no_gain_beyond_the_metric_could_have_been_shown() -> None:
+    """Two equal differences: the smallest gain that no absent query could undo is 3.47, and the metric ends at 1."""
+    found = compare(
+        system("old", np.array([0.5, 0.5])),
+        system("new", np.array([1.0, 1.0])),
+        metrics=["mrr"],
+        baseline="old",
+    )
+    assert np.isnan(found.paired("new").detectable)
+    assert "could have been shown" not in found.headline.text
+
+
 def test_a_null_result_has_what_could_have_been_shown() -> None:
     rng = np.random.default_rng(0)
     old = rng.uniform(0.2, 0.8, 100)
