@@ -6,10 +6,18 @@ import numpy as np
 from scipy.special import ndtri
 
 from ltr_harness._util.text import count_of
-from ltr_harness.comparison.comparison import ONE_SEED, ONE_TRAINING, Comparison, n_effective
+from ltr_harness.comparison.comparison import (
+    ONE_SEED,
+    ONE_TRAINING,
+    TWO_SEEDS,
+    Comparison,
+    n_effective,
+)
 from ltr_harness.comparison.contrasts import (
+    Contrast,
     Paired,
     Sampling,
+    narrower_with_seeds,
     rare_kind_of,
 )
 from ltr_harness.comparison.headroom import little_to_gain, worse_than_random_order
@@ -19,6 +27,9 @@ from ltr_harness.comparison.stats.method import FLIPS
 from ltr_harness.errors import Caution, Severity
 
 FEW = 10  # degrees of freedom below which a comparison says that few units decide it, unless there are few anyway
+
+ENOUGH_SEEDS = 3  # from which on intervals are of a usual width
+WORTH_A_SEED = 1.5  # times that an interval would be narrower with them, below which nothing is said
 
 FEWEST_FOR_INTERVALS = 20
 """Queries from which on intervals hold whatever the tails (docs/maintainers/promises.md has the rates below)."""
@@ -97,6 +108,28 @@ def one_training(comparison: Comparison) -> list[Caution]:
     if not any(map(comparison.is_of_one_training, rivals)):
         return []
     return [Caution(ONE_TRAINING, "warning", ONE_SEED)]
+
+
+def two_seeds(comparison: Comparison) -> list[Caution]:
+    """Return the caution that the intervals are wide because two seeds leave one degree of freedom."""
+    pairs = [pair for pair in comparison.pairs if pair.metric == comparison.primary]
+    reference = comparison.system(comparison.baseline)
+    ratios = []
+    for pair in pairs:
+        cell = Contrast(comparison.system(pair.model), reference, pair.metric)
+        ratio = narrower_with_seeds(
+            pair, cell, ENOUGH_SEEDS, len(pairs), comparison.method, comparison.sampling
+        )
+        if ratio >= WORTH_A_SEED:
+            ratios.append(ratio)
+    if not ratios:
+        return []
+    times = " to ".join(dict.fromkeys(f"{ratio:.0f}" for ratio in (min(ratios), max(ratios))))
+    text = f"trained with 2 seeds; with {ENOUGH_SEEDS} the interval would be about {times} times narrower"
+    seeded = [system for system in comparison.systems if system.seeded]
+    of_two = [system.name for system in seeded if len(system.replicates) == 2]
+    place = ", ".join(of_two) if len(of_two) < len(seeded) else ""
+    return [Caution(TWO_SEEDS, "warning", text, place=place)]
 
 
 def cautions(comparison: Comparison) -> list[Caution]:

@@ -10,7 +10,7 @@ import numpy as np
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.comparison import comparability
 from ltr_harness.comparison.cautions import cautions as comparison_cautions
-from ltr_harness.comparison.cautions import one_training
+from ltr_harness.comparison.cautions import one_training, two_seeds
 from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.contrasts import WEIGHT, Contrast, Sampling, SystemResult, contrast, summarise
 from ltr_harness.comparison.over_time import in_periods, signs_cautions
@@ -65,6 +65,7 @@ def compare_systems(
     )
     primary_pairs = [pair for pair in comparison.pairs if pair.metric == primary]
     all_cautions = (
+        *two_seeds(comparison),
         *one_training(comparison),
         *cautions,
         *signs_cautions(comparison.fold_signs, primary_pairs),

@@ -49,6 +49,9 @@ _COUNTS = ("wins", "ties", "losses")
 ONE_TRAINING = "one-training"
 """The kind of the caution that the verdict's sentence repeats."""
 
+TWO_SEEDS = "two-seeds"
+"""The kind of the caution that stands before the numbers: one degree of freedom makes all intervals wide."""
+
 
 Outcome = Literal["better", "worse", "equivalent", "no clear winner", "one model", "nothing to compare"]
 
@@ -280,6 +283,16 @@ class Comparison(KeepsArrays):
         if min(sides, default=0) < 0 and max(sides) <= 0:
             text += "; worse than random order"
         return Headline(outcome, text)
+
+    @property
+    def seeds_caution(self) -> Caution | None:
+        """The caution that two seeds make the intervals wide, which stands before the numbers."""
+        return next((caution for caution in self.cautions if caution.kind == TWO_SEEDS), None)
+
+    @property
+    def cautions_below(self) -> tuple[Caution, ...]:
+        """The cautions that stand below the numbers."""
+        return tuple(caution for caution in self.cautions if caution.kind != TWO_SEEDS)
 
     @property
     def _beside_the_verdict(self) -> list[Caution]:

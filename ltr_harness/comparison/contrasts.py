@@ -23,6 +23,7 @@ from ltr_harness.comparison.stats.cluster_sums import (
 from ltr_harness.comparison.stats.families import (
     FamilyResults,
     furthest_against,
+    interval_over_trainings,
     mean_intervals,
     outcomes,
     over_trainings,
@@ -509,6 +510,24 @@ def method_difference_of(
         standard_error=float(np.sqrt(sample.error[j] ** 2 + of_seeds)),
         df=float(min(sample.df[j], methods.df)),
     )
+
+
+def narrower_with_seeds(
+    pair: Paired, cell: Contrast, fewest: int, family: int, method: Method, sampling: Sampling
+) -> float:
+    """Return how many times narrower a pair's interval would be, had each side at least so many seeds.
+
+    It is 1 where there are more degrees of freedom than one, or where nothing is known of seeds.
+    """
+    components = components_of(cell, sampling)
+    if components is None or components.df_of_seeds > 1:
+        return 1.0
+    sample = sampling.contributions(cell.differences()[:, None])
+    methods = method_difference_of(components.with_seeds(fewest), sample, 0)
+    assert methods is not None
+    low, high = interval_over_trainings(methods, family, method)
+    low, high = min(low, pair.trained_ci_low), max(high, pair.trained_ci_high)
+    return (pair.ci_high - pair.ci_low) / (high - low) if high > low else 1.0
 
 
 def components_of(cell: Contrast, sampling: Sampling) -> VarianceComponents | None:

@@ -315,7 +315,10 @@ def _of_runs(
         # the comparison says of all its queries what little there is to gain
         if caution.severity != "note" and caution.kind != LITTLE_TO_GAIN
     )
-    all_cautions = (*of_data, *_training_cautions(runs), *cautions, *comparison.cautions)
+    # one that stands before the numbers is the first, also where programs read them
+    leading = () if comparison.seeds_caution is None else (comparison.seeds_caution,)
+    below = comparison.cautions_below
+    all_cautions = (*leading, *of_data, *_training_cautions(runs), *cautions, *below)
     failures = [run.record for run in runs_read if run.record.status == "failed"]
     comparison = replace(comparison, cautions=all_cautions)
     return ReportData(comparison, runs, failures, None, runs[0].record.experiment)

@@ -67,6 +67,8 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
     )
     outcome, headline = data.comparison.headline
     console.print(Text(_safe(headline), style=f"bold {STYLES.get(outcome, '')}".strip()))
+    if (seeds := data.comparison.seeds_caution) is not None:
+        console.print(Text(_safe(f"Note: {seeds}")))
     console.print()
     console.print(_main_table(data))
     for line in _lines_below(data):
@@ -151,7 +153,7 @@ def _lines_below(data: ReportData) -> Iterator[str]:
         yield shares
     if signs := signs_sentence(comparison.fold_signs):
         yield signs
-    for caution in comparison.cautions:
+    for caution in comparison.cautions_below:
         yield f"Note: {labelled(caution)}"
 
 

@@ -394,7 +394,9 @@ def check_texts(result: Comparison, data: ReportData) -> None:
     text = terminal.render(data, width=200)
     lines = text.splitlines()
     assert lines[0] == result.headline.text
-    rows = {line.split()[0]: line.split() for line in lines[3 : 4 + len(result.models)] if line.split()}
+    top = 3 if result.seeds_caution is None else 4  # the caution stands between headline and table
+    table = lines[top : top + 1 + len(result.models)]
+    rows = {line.split()[0]: line.split() for line in table if line.split()}
     short = re.compile(r"^([+-]?)0\.")
     for model in result.models:
         summary = result.summary(model)
@@ -413,7 +415,7 @@ def check_texts(result: Comparison, data: ReportData) -> None:
         assert cells[7] == ("–" if math.isnan(pair.p_corrected) else p)
         assert cells[8] == SIGNS[pair.verdict]
     several = len(result.models) > 2
-    head = lines[2]
+    head = lines[top - 1]
     assert head.count("joint") == 2 * several
     assert ("weighted" in head) == (result.weights is not None)
     of_means, of_changes = head.index("interval"), max(head.rfind(" CI"), head.rfind("interval"))

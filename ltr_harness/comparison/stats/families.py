@@ -432,9 +432,14 @@ def _with_seeds(
     for j, methods in enumerate(seeds):
         if methods is not None:
             p[j] = methods.p()
-            low[j], high[j] = methods.interval(1 - method.alpha / family)
+            low[j], high[j] = interval_over_trainings(methods, family, method)
             if method.margin is not None:
                 p_equivalence[j] = methods.p_equivalence(method.margin)
     corrected, equivalence = np.minimum(family * p, 1.0), np.minimum(2 * family * p_equivalence, 1.0)
     over_seeds = FamilyResults(p, corrected, equivalence, low, high)
     return FamilyResults(*map(np.fmax, trained, over_seeds))._replace(low=np.fmin(trained.low, low))
+
+
+def interval_over_trainings(methods: MethodDifference, family: int, method: Method) -> tuple[float, float]:
+    """Return the interval of one of so many differences of methods, by Bonferroni."""
+    return methods.interval(1 - method.alpha / family)

@@ -1,7 +1,7 @@
 """Would the result hold for another training seed?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import stdtrit
@@ -118,6 +118,16 @@ class VarianceComponents:
         of_queries = max(n * self.effective_share - 1, 1.0)
         df = _degrees_of_freedom(queries, of_queries, terms) if variance > 0 else of_queries
         return MethodDifference(self.difference, float(np.sqrt(variance)), float(df))
+
+    @property
+    def df_of_seeds(self) -> int:
+        """The degrees of freedom of the variance over seeds, of the side that has fewest."""
+        fewest = min(self.seeds)
+        return fewest - 1 if fewest > 1 else max(self.seeds) - 1
+
+    def with_seeds(self, fewest: int) -> "VarianceComponents":
+        """Return the same components, had each side at least so many seeds."""
+        return replace(self, seeds=tuple(max(n_seeds, fewest) for n_seeds in self.seeds))
 
     @property
     def narrowing(self) -> tuple[float, float]:
