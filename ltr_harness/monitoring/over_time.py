@@ -196,7 +196,9 @@ def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str
     if limited:
         layers += _limit_layers()
     room = 0 if family.shared else _ROOM
-    spec = charts.small_multiples([panel.name for panel in panels], about, {"layer": layers}, own_y=room)
+    spec = charts.small_multiples(
+        [panel.name for panel in panels], about, {"layer": layers}, y_axis_width=room
+    )
     fields = ["model", "place", "baseline"]
     if limited:
         fields.append("limit")

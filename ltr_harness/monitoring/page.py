@@ -37,13 +37,13 @@ MONITOR_SECTIONS = {
     "definitions": "ltr_harness.monitoring.page:definitions_section",
 }
 GROUPS = {
-    blocks.Group("What changed", "By how much, and when?"): (
+    blocks.SectionGroup("What changed", "By how much, and when?"): (
         "metrics", "limits", "windows", "over_time", "arms", "online",
     ),
-    blocks.Group("Where and why", "On which queries, and does something other than the ranking explain it?"): (
+    blocks.SectionGroup("Where and why", "On which queries, and does something other than the ranking explain it?"): (
         "slices", "mix", "drift", "parity", "presentation", "worst",
     ),
-    blocks.Group("Can I trust it?", "Are labels and log fit to be judged, and by which rules was it done?"): (
+    blocks.SectionGroup("Can I trust it?", "Are labels and log fit to be judged, and by which rules was it done?"): (
         "labels", "empty_rules", "log", "definitions",
     ),
 }  # fmt: skip

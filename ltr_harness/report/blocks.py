@@ -232,7 +232,7 @@ class Table(_BaseBlock):
         footnotes: tuple[Text, ...] = (),
         sortable: bool = True,
     ) -> "Table":
-        """A row for each item; every column says what it takes from one.
+        """Return a table with a row for each item.
 
         Args:
             name: of the table, by which formats that are files call theirs.
@@ -372,7 +372,7 @@ def _with_escaped_fields(record: Any) -> Any:
     return replace(record, **changes) if changes else record
 
 
-class Group(NamedTuple):
+class SectionGroup(NamedTuple):
     """Sections that belong together, and the question that they answer."""
 
     title: str
@@ -390,7 +390,7 @@ class Section:
 
     name: str
     blocks: tuple[Block, ...]
-    group: Group | None = None  # a section of a group is folded unless its finding matters
+    group: SectionGroup | None = None  # a section of a group is folded unless its finding matters
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", with_escapes(self.blocks))
@@ -424,7 +424,7 @@ class Report:
         object.__setattr__(self, "facts", with_escapes(self.facts))
 
     @property
-    def groups(self) -> list[tuple[Group | None, list[Section]]]:
+    def groups(self) -> list[tuple[SectionGroup | None, list[Section]]]:
         """Neighbouring sections of one group."""
         return [(group, list(members)) for group, members in groupby(self.sections, attrgetter("group"))]
 

@@ -73,7 +73,7 @@ def by_colour(field: str, n: int, **more: Any) -> dict[str, Any]:
     return {"field": field, "type": "nominal", "title": None, "scale": colours, "legend": legend, **more}
 
 
-def placed(rows: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+def with_places(rows: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return the rows with the place of their model, to sort by."""
     place = {name: number for number, name in enumerate(names)}
     return [{**row, "place": place[row["model"]]} for row in rows]
@@ -119,20 +119,20 @@ BY_PLACE = {"field": "place", "op": "min"}
 
 
 def small_multiples(
-    names: Sequence[str], rows: list[dict[str, Any]], panel: Mapping[str, Any], *, own_y: int = 0
+    names: Sequence[str], rows: list[dict[str, Any]], panel: Mapping[str, Any], *, y_axis_width: int = 0
 ) -> dict[str, Any]:
     """Return one panel per model, in the order of the names, all on the same scales.
 
-    `own_y` is the width of a vertical axis of its own that each panel gets; 0 for one axis that all share.
+    `y_axis_width` is that of a vertical axis of its own for each panel; 0 for one axis that all share.
     """
     panels = len({row["model"] for row in rows})
-    header = {"labelLimit": PANEL["width"] + own_y, "labelFontWeight": 600, "labelAnchor": "start"}
+    header = {"labelLimit": PANEL["width"] + y_axis_width, "labelFontWeight": 600, "labelAnchor": "start"}
     by_model = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None, "header": header}
-    scales = {"y": "independent"} if own_y else {}
+    scales = {"y": "independent"} if y_axis_width else {}
     return {
         **SPEC,
-        "usermeta": {"panels": panels, "labels": 0, "each": own_y},
-        "data": {"values": placed(rows, names)},
+        "usermeta": {"panels": panels, "labels": 0, "each": y_axis_width},
+        "data": {"values": with_places(rows, names)},
         "facet": by_model,
         "columns": 3,
         "resolve": {"axis": {"x": "independent"}, "scale": scales},
@@ -222,10 +222,10 @@ def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
 
 def file_spec(chart_spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec for a picture on its own: light, of a fixed width, without what only works on a page."""
-    fixed = {**_without_zoom(chart_spec), "config": theme("#1b1f24", "#57606a", "#e3e6ea", "white")}
-    if fixed.get("width") == "container":
-        fixed["width"] = 560
-    return fixed
+    picture_spec = {**_without_zoom(chart_spec), "config": theme("#1b1f24", "#57606a", "#e3e6ea", "white")}
+    if picture_spec.get("width") == "container":
+        picture_spec["width"] = 560
+    return picture_spec
 
 
 def _without_zoom(value: Any) -> Any:

@@ -205,7 +205,9 @@ class ReportData:
 def same_k(data: ReportData) -> list[str]:
     """Return the primary metric, then the others of its K, which a page offers instead."""
     k = MetricName.of(data.primary).k
-    return list(dict.fromkeys([data.primary, *(m for m in data.metrics if MetricName.of(m).k == k)]))
+    return list(
+        dict.fromkeys([data.primary, *(metric for metric in data.metrics if MetricName.of(metric).k == k)])
+    )
 
 
 def at_each_metric(data: ReportData, blocks_at: Callable[[str, str], Sequence[Block]]) -> list[Block]:
@@ -219,7 +221,7 @@ def at_each_metric(data: ReportData, blocks_at: Callable[[str, str], Sequence[Bl
         blocks[metric] = tuple(blocks_at(metric, suffix))
     if not blocks[data.primary]:
         return []
-    options = tuple((metric, of_metric) for metric, of_metric in blocks.items() if of_metric)
+    options = tuple((metric, metric_blocks) for metric, metric_blocks in blocks.items() if metric_blocks)
     return [Choice("Metric", options)] if len(options) > 1 else [*blocks[data.primary]]
 
 
@@ -265,7 +267,7 @@ def experiment_data(
         text = f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it"
         cautions.append(Caution("baseline-missing", "warning", text))
     return replace(
-        _of_runs(comparison, runs_read, cautions),
+        _report_data(comparison, runs_read, cautions),
         experiment_yaml=text,
         title=experiment.name,
         sections=experiment.report.sections,
@@ -285,7 +287,7 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger:
         data = experiment_data(outline, text, runs_read, baseline, ledger=ledger)
         assert data is not None
     else:
-        data = _of_runs(compare(*runs_read, baseline=baseline, ledger=ledger), runs_read)
+        data = _report_data(compare(*runs_read, baseline=baseline, ledger=ledger), runs_read)
     cautions = [
         Caution("unfinished-plan", "warning", text, OTHER_PLANS, place=str(folder))
         for folder, text in plans.items()
@@ -303,12 +305,12 @@ def _refuse_unfinished(folders: Sequence[Path], runs_read: Sequence[Run], plans:
     raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
 
 
-def _of_runs(
+def _report_data(
     comparison: Comparison, runs_read: Sequence[Run], cautions: Sequence[Caution] = ()
 ) -> ReportData:
     """Return the report of a comparison of runs, with the cautions of their data and training beside its numbers."""
     runs = [run for run in runs_read if run.record.status == "complete"]
-    of_data = dict.fromkeys(
+    cautions_of_data = dict.fromkeys(
         caution
         for run in runs
         for caution in run.record.data_cautions
@@ -318,7 +320,7 @@ def _of_runs(
     # one that stands before the numbers is the first, also where programs read them
     leading = () if comparison.seeds_caution is None else (comparison.seeds_caution,)
     below = comparison.cautions_below
-    all_cautions = (*leading, *of_data, *_training_cautions(runs), *cautions, *below)
+    all_cautions = (*leading, *cautions_of_data, *_training_cautions(runs), *cautions, *below)
     failures = [run.record for run in runs_read if run.record.status == "failed"]
     comparison = replace(comparison, cautions=all_cautions)
     return ReportData(comparison, runs, failures, None, runs[0].record.experiment)

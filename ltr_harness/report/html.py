@@ -58,7 +58,7 @@ def render(report: blocks.Report) -> str:
     """Return the text of the page."""
     page_blocks = (block for section in report.sections for block in blocks.walk(section.blocks, page=True))
     charts = {block.name: block.spec for block in page_blocks if isinstance(block, blocks.Chart)}
-    script = _file("copy.js") + _file("report.js")
+    script = _template_text("copy.js") + _template_text("report.js")
     library = undrawn = ""
     if charts:
         try:
@@ -81,7 +81,7 @@ def render(report: blocks.Report) -> str:
     template = _environment().get_template("page.html.jinja")
     return template.render(
         report=report,
-        css=_file("report.css"),
+        css=_template_text("report.css"),
         script=script,
         library=compressed(library),
         undrawn=undrawn,
@@ -130,8 +130,8 @@ def table_views(table: blocks.Table) -> list[list[CellView]]:
 
 
 def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
-    by, text = blocks.sort_value(cell), formats.cell_text(cell, column.format)
-    view = CellView("value", text, sort="" if by is None else str(by), numeric=column.numeric)
+    sort_key, text = blocks.sort_value(cell), formats.cell_text(cell, column.format)
+    view = CellView("value", text, sort="" if sort_key is None else str(sort_key), numeric=column.numeric)
     match cell:
         case blocks.ModelName(colour=colour, note=note):
             return view._replace(kind="model", best=best, colour=colour_of(colour), note=note)
@@ -142,16 +142,16 @@ def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
         case blocks.Trend():
             return view._replace(kind="trend", numeric=False)
         case blocks.Estimate(value=value, low=low, high=high, mark=mark):
-            around = _minus(formats.interval(low, high, column.format))
-            text = _minus(number_text(value, column.format))
-            plot = None if column.axis is None else _places(cell, column.axis)
+            around = _with_minus_signs(formats.interval(low, high, column.format))
+            text = _with_minus_signs(number_text(value, column.format))
+            plot = None if column.axis is None else _axis_positions(cell, column.axis)
             return view._replace(text=text, around=around, mark=mark, best=best, plot=plot)
         case _:
-            text = _minus(text) if column.numeric else text
+            text = _with_minus_signs(text) if column.numeric else text
             return view._replace(text=text, best=best, code=column.format == "code")
 
 
-def _places(cell: blocks.Estimate, axis: tuple[float, float]) -> dict[str, float] | None:
+def _axis_positions(cell: blocks.Estimate, axis: tuple[float, float]) -> dict[str, float] | None:
     """Return the places of an estimate and its ends in percent of the axis; None where there is nothing to draw."""
     numbers = {"value": cell.value, "low": cell.low, "high": cell.high, "zero": 0.0}
     if any(number is None or math.isnan(number) for number in numbers.values()):
@@ -172,17 +172,17 @@ def scale(axis: tuple[float, float]) -> list[tuple[float, str]]:
     marks = []
     for number, text in ((-step, f"{-step:+g}"), (0.0, "0"), (step, f"{step:+g}")):
         if start <= number <= end:
-            marks.append((100 * (number - start) / (end - start), _minus(text)))
+            marks.append((100 * (number - start) / (end - start), _with_minus_signs(text)))
     return marks
 
 
-def _minus(text: str) -> str:
+def _with_minus_signs(text: str) -> str:
     """Return text with minus signs as wide as the plus, so that signed numbers line up; a date keeps its hyphens."""
     return re.sub(r"(?<!\d)-(?=\d)", "−", text)
 
 
 @cache
-def _file(name: str) -> str:
+def _template_text(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 

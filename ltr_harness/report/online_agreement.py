@@ -17,12 +17,12 @@ def agreement_page(agreement: OnlineAgreement) -> Report:
     """Return the verdict, the table of metrics, a scatter of each, and everything in the JSON."""
     banner = blocks.Banner(Badge("open", "neutral"), "No metric is shown to predict the online difference")
     if agreement.leader is not None:
-        than = (
+        comparison_text = (
             f" better than {', '.join(agreement.weaker_metrics)}"
             if 0 < len(agreement.weaker_metrics) <= 3
             else ""
         )
-        title = f"{agreement.leader.metric} predicts the online difference{than}"
+        title = f"{agreement.leader.metric} predicts the online difference{comparison_text}"
         banner = blocks.Banner(Badge("predicts", "good"), title)
     metrics = Table.of(
         "offline_online",
@@ -31,15 +31,17 @@ def agreement_page(agreement: OnlineAgreement) -> Report:
         agreement.metrics,
         {
             Column("Metric", "code"): attrgetter("metric"),
-            Column("Correlation", "number", hint="Of true effects."): _ends("correlation"),
+            Column("Correlation", "number", hint="Of true effects."): _interval_cell("correlation"),
             Column("of measured", "number", hint="Errors pull it to 0."): attrgetter("naive"),
-            Column("Slope", "number", hint="Of the true online effect over the offline metric."): _ends(
-                "slope"
+            Column(
+                "Slope", "number", hint="Of the true online effect over the offline metric."
+            ): _interval_cell("slope"),
+            Column("Same sign", "percent", hint="Of the true effects of an experiment."): _interval_cell(
+                "same_signs"
             ),
-            Column("Same sign", "percent", hint="Of the true effects of an experiment."): _ends("same_signs"),
             Column("Difference", "difference", hint="A typical metric."): attrgetter("difference"),
-            Column("P(online > 0)", "percent", hint="Given that difference."): _ends("positive"),
-            Column(f"Needed for {PROBABILITY:.0%}", "difference"): _ends("needed"),
+            Column("P(online > 0)", "percent", hint="Given that difference."): _interval_cell("positive"),
+            Column(f"Needed for {PROBABILITY:.0%}", "difference"): _interval_cell("needed"),
         },
     )
     cautions = (Paragraph(str(caution), "note") for caution in agreement.cautions)
@@ -50,7 +52,7 @@ def agreement_page(agreement: OnlineAgreement) -> Report:
         columns: dict[Column, Callable[[Any], Cell]] = {
             Column("First", "code"): attrgetter("first"),
             Column("Second", "code"): attrgetter("second"),
-            Column("Difference", "difference"): _ends("difference"),
+            Column("Difference", "difference"): _interval_cell("difference"),
         }
         answer.append(Table.of("offline_online_pairs", caption, agreement.pairs, columns))
     scatter = [Heading("Online over offline"), _scatter(agreement)]
@@ -61,12 +63,12 @@ def agreement_page(agreement: OnlineAgreement) -> Report:
     return Report("Does offline predict online?", facts, sections, lambda: json_text(agreement))
 
 
-def _ends(name: str) -> Callable[[Any], Cell]:
+def _interval_cell(name: str) -> Callable[[Any], Cell]:
     """Return the function that gives a record's interval of that name as a cell."""
 
     def cell(record: Any) -> Cell:
-        ends: Interval | None = getattr(record, name)
-        return OPEN if ends is None else blocks.Estimate(ends.value, ends.low, ends.high)
+        interval: Interval | None = getattr(record, name)
+        return OPEN if interval is None else blocks.Estimate(interval.value, interval.low, interval.high)
 
     return cell
 

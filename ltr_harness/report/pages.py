@@ -190,7 +190,7 @@ def card_page(card: DataCard, cautions: Sequence[Caution], title: str) -> Report
     return Report(title, (), tuple(sections))
 
 
-DETAIL = blocks.Group("Detail", "What do the splits share, and what is each feature?")
+DETAIL = blocks.SectionGroup("Detail", "What do the splits share, and what is each feature?")
 
 
 def _card_banner(cautions: Sequence[Caution]) -> blocks.Banner:

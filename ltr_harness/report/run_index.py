@@ -115,7 +115,7 @@ def read_experiments(folder: Path) -> ExperimentList:
 def _with_changes(experiments: Sequence[ListedExperiment]) -> list[ListedExperiment]:
     """Return the experiments, oldest first, each with its difference from the previous one on its question."""
     latest: dict[QuestionKey, tuple[str, float]] = {}
-    compared = []
+    with_changes = []
     for experiment in experiments:
         if experiment.mean is not None:
             mean = experiment.mean
@@ -123,8 +123,8 @@ def _with_changes(experiments: Sequence[ListedExperiment]) -> list[ListedExperim
                 previous, previous_mean = latest[experiment.question]
                 experiment = replace(experiment, previous=previous, change=mean - previous_mean)
             latest[experiment.question] = experiment.folder, mean
-        compared.append(experiment)
-    return compared
+        with_changes.append(experiment)
+    return with_changes
 
 
 def _experiment(
@@ -144,7 +144,7 @@ def _experiment(
             left_out.append(str(problem))
     if not runs:
         raise DataError(f"{path}: no run in it that can be read")
-    return _of_runs(path, runs, n_missing + len(folders) - len(runs), looks)
+    return _listed_experiment(path, runs, n_missing + len(folders) - len(runs), looks)
 
 
 def _left_out_line(path: Path) -> str:
@@ -153,11 +153,11 @@ def _left_out_line(path: Path) -> str:
         is_unfinished = path.name.startswith(UNFINISHED)
         is_page = any(path.glob("*.html"))  # half made
         return f"{path}: not finished, or being written" if is_unfinished and not is_page else ""
-    belongs = path.name == LEDGER or path.suffix == ".html"  # such as the page of this list
-    return "" if belongs or path.name.startswith(".") else f"{path}: a file, not an experiment"
+    is_expected = path.name == LEDGER or path.suffix == ".html"  # such as the page of this list
+    return "" if is_expected or path.name.startswith(".") else f"{path}: a file, not an experiment"
 
 
-def _of_runs(
+def _listed_experiment(
     path: Path, runs: Sequence[Run], n_missing: int, looks: Mapping[tuple[str, str], Looks]
 ) -> ListedExperiment:
     """Return the experiment of a folder's runs, without the one before it."""
@@ -178,7 +178,7 @@ def _of_runs(
     return ListedExperiment(
         folder=path.name or str(path),
         name=first.experiment,
-        written=_written(runs),
+        written=_last_written(runs),
         data=_sources(tests),
         test=digest,
         metric=first.primary,
@@ -196,7 +196,7 @@ def _of_runs(
         complete=len(complete),
         failed=sum(record.status == "failed" for record in records),
         missing=n_missing,
-        size=_size(path),
+        size=_folder_size(path),
         report=(path / "report" / "report.html").is_file(),
         outcome=stored.outcome,
         headline=stored.headline,
@@ -230,7 +230,7 @@ def _higher_is_better(records: Sequence[Record]) -> bool:
     return True
 
 
-def _written(runs: Sequence[Run]) -> str:
+def _last_written(runs: Sequence[Run]) -> str:
     """Return the time of the last run, by its file."""
     times = [(run.path / RECORD).stat().st_mtime for run in runs]
     last = min(max(0, *times), _LAST_SECOND)
@@ -291,7 +291,7 @@ class _ReportExcerpt(Versioned, extra="ignore"):
     headline: str | None = None
 
 
-def _size(path: Path) -> int:
+def _folder_size(path: Path) -> int:
     """Return the bytes of all files below; a file that vanishes meanwhile or cannot be read is left out."""
     total = 0
     for folder, _, names in os.walk(path):
@@ -353,16 +353,16 @@ def _table(
         Column("MB", "number"): lambda experiment: experiment.size / 1e6,
     }
     last = experiment_list.experiments[-1]
-    common = f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the previous experiment"
+    caption_end = f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the previous experiment"
     footnotes: tuple[str, ...] = ()
     if has_several_questions:
-        common = "and the difference from the previous experiment with the same test data and metric"
+        caption_end = "and the difference from the previous experiment with the same test data and metric"
         footnotes = (
             "Means of other test data or another metric cannot be compared: no difference is shown there.",
         )
     return Table.of(
         "experiments",
-        f"Newest first: the best model's mean, with the interval of its report, {common}.",
+        f"Newest first: the best model's mean, with the interval of its report, {caption_end}.",
         tuple(reversed(experiment_list.experiments)),
         columns,
         footnotes=footnotes,
@@ -409,9 +409,9 @@ def _trend(experiment: ListedExperiment, group: Sequence[ListedExperiment]) -> C
         return None
     earlier = group[: group.index(experiment) + 1]
     means = tuple(
-        experiment_of_group.mean
-        for experiment_of_group in earlier[-_TREND:]
-        if experiment_of_group.mean is not None
+        earlier_experiment.mean
+        for earlier_experiment in earlier[-_TREND:]
+        if earlier_experiment.mean is not None
     )
     return blocks.Trend(means) if len(means) > 1 else None
 

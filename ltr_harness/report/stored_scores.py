@@ -28,20 +28,20 @@ class TestRows:
     runs: Mapping[str, Sequence[Sequence[Run]]]  # model to the runs of each of its replicates, fold by fold
 
     # for several sections: the scores of each model's first replicate, and bound metrics
-    _first: dict[str, Floats] = field(default_factory=dict)
+    _first_scores: dict[str, Floats] = field(default_factory=dict)
     _bindings: dict[tuple[Metric, ...], Binding] = field(default_factory=dict)
 
     def scores(self, model: str, replicate: int = 0) -> Floats:
         """Return the scores that one training of the model gave to every row, float64 (n_rows,)."""
-        if replicate == 0 and model in self._first:
-            return self._first[model]
+        if replicate == 0 and model in self._first_scores:
+            return self._first_scores[model]
         parts = [run.score_columns("score")["score"] for run in self.runs[model][replicate]]
         scores, n = np.concatenate(parts).astype(np.float64, copy=False), self.judgments.groups.n_rows
         if scores.size != n:
             counts = f"{count_of(scores.size, 'stored score')} for {count_of(n, 'test row')}"
             raise DataError(f"{model}: {counts}; run the experiment again to restore them")
         if replicate == 0:
-            self._first[model] = scores
+            self._first_scores[model] = scores
         return scores
 
     def per_query(self, model: str, metrics: Sequence[Metric]) -> Floats:
@@ -49,7 +49,7 @@ class TestRows:
 
         Shape (n_metrics, n_queries).
         """
-        binding = self._bound(tuple(metrics))
+        binding = self._binding(tuple(metrics))
         replicates = [
             binding.per_query(self.scores(model, replicate)) for replicate in range(len(self.runs[model]))
         ]
@@ -70,11 +70,11 @@ class TestRows:
                 for metric in metrics
                 if metric not in refused
             }
-        possible = [metric for metric in metrics if metric not in refused]
-        if not possible:
+        possible_metrics = [metric for metric in metrics if metric not in refused]
+        if not possible_metrics:
             return {}, refused
         per_query = {
-            model: np.stack([values[metric] for metric in possible])[:, self.order]
+            model: np.stack([values[metric] for metric in possible_metrics])[:, self.order]
             for model, values in means.items()
         }
         return per_query, refused
@@ -83,11 +83,13 @@ class TestRows:
         self, scores: Floats, metrics: Sequence[Metric], refused: dict[Metric, str]
     ) -> dict[Metric, Floats]:
         """Return the (n_queries,) values of each metric that is not refused; adds those that refuse these scores."""
-        while possible := tuple(metric for metric in metrics if metric not in refused):
+        while possible_metrics := tuple(metric for metric in metrics if metric not in refused):
             try:
-                return dict(zip(possible, self._bound(possible).per_query(scores), strict=True))
+                return dict(
+                    zip(possible_metrics, self._binding(possible_metrics).per_query(scores), strict=True)
+                )
             except MetricError:  # scores that tie where a convention makes something random of it
-                reasons = self._refused_on_scores(scores, possible)
+                reasons = self._refused_on_scores(scores, possible_metrics)
                 if not reasons:
                     raise
                 refused |= reasons
@@ -98,21 +100,23 @@ class TestRows:
         first = np.flatnonzero(self.judgments.groups.has_rows)[:1]
         one_query = self.judgments.take(first)  # shows whether a metric's inputs are present
         reasons = _reasons(metrics, lambda metric: Binding([metric], one_query))
-        possible = tuple(metric for metric in metrics if metric not in reasons)
+        possible_metrics = tuple(metric for metric in metrics if metric not in reasons)
         try:
-            self._bound(possible)
+            self._binding(possible_metrics)
         except MetricError:  # that of some metric, for the labels of all queries
-            reasons |= _reasons(possible, lambda metric: self._bound((metric,)))
+            reasons |= _reasons(possible_metrics, lambda metric: self._binding((metric,)))
         return reasons
 
     def _refused_on_scores(self, scores: Floats, metrics: tuple[Metric, ...]) -> dict[Metric, str]:
         """Return the metrics that cannot be computed from these scores, and why."""
-        binding = self._bound(metrics)
-        suspected = binding.refused_metrics(scores)
-        named = [
-            metric for metric, resolved in zip(metrics, binding.metrics, strict=True) if resolved in suspected
+        binding = self._binding(metrics)
+        suspected_metrics = binding.refused_metrics(scores)
+        suspects = [
+            metric
+            for metric, resolved in zip(metrics, binding.metrics, strict=True)
+            if resolved in suspected_metrics
         ]
-        return _reasons(named, lambda metric: self._bound((metric,)).per_query(scores))
+        return _reasons(suspects, lambda metric: self._binding((metric,)).per_query(scores))
 
     def rows_of(self, query_id: str) -> slice:
         """Return the rows of a query."""
@@ -129,7 +133,7 @@ class TestRows:
             names = [str(document_id) for document_id in missed.document_ids]
         return sorted(zip(names, missed.labels.tolist(), strict=True), key=lambda pair: -pair[1])
 
-    def _bound(self, metrics: tuple[Metric, ...]) -> Binding:
+    def _binding(self, metrics: tuple[Metric, ...]) -> Binding:
         if metrics not in self._bindings:
             self._bindings[metrics] = Binding(metrics, self.judgments)
         return self._bindings[metrics]
@@ -166,7 +170,7 @@ def read_test_rows(
     if len(set(names)) < len(names):  # several folds test a query: it has scores of each one's models
         return None
     positions = {name: position for position, name in enumerate(names)}
-    judgments = _joined([run.judgments for run in reference])
+    judgments = _concatenate([run.judgments for run in reference])
     order = np.array([positions[query_id] for query_id in query_ids])
     return TestRows(judgments, positions, order, runs)
 
@@ -185,16 +189,16 @@ def _replicates(system: SystemResult, runs: Sequence[Run]) -> list[list[Run]] | 
 
 def _query_names(runs: Sequence[Run], query_ids: Sequence[Any]) -> list[str]:
     """Return the comparison's names of the queries of all folds; a pooled query is called after its fold too."""
-    compared = set(query_ids)
+    compared_ids = set(query_ids)
     names = []
     for run in runs:
         for query_id in run.per_query["query_id"].tolist():
-            pooled = f"{run.record.fold}/{query_id}"
-            names.append(pooled if pooled in compared else str(query_id))
+            pooled_name = f"{run.record.fold}/{query_id}"
+            names.append(pooled_name if pooled_name in compared_ids else str(query_id))
     return names
 
 
-def _joined(parts: Sequence[Judgments]) -> Judgments:
+def _concatenate(parts: Sequence[Judgments]) -> Judgments:
     """Return the judgments of several folds as those of one set of queries."""
     document_ids = [ids for part in parts if (ids := part.pool.document_ids) is not None]
     candidates = [np.isin(np.arange(part.pool.groups.n_rows), part.pool_rows) for part in parts]

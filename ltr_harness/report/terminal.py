@@ -66,18 +66,18 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
         legacy_windows=False,
     )
     outcome, headline = data.comparison.headline
-    console.print(Text(_safe(headline), style=f"bold {STYLES.get(outcome, '')}".strip()))
+    console.print(Text(_one_line(headline), style=f"bold {STYLES.get(outcome, '')}".strip()))
     if (seeds := data.comparison.seeds_caution) is not None:
-        console.print(Text(_safe(f"Note: {seeds}")))
+        console.print(Text(_one_line(f"Note: {seeds}")))
     console.print()
     console.print(_main_table(data))
     for line in _lines_below(data):
-        console.print(Text(_safe(line)))
+        console.print(Text(_one_line(line)))
     if data.failures:
         console.print()
-        console.print(Text(_safe(failures_sentence(data)), style="red"))
+        console.print(Text(_one_line(failures_sentence(data)), style="red"))
         for record in data.failures:
-            console.print(Text(f"  {_failure(record)}"))
+            console.print(Text(f"  {_failure_line(record)}"))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
@@ -92,7 +92,7 @@ def _main_table(data: ReportData) -> "Table":
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
     table.add_column("model", overflow="fold", min_width=8)
     for column in columns:
-        heading, *interval_heading = map(_safe, column.terminal_headings)
+        heading, *interval_heading = map(_one_line, column.terminal_headings)
         if column.format == "verdict":
             table.add_column(heading, no_wrap=True, min_width=1)
         elif data.primary in column.heading:  # of any length
@@ -103,7 +103,7 @@ def _main_table(data: ReportData) -> "Table":
             table.add_column(*interval_heading, no_wrap=True)
     leader = data.models[0] if len(data.models) > 1 else None
     for name in data.models:
-        cells = [Text(_safe(name), style="bold" if name == leader else "")]
+        cells = [Text(_one_line(name), style="bold" if name == leader else "")]
         for column in columns:
             value, *ends = _cells(data, column, name)
             style = ""
@@ -161,22 +161,22 @@ def _legend(data: ReportData) -> str:
     """Return the signs of the verdicts in the table, and over how many queries they are."""
     verdicts = {data.comparison.paired(name).verdict for name in data.rivals}
     legend = "   ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items() if verdict in verdicts)
-    return f"{legend}   (against {data.baseline}; n = {data.n_defined:,}{_effective(data)})"
+    return f"{legend}   (against {data.baseline}; n = {data.n_defined:,}{_effective_text(data)})"
 
 
-def _failure(record: Record) -> str:
+def _failure_line(record: Record) -> str:
     first_line = (record.error or "no message was recorded").strip().splitlines()[0]
-    run = f"{_safe(record.model)}, fold {_safe(record.fold)}, seed {record.seed}"
-    return f"{run}: {_safe(first_line)}"
+    run = f"{_one_line(record.model)}, fold {_one_line(record.fold)}, seed {record.seed}"
+    return f"{run}: {_one_line(first_line)}"
 
 
-def _effective(data: ReportData) -> str:
+def _effective_text(data: ReportData) -> str:
     """Return the effective number of queries where they have weights; "" where each counts once."""
     if data.comparison.weights is None:
         return ""
     return f", which tell as much as {n_effective(data.comparison):,.0f} of equal weight"
 
 
-def _safe(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return text from data on one line."""
     return printable(text.translate({ord("\n"): " ", ord("\t"): " "}))

@@ -16,7 +16,7 @@ from ltr_harness.errors import Caution, UsageError
 from ltr_harness.experiments.compare import saved
 from ltr_harness.experiments.config.report_parts import DEFAULT_FORMATS, SECTIONS, ReportFormat
 from ltr_harness.experiments.config.report_parts import section_catalog as catalog
-from ltr_harness.report.blocks import OURS, Group, Report, Section, Text, code
+from ltr_harness.report.blocks import OURS, Report, Section, SectionGroup, Text, code
 from ltr_harness.report.chart_engine import EngineError
 from ltr_harness.report.data import ReportData
 
@@ -26,15 +26,15 @@ FORMATS: tuple[str, ...] = get_args(ReportFormat)
 
 
 GROUPS = {
-    Group("Result", "How do the models compare on every metric, and with each other?"): (
+    SectionGroup("Result", "How do the models compare on every metric, and with each other?"): (
         "metrics", "cutoffs", "precision_recall", "paired", "pairs", "tuning", "sweep",
     ),
-    Group("Where", "On which queries do they differ?"): ("over_time", "slices", "distribution", "queries"),
-    Group("Can I trust it?", "What else could explain the numbers, and what did they cost?"): (
+    SectionGroup("Where", "On which queries do they differ?"): ("over_time", "slices", "distribution", "queries"),
+    SectionGroup("Can I trust it?", "What else could explain the numbers, and what did they cost?"): (
         "failures", "cautions", "seeds", "ties", "conventions", "tools", "data", "training", "features",
         "cost", "position_bias", "partial_feedback",
     ),
-    Group("Record", "What exactly was computed, and from what?"): ("definitions", "provenance"),
+    SectionGroup("Record", "What exactly was computed, and from what?"): ("definitions", "provenance"),
 }  # fmt: skip
 """The groups of a report in which nobody chose the sections; those of other packages stand at the end of the first."""
 
@@ -77,16 +77,16 @@ def build_report(data: ReportData, made: Callable[[Section], None] | None = None
     return _report(data, sections)
 
 
-def _section_names(data: ReportData) -> dict[str, Group | None]:
+def _section_names(data: ReportData) -> dict[str, SectionGroup | None]:
     """Return each section's name with its group; those of other packages are at the end of the first group."""
-    names: dict[str, Group | None] = dict.fromkeys(data.sections or ["verdict"])
+    names: dict[str, SectionGroup | None] = dict.fromkeys(data.sections or ["verdict"])
     if data.sections:
         return names
-    ours = {*names, *(name for of_group in GROUPS.values() for name in of_group)}
-    installed = [name for name in catalog.names() if name not in ours]
-    for group, of_group in GROUPS.items():
-        names |= dict.fromkeys((*of_group, *installed), group)
-        installed = []
+    own_names = {*names, *(name for group_names in GROUPS.values() for name in group_names)}
+    installed_names = [name for name in catalog.names() if name not in own_names]
+    for group, group_names in GROUPS.items():
+        names |= dict.fromkeys((*group_names, *installed_names), group)
+        installed_names = []
     return names
 
 
@@ -175,8 +175,8 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
 
     undrawn: dict[str, str] = {}
     try:
-        built = _built(report, chosen, draw)
-        files = _pages(built, chosen)
+        full_report = _build_and_draw(report, chosen, draw)
+        files = _pages(full_report, chosen)
         for (name, suffix), picture in pictures.items():
             try:
                 files[f"charts/{name}.{suffix}"] = picture.result()
@@ -188,15 +188,17 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
     if "md" in chosen:
         from ltr_harness.report import markdown
 
-        files["report.md"] = markdown.render(built, with_charts="svg" in chosen, undrawn=undrawn)
+        files["report.md"] = markdown.render(full_report, with_charts="svg" in chosen, undrawn=undrawn)
     for reason in sorted(set(undrawn.values())):
         names = [name for name, problem in undrawn.items() if problem == reason]
-        text = f"{len(names)} of {len(built.charts)} charts not drawn ({', '.join(names)}): {reason}"
+        text = f"{len(names)} of {len(full_report.charts)} charts not drawn ({', '.join(names)}): {reason}"
         log.warning(Caution("undrawn-charts", "note", text))
     return files
 
 
-def _built(report: Report | ReportData, chosen: Sequence[str], draw: Callable[[Section], None]) -> Report:
+def _build_and_draw(
+    report: Report | ReportData, chosen: Sequence[str], draw: Callable[[Section], None]
+) -> Report:
     """Return the report with its sections; each is drawn as soon as it is made."""
     if isinstance(report, ReportData):
         if chosen == ["json"]:  # has the numbers themselves: no section is needed

@@ -21,10 +21,10 @@ def test_by_hand() -> None:
     worth = min(4, 0.75 * 0.25 / variance) * (norm.ppf(0.025) / t.ppf(0.025, 2)) ** 2
     ends = beta.ppf([0.025, 0.975], 0.75 * worth + 0.5, 0.25 * worth + 0.5)
     assert found == Bin("m", 4, *map(pytest.approx, (0.6, 0.75, *ends)))  # type: ignore[arg-type]
-    assert not found.off
+    assert not found.is_miscalibrated
     alone = make_bin("m", p, won, inside & (np.arange(6) < 2), groups, 0.95)
     assert np.isnan(alone.low)
-    assert not alone.off
+    assert not alone.is_miscalibrated
 
 
 def test_intervals_hold_as_often_as_promised_where_probabilities_are_true() -> None:
@@ -37,11 +37,11 @@ def test_intervals_hold_as_often_as_promised_where_probabilities_are_true() -> N
         drawn = (scores + rng.gumbel(size=2400)).reshape(300, 8)
         won = (drawn == drawn.max(axis=1, keepdims=True)).ravel().astype(float)
         which = np.searchsorted(np.quantile(p, np.linspace(0, 1, 6)[1:-1]), p)
-        held += [not make_bin("m", p, won, which == at, groups, 0.9).off for at in range(5)]
+        held += [not make_bin("m", p, won, which == at, groups, 0.9).is_miscalibrated for at in range(5)]
         # and of half the odds the highest bin is found out
         if len(held) <= 50:
             flat = np.exp(log_softmax(scores, groups, 3.0))
-            assert make_bin("m", flat, won, which == 4, groups, 0.9).off
+            assert make_bin("m", flat, won, which == 4, groups, 0.9).is_miscalibrated
     assert np.mean(held) == pytest.approx(0.9, abs=0.03)
 
 
@@ -61,6 +61,6 @@ def test_intervals_hold_where_hardly_any_document_of_a_bin_wins(
         for at in range(10):
             one = make_bin("m", p, won, which == at, groups, 0.95)
             assert 0 <= one.low <= one.observed <= one.high <= 1
-            held[at] += not one.off
+            held[at] += not one.is_miscalibrated
     assert held.min() >= 60 * 0.88
     assert held.mean() >= 60 * 0.93

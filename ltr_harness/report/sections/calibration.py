@@ -28,7 +28,7 @@ class Bin:
     high: float
 
     @property
-    def off(self) -> bool:
+    def is_miscalibrated(self) -> bool:
         """True where the prediction is outside the interval."""
         return not (math.isnan(self.low) or self.low <= self.predicted <= self.high)
 
@@ -36,15 +36,15 @@ class Bin:
 @computed_once
 def calibration(data: ReportData) -> list[Bin]:
     """Return the bins of each model's first seed; nothing where no metric of probabilities is reported."""
-    metric, rows = _reported(data), data.rows
+    metric, rows = _probability_metric(data), data.rows
     if metric is None or rows is None:
         return []
     judgments = rows.judgments
     groups = judgments.groups
     share, n_winners = metric.shares(judgments.pool)
     won = share[judgments.pool_rows]
-    use = np.repeat(n_winners > 0, groups.sizes)
-    if not use.any():
+    is_used = np.repeat(n_winners > 0, groups.sizes)
+    if not is_used.any():
         return []
     bins = []
     for model in data.models:
@@ -52,18 +52,20 @@ def calibration(data: ReportData) -> list[Bin]:
         temperatures = [fitted.t for run in runs for fitted in run.record.measuring([metric])]
         t = np.repeat(np.repeat(temperatures, [len(run.per_query) for run in runs]), groups.sizes)
         p = np.exp(log_softmax(rows.scores(model) / t, groups, 1.0))
-        inner_edges = np.unique(np.quantile(p[use], np.linspace(0, 1, N_BINS + 1)[1:-1]))
-        bin_of_row = np.where(use, np.searchsorted(inner_edges, p, side="right"), -1)
-        for number in np.unique(bin_of_row[use]).tolist():
+        inner_edges = np.unique(np.quantile(p[is_used], np.linspace(0, 1, N_BINS + 1)[1:-1]))
+        bin_of_row = np.where(is_used, np.searchsorted(inner_edges, p, side="right"), -1)
+        for number in np.unique(bin_of_row[is_used]).tolist():
             inside = bin_of_row == number
             bins.append(make_bin(model, p, won, inside, groups, data.comparison.confidence))
     return bins
 
 
-def _reported(data: ReportData) -> ProbabilityMetric | None:
+def _probability_metric(data: ReportData) -> ProbabilityMetric | None:
     """Return the first metric of probabilities, whose T is shown."""
-    reported = (metric for metric in data.own_metrics.values() if isinstance(metric, ProbabilityMetric))
-    return next(reported, None)
+    probability_metrics = (
+        metric for metric in data.own_metrics.values() if isinstance(metric, ProbabilityMetric)
+    )
+    return next(probability_metrics, None)
 
 
 def make_bin(
@@ -96,7 +98,7 @@ def make_bin(
 
 
 def section(data: ReportData) -> list[Block]:
-    bins, metric = calibration(data), _reported(data)
+    bins, metric = calibration(data), _probability_metric(data)
     if not bins or metric is None:
         return []
     summary = " ".join(_summaries(data, bins, metric))
@@ -125,11 +127,11 @@ def _summaries(data: ReportData, bins: Sequence[Bin], metric: ProbabilityMetric)
     """Return for each model how many of its predictions are outside their interval, and its temperatures."""
     sentences = []
     for name in dict.fromkeys(bin_.model for bin_ in bins):
-        off = [bin_.off for bin_ in bins if bin_.model == name]
+        miscalibrated = [bin_.is_miscalibrated for bin_ in bins if bin_.model == name]
         definitions = (record.measuring([metric])[0] for record in data.records_of(name))
         temperatures = dict.fromkeys(f"{fitted.t:.4g}" for fitted in definitions if fitted.is_fitted)
         sentences.append(
-            f"{name}: {sum(off)} of {len(off)} predictions outside their interval; "
+            f"{name}: {sum(miscalibrated)} of {len(miscalibrated)} predictions outside their interval; "
             f"T from validation data {', '.join(temperatures) or 'none'}."
         )
     return sentences

@@ -58,7 +58,7 @@ def section(data: ReportData) -> list[Block]:
 
 
 def _table(data: ReportData, metric: str, name: str) -> Table:
-    share = "Queries without relevant documents among all queries."
+    share_hint = "Queries without relevant documents among all queries."
     return Table.of(
         name,
         ("Means of ", code(metric), " under the three rules for queries without relevant documents."),
@@ -68,7 +68,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
             Column("skip", "metric"): lambda row: row.skip,
             Column("one", "metric"): lambda row: row.one,
             Column("zero", "metric"): lambda row: row.zero,
-            Column("Share f", "percent", hint=share): lambda row: row.share,
+            Column("Share f", "percent", hint=share_hint): lambda row: row.share,
         },
     )
 
@@ -166,10 +166,10 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
             for convention in conventions_of_metric
             if convention.of_candidates == of_candidates
         ]
-        means_by_model, reasons = _means_by(chosen, models, rows, of_candidates=of_candidates)
+        means_by_model, reasons = _means_by_convention(chosen, models, rows, of_candidates=of_candidates)
         refused |= reasons
-        for model, of_model in means_by_model.items():
-            values[model] |= of_model
+        for model, model_means in means_by_model.items():
+            values[model] |= model_means
     metrics = (
         _recomputed_metric(name, conventions_of_metric, values, refused)
         for name, conventions_of_metric in conventions.items()
@@ -184,21 +184,22 @@ def _recomputed_metric(
     refused: Mapping[ToolConvention, str],
 ) -> Recomputed | None:
     """Return a metric under those of its conventions that were not refused; None without ours or without another."""
-    computed = tuple(convention for convention in conventions if convention not in refused)
-    if len(computed) < 2 or computed[0] != conventions[0]:
+    computed_conventions = tuple(convention for convention in conventions if convention not in refused)
+    if len(computed_conventions) < 2 or computed_conventions[0] != conventions[0]:
         return None
     means_by_model = {
-        model: tuple(of_model[convention] for convention in computed) for model, of_model in values.items()
+        model: tuple(model_means[convention] for convention in computed_conventions)
+        for model, model_means in values.items()
     }
     reasons = tuple(
         f"{', '.join(convention.names)}: {refused[convention]}"
         for convention in conventions
         if convention in refused
     )
-    return Recomputed(name, computed, means_by_model, reasons)
+    return Recomputed(name, computed_conventions, means_by_model, reasons)
 
 
-def _means_by(
+def _means_by_convention(
     conventions: Sequence[ToolConvention], models: Sequence[str], rows: TestRows, *, of_candidates: bool
 ) -> tuple[dict[str, dict[ToolConvention, float]], dict[ToolConvention, str]]:
     """Return each model's mean by each convention, and why the other conventions cannot be applied to these rows."""
@@ -206,7 +207,7 @@ def _means_by(
     if of_candidates:  # the same rows for a tool that knows nothing of missed documents
         rows = replace(rows, judgments=replace(rows.judgments, missed=None), _bindings={})
     per_query, reasons = rows.per_query_of(models, metrics)
-    computed = [metric for metric in metrics if metric not in reasons]
+    computed_metrics = [metric for metric in metrics if metric not in reasons]
     means: dict[str, dict[ToolConvention, float]] = {}
     for model, values in per_query.items():
         if of_candidates:  # a query without candidates is none to the tool
@@ -214,11 +215,11 @@ def _means_by(
         n_defined, totals = (~np.isnan(values)).sum(axis=1), np.nansum(values, axis=1)
         undefined = np.full(n_defined.size, np.nan)
         averages = np.divide(totals, n_defined, where=n_defined > 0, out=undefined)
-        by_metric = dict(zip(computed, averages.tolist(), strict=True))
+        mean_by_metric = dict(zip(computed_metrics, averages.tolist(), strict=True))
         means[model] = {
-            convention: by_metric[convention.metric]
+            convention: mean_by_metric[convention.metric]
             for convention in conventions
-            if convention.metric in by_metric
+            if convention.metric in mean_by_metric
         }
     refused = {
         convention: reasons[convention.metric] for convention in conventions if convention.metric in reasons

@@ -17,8 +17,8 @@ def section(data: ReportData) -> list[Block]:
     costs = [cost(model, records) for model in data.models if (records := data.records_of(model))]
     if not costs:
         return []
-    fit = "Evaluation of every round on validation data included."
-    score = "One pass over the test rows in one call."
+    fit_hint = "Evaluation of every round on validation data included."
+    score_hint = "One pass over the test rows in one call."
     table = Table.of(
         "cost",
         "Cost of training and scoring, medians over folds and seeds.",
@@ -28,10 +28,10 @@ def section(data: ReportData) -> list[Block]:
             Column(data.primary, "metric", best=data.best(data.primary)): lambda model_cost: data.mean(
                 model_cost.model
             ),
-            Column("Fit, s", "seconds", hint=fit): lambda model_cost: model_cost.fit_seconds,
+            Column("Fit, s", "seconds", hint=fit_hint): lambda model_cost: model_cost.fit_seconds,
             Column("Trees", "count"): lambda model_cost: model_cost.trees,
             Column("Leaves", "count", hint="Of all trees together."): lambda model_cost: model_cost.leaves,
-            Column("Score, µs per row", "number", hint=score): lambda model_cost: (
+            Column("Score, µs per row", "number", hint=score_hint): lambda model_cost: (
                 model_cost.microseconds_per_row
             ),
             Column("Threads", "count"): lambda model_cost: model_cost.threads,
@@ -46,7 +46,7 @@ def section(data: ReportData) -> list[Block]:
     if times:
         blocks.append(_serving_table(data, times))
     if points := front(data):
-        blocks += _front(data, points)
+        blocks += _front_blocks(data, points)
     return blocks
 
 
@@ -128,7 +128,7 @@ def serving(model: str, records: Sequence[Record]) -> list[Serving]:
     """Return the times of the whole model for each length of list, medians over folds."""
     whole_models = (
         [timing for timing in record.latency if timing.rounds == record.best_round]
-        for record in _timed(records)
+        for record in _timed_records(records)
     )
     by_length = []
     for folds in zip(*whole_models, strict=False):
@@ -141,12 +141,14 @@ def serving(model: str, records: Sequence[Record]) -> list[Serving]:
 
 def first_rounds(model: str, records: Sequence[Record]) -> list[FirstRounds]:
     """Return the whole model, then fewer and fewer rounds, as many cuts as all folds have; medians over folds."""
-    timed = _timed(records)
-    summaries = [record.metrics[record.primary] for record in timed]
+    timed_records = _timed_records(records)
+    summaries = [record.metrics[record.primary] for record in timed_records]
     n_defined = [summary.n_queries - summary.n_undefined for summary in summaries]
-    typical = ([timing for timing in record.latency if timing.documents == TYPICAL] for record in timed)
+    typical_timings = (
+        [timing for timing in record.latency if timing.documents == TYPICAL] for record in timed_records
+    )
     cuts = []
-    for folds in zip(*typical, strict=False):
+    for folds in zip(*typical_timings, strict=False):
         mean = _mean_over_folds([timing.mean for timing in folds], n_defined)
         rounds = statistics.median_low(timing.rounds or 0 for timing in folds)
         p50 = statistics.median(timing.p50 for timing in folds)
@@ -161,11 +163,11 @@ def _mean_over_folds(means: Sequence[float | None], n_queries: Sequence[int]) ->
     return sum(mean * n for mean, n in defined) / total if total else math.nan
 
 
-def _timed(records: Sequence[Record]) -> list[Record]:
+def _timed_records(records: Sequence[Record]) -> list[Record]:
     """Return the records of the first seed that was timed."""
-    timed = [record for record in records if record.latency]
-    first = min((record.seed for record in timed), default=None)
-    return [record for record in timed if record.seed == first]
+    timed_records = [record for record in records if record.latency]
+    first = min((record.seed for record in timed_records), default=None)
+    return [record for record in timed_records if record.seed == first]
 
 
 def front(data: ReportData) -> list[FirstRounds]:
@@ -185,14 +187,17 @@ def front(data: ReportData) -> list[FirstRounds]:
 def pareto_front(points: Sequence[tuple[float, float]], higher_is_better: bool = True) -> list[bool]:
     """Return which points (cost, quality) are on the front: no other costs no more, is no worse, and better in one."""
     sign = 1.0 if higher_is_better else -1.0
-    goods = [(cost, sign * quality) for cost, quality in points]
+    oriented_points = [(cost, sign * quality) for cost, quality in points]
     return [
-        all(other > cost or better < good or (other, better) == (cost, good) for other, better in goods)
-        for cost, good in goods
+        all(
+            other > cost or better < good or (other, better) == (cost, good)
+            for other, better in oriented_points
+        )
+        for cost, good in oriented_points
     ]
 
 
-def _front(data: ReportData, points: Sequence[FirstRounds]) -> list[Block]:
+def _front_blocks(data: ReportData, points: Sequence[FirstRounds]) -> list[Block]:
     whole_models: dict[str, FirstRounds] = {}  # each model's first
     for cut in points:
         whole_models.setdefault(cut.model, cut)
@@ -224,7 +229,7 @@ def _front(data: ReportData, points: Sequence[FirstRounds]) -> list[Block]:
         ),
         charts.layer(name_mark, text=name, color=colour, opacity=opacity),
     ]
-    rows = charts.placed(rows, names)
+    rows = charts.with_places(rows, names)
     cheapest_first = sorted((cut for cut in points if cut.on_front), key=lambda cut: cut.p50)
     named = [f"{cut.model} with {count_of(cut.rounds, 'round')}" for cut in cheapest_first]
     chart = Chart(

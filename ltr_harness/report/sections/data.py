@@ -70,18 +70,18 @@ def _size_table(splits: Sequence[_FoldSplit]) -> Table:
 
 def _notes(data: ReportData) -> list[str]:
     """Return sentences on the changed labels, features and columns of the runs, each once."""
-    mapped = "The files' labels are mapped to grades, alike in all splits"
-    derived = "Labels come from user events, alike in all splits"
-    of_grades, of_relevance, of_features, of_columns = [], [], [], []
+    mapping_text = "The files' labels are mapped to grades, alike in all splits"
+    derivation_text = "Labels come from user events, alike in all splits"
+    grade_notes, relevance_notes, feature_notes, column_notes = [], [], [], []
     for record in data.records:
         if grades := record.reading.get("grades"):
-            of_grades.append(f"{mapped}: {grades_in_words(grades)}")
+            grade_notes.append(f"{mapping_text}: {grades_in_words(grades)}")
         if rule := record.reading.get("relevance"):
-            of_relevance.append(f"{derived}: {describe(Relevance.model_validate(rule))}")
+            relevance_notes.append(f"{derivation_text}: {describe(Relevance.model_validate(rule))}")
         if record.features:
-            of_features.append(named("feature", record.features))
-        of_columns += [str(caution) for caution in record.cautions if caution.kind in _COLUMNS]
-    return list(dict.fromkeys([*of_grades, *of_relevance, *of_features, *of_columns]))
+            feature_notes.append(named("feature", record.features))
+        column_notes += [str(caution) for caution in record.cautions if caution.kind in _COLUMNS]
+    return list(dict.fromkeys([*grade_notes, *relevance_notes, *feature_notes, *column_notes]))
 
 
 def _fingerprint_table(splits: Sequence[_FoldSplit]) -> Table:
@@ -109,32 +109,36 @@ def _file_table(splits: Sequence[_FoldSplit]) -> Table:
 
 def recall_tables(recalls: Mapping[str, Sequence[CandidateRecall]]) -> list[Block]:
     """Return candidate recall by split, and by slice; nothing where the data do not name the candidates."""
-    rows = [(split, recall) for split, of_split in recalls.items() for recall in of_split]
+    rows = [(split, recall) for split, split_recalls in recalls.items() for recall in split_recalls]
     split_rows = [row for row in rows if not row[1].attribute]
     slice_rows = [row for row in rows if row[1].attribute]
     if not split_rows:
         return []
-    mean = Column("Candidate recall", "metric", hint="the mean over queries with a relevant document")
+    mean_recall = Column("Candidate recall", "metric", hint="the mean over queries with a relevant document")
     columns: dict[Column, Callable[[tuple[str, CandidateRecall]], Cell]] = {
         Column("Queries", "count"): lambda row: row[1].n_queries,
         Column("Without candidates", "percent"): lambda row: row[1].n_without_candidates / row[1].n_queries,
         Column("Judged documents", "count"): lambda row: row[1].n_judged,
         Column("Missed", "percent"): lambda row: row[1].n_missed / max(row[1].n_judged, 1),
         Column("Relevant documents", "count"): lambda row: row[1].n_relevant,
-        mean: lambda row: row[1].mean,
+        mean_recall: lambda row: row[1].mean,
         Column("of all relevant documents", "metric"): lambda row: row[1].total,
     }
-    split: dict[Column, Callable[[tuple[str, CandidateRecall]], Cell]] = {Column("Split"): itemgetter(0)}
+    split_column: dict[Column, Callable[[tuple[str, CandidateRecall]], Cell]] = {
+        Column("Split"): itemgetter(0)
+    }
     caption = (
         "Candidate recall: the share of the relevant documents, missed ones included, that are candidates."
     )
-    blocks: list[Block] = [Table.of("candidates", caption, split_rows, split | columns)]
+    blocks: list[Block] = [Table.of("candidates", caption, split_rows, split_column | columns)]
     if slice_rows:
-        split |= {
+        split_column |= {
             Column("Attribute"): lambda row: row[1].attribute,
             Column("Value"): lambda row: row[1].label,
         }
-        table = Table.of("candidates-by-slice", "Candidate recall by slice.", slice_rows, split | columns)
+        table = Table.of(
+            "candidates-by-slice", "Candidate recall by slice.", slice_rows, split_column | columns
+        )
         blocks.append(Details("Candidate recall by slice", (table,)))
     return blocks
 
@@ -143,38 +147,38 @@ def agreement_blocks(agreements: Mapping[str, Sequence[JudgmentAgreement]]) -> l
     """Return the agreement of several judgments of a document; nothing where documents have one by definition."""
     rows = [
         (split, agreement)
-        for split, of_split in agreements.items()
-        for agreement in of_split
+        for split, split_agreements in agreements.items()
+        for agreement in split_agreements
         if agreement.n_documents
     ]
     if not rows:
         return []
-    alpha = "1: all judgments of a document are equal; 0: they agree as by chance"
+    alpha_hint = "1: all judgments of a document are equal; 0: they agree as by chance"
     columns: dict[Column, Callable[[tuple[str, JudgmentAgreement]], Cell]] = {
         Column("Split"): itemgetter(0),
         Column("Queries"): lambda row: f"{row[1].attribute} {row[1].label}".strip() or "all",
         Column("Documents with several judgments", "count"): lambda row: row[1].n_documents,
         Column("Judgments", "count"): lambda row: row[1].n_judgments,
         Column("Pairs of equal grades", "percent"): lambda row: row[1].equal,
-        Column("Alpha", "metric", hint=alpha): lambda row: row[1].ordinal,
+        Column("Alpha", "metric", hint=alpha_hint): lambda row: row[1].ordinal,
         Column("Nominal alpha", "metric", hint="of grades without their order"): lambda row: row[1].nominal,
     }
     alpha_text = "Krippendorff's alpha, undefined where all grades are equal"
     caption = f"Agreement of several judgments of a document: {alpha_text}."
-    bound = (
+    note = (
         "Labels that judges disagree on bound what any metric can tell: a part of each difference between models is a "
         "difference between judges. Krippendorff recommends an alpha of 0.8, and 0.667 for tentative conclusions."
     )
-    return [Table.of("agreement", caption, rows, columns), Paragraph(bound, "note")]
+    return [Table.of("agreement", caption, rows, columns), Paragraph(note, "note")]
 
 
 def _splits(data: ReportData) -> list[_FoldSplit]:
     """Return the splits of every fold, each once unless models saw different data."""
     splits: dict[tuple[str, str, str], _FoldSplit] = {}
     for fold in sorted({record.fold for record in data.records}):
-        of_fold = [record for record in data.records if record.fold == fold]
+        fold_records = [record for record in data.records if record.fold == fold]
         for name in SPLITS:
-            for record in of_fold:
+            for record in fold_records:
                 if name in record.data:
                     facts = record.data[name]
                     splits.setdefault((fold, name, facts.fingerprint), _FoldSplit(fold, name, facts))
@@ -185,11 +189,11 @@ def cautions_section(data: ReportData) -> list[Block]:
     """What can these metrics not be trusted with on these data?"""
     if data.rows is None:
         return []
-    of_metrics = cautions(list(data.own_metrics.values()), data.rows.judgments)
-    if not of_metrics:
+    metric_cautions = cautions(list(data.own_metrics.values()), data.rows.judgments)
+    if not metric_cautions:
         return []
     return [
-        Heading("Before trusting a number", finding=count_of(len(of_metrics), "caution"), matters=True),
+        Heading("Before trusting a number", finding=count_of(len(metric_cautions), "caution"), matters=True),
         Paragraph("Effects of the test data's labels and list lengths on the metrics of this report."),
-        Bullets(tuple(map(str, of_metrics))),
+        Bullets(tuple(map(str, metric_cautions))),
     ]

@@ -27,7 +27,7 @@ class Importance:
 
 def section(data: ReportData) -> list[Block]:
     shares = {model: importance(model, data.runs_of(model)) for model in data.models}
-    shares = {model: of_model for model, of_model in shares.items() if of_model}
+    shares = {model: model_shares for model, model_shares in shares.items() if model_shares}
     if not shares:
         return []
     return [
@@ -44,8 +44,8 @@ def section(data: ReportData) -> list[Block]:
 def _table(shares: Mapping[str, Mapping[str, Importance]]) -> Table:
     """Return the features with the largest mean gain over models."""
     mean_gains: dict[str, float] = {}
-    for of_model in shares.values():
-        for feature, share in of_model.items():
+    for model_shares in shares.values():
+        for feature, share in model_shares.items():
             mean_gains[feature] = mean_gains.get(feature, 0.0) + share.gain / len(shares)
     columns = [Column("Feature", "code"), Column("Mean gain", "percent")]
     for model in shares:
@@ -53,9 +53,9 @@ def _table(shares: Mapping[str, Mapping[str, Importance]]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for feature in sorted(mean_gains, key=lambda feature: (-mean_gains[feature], feature))[:LISTED]:
         row: list[Cell] = [feature, mean_gains[feature]]
-        for of_model in shares.values():
-            if feature in of_model:
-                row += [of_model[feature].gain, of_model[feature].split]
+        for model_shares in shares.values():
+            if feature in model_shares:
+                row += [model_shares[feature].gain, model_shares[feature].split]
             else:
                 row += [None, None]
         rows.append(tuple(row))
@@ -68,8 +68,8 @@ def _table(shares: Mapping[str, Mapping[str, Importance]]) -> Table:
 def _chart(data: ReportData, shares: Mapping[str, Mapping[str, Importance]]) -> Chart:
     bars: list[dict[str, Any]] = []
     descriptions = []
-    for model, of_model in shares.items():
-        drawn = list(of_model.values())[:DRAWN]
+    for model, model_shares in shares.items():
+        drawn_shares = list(model_shares.values())[:DRAWN]
         bars += [
             {
                 "model": model,
@@ -77,11 +77,11 @@ def _chart(data: ReportData, shares: Mapping[str, Mapping[str, Importance]]) -> 
                 "gain": round(share.gain, 5),
                 "split": round(share.split, 5),
             }
-            for share in drawn
+            for share in drawn_shares
             if share.split
         ]
-        first = ", ".join(f"{share.feature} {formats.percent(share.gain)}" for share in drawn[:3])
-        descriptions.append(f"{model}: {first}.")
+        largest = ", ".join(f"{share.feature} {formats.percent(share.gain)}" for share in drawn_shares[:3])
+        descriptions.append(f"{model}: {largest}.")
     names = list(shares)
     by_gain = {"field": "gain", "op": "max", "order": "descending"}
     y = {"field": "feature", "type": "nominal", "title": None, "sort": by_gain, "axis": {"labelLimit": 80}}
@@ -94,7 +94,7 @@ def _chart(data: ReportData, shares: Mapping[str, Mapping[str, Importance]]) -> 
         opacity=charts.fade(),
         tooltip=charts.tooltip("model", "feature", **numbers),
     )
-    spec = charts.small_multiples(names, bars, {"height": {"step": 15}, **layer}, own_y=70)
+    spec = charts.small_multiples(names, bars, {"height": {"step": 15}, **layer}, y_axis_width=70)
     title = f"The {DRAWN} features with the largest share of gain, model by model"
     return Chart("importance", title, spec, " ".join(descriptions))
 
@@ -106,8 +106,8 @@ def importance(model: str, runs: Sequence[Run]) -> dict[str, Importance]:
     for frame in frames:
         total_gain, total_split = (max(float(frame[kind].sum()), 1e-300) for kind in ("gain", "split"))
         for feature, gain, split in frame[["feature", "gain", "split"]].itertuples(index=False):
-            of_feature = shares.setdefault(str(feature), [0.0, 0.0])
-            of_feature[0] += gain / total_gain / len(frames)
-            of_feature[1] += split / total_split / len(frames)
+            feature_shares = shares.setdefault(str(feature), [0.0, 0.0])
+            feature_shares[0] += gain / total_gain / len(frames)
+            feature_shares[1] += split / total_split / len(frames)
     ordered = sorted(shares.items(), key=lambda item: (-item[1][0], item[0]))
     return {feature: Importance(model, feature, gain, split) for feature, (gain, split) in ordered}

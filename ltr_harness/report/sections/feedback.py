@@ -72,23 +72,27 @@ def _sum_table(data: ReportData, metrics: Sequence[str], per_query: float) -> Ta
 
 def position_bias(data: ReportData) -> list[Block]:
     """How much did the place of a row count, where labels are clicks and a model learned biases?"""
-    by_model = {model: of_model for model in data.models if (of_model := biases(data.records_of(model)))}
+    by_model = {
+        model: model_biases for model in data.models if (model_biases := biases(data.records_of(model)))
+    }
     if not by_model:
         return []
     columns: list[Column] = [Column("Position")]
     unknown: dict[str, tuple[None, ...]] = {}  # for positions that a model has not seen
-    for model, of_model in by_model.items():
-        if len(next(iter(of_model.values()))) == 1:
+    for model, model_biases in by_model.items():
+        if len(next(iter(model_biases.values()))) == 1:
             columns.append(Column("bias factor", "number", group=model))
             unknown[model] = (None,)
         else:
             columns += [Column("ti+", "number", group=model), Column("tj-", "number", group=model)]
             unknown[model] = (None, None)
     rows: list[tuple[Cell, ...]] = []
-    for position in sorted({position for of_model in by_model.values() for position in of_model}, key=int):
+    for position in sorted(
+        {position for model_biases in by_model.values() for position in model_biases}, key=int
+    ):
         row: list[Cell] = [position]
-        for model, of_model in by_model.items():
-            row += of_model.get(position, unknown[model])
+        for model, model_biases in by_model.items():
+            row += model_biases.get(position, unknown[model])
         rows.append(tuple(row))
     caption = "Learned bias by display position, as the data count positions (XGBoost: rank from 0)."
     return [

@@ -8,7 +8,7 @@ from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import marked, near_models
+from ltr_harness.report.sections.verdict import near_models, verdict_mark
 
 
 def section(data: ReportData) -> list[Block]:
@@ -46,7 +46,7 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
     def mean(model: str, metric: str) -> Estimate:
         summary, pair = data.comparison.summary(model, metric), data.paired(model, metric)
         low, high = (summary.ci_low, summary.ci_high) if intervals else (None, None)
-        return Estimate(summary.mean, low, high, "" if pair is None else marked(pair.verdict))
+        return Estimate(summary.mean, low, high, "" if pair is None else verdict_mark(pair.verdict))
 
     counts = (
         min(data.comparison.summary(model, metric).n for model in data.models) for metric in data.metrics

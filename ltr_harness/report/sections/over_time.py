@@ -26,8 +26,8 @@ def section(data: ReportData) -> list[Block]:
     folds = [row for row in rows if row.unit == FOLD]
     if not periods:
         return []
-    unit, by = periods[0].unit, data.comparison.method.unit
-    over = "queries" if by is None or period_in(by) else f"units of {by}"
+    unit, unit_attribute = periods[0].unit, data.comparison.method.unit
+    over = "queries" if unit_attribute is None or period_in(unit_attribute) else f"units of {unit_attribute}"
     introduction = (
         f"A point is the {data.weighted}mean of a {unit}, and the band its {data.confidence_label} interval over "
         f"{over}, each by itself and from {SMALLEST} {over} on. The spread of the {unit}s shows how much the next one "
@@ -50,11 +50,11 @@ def _heading(data: ReportData) -> Heading:
     signs = data.comparison.fold_signs
     if not signs:
         return Heading("Over time")
-    least = min(signs, key=lambda model: model.agreeing / model.folds)
+    weakest = min(signs, key=lambda model: model.agreeing / model.folds)
     cautions = signs_cautions(signs, [data.comparison.paired(name) for name in data.rivals])
-    finding = f"the sign agrees in {least} folds"
+    finding = f"the sign agrees in {weakest} folds"
     if len(signs) > 1:
-        finding += " for all" if least.agreeing == least.folds else f" for {least.model}"
+        finding += " for all" if weakest.agreeing == weakest.folds else f" for {weakest.model}"
     return Heading("Over time", finding=finding, matters=bool(cautions))
 
 
@@ -76,11 +76,13 @@ def _points(
     points = {}
     fold_begins = sorted({_milliseconds(row.period) for row in folds})
     for name in models:
-        of_model = [row for row in periods if row.model == name]
-        if not of_model:
+        model_rows = [row for row in periods if row.model == name]
+        if not model_rows:
             continue
-        points[name] = [_point(row, estimate(row)) for row in of_model]
-        step = max(1, math.ceil(len(fold_begins) / len(of_model)))  # a point has one begin of a fold at most
+        points[name] = [_point(row, estimate(row)) for row in model_rows]
+        step = max(
+            1, math.ceil(len(fold_begins) / len(model_rows))
+        )  # a point has one begin of a fold at most
         for point, begin in zip(points[name], fold_begins[::step], strict=False):
             point["fold"] = begin
     return points
@@ -109,7 +111,9 @@ def _mean_chart(data: ReportData, periods: list[PeriodResult], folds: list[Perio
     colour["legend"] = {"orient": "top", "columns": columns, "symbolOpacity": 1}
     spec = charts.wide(rows, 190, autosize=charts.FIT, layer=_layers(axis, colour, ".4f"))
     title = f"{data.weighted}{data.primary} by {periods[0].unit}"
-    descriptions = [f"{name}: {_range(of_model, formats.metric)}" for name, of_model in points.items()]
+    descriptions = [
+        f"{name}: {_range(model_points, formats.metric)}" for name, model_points in points.items()
+    ]
     return Chart("over_time", title + _fold_note(folds), spec, " ".join(descriptions))
 
 
@@ -123,18 +127,20 @@ def _difference_chart(data: ReportData, periods: list[PeriodResult], folds: list
     title = f"Difference in {data.weighted}{data.primary} to {data.baseline} by {periods[0].unit}"
     spec = charts.wide(rows, 150, autosize=charts.FIT, layer=layers)
     if len(points) > 1:  # panels have the names above them
-        spec = charts.small_multiples(list(points), rows, {"layer": layers}, own_y=44)
+        spec = charts.small_multiples(list(points), rows, {"layer": layers}, y_axis_width=44)
         title += ", each model on a scale of its own"
     descriptions = []
-    for name, of_model in points.items():
-        n_above = sum(point["value"] > 0 for point in of_model)
-        above = f"above 0 in {n_above:,} of {len(of_model):,}"
-        descriptions.append(f"{name}: {above}, {_range(of_model, formats.difference)}")
+    for name, model_points in points.items():
+        n_above = sum(point["value"] > 0 for point in model_points)
+        above_text = f"above 0 in {n_above:,} of {len(model_points):,}"
+        descriptions.append(f"{name}: {above_text}, {_range(model_points, formats.difference)}")
     return Chart("difference_over_time", title + _fold_note(folds), spec, " ".join(descriptions))
 
 
 def _rows(points: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    return charts.placed([point for of_model in points.values() for point in of_model], list(points))
+    return charts.with_places(
+        [point for model_points in points.values() for point in model_points], list(points)
+    )
 
 
 def _layers(axis: dict[str, Any], colour: dict[str, Any], number_format: str) -> list[dict[str, Any]]:
@@ -165,11 +171,11 @@ def _fold_note(folds: list[PeriodResult]) -> str:
 
 def _table(data: ReportData, folds: list[PeriodResult]) -> Table:
     overall_signs = {name: sign(data.comparison.paired(name).difference) for name in data.rivals}
-    close = near_models(data)
-    close_rows = [row for row in folds if row.model in close]
-    axis = axis_of(end for row in close_rows for end in (row.difference_ci_low, row.difference_ci_high))
+    near_names = near_models(data)
+    near_rows = [row for row in folds if row.model in near_names]
+    axis = axis_of(end for row in near_rows for end in (row.difference_ci_low, row.difference_ci_high))
     over = data.comparison.method.unit or "query"
-    picked = "each by itself: a fold picked after looking proves less"
+    caution = "each by itself: a fold picked after looking proves less"
     return Table.of(
         "folds",
         f"The test parts of the folds in time at {data.weighted}{data.primary}, against {data.baseline}.",
@@ -186,5 +192,5 @@ def _table(data: ReportData, folds: list[PeriodResult]) -> Table:
                 "agrees" if sign(row.difference) == overall_signs[row.model] else "other"
             ),
         },
-        footnotes=(f"Intervals go by {over} within a fold, {picked}.",),
+        footnotes=(f"Intervals go by {over} within a fold, {caution}.",),
     )

@@ -9,7 +9,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import corrected, near, verdict_badge
+from ltr_harness.report.sections.verdict import corrected_p_column, near_axis, verdict_badge
 
 
 def section(data: ReportData) -> list[Block]:
@@ -26,10 +26,10 @@ def section(data: ReportData) -> list[Block]:
         content += [_interval_chart(data, compared), table, _distribution(data, compared)]
     else:
         content.append(table)
-    effect = "d_z: mean of the differences over their standard deviation."
-    detectable = "Smallest difference these queries show with 80 % probability."
+    effect_hint = "d_z: mean of the differences over their standard deviation."
+    detectable_hint = "Smallest difference these queries show with 80 % probability."
     smaller = "A difference smaller than the detectable one may exist and"
-    joint = {corrected(data): lambda pair: pair.p_corrected} if data.joint() else {}
+    joint = {corrected_p_column(data): lambda pair: pair.p_corrected} if data.joint() else {}
     tests = Table.of(
         "paired_tests",
         ("Tests against ", blocks.code(data.baseline), " at ", blocks.code(data.primary), "."),
@@ -39,8 +39,8 @@ def section(data: ReportData) -> list[Block]:
             Column("p", "p", hint=f"{data.comparison.method.test_text}."): lambda pair: pair.p,
             **joint,
             Column("p (t)", "p", hint="Paired t-test, beside the chosen test."): lambda pair: pair.p_t,
-            Column("Effect", "number", hint=effect): lambda pair: pair.effect_size,
-            Column("Detectable", "metric", hint=detectable): lambda pair: pair.detectable,
+            Column("Effect", "number", hint=effect_hint): lambda pair: pair.effect_size,
+            Column("Detectable", "metric", hint=detectable_hint): lambda pair: pair.detectable,
         },
         footnotes=(f"{smaller} these queries would probably not show it.",),
     )
@@ -54,9 +54,9 @@ def section(data: ReportData) -> list[Block]:
 
 
 def _table(data: ReportData, metric: str, name: str) -> Table:
-    mean = "Mean of the per-query differences."
-    share = "The difference as a share of the baseline's mean."
-    tally = "Queries on which the model is better, equal to 1e-9, worse."
+    mean_hint = "Mean of the per-query differences."
+    share_hint = "The difference as a share of the baseline's mean."
+    tally_hint = "Queries on which the model is better, equal to 1e-9, worse."
     unweighted = " (unweighted)" if data.weighted else ""
     return Table.of(
         name,
@@ -65,12 +65,12 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
         {
             Column("Model"): lambda pair: data.model_name(pair.model),
             Column("Verdict"): lambda pair: verdict_badge(pair.verdict),
-            Column(f"Difference [{data.interval_label(metric)}]", "difference", hint=mean): Estimate.of,
-            Column("Relative", "relative", hint=share): lambda pair: pair.relative,
-            Column(f"Win / tie / loss{unweighted}", "tally", hint=tally): lambda pair: (
+            Column(f"Difference [{data.interval_label(metric)}]", "difference", hint=mean_hint): Estimate.of,
+            Column("Relative", "relative", hint=share_hint): lambda pair: pair.relative,
+            Column(f"Win / tie / loss{unweighted}", "tally", hint=tally_hint): lambda pair: (
                 f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
             ),
-            corrected(data, metric): lambda pair: pair.p_corrected,
+            corrected_p_column(data, metric): lambda pair: pair.p_corrected,
         },
     )
 
@@ -78,7 +78,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
 def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     """Return a chart of an interval each; an arrow in place of one far outside of what is shown."""
     pairs = [data.comparison.paired(name) for name in compared]
-    low, high = near(pairs) or (-math.inf, math.inf)
+    low, high = near_axis(pairs) or (-math.inf, math.inf)
     rows = []
     for pair in pairs:
         row = {"model": pair.model, "verdict": pair.verdict, **charts.difference(pair)}
@@ -102,7 +102,7 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         descriptions.append(
             f"{pair.model}: {formats.difference(pair.difference)} {interval}, {pair.verdict}."
         )
-    spec = charts.wide(charts.placed(rows, compared), 26 * len(rows), autosize=charts.FIT, layer=layers)
+    spec = charts.wide(charts.with_places(rows, compared), 26 * len(rows), autosize=charts.FIT, layer=layers)
     return Chart("paired_differences", title, spec, " ".join(descriptions))
 
 
@@ -124,8 +124,8 @@ def _layers(
     means = charts.layer(charts.dots(80, clip=True), **shared, **middle)
     arrows = []
     if domain is not None:
-        inside = [{"filter": "!isValid(datum.beyond)"}]
-        intervals, means = {**intervals, "transform": inside}, {**means, "transform": inside}
+        within_domain = [{"filter": "!isValid(datum.beyond)"}]
+        intervals, means = {**intervals, "transform": within_domain}, {**means, "transform": within_domain}
         arrows = [_arrows(side, x, shared) for side in ("left", "right") if any(side in row for row in rows)]
     zero = charts.layer({**charts.DASHED, "clip": True}, x=charts.quantitative("zero"))
     return [{"data": {"values": [{"zero": 0}]}, **zero}, intervals, means, *arrows]
@@ -148,15 +148,15 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
     """Return a histogram of the per-query differences: a mean can hide a few large losses."""
     differences = {}
     for name in compared:
-        of_queries = data.comparison.query_differences(name)
-        differences[name] = of_queries[~np.isnan(of_queries)]
-    widest = max(float(np.abs(of_queries).max()) for of_queries in differences.values()) or 1.0
+        model_differences = data.comparison.query_differences(name)
+        differences[name] = model_differences[~np.isnan(model_differences)]
+    widest = max(float(np.abs(model_differences).max()) for model_differences in differences.values()) or 1.0
     unit = 10.0 ** math.floor(math.log10(widest))
     reach = unit * math.ceil(widest / unit)  # a round number, so that the axis has round labels
     edges = np.linspace(-reach, reach, 22)  # 21 bins, so that ties share one in the middle
     descriptions = []
-    for name, of_queries in differences.items():
-        p10, median, p90 = np.quantile(of_queries, [0.1, 0.5, 0.9])
+    for name, model_differences in differences.items():
+        p10, median, p90 = np.quantile(model_differences, [0.1, 0.5, 0.9])
         descriptions.append(
             f"{name}: 10 % of the differences are below {formats.difference(float(p10))}, the median is "
             f"{formats.difference(float(median))}, 10 % are above {formats.difference(float(p90))}."

@@ -71,15 +71,15 @@ def _add_interpolated(
     """Add each query's precisions to `totals` (11,); `hits` (n_listed,) become those expected up to each rank."""
     for query in range(n_relevant.size):
         first, last = offsets[query], offsets[query + 1]
-        so_far, start = 0.0, first
+        expected_hits, start = 0.0, first
         while start < last:  # a group of ties, of which each place has the same share
             end = first + tie_end[start]
             share = 0.0
             for row in range(start, end):
                 share += hits[row]
             for row in range(start, end):
-                so_far += share / (end - start)
-                hits[row] = so_far
+                expected_hits += share / (end - start)
+                hits[row] = expected_hits
             start = end
         best, level = 0.0, levels.size - 1
         for row in range(last - 1, first - 1, -1):
@@ -92,7 +92,7 @@ def _add_interpolated(
             totals[: level + 1] += best
 
 
-_ABOUT = ("map", "precision", "recall", "f1", "rprec", "bpref")
+_PRECISION_RECALL_METRICS = ("map", "precision", "recall", "f1", "rprec", "bpref")
 """Metrics of precision or recall; without one of them in the report, the section is left out."""
 
 
@@ -124,7 +124,7 @@ def section(data: ReportData) -> list[Block]:
 def _relevant_grade(data: ReportData) -> float | None:
     """Return the lowest relevant grade of the first metric of precision or recall; None without such a metric."""
     for metric in data.own_metrics.values():
-        if metric.name in _ABOUT and isinstance(metric, BinaryMetric):
+        if metric.name in _PRECISION_RECALL_METRICS and isinstance(metric, BinaryMetric):
             return metric.relevant
     return None
 
@@ -158,5 +158,5 @@ def _chart(data: ReportData, by_model: Mapping[str, PrecisionRecall]) -> Chart:
         for name, curve in by_model.items()
     ]
     title += " over recall, interpolated at eleven points, mean over queries"
-    spec = charts.wide(charts.placed(points, names), 180, autosize=charts.FIT, layer=layers)
+    spec = charts.wide(charts.with_places(points, names), 180, autosize=charts.FIT, layer=layers)
     return Chart("precision_recall", title, spec, " ".join(descriptions))

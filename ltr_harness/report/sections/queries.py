@@ -57,7 +57,7 @@ def section(data: ReportData) -> list[Block]:
             "and score, equal scores in the order of the file, and the rank of each in the other list."
         )
     heading = Heading("Queries that changed most", finding=count_of(n, "query"))
-    return [heading, Paragraph(introduction), *at_each_metric(data, partial(_changed, data))]
+    return [heading, Paragraph(introduction), *at_each_metric(data, partial(_changed_query_blocks, data))]
 
 
 Changes = tuple[list[ChangedQuery], list[ChangedQuery]]
@@ -74,7 +74,7 @@ def all_changes(gains: Mapping[str, Changes]) -> list[ChangedQuery]:
     return [change for model_changes in gains.values() for side in model_changes for change in side]
 
 
-def _changed(data: ReportData, metric: str, suffix: str) -> list[Block]:
+def _changed_query_blocks(data: ReportData, metric: str, suffix: str) -> list[Block]:
     """Return a table; before it the lists of the primary metric's queries, where their scores are stored."""
     gains = gains_and_losses(data)
     if metric != data.primary:
@@ -108,18 +108,18 @@ def _ranked_lists(data: ReportData, rows: TestRows, gains: Mapping[str, Changes]
     numbers = itertools.count(1)  # in the names of tables
     baseline_scores = rows.scores(data.baseline)
     for model, (largest_gains, largest_losses) in gains.items():
-        of_model: list[Block] = []
+        model_blocks: list[Block] = []
         for heading, queries in (("Largest gains", largest_gains), ("Largest losses", largest_losses)):
             if not queries:
                 continue
-            of_model.append(Heading(heading, level=3))
+            model_blocks.append(Heading(heading, level=3))
             scores = (baseline_scores, rows.scores(model))
             for change in queries:
-                of_model.append(_side_by_side(data, rows, change, scores, f"lists_{next(numbers)}"))
-        if of_model:
+                model_blocks.append(_side_by_side(data, rows, change, scores, f"lists_{next(numbers)}"))
+        if model_blocks:
             title = f"{model} against {data.baseline}"
             is_first = model == next(iter(gains))
-            blocks.append(Details(title, tuple(of_model), page_only=True, open=is_first))
+            blocks.append(Details(title, tuple(model_blocks), page_only=True, open=is_first))
     return blocks
 
 
@@ -164,7 +164,7 @@ class _RankedList(NamedTuple):
     ranks: NDArray[np.int64]  # of its rows, from 1
 
     @classmethod
-    def of(cls, scores: NDArray[np.float64]) -> "_RankedList":
+    def from_scores(cls, scores: NDArray[np.float64]) -> "_RankedList":
         order = np.argsort(-scores, kind="stable")
         return cls(scores, order, np.argsort(order) + 1)
 
@@ -177,12 +177,12 @@ def _side_by_side(
     name: str,
 ) -> Details:
     """Return the two lists of a query, from the first seed's scores (n_rows,) of the baseline and of the model."""
-    of_query = rows.rows_of(change.query)
-    labels, document_ids = rows.judgments.labels[of_query], rows.judgments.document_ids
+    query_rows = rows.rows_of(change.query)
+    labels, document_ids = rows.judgments.labels[query_rows], rows.judgments.document_ids
     heading, names = "Row", [f"row {number}" for number in range(labels.size)]
     if document_ids is not None:
-        heading, names = "Document", [str(document_id) for document_id in document_ids[of_query].tolist()]
-    baseline, model = (_RankedList.of(of_all[of_query]) for of_all in scores)
+        heading, names = "Document", [str(document_id) for document_id in document_ids[query_rows].tolist()]
+    baseline, model = (_RankedList.from_scores(all_scores[query_rows]) for all_scores in scores)
     lines = []
     for position in range(min(_depth(data), labels.size)):
         cells = _document_cells(baseline, model, position, names, labels)
@@ -224,12 +224,12 @@ def _document_cells(
 
 
 def _list_columns(heading: str, model: str, other: str) -> list[Column]:
-    arrow = "The arrow points to where this list has the document."
+    arrow_hint = "The arrow points to where this list has the document."
     return [
         Column(heading, group=model),
         Column("Label", group=model),
         Column("Score", "tally", group=model),
-        Column(f"Rank by {other}", "tally", group=model, hint=arrow),
+        Column(f"Rank by {other}", "tally", group=model, hint=arrow_hint),
     ]
 
 

@@ -20,7 +20,7 @@ def section(data: ReportData) -> list[Block]:
     if over_seeds:
         columns |= _columns_of_trained_models(data, over_seeds)
     columns[Column("Seed matters")] = lambda name: _seed_matters(data, name)
-    narrower = [Paragraph(line) for line in _narrowing_sentences(data, over_seeds)]
+    narrowing = [Paragraph(line) for line in _narrowing_sentences(data, over_seeds)]
     return [
         Heading("Robustness over seeds"),
         Paragraph(
@@ -28,7 +28,7 @@ def section(data: ReportData) -> list[Block]:
             "trained with several seeds, intervals, p-values and verdicts of differences allow for both. The spread "
             "over seeds is the effect of training randomness on these queries."
         ),
-        *narrower,
+        *narrowing,
         Table.of("seeds", f"Means of {data.primary} over all queries, seed by seed.", data.models, columns),
     ]
 
@@ -44,17 +44,17 @@ def _columns_of_means(data: ReportData) -> SeedColumns:
         pair = data.paired(name, data.primary)
         return None if pair is None else pair.seed_agreement
 
-    mean = "Mean over queries and seeds; its interval is in the first table."
-    changed = "Spread of the means when only the seed changes."
-    agree = "Pairs of seeds whose difference has the sign of the whole."
+    mean_hint = "Mean over queries and seeds; its interval is in the first table."
+    spread_hint = "Spread of the means when only the seed changes."
+    agreement_hint = "Pairs of seeds whose difference has the sign of the whole."
     return {
         Column("Model"): data.model_name,
         Column("Seeds", "count"): lambda name: summaries[name].n_replicates,
-        Column(data.primary, "metric", hint=mean): data.mean,
-        Column("sd", "metric", OVER, hint=changed): spread("seed_sd"),
+        Column(data.primary, "metric", hint=mean_hint): data.mean,
+        Column("sd", "metric", OVER, hint=spread_hint): spread("seed_sd"),
         Column("lowest", "metric", OVER): spread("seed_min"),
         Column("highest", "metric", OVER): spread("seed_max"),
-        Column("Sign agrees", "percent", hint=agree): sign_agreement,
+        Column("Sign agrees", "percent", hint=agreement_hint): sign_agreement,
     }
 
 
@@ -71,9 +71,11 @@ def _columns_of_trained_models(data: ReportData, over_seeds: Sequence[str]) -> S
     def p_value(name: str) -> Cell:
         return pairs[name].trained_p_corrected if name in pairs else None
 
-    queries = "Effect of other queries on these trained models; this interval ignores training randomness."
+    difference_hint = (
+        "Effect of other queries on these trained models; this interval ignores training randomness."
+    )
     return {
-        Column("Difference [these trained models]", "difference", hint=queries): difference,
+        Column("Difference [these trained models]", "difference", hint=difference_hint): difference,
         Column("p [these trained models]", "p", hint="Corrected as in the first table."): p_value,
     }
 

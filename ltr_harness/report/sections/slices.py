@@ -6,7 +6,7 @@ from dataclasses import replace
 from ltr_harness.comparison.slices import SMALLEST, SliceResult, slice_results, with_rare_kinds
 from ltr_harness.report.blocks import Badge, Block, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData, at_each_metric
-from ltr_harness.report.sections.verdict import marked, near, near_models, verdict_badge
+from ltr_harness.report.sections.verdict import near_axis, near_models, verdict_badge, verdict_mark
 
 LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "query_weight": "traffic"}
 """The titles of the harness's own attributes; those of the data keep their names."""
@@ -70,8 +70,8 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, suffix
     def verdict(result: SliceResult) -> Badge:
         return verdict_badge(result.verdict) if result.n >= SMALLEST else Badge("too few queries", "muted")
 
-    close = near_models(data)
-    axis = near([result for result in results if result.n >= SMALLEST and result.model in close])
+    near_names = near_models(data)
+    axis = near_axis([result for result in results if result.n >= SMALLEST and result.model in near_names])
     joint = "joint " if sum(result.n >= SMALLEST for result in results) > 1 else ""
     difference = Column(f"Difference [{joint}{data.confidence_label} CI]", "difference", axis=axis)
     return Table.of(
@@ -84,7 +84,7 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, suffix
             Column("Part"): lambda result: result.label,
             Column("Queries", "count", hint="Queries of this part with a value."): lambda result: result.n,
             Column("Verdict"): verdict,
-            difference: lambda result: replace(Estimate.of(result), mark=marked(result.verdict)),
+            difference: lambda result: replace(Estimate.of(result), mark=verdict_mark(result.verdict)),
             Column(f"{joint}p", "p"): lambda result: result.p,
         },
     )

@@ -11,20 +11,20 @@ from ltr_harness.report.data import ReportData, computed_once
 
 
 def section(data: ReportData) -> list[Block]:
-    of_models = audits(data)
-    if not of_models:
+    audits_by_model = audits(data)
+    if not audits_by_model:
         return []
     k = MetricName.of(data.primary).k
     positions = "positions" if k is None else f"top-{k} positions"
 
     def width(model: str) -> float:
-        return of_models[model].mean_high - of_models[model].mean_low
+        return audits_by_model[model].mean_high - audits_by_model[model].mean_low
 
-    widest = max(map(width, of_models))
+    widest = max(map(width, audits_by_model))
     lead = min((abs(data.comparison.paired(name).difference) for name in data.rivals), default=math.inf)
-    moved = f"their order moves {data.primary} by up to {widest:.4f}" if widest else "none that matter"
-    heading = Heading("Equal scores", finding=moved, matters=widest > lead)
-    if not any(audit.share_tied_positions for audit in of_models.values()):
+    effect = f"their order moves {data.primary} by up to {widest:.4f}" if widest else "none that matter"
+    heading = Heading("Equal scores", finding=effect, matters=widest > lead)
+    if not any(audit.share_tied_positions for audit in audits_by_model.values()):
         sentence = f"No two documents of a query have equal scores in the {positions}"
         return [heading, Paragraph(f"{sentence}: no tie rule moves {data.primary}.")]
     tied_hint = f"{positions.capitalize()} whose document has an equal."
@@ -39,18 +39,18 @@ def section(data: ReportData) -> list[Block]:
         Table.of(
             "ties",
             f"{data.primary} over the orders of equal scores, each model's first seed.",
-            of_models,
+            audits_by_model,
             {
                 Column("Model"): str,
-                Column("As evaluated", "metric"): lambda model: of_models[model].mean,
-                Column("Worst order", "metric"): lambda model: of_models[model].mean_low,
-                Column("Best order", "metric"): lambda model: of_models[model].mean_high,
+                Column("As evaluated", "metric"): lambda model: audits_by_model[model].mean,
+                Column("Worst order", "metric"): lambda model: audits_by_model[model].mean_low,
+                Column("Best order", "metric"): lambda model: audits_by_model[model].mean_high,
                 Column("Width", "metric", best="min"): width,
                 Column("Queries touched", "percent", hint=touched_hint): lambda model: (
-                    of_models[model].share_touched
+                    audits_by_model[model].share_touched
                 ),
                 Column("Tied positions", "percent", hint=tied_hint): lambda model: (
-                    of_models[model].share_tied_positions
+                    audits_by_model[model].share_tied_positions
                 ),
             },
         ),

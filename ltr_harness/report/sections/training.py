@@ -70,8 +70,11 @@ def _curves(data: ReportData) -> list[Chart]:
     rows: list[dict[str, Any]] = []
     for run, points in curves:
         record = run.record
-        drawn = _thinned(points, budget, record.best_round)
-        rounds, values = [round_number for round_number, _ in drawn], [round(value, 5) for _, value in drawn]
+        drawn_points = _thinned(points, budget, record.best_round)
+        rounds, values = (
+            [round_number for round_number, _ in drawn_points],
+            [round(value, 5) for _, value in drawn_points],
+        )
         labels = {"model": record.model, "run": f"{record.fold}, seed {record.seed}"}
         rows.append({**labels, "chosen": record.best_round, "round": rounds, "value": values})
     names = [name for name in data.models if any(run.record.model == name for run, _ in curves)]
@@ -130,13 +133,15 @@ def _curve(run: Run, primary: str) -> list[tuple[int, float]]:
     return [(int(number), float(value)) for number, value in zip(rounds, values, strict=True)]
 
 
-def _thinned(points: list[tuple[int, float]], budget: int, keep: int | None) -> list[tuple[int, float]]:
+def _thinned(
+    points: list[tuple[int, float]], budget: int, chosen_round: int | None
+) -> list[tuple[int, float]]:
     """Return at most about `budget` points, evenly spaced, always with the ends and the chosen round."""
     if len(points) <= budget:
         return points
     step = (len(points) - 1) / (budget - 1)
     numbers = {round(number * step) for number in range(budget)}
-    return [point for number, point in enumerate(points) if number in numbers or point[0] == keep]
+    return [point for number, point in enumerate(points) if number in numbers or point[0] == chosen_round]
 
 
 def failures(data: ReportData) -> list[Block]:

@@ -29,14 +29,14 @@ def section(data: ReportData) -> list[Block]:
     tuned = {model: searches for model in data.models if (searches := _searches(data, model))}
     if not tuned:
         return []
-    inner = {search.facts.inner_folds for searches in tuned.values() for search in searches}
-    judged = "by their value on the validation queries, which also chose the number of rounds"
-    if inner != {None}:
-        counts = ", ".join(str(count) for count in sorted(filter(None, inner)))
-        judged = f"by cross-validation on the training queries ({counts} folds)"
+    fold_counts = {search.facts.inner_folds for searches in tuned.values() for search in searches}
+    criterion = "by their value on the validation queries, which also chose the number of rounds"
+    if fold_counts != {None}:
+        counts = ", ".join(str(count) for count in sorted(filter(None, fold_counts)))
+        criterion = f"by cross-validation on the training queries ({counts} folds)"
     fold = ", separately in every fold" if any(searches[1:] for searches in tuned.values()) else ""
     protocol = (
-        f"The options of {', '.join(tuned)} were chosen{fold} {judged}. No trial saw a test query: those were scored "
+        f"The options of {', '.join(tuned)} were chosen{fold} {criterion}. No trial saw a test query: those were scored "
         "once, by the chosen configuration. The value of the best of many trials is optimistic, by luck; "
         "the test mean is not affected."
     )
@@ -87,7 +87,7 @@ def _table(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> Table:
     if len(set(budgets.values())) == 1:
         budget = next(iter(budgets.values()))
     metrics = sorted({search.facts.metric for search in searches})
-    pruned = "Ended early: below the median of earlier trials at the same round."
+    pruned_hint = "Ended early: below the median of earlier trials at the same round."
     validation = Column(f"Validation {', '.join(metrics)}", "metric", hint="Of the chosen trial.")
     test = Column(f"Test {data.primary}", "metric", hint="Mean over seeds of the chosen configuration.")
     return Table.of(
@@ -99,7 +99,7 @@ def _table(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> Table:
             Column("Fold"): lambda search: search.fold,
             Column("Trials", "count"): lambda search: search.facts.n_trials,
             Column("Complete", "count"): lambda search: search.facts.n_complete,
-            Column("Pruned", "count", hint=pruned): lambda search: search.facts.n_pruned,
+            Column("Pruned", "count", hint=pruned_hint): lambda search: search.facts.n_pruned,
             Column("Failed", "count"): lambda search: search.facts.n_failed,
             Column("Time, s", "seconds", hint="Of all trials together."): lambda search: search.facts.seconds,
             Column("Chosen trial", "count", hint="Counted from 0."): lambda search: search.facts.trial,
@@ -213,10 +213,10 @@ def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str,
         values_of_runs = (chosen_value(run, data.primary) for run in data.runs_of(model))
         if chosen := [value for value in values_of_runs if value is not None]:
             values[model] = math.fsum(chosen) / len(chosen)
-    watched = stopping_metric(data.records_of(next(iter(points)))[0], data.primary)
-    higher = data.comparison.higher_is_better.get(watched, True)
+    watched_metric = stopping_metric(data.records_of(next(iter(points)))[0], data.primary)
+    higher = data.comparison.higher_is_better.get(watched_metric, True)
     best: Best = "max" if higher else "min"
-    validation = Column(f"Validation {watched}", "metric", best=best, hint="At the chosen round.")
+    validation = Column(f"Validation {watched_metric}", "metric", best=best, hint="At the chosen round.")
 
     def swept_to(option: str, model: str) -> str:
         return shown_value(points[model][option])

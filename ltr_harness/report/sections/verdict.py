@@ -25,7 +25,7 @@ def verdict_badge(verdict: str) -> Badge:
     return Badge(verdict, TONES.get(verdict, "neutral"))
 
 
-def corrected(data: ReportData, metric: str | None = None) -> Column:
+def corrected_p_column(data: ReportData, metric: str | None = None) -> Column:
     """Return the column of p-values at a metric."""
     return page_column(corrected_p(data.comparison, metric))
 
@@ -80,7 +80,7 @@ def fixed_k_table(data: ReportData) -> Table:
     for column in columns:
         axis = None
         if column.format == "difference" and column.has_interval:
-            axis = near([comparison.paired(name) for name in data.rivals])
+            axis = near_axis([comparison.paired(name) for name in data.rivals])
         headings.append(replace(page_column(column), axis=axis))
     rows = []
     for name in data.models:
@@ -111,19 +111,19 @@ def _main_cell(comparison: Comparison, column: MainColumn, model: str) -> Cell:
     if not column.has_interval:
         number: float = values[0]
         return number
-    mark = marked(comparison.paired(model).verdict) if column.record == "pairs" else ""
+    mark = verdict_mark(comparison.paired(model).verdict) if column.record == "pairs" else ""
     value, low, high = values
     return blocks.Estimate(value, low, high, mark)
 
 
-def marked(verdict: str) -> blocks.Mark:
+def verdict_mark(verdict: str) -> blocks.Mark:
     """Return the mark that colours a difference: none where its sign is open."""
     if verdict == "better":
         return "better"
     return "worse" if verdict == "worse" else ""
 
 
-def near(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float] | None:
+def near_axis(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float] | None:
     """Return an axis with 0 on it, on which a far-off model does not squeeze those whose sign is open."""
     undecided = [pair for pair in pairs if pair.ci_low <= 0 <= pair.ci_high]
     reach = max((max(-pair.ci_low, pair.ci_high) for pair in undecided), default=math.inf)
@@ -133,7 +133,7 @@ def near(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float] | None:
 
 def near_models(data: ReportData) -> list[str]:
     """Return the rivals that a chart of differences can show beside each other, best first."""
-    low, high = near([data.comparison.paired(name) for name in data.rivals]) or (-math.inf, math.inf)
+    low, high = near_axis([data.comparison.paired(name) for name in data.rivals]) or (-math.inf, math.inf)
     return [name for name in data.rivals if low <= data.comparison.paired(name).difference <= high]
 
 
