@@ -34,10 +34,15 @@ def escape(text: str) -> str:
 def code_span(text: str) -> str:
     """Return inline code with a fence longer than any run of backticks inside."""
     one_line = " ".join(text.split()) or " "
-    longest = max((len(run) for run in re.findall(r"`+", one_line)), default=0)
-    fence = "`" * (longest + 1)
+    fence = _fence(one_line, 1)
     pad = " " if one_line.startswith("`") or one_line.endswith("`") else ""
     return f"{fence}{pad}{one_line}{pad}{fence}"
+
+
+def _fence(text: str, at_least: int) -> str:
+    """Return more backticks than any run of them in a text."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    return "`" * max(longest + 1, at_least)
 
 
 def inline(text: blocks.Text) -> str:
@@ -88,8 +93,7 @@ def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -
                 for term, texts in terms
             )
         case blocks.Code(text=text, language=language):
-            longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-            fence = "`" * (longest + 1)
+            fence = _fence(text, 3)
             return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 

@@ -167,11 +167,7 @@ def _listed_experiment(
     digest = digest_of_folds({fold: test.judged_by for fold, test in tests.items()})
     own_metric = first.own_metrics.get(first.primary)
     higher_is_better = _higher_is_better(records)
-    means = _means(records, len(tests))
-    best = mean = None
-    if means:
-        best = (max if higher_is_better else min)(means, key=means.__getitem__)
-        mean = means[best]
+    best, mean = _best_mean(_means(records, len(tests)), higher_is_better)
     complete = [record for record in records if record.status == "complete"]
     stored = _stored_report(path, complete)
     low, high = _interval_of(stored, first.primary, best)
@@ -274,6 +270,15 @@ def _means(records: Sequence[Record], n_folds: int) -> dict[str, float]:
     return {model: _mean_of(folds) for model, folds in values.items() if len(folds) == n_folds}
 
 
+def _best_mean(means: Mapping[str, float], higher_is_better: bool) -> tuple[str, float] | tuple[None, None]:
+    """Return the model with the best mean, and that mean; None twice where no model has one."""
+    if not means:
+        return None, None
+    choose = max if higher_is_better else min
+    model = choose(means, key=means.__getitem__)
+    return model, means[model]
+
+
 def _mean_of(folds: Mapping[str, Sequence[tuple[float, int]]]) -> float:
     """Return the mean over folds, by their number of queries, of the means over seeds."""
     means = [np.mean([mean for mean, _ in seeds]) for seeds in folds.values()]
@@ -353,16 +358,16 @@ def _table(
         Column("MB", "number"): lambda experiment: experiment.size / 1e6,
     }
     last = experiment_list.experiments[-1]
-    caption_end = f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the previous experiment"
+    scope = f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the previous experiment"
     footnotes: tuple[str, ...] = ()
     if has_several_questions:
-        caption_end = "and the difference from the previous experiment with the same test data and metric"
+        scope = "and the difference from the previous experiment with the same test data and metric"
         footnotes = (
             "Means of other test data or another metric cannot be compared: no difference is shown there.",
         )
     return Table.of(
         "experiments",
-        f"Newest first: the best model's mean, with the interval of its report, {caption_end}.",
+        f"Newest first: the best model's mean, with the interval of its report, {scope}.",
         tuple(reversed(experiment_list.experiments)),
         columns,
         footnotes=footnotes,

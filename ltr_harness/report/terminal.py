@@ -92,15 +92,7 @@ def _main_table(data: ReportData) -> "Table":
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
     table.add_column("model", overflow="fold", min_width=8)
     for column in columns:
-        heading, *interval_heading = map(_one_line, column.terminal_headings)
-        if column.format == "verdict":
-            table.add_column(heading, no_wrap=True, min_width=1)
-        elif data.primary in column.heading:  # of any length
-            table.add_column(heading, justify="right", overflow="fold", min_width=7)
-        else:
-            table.add_column(heading, justify="right", no_wrap=True)
-        if column.has_interval:
-            table.add_column(*interval_heading, no_wrap=True)
+        _add_column(table, column, data.primary)
     leader = data.models[0] if len(data.models) > 1 else None
     for name in data.models:
         cells = [Text(_one_line(name), style="bold" if name == leader else "")]
@@ -114,6 +106,19 @@ def _main_table(data: ReportData) -> "Table":
             cells += [Text(value, style=style), *map(Text, ends)]
         table.add_row(*cells)
     return table
+
+
+def _add_column(table: "Table", column: MainColumn, primary: str) -> None:
+    """Add a column of the main table, and beside it one of its intervals where it has them."""
+    heading, *interval_heading = map(_one_line, column.terminal_headings)
+    if column.format == "verdict":
+        table.add_column(heading, no_wrap=True, min_width=1)
+    elif primary in column.heading:  # of any length
+        table.add_column(heading, justify="right", overflow="fold", min_width=7)
+    else:
+        table.add_column(heading, justify="right", no_wrap=True)
+    if column.has_interval:
+        table.add_column(*interval_heading, no_wrap=True)
 
 
 def _cells(data: ReportData, column: MainColumn, name: str) -> list[str]:

@@ -151,12 +151,7 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
     """Return the metrics of these names that other tools compute too, by every convention that the rows allow."""
     missed = rows.judgments.missed
     has_missed = missed is not None and missed.queries.size > 0
-    conventions: dict[str, tuple[ToolConvention, ...]] = {}
-    for name in names:
-        with suppress(MetricError):  # a metric from outside has no conventions that we know
-            conventions_of_metric = _conventions(parse_metric(name), has_missed)
-            if len(conventions_of_metric) > 1:
-                conventions[name] = conventions_of_metric
+    conventions = _conventions_by_name(names, has_missed)
     values: dict[str, dict[ToolConvention, float]] = {model: {} for model in models}
     refused: dict[ToolConvention, str] = {}
     for of_candidates in (False, True):
@@ -175,6 +170,17 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
         for name, conventions_of_metric in conventions.items()
     )
     return tuple(metric for metric in metrics if metric is not None)
+
+
+def _conventions_by_name(names: Sequence[str], has_missed: bool) -> dict[str, tuple[ToolConvention, ...]]:
+    """Return the conventions of each of these metrics that has several."""
+    conventions = {}
+    for name in names:
+        with suppress(MetricError):  # a metric from outside has no conventions that we know
+            conventions_of_metric = _conventions(parse_metric(name), has_missed)
+            if len(conventions_of_metric) > 1:
+                conventions[name] = conventions_of_metric
+    return conventions
 
 
 def _recomputed_metric(

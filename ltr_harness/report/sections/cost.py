@@ -95,12 +95,22 @@ def cost(model: str, records: Sequence[Record]) -> Cost:
     leaves = [record.n_leaves for record in records if record.n_leaves is not None]
     return Cost(
         model,
-        fit_seconds=statistics.median(fit) if fit else None,
-        trees=statistics.median_low(trees) if trees else None,
-        leaves=statistics.median_low(leaves) if leaves else None,
-        microseconds_per_row=statistics.median(per_row) if per_row else None,
+        fit_seconds=_median(fit),
+        trees=_median_count(trees),
+        leaves=_median_count(leaves),
+        microseconds_per_row=_median(per_row),
         threads=max(record.threads for record in records),
     )
+
+
+def _median(values: Sequence[float]) -> float | None:
+    """Return the median; None without any value."""
+    return statistics.median(values) if values else None
+
+
+def _median_count(counts: Sequence[int]) -> int | None:
+    """Return the median, of two in the middle the lower; None without any count."""
+    return statistics.median_low(counts) if counts else None
 
 
 @dataclass(frozen=True)
@@ -134,8 +144,7 @@ def serving(model: str, records: Sequence[Record]) -> list[Serving]:
     for folds in zip(*whole_models, strict=False):
         p50 = statistics.median(timing.p50 for timing in folds)
         known_p99 = [timing.p99 for timing in folds if timing.p99 is not None]
-        p99 = statistics.median(known_p99) if known_p99 else None
-        by_length.append(Serving(model, folds[0].documents, p50, p99))
+        by_length.append(Serving(model, folds[0].documents, p50, _median(known_p99)))
     return by_length
 
 

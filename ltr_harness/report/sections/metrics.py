@@ -36,13 +36,17 @@ def section(data: ReportData) -> list[Block]:
     ]
 
 
-def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
-    columns = [Column("Model")]
+def _metric_columns(data: ReportData) -> list[Column]:
+    """Return a column for each metric; the cutoffs of one stand under its name."""
+    columns = []
     for metric in data.metrics:
         base, _, _, k = MetricName.of(metric)
         label, group = (metric, "") if k is None else (f"@{k}", base)
         columns.append(Column(label, "metric", group=group, best=data.best(metric), hint=metric))
+    return columns
 
+
+def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
     def mean(model: str, metric: str) -> Estimate:
         summary, pair = data.comparison.summary(model, metric), data.paired(model, metric)
         low, high = (summary.ci_low, summary.ci_high) if intervals else (None, None)
@@ -59,7 +63,7 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
     return Table(
         name,
         f"{means} over queries{interval_text}; K is fixed within a column.",
-        tuple(columns),
+        (Column("Model"), *_metric_columns(data)),
         tuple(rows),
         footer=(("queries", *counts),),
         footnotes=(_marks_in_words(data),) if data.rivals else (),

@@ -26,23 +26,29 @@ def section(data: ReportData) -> list[Block]:
     folds = [row for row in rows if row.unit == FOLD]
     if not periods:
         return []
-    unit, unit_attribute = periods[0].unit, data.comparison.method.unit
-    over = "queries" if unit_attribute is None or period_in(unit_attribute) else f"units of {unit_attribute}"
-    introduction = (
-        f"A point is the {data.weighted}mean of a {unit}, and the band its {data.confidence_label} interval over "
-        f"{over}, each by itself and from {SMALLEST} {over} on. The spread of the {unit}s shows how much the next one "
-        "can differ."
-    )
-    if data.over_seeds:
-        introduction += (
-            " Bands and intervals of folds are of these trained models; the verdict allows for other seeds."
-        )
-    blocks: list[Block] = [_heading(data), Paragraph(introduction), _mean_chart(data, periods, folds)]
+    introduction = Paragraph(_introduction(data, periods[0].unit))
+    blocks: list[Block] = [_heading(data), introduction, _mean_chart(data, periods, folds)]
     if near_models(data):
         blocks.append(_difference_chart(data, periods, folds))
     if folds and data.rivals:
         blocks.append(_table(data, folds))
     return blocks
+
+
+def _introduction(data: ReportData, unit: str) -> str:
+    """Return the sentences on points and bands; a point is of one `unit`, such as a week."""
+    unit_attribute = data.comparison.method.unit
+    over = "queries" if unit_attribute is None or period_in(unit_attribute) else f"units of {unit_attribute}"
+    text = (
+        f"A point is the {data.weighted}mean of a {unit}, and the band its {data.confidence_label} interval over "
+        f"{over}, each by itself and from {SMALLEST} {over} on. The spread of the {unit}s shows how much the next one "
+        "can differ."
+    )
+    if data.over_seeds:
+        text += (
+            " Bands and intervals of folds are of these trained models; the verdict allows for other seeds."
+        )
+    return text
 
 
 def _heading(data: ReportData) -> Heading:

@@ -1,6 +1,7 @@
 """How did training go, where did it stop, what did it cost?"""
 
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
 from ltr_harness._util.text import count_of
@@ -12,6 +13,10 @@ from ltr_harness.report.data import ReportData
 
 POINTS = 8_000
 """Upper bound of points drawn over all curves: the page stays small however many runs there are."""
+
+
+LearningCurve = list[tuple[int, float]]
+"""The value of each round."""
 
 
 def section(data: ReportData) -> list[Block]:
@@ -63,22 +68,41 @@ def _range(values: list[int]) -> str:
 def _curves(data: ReportData) -> list[Chart]:
     """Return the stopping metric on validation data over rounds, a line for each run, a dot where it stopped."""
     runs = [run for run in data.ordered_runs if run.record.model in data.colours]
-    curves = [(run, points) for run in runs if (points := _curve(run, data.primary))]
+    curves = [(run.record, points) for run in runs if (points := _curve(run, data.primary))]
     if not curves:
         return []
+    names = [name for name in data.models if any(record.model == name for record, _ in curves)]
+    spec = charts.small_multiples(names, _curve_rows(curves), _curve_panel(data, names))
+    descriptions = []
+    for name in names:
+        best_rounds = [record.best_round for record, _ in curves if record.model == name]
+        chosen_rounds = [number for number in best_rounds if number is not None]
+        descriptions.append(f"{name}: chosen round {_range(chosen_rounds)}.")
+    metric = stopping_metric(curves[0][0], data.primary)
+    title = f"{metric} on validation data over rounds; a line is one fold and seed, its dot the chosen round"
+    return [Chart("learning_curves", title, spec, " ".join(descriptions))]
+
+
+def _curve_rows(curves: Sequence[tuple[Record, LearningCurve]]) -> list[dict[str, Any]]:
+    """Return a row for each run, with lists of its rounds and values, thinned where many curves share the page."""
     budget = max(12, min(200, POINTS // len(curves)))
-    rows: list[dict[str, Any]] = []
-    for run, points in curves:
-        record = run.record
+    rows = []
+    for record, points in curves:
         drawn_points = _thinned(points, budget, record.best_round)
-        rounds, values = (
-            [round_number for round_number, _ in drawn_points],
-            [round(value, 5) for _, value in drawn_points],
+        rows.append(
+            {
+                "model": record.model,
+                "run": f"{record.fold}, seed {record.seed}",
+                "chosen": record.best_round,
+                "round": [number for number, _ in drawn_points],
+                "value": [round(value, 5) for _, value in drawn_points],
+            }
         )
-        labels = {"model": record.model, "run": f"{record.fold}, seed {record.seed}"}
-        rows.append({**labels, "chosen": record.best_round, "round": rounds, "value": values})
-    names = [name for name in data.models if any(run.record.model == name for run, _ in curves)]
-    metric = stopping_metric(curves[0][0].record, data.primary)
+    return rows
+
+
+def _curve_panel(data: ReportData, names: Sequence[str]) -> dict[str, Any]:
+    """Return the panel of one model: a line for each run, and a dot at its chosen round."""
     x = charts.quantitative("round", title="round", axis={"tickCount": 4, "grid": False})
     y = charts.quantitative("value", title=None, scale={"zero": False})
     chosen = [{"field": "round", "title": "chosen round"}, *charts.tooltip(value=".4f")]
@@ -90,7 +114,7 @@ def _curves(data: ReportData) -> list[Chart]:
     dot = charts.layer(
         charts.dots(36, clip=True), opacity=charts.fade(), tooltip=[*charts.tooltip("model", "run"), *chosen]
     )
-    panel: dict[str, Any] = {
+    return {
         "height": charts.PANEL["height"] + 20,
         "transform": [{"flatten": ["round", "value"]}],
         "encoding": {"x": x, "y": y, "color": charts.model_colour(data, names)},
@@ -99,15 +123,6 @@ def _curves(data: ReportData) -> list[Chart]:
             {"transform": [{"filter": "datum.round === datum.chosen"}], **dot},
         ],
     }
-    descriptions = []
-    for name in names:
-        records = [run.record for run, _ in curves if run.record.model == name]
-        best_rounds = [record.best_round for record in records if record.best_round is not None]
-        descriptions.append(f"{name}: chosen round {_range(best_rounds)}.")
-    title = f"{metric} on validation data over rounds; a line is one fold and seed, its dot the chosen round"
-    return [
-        Chart("learning_curves", title, charts.small_multiples(names, rows, panel), " ".join(descriptions))
-    ]
 
 
 def chosen_value(run: Run, primary: str) -> float | None:
@@ -120,7 +135,7 @@ def stopping_metric(record: Record, primary: str) -> str:
     return record.stopping.metric if record.stopping is not None else primary
 
 
-def _curve(run: Run, primary: str) -> list[tuple[int, float]]:
+def _curve(run: Run, primary: str) -> LearningCurve:
     """Return (round, value) of the metric that stopped, else the primary one, on the watched split."""
     history = run.history
     if history is None or history.empty:

@@ -36,8 +36,8 @@ def section(data: ReportData) -> list[Block]:
         criterion = f"by cross-validation on the training queries ({counts} folds)"
     fold = ", separately in every fold" if any(searches[1:] for searches in tuned.values()) else ""
     protocol = (
-        f"The options of {', '.join(tuned)} were chosen{fold} {criterion}. No trial saw a test query: those were scored "
-        "once, by the chosen configuration. The value of the best of many trials is optimistic, by luck; "
+        f"The options of {', '.join(tuned)} were chosen{fold} {criterion}. No trial saw a test query: those were "
+        "scored once, by the chosen configuration. The value of the best of many trials is optimistic, by luck; "
         "the test mean is not affected."
     )
     files = formats.file_names(list(tuned))
