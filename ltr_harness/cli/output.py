@@ -118,10 +118,13 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collec
 
 
 def print_page(page: "Report") -> None:
-    """Print the words and tables of a page."""
-    from ltr_harness.report.blocks import Banner, Bullets, Paragraph, Table, plain_text, walk
+    """Print the words and tables of a page, without what is folded on it."""
+    from ltr_harness.report.blocks import Banner, Bullets, Details, Paragraph, Table, plain_text, walk
 
-    for block in (block for section in page.sections for block in walk(section.blocks)):
+    printed = (
+        block for section in page.sections for block in section.blocks if not isinstance(block, Details)
+    )
+    for block in walk(tuple(printed)):
         if isinstance(block, Table):
             _print_block_table(block)
         elif isinstance(block, Bullets):

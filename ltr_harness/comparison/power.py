@@ -145,10 +145,11 @@ class PowerPlan:
     difference: float  # that should be found; its sign is the metric's own
     about: str  # what is tested and how, in words
     level: float  # of the test's first step, for this many models
-    plans: tuple[ModelPlan, ...]  # one for each model
+    plans: tuple[ModelPlan, ...]  # one for each contender: a model that has not been shown to differ, or all
     draw: str = "query"  # what chance draws as a whole, such as "unit in each arm"
     unit: str | None = None  # the attribute whose values are drawn instead, such as "user_id"
     cautions: tuple[Caution, ...] = ()
+    left_out: tuple[str, ...] = ()  # models that already differ, for which nothing more is needed
 
     def said(self, plan: ModelPlan, need: Need) -> str:
         """Return one sentence: what finds the difference with one probability."""
@@ -181,7 +182,7 @@ class PowerPlan:
         if need.seeds is not None and plan.n is not None and draws > plan.n:
             text += f"; or {need.seeds} seeds of each model with the {self.drawn(plan.n)} at hand"
         if need.bounded is not None:
-            text += f"; the strict test (`test: bounded`) takes {self.drawn(need.bounded)}"
+            text += f"; the strict test, bounded, takes {self.drawn(need.bounded)}"
         return text
 
     def drawn(self, count: int | None = None) -> str:
@@ -198,8 +199,8 @@ def plan_power(
 ) -> PowerPlan:
     """Plan how many queries and seeds it takes to find a difference, by a comparison's own spread and test.
 
-    Its cautions are what the plan does not know, and what else is needed where the draws at hand hardly tell the
-    spread.
+    Models that already differ are left out, unless all do. Its cautions are what the plan does not know, and what else
+    is needed where the draws at hand hardly tell the spread.
 
     Args:
         comparison: of models like those that will be compared.
@@ -211,6 +212,10 @@ def plan_power(
         UsageError: one model alone, or models without any difference.
     """
     by_model, method = spreads(comparison), comparison.method
+    left_out = [model for model in by_model if comparison.paired(model).is_significant]
+    if len(left_out) == len(by_model):
+        left_out = []
+    by_model = {model: spread for model, spread in by_model.items() if model not in left_out}
     family = models or len(comparison.models) - 1
     level = method.level(family)
     plans = tuple(plan(model, spread, difference, level, powers) for model, spread in by_model.items())
@@ -225,6 +230,7 @@ def plan_power(
         plans=plans,
         unit=method.unit,
         cautions=tuple(cautions),
+        left_out=tuple(left_out),
     )
 
 
@@ -288,9 +294,6 @@ def from_spread(
 
 
 def level_text(method: Method, family: int) -> str:
-    """The level of the first step among so many models, in words."""
-    text = f"level {100 * method.level(family):.3g} %"
-    if family < 2:
-        return text
-    drawn = "" if method.test in ("t", "bounded") else "; the joint draws ask for less"
-    return f"{text} (of {family} comparisons, by Bonferroni{drawn})"
+    """The level of the test, and for how many models it is corrected, in words."""
+    text = f"level {100 * method.alpha:.3g} %"
+    return text if family < 2 else f"{text}, corrected for {family} comparisons"

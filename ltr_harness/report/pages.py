@@ -19,6 +19,7 @@ from ltr_harness.report import blocks, charts, html, markdown
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.report.sections.data import agreement_blocks, recall_tables
 
+_COUNTS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 SHOWN = 5  # models whose curves are shown; all are in the JSON
 
 
@@ -32,6 +33,7 @@ def power_page(power_plan: PowerPlan) -> Report:
     answer: tuple[Block, ...] = (
         _power_verdict(power_plan),
         Paragraph(f"{power_plan.about}: to find a difference of {power_plan.difference:+g}."),
+        *_left_out(power_plan),
         _needs_table(power_plan),
         blocks.Bullets(sentences),
         *(Paragraph(str(caution), "note") for caution in power_plan.cautions),
@@ -47,12 +49,21 @@ def power_page(power_plan: PowerPlan) -> Report:
     )
 
 
+def _left_out(power_plan: PowerPlan) -> list[Block]:
+    """Return a line with the models that no plan is needed for."""
+    names = power_plan.left_out
+    if not names:
+        return []
+    verb = "differs" if len(names) == 1 else "differ"
+    return [Paragraph(f"Left out: {', '.join(names)}, which already {verb}.")]
+
+
 def _needs_table(power_plan: PowerPlan) -> Table:
     """Return for each model what the queries at hand can show, and how many would be needed, by probability."""
     powers = [f"{need.power:.0%}" for need in power_plan.plans[0].needs]
-    columns = [Column("model"), Column("sd", "metric"), Column("at hand", "count")]
-    columns += [Column(f"{power} detect", "metric") for power in powers]
-    columns += [Column(f"{power} need", "count") for power in powers]
+    columns = [Column("model"), Column("sd", "metric"), Column("you have", "count")]
+    columns += [Column(f"these show, {power}", "metric") for power in powers]
+    columns += [Column(f"needed, {power}", "count") for power in powers]
     rows: list[tuple[Cell, ...]] = []
     for plan in power_plan.plans:
         detectable = [need.detectable for need in plan.needs]
@@ -75,19 +86,34 @@ def _curve_table(power_plan: PowerPlan, plan: ModelPlan, name: str) -> Table:
 
 
 def _power_verdict(power_plan: PowerPlan) -> blocks.Banner:
-    """Return the number of draws for the model that needs most, at the first power, and whether it is at hand."""
-    needs = [(plan, plan.needs[0]) for plan in power_plan.plans]
-    plan, need = max(needs, key=lambda plan_and_need: plan_and_need[1].draws or math.inf)
-    effect = f"a difference of {power_plan.difference:+g} with {need.power:.0%} probability"
-    if need.draws is None:
+    """Return the numbers of draws that the contenders need at the first power, and whether they are at hand."""
+    needs = {plan.model: plan.needs[0] for plan in power_plan.plans}
+    draws = sorted(need.draws for need in needs.values() if need.draws is not None)
+    effect = f"a difference of {power_plan.difference:+g} with {power_plan.plans[0].needs[0].power:.0%} probability"
+    if not draws:
         text = f"No number of {power_plan.drawn()} finds {effect}"
         return blocks.Banner(blocks.Badge("not found", "bad"), text)
-    verb = "finds" if need.draws == 1 else "find"
-    text = f"{power_plan.drawn(need.draws)} {verb} {effect}"
-    if plan.n is None:
-        return blocks.Banner(blocks.Badge("plan", "neutral"), text)
-    status = blocks.Badge("enough", "good") if plan.n >= need.draws else blocks.Badge("too few", "bad")
-    return blocks.Banner(status, f"{text}; {plan.n:,} are at hand")
+    least, most = draws[0], draws[-1]
+    numbers = power_plan.drawn(most)
+    if least < most:
+        numbers = f"{least:,} to {numbers}"
+    at_hand = sorted({plan.n for plan in power_plan.plans if plan.n is not None})
+    if not at_hand:
+        verb = "finds" if numbers.startswith("1 ") else "find"
+        return blocks.Banner(blocks.Badge("plan", "neutral"), f"{numbers} {verb} {effect}")
+    found = [model for model, need in needs.items() if need.draws is not None]
+    others = [model for model in needs if model not in found]
+    contenders = found[0] if len(needs) == 1 else f"the {_COUNTS.get(len(needs), str(len(needs)))} contenders"
+    if others:
+        contenders = ", ".join(found)
+    have = " to ".join(dict.fromkeys(f"{n:,}" for n in (at_hand[0], at_hand[-1])))
+    text = f"{numbers} for {contenders} (you have {have})"
+    if others:
+        text += f"; no number is enough for {', '.join(others)}"
+    is_enough = not others and at_hand[0] >= most
+    return blocks.Banner(
+        blocks.Badge("enough", "good") if is_enough else blocks.Badge("too few", "bad"), text
+    )
 
 
 def _chart(power_plan: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,7 +52,9 @@ def test_a_typed_standard_deviation(ltr: Cli) -> None:
     ]
     assert "differences: with 80% probability it takes 3,142 queries." in out
     assert "differences: with 90% probability it takes 4,205 queries." in out
-    assert "3,142    0.0050  0.0058" in out  # the curve
+    assert len(out.splitlines()) < 15  # the curve is on the page alone
+    ltr("--sd", "0.1", "--difference", "0.005", "--power", "0.8,0.9", "-o", "plan", "--format", "md")
+    assert re.search(r"3,142 \| +0\.0050 \| +0\.0058", Path("plan/report.md").read_text())
     many = json.loads(ltr("--sd", "0.1", "--difference", "0.005", "--models", "9", "--json")[1])
     assert many["level"] == pytest.approx(0.05 / 9)
     assert many["plans"][0]["needs"][0]["draws"] == 5230  # (2.77 + 0.84)**2 * 400, and a little for t
@@ -164,6 +167,41 @@ def test_one_seed_is_said() -> None:
     assert "a" not in [plan.model for plan in found.plans]
     text = "trained with one seed; the variance over seeds is unknown, and the plan is about these trained models"
     assert found.cautions == (Caution("one-training", "warning", text, place="b"),)
+
+
+def write_quick(name: str, shift: float, noise: float) -> None:
+    """Write a table whose differences from old.csv have this mean and spread."""
+    table = pd.read_csv("old.csv")
+    table["mrr"] += shift + noise * np.random.default_rng(len(name)).normal(size=len(table))
+    table.to_csv(f"{name}.csv", index=False)
+
+
+def test_models_that_already_differ_are_left_out(ltr: Cli) -> None:
+    """The answer is about the contenders, however many queries the worst model would take."""
+    for name, shift, noise in (("near", 0.0, 0.05), ("nearer", 0.0, 0.04), ("worst", -0.2, 0.3)):
+        write_quick(name, shift, noise)
+    tables = [f"{name}.csv" for name in ("old", "near", "nearer", "worst")]
+    code, out, _ = ltr(*tables, "--difference", "0.004")
+    assert code == 0
+    plan = json.loads(ltr(*tables, "--difference", "0.004", "--json")[1])
+    assert [one["model"] for one in plan["plans"]] in (["near", "nearer"], ["nearer", "near"])
+    assert plan["left_out"] == ["worst"]
+    least, most = sorted(one["needs"][0]["draws"] for one in plan["plans"])
+    first, *rest = out.splitlines()
+    assert first == f"{least:,} to {most:,} queries for the two contenders (you have 400)."
+    assert "Left out: worst, which already differs." in rest
+    assert "level 5 %, corrected for 3 comparisons" in rest[1]
+    assert len(rest) < 20
+    assert "`" not in out
+    assert not any(line.startswith("worst") for line in rest)
+
+
+def test_where_all_models_differ_all_are_planned(ltr: Cli) -> None:
+    write_quick("worst", -0.2, 0.3)
+    code, out, _ = ltr("old.csv", "worst.csv", "--difference", "0.01", "--json")
+    assert code == 0
+    plan = json.loads(out)
+    assert ([one["model"] for one in plan["plans"]], plan["left_out"]) == (["worst"], [])
 
 
 def test_units_of_an_ab_test(ltr: Cli) -> None:

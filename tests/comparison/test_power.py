@@ -121,11 +121,8 @@ def test_what_is_needed_and_the_curve_around_it() -> None:
 
 def test_the_level_is_that_of_the_first_step() -> None:
     assert level_text(Method(), 1) == "level 5 %"
-    assert level_text(Method(), 2) == (
-        "level 2.5 % (of 2 comparisons, by Bonferroni; the joint draws ask for less)"
-    )
-    assert level_text(Method(test="t"), 2) == "level 2.5 % (of 2 comparisons, by Bonferroni)"
-    assert level_text(Method(test="bounded"), 2) == "level 2.5 % (of 2 comparisons, by Bonferroni)"
+    for test in ("permutation", "t", "bounded"):
+        assert level_text(Method(test=test), 2) == "level 5 %, corrected for 2 comparisons"  # type: ignore[arg-type]
 
 
 def test_a_few_queries_that_differ_are_said() -> None:
@@ -166,7 +163,7 @@ def test_the_strict_test_has_its_own_number() -> None:
     assert need.bounded is not None
     assert 1.5 < need.bounded / need.draws < 2.5
     assert found.said(found.plans[0], need).endswith(
-        f"; the strict test (`test: bounded`) takes {need.bounded:,} queries."
+        f"; the strict test, bounded, takes {need.bounded:,} queries."
     )
     strict = plan_power(compare(given, test="bounded"), 0.02, [0.8]).plans[0].needs[0]
     assert (strict.draws, strict.bounded) == (need.bounded, None)
