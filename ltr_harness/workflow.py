@@ -241,7 +241,7 @@ def run_experiment(
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class _TrainingPlan:
     """An experiment whose searches are over: what is trained, and that its folder says so."""
 
     job: Job
@@ -276,7 +276,7 @@ def _refuse_unfit(job: Job) -> None:
     refuse_errors(job.cautions)
 
 
-def _plan(job: Job, progress: Progress) -> _Plan:
+def _plan(job: Job, progress: Progress) -> _TrainingPlan:
     """Store the configuration, use up the budgets of searches, and store the plan of runs."""
     job.folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(job.folder)
@@ -288,10 +288,10 @@ def _plan(job: Job, progress: Progress) -> _Plan:
         job = list_tasks(job, tuned=True)
         progress.planned(job)
     write_plan(job.folder, [task.folder.name for task in job.tasks])
-    return _Plan(job, text, tuple(task for task in job.tasks if task.state != "done"))
+    return _TrainingPlan(job, text, tuple(task for task in job.tasks if task.state != "done"))
 
 
-def _train(plan: _Plan, progress: Progress, fail_fast: bool, in_processes: bool) -> list[Run]:
+def _train(plan: _TrainingPlan, progress: Progress, fail_fast: bool, in_processes: bool) -> list[Run]:
     """Train what is to be trained; the runs of all tasks, in the plan's order."""
     job, todo = plan.job, plan.todo
     if todo and plan.is_tested:  # the report's libraries are loaded meanwhile
@@ -314,7 +314,7 @@ def _train(plan: _Plan, progress: Progress, fail_fast: bool, in_processes: bool)
         return [load_run(task.folder) for task in job.tasks]
 
 
-def _report(plan: _Plan, runs: Sequence[Run], progress: Progress) -> ExperimentResult:
+def _report(plan: _TrainingPlan, runs: Sequence[Run], progress: Progress) -> ExperimentResult:
     """Compare the models of the runs and write the report."""
     job, data, path = plan.job, None, None
     if plan.is_tested:

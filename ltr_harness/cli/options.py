@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=click.Command)
 
 
-class Place(click.Path):
+class PathOrAddress(click.Path):
     """A path of this machine; where data is read, of an address such as ``s3://bucket/key`` that of its copy."""
 
     def __init__(self, *, data: bool = False, **more: bool) -> None:
@@ -75,8 +75,8 @@ ADVANCED = frozenset(
 )
 """What few comparisons need: how data is read and joined, the statistics, and files for CI."""
 
-PATH, DATA = Place(), Place(data=True)
-FILE, FOLDER = Place(dir_okay=False), Place(file_okay=False)
+PATH, DATA = PathOrAddress(), PathOrAddress(data=True)
+FILE, FOLDER = PathOrAddress(dir_okay=False), PathOrAddress(file_okay=False)
 COUNT = click.IntRange(min=1)
 
 config = click.argument("config", type=PATH)

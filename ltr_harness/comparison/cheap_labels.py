@@ -11,7 +11,7 @@ import pyarrow as pa
 from ltr_harness._util.text import count_of, p_equals, plain_number
 from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.contrasts import SystemResult, Verdict, differences_of, rare_kind_of
+from ltr_harness.comparison.contrasts import PairVerdict, SystemResult, differences_of, rare_kind_of
 from ltr_harness.comparison.stats.cluster_sums import (
     ClusterSums,
     Floats,
@@ -123,13 +123,13 @@ class CheapPair:
     ci_high: float
     p: float
     p_corrected: float
-    verdict: Verdict
+    verdict: PairVerdict
     weight: float  # how much the cheap labels count: lambda
     queries_saved: float  # how many more human-labelled queries would have said as much
     human_difference: float  # by the human labels alone
     human_ci_low: float
     human_ci_high: float
-    human_verdict: Verdict
+    human_verdict: PairVerdict
 
 
 @dataclass(frozen=True)

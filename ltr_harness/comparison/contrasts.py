@@ -44,7 +44,7 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.evaluation import Evaluation
 
-Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]
+PairVerdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]
 
 WEIGHT = "query_weight"  # the query attribute that says how much a query counts in weighted means
 
@@ -202,7 +202,7 @@ class JudgedShare(Protocol):
     def difference(self) -> float: ...
 
     @property
-    def verdict(self) -> Verdict: ...
+    def verdict(self) -> PairVerdict: ...
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class Difference:
     ci_high: float
     p: float  # by the chosen test
     p_corrected: float
-    verdict: Verdict
+    verdict: PairVerdict
 
 
 def rare_kind_of(
@@ -264,7 +264,7 @@ class Paired:
     detectable: float  # smallest difference this query set could have shown at 80 % power
     seed_agreement: float  # share of seed pairs whose mean difference has the sign of the whole; NaN with one
     skewness: float  # of the differences; large with small n means the p-value is optimistic
-    verdict: Verdict
+    verdict: PairVerdict
     relative: float = math.nan  # difference / |mean of the other|; never shown without the difference
     # with several seeds: of these trained models on other queries; else p is that
     trained_p: float = math.nan
@@ -480,7 +480,7 @@ def differences_of(
     columns = np.stack([mean, results.low, results.high, results.p, results.p_corrected], axis=1).tolist()
     differences = []
     for j, (difference, low, high, p, p_corrected) in enumerate(columns):
-        verdict: Verdict = "not distinguishable"
+        verdict: PairVerdict = "not distinguishable"
         if p_corrected < method.alpha and difference:
             verdict = "better" if (difference > 0) == higher_is_better[j] else "worse"
         elif results.p_equivalence[j] < method.alpha:

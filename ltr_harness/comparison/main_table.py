@@ -14,10 +14,10 @@ from ltr_harness.comparison.headroom import ModelHeadroom
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.queries import Floats
 
-Form = Literal["page", "terminal", "notebook", "frame"]
+TableForm = Literal["page", "terminal", "notebook", "frame"]
 """A form of the table: `page` is HTML, Markdown and LaTeX, `frame` is `Comparison.table`."""
 
-ALL_FORMS: frozenset[Form] = frozenset({"page", "terminal", "notebook", "frame"})
+ALL_FORMS: frozenset[TableForm] = frozenset({"page", "terminal", "notebook", "frame"})
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class MainColumn:
     best: Literal["max", "min"] | None = None  # the good end of the column
     # the headings of value and interval in 80 columns, where they are not those above
     terminal: tuple[str, ...] = ()
-    forms: frozenset[Form] = ALL_FORMS
+    forms: frozenset[TableForm] = ALL_FORMS
 
     @property
     def has_interval(self) -> bool:
@@ -86,7 +86,7 @@ def main_columns(comparison: TableSource) -> tuple[MainColumn, ...]:
     return tuple(columns)
 
 
-def columns_of(comparison: TableSource, form: Form) -> list[MainColumn]:
+def columns_of(comparison: TableSource, form: TableForm) -> list[MainColumn]:
     """Return the columns that a form shows: without those of differences where a model stands alone."""
     has_pairs = len(comparison.models) > 1 or form == "frame"
     return [
@@ -175,7 +175,7 @@ def _standard_deviation(comparison: TableSource) -> MainColumn:
 
 def _queries(comparison: TableSource) -> MainColumn:
     """The page has n for all models above the table, and a column of its own only where models differ in it."""
-    forms: frozenset[Form] = frozenset({"notebook", "frame"})
+    forms: frozenset[TableForm] = frozenset({"notebook", "frame"})
     if len({comparison.summary(model).n for model in comparison.models}) > 1:
         forms |= {"page"}
     return MainColumn("Queries", "summaries", ("n",), "count", hint="Queries with a value.", forms=forms)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SMALLEST as SMALLEST
-from ltr_harness.comparison.contrasts import Contrast, Paired, Verdict, contrast, rare_kind_of
+from ltr_harness.comparison.contrasts import Contrast, Paired, PairVerdict, contrast, rare_kind_of
 from ltr_harness.comparison.over_time import days_of_queries
 from ltr_harness.comparison.query_slices import QuerySlice, query_slices
 from ltr_harness.data.time_folds import DAY
@@ -31,7 +31,7 @@ class SliceResult:
     ci_low: float  # of all models and parts together, as p; NaN where n is too small
     ci_high: float
     p: float
-    verdict: Verdict
+    verdict: PairVerdict
 
 
 def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[SliceResult, ...]:

@@ -26,14 +26,14 @@ MOST_FOLDS = 1000
 
 
 @dataclass(frozen=True)
-class Span:
+class CalendarSpan:
     """A length of time in calendar units, such as ``3 months``."""
 
     number: int
     unit: Literal["day", "week", "month", "quarter", "year"]
 
     @classmethod
-    def of(cls, text: str) -> "Span":
+    def of(cls, text: str) -> "CalendarSpan":
         """Read ``3 months``, ``1 day`` or ``2 weeks``; ValueError for anything else."""
         found = re.fullmatch(rf"\s*([1-9][0-9]{{0,4}})\s*({'|'.join(_DAYS)})s?\s*", text)
         if found is None:
@@ -64,15 +64,17 @@ class Span:
 class TimeFolds:
     """A division of time: ``train | gap | valid | gap | test``, from the newest fold back to the oldest."""
 
-    test: Span  # how long each test part is
-    valid: Span | None = None  # how long each validation part is; None for none
-    gap: Span | None = None  # what is left out between two parts; None for nothing
+    test: CalendarSpan  # how long each test part is
+    valid: CalendarSpan | None = None  # how long each validation part is; None for none
+    gap: CalendarSpan | None = None  # what is left out between two parts; None for nothing
     # of the training part; None where it begins with the data, and expands: then at least as long as the test part
-    train: Span | None = None
+    train: CalendarSpan | None = None
     # from one test part to the next; None for as long as the test part; a shorter one is refused
-    step: Span | None = None
+    step: CalendarSpan | None = None
     at_most: int | None = None  # the newest so many folds; None for all
-    label_horizon: Span | None = None  # how far after its query a label looks; the gap must be as long
+    label_horizon: CalendarSpan | None = (
+        None  # how far after its query a label looks; the gap must be as long
+    )
 
     def divide(self, groups: QueryGroups, days: Days) -> "list[TimeFold]":
         """The folds, oldest first, with the numbers of their queries; DataError, with dates, where they cannot be."""

@@ -27,7 +27,7 @@ from ltr_harness._util.stored import LARGEST
 from ltr_harness.comparison.stream import evaluate_stream
 from ltr_harness.data.addresses import local_path
 from ltr_harness.data.queries import QueryGroups
-from ltr_harness.data.time_folds import MOST_FOLDS, Span, TimeFolds
+from ltr_harness.data.time_folds import MOST_FOLDS, CalendarSpan, TimeFolds
 from ltr_harness.errors import DataError, MissingExtraError, TrainingError
 from ltr_harness.experiments.compare import online_agreement as offline_online
 from ltr_harness.experiments.compare.ledger import LEDGER, Look, count_look, looks_at
@@ -230,11 +230,11 @@ def test_agreement_says_how_far_it_is() -> None:
 def test_folds_in_time_are_bounded() -> None:
     n = 3 * (MOST_FOLDS + 2)
     groups, days = QueryGroups.from_sizes([1] * n), np.repeat(np.arange(n // 3), 3)
-    rule = TimeFolds(test=Span.of("1 day"))
+    rule = TimeFolds(test=CalendarSpan.of("1 day"))
     found = rf"data\.folds: 1970-01-01 to 1972-09-29 has more than {MOST_FOLDS:,} folds 1 day apart; expected at most"
     with pytest.raises(DataError, match=found):
         rule.divide(groups, np.concatenate([days, [days[-1] + 1] * 3]))
-    assert len(TimeFolds(test=Span.of("1 day"), at_most=3).divide(groups, days)) == 3
+    assert len(TimeFolds(test=CalendarSpan.of("1 day"), at_most=3).divide(groups, days)) == 3
 
 
 def test_what_a_killed_process_unpacked_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -327,14 +327,14 @@ class TestBudget:
         """Of two models the chosen is the worse one, whatever this machine's times are."""
         from ltr_harness.cli.commands import show_trees as trees
         from ltr_harness.experiments.runs.record import Latency
-        from ltr_harness.experiments.runs.serving_cost import Candidate
+        from ltr_harness.experiments.runs.serving_cost import BudgetCandidate
         from ltr_harness.metrics import parse_metric
 
         ndcg = parse_metric("ndcg@3")
         models = trees.scored_models([run_of(folder, "xgb"), run_of(folder, "bm25")], [ndcg], None, False)
         best, worse = (
-            Candidate(0, load_run(run_of(folder, "xgb")).record.best_round, 0.0),
-            Candidate(1, None, 0.0),
+            BudgetCandidate(0, load_run(run_of(folder, "xgb")).record.best_round, 0.0),
+            BudgetCandidate(1, None, 0.0),
         )
         pair = trees.compare_with_best(models, worse, best)
         assert pair is not None
@@ -347,8 +347,8 @@ class TestBudget:
             Latency(documents=1, calls=400, p50=4.0, p99=5.0),
             Latency(documents=1, calls=90, p50=200.0, p99=None),
         )
-        chosen = trees.TimedModel(models[1].run, Candidate(1, None, means[1]), took[0])
-        slow = trees.TimedModel(models[0].run, Candidate(0, 12, means[0]), took[1])
+        chosen = trees.TimedModel(models[1].run, BudgetCandidate(1, None, means[1]), took[0])
+        slow = trees.TimedModel(models[0].run, BudgetCandidate(0, 12, means[0]), took[1])
         trees.print_choice(trees.BudgetChoice("9us", 1, chosen, slow, pair), ndcg)
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].split() == ["model", "rounds", "ndcg@3", "p50,", "µs", "p99,", "µs"]

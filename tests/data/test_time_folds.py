@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from ltr_harness.data.queries import QueryGroups
-from ltr_harness.data.time_folds import Span, TimeFolds, days_of, period_for, periods_of
+from ltr_harness.data.time_folds import CalendarSpan, TimeFolds, days_of, period_for, periods_of
 from ltr_harness.errors import DataError
 
 
 def spans(**texts: str) -> dict[str, Any]:
-    return {name: Span.of(text) for name, text in texts.items()}
+    return {name: CalendarSpan.of(text) for name, text in texts.items()}
 
 
 def days(first: str, last: str) -> pd.DatetimeIndex:
@@ -48,7 +48,7 @@ def test_quarters_of_a_year_by_hand() -> None:
     assert tested.size == 30 + 31 + 30
 
 
-def earlier(day: date, span: Span, times: int) -> date:
+def earlier(day: date, span: CalendarSpan, times: int) -> date:
     """The calendar's arithmetic without pandas."""
     if span.unit in ("day", "week"):
         return day - timedelta(days=span.number * times * (7 if span.unit == "week" else 1))
@@ -68,10 +68,10 @@ def test_boundaries_are_the_calendars(seed: int) -> None:
         [pd.Timestamp(first) + pd.Timedelta(days=int(i)) for i in np.flatnonzero(present)]
     )
     last = index[-1].date() + timedelta(days=1)
-    test = Span.of(str(rng.choice(["10 days", "3 weeks", "1 month", "1 quarter"])))
-    valid = Span.of("2 weeks") if rng.random() < 0.5 else None
-    gap = Span.of(str(rng.choice(["5 days", "1 month"]))) if rng.random() < 0.6 else None
-    train = Span.of("4 months") if rng.random() < 0.5 else None
+    test = CalendarSpan.of(str(rng.choice(["10 days", "3 weeks", "1 month", "1 quarter"])))
+    valid = CalendarSpan.of("2 weeks") if rng.random() < 0.5 else None
+    gap = CalendarSpan.of(str(rng.choice(["5 days", "1 month"]))) if rng.random() < 0.6 else None
+    train = CalendarSpan.of("4 months") if rng.random() < 0.5 else None
     found = TimeFolds(test=test, valid=valid, gap=gap, train=train).divide(groups(len(index)), numbers(index))
 
     expected: list[dict[str, tuple[date, date]]] = []
@@ -178,7 +178,7 @@ def test_times_that_are_none(times: np.ndarray[tuple[int], np.dtype[np.generic]]
 @pytest.mark.parametrize("text", ["", "month", "0 days", "1.5 days", "3 fortnights", "-1 day", "1 month ago"])
 def test_what_is_no_span(text: str) -> None:
     with pytest.raises(ValueError, match="such as 3 months"):
-        Span.of(text)
+        CalendarSpan.of(text)
 
 
 def test_inner_folds_are_later_than_their_past() -> None:

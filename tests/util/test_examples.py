@@ -29,7 +29,7 @@ from ltr_harness.data.dataset import fingerprint_arrays
 from ltr_harness.data.judgments import Judgments, Subtopics
 from ltr_harness.data.queries import QueryGroups, places_within
 from ltr_harness.data.splits import divided, divided_by_time, holdout
-from ltr_harness.data.time_folds import Span, period_in
+from ltr_harness.data.time_folds import CalendarSpan, period_in
 from ltr_harness.data.writers import format_of
 from ltr_harness.metrics import MAP, NDCG
 from ltr_harness.metrics.explain import as_measured_by, differences_in_words, explain_mean, other_definitions
@@ -102,13 +102,18 @@ def test_divided_by_time() -> None:
 
 def test_span() -> None:
     assert (
-        repr((Span.of("2 weeks").before(date(2024, 3, 1)), Span.of("1 month").before(date(2024, 3, 31))))
+        repr(
+            (
+                CalendarSpan.of("2 weeks").before(date(2024, 3, 1)),
+                CalendarSpan.of("1 month").before(date(2024, 3, 31)),
+            )
+        )
         == "(datetime.date(2024, 2, 16), datetime.date(2024, 2, 29))"
     )
 
 
 def test_span_days() -> None:
-    assert (Span.of("2 weeks").days, Span.of("2 months").days) == (14, 60.875)
+    assert (CalendarSpan.of("2 weeks").days, CalendarSpan.of("2 months").days) == (14, 60.875)
 
 
 def test_period_in() -> None:

@@ -26,7 +26,7 @@ from ltr_harness.data.readers.table_reader import TableReader
 from ltr_harness.data.splits import divided, divided_by_time, folds
 from ltr_harness.errors import Caution, DataError, UsageError
 
-Queries = NDArray[np.int64]  # numbers of queries, sorted
+QueryNumbers = NDArray[np.int64]  # numbers of queries, sorted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Division:
         if self.folds is not None and self.shares:
             raise UsageError("--folds with --valid or --test; expected one of them")
 
-    def divide(self, dataset: RankingDataset) -> dict[str, dict[str, Queries]]:
+    def divide(self, dataset: RankingDataset) -> dict[str, dict[str, QueryNumbers]]:
         """Return the queries of each part, by folder."""
         groups = dataset.groups
         if self.by_time is not None:
@@ -133,7 +133,7 @@ def _with_attribute(
 
 
 def _write_parts(
-    dataset: RankingDataset, parts: Mapping[str, Queries], paths: Mapping[str, Path], form: str | None
+    dataset: RankingDataset, parts: Mapping[str, QueryNumbers], paths: Mapping[str, Path], form: str | None
 ) -> list[Caution]:
     """Write each part in the form of its file's name, or in the one given, and return the cautions, each once."""
     cautions: list[Caution] = []
@@ -142,7 +142,9 @@ def _write_parts(
     return list(dict.fromkeys(cautions))
 
 
-def _print_sizes(dataset: RankingDataset, parts: Mapping[str, Queries], paths: Mapping[str, Path]) -> None:
+def _print_sizes(
+    dataset: RankingDataset, parts: Mapping[str, QueryNumbers], paths: Mapping[str, Path]
+) -> None:
     for part, queries in parts.items():
         size = counts(query=len(queries), row=int(dataset.groups.sizes[queries].sum()))
         missed = dataset.judgments.take(queries).missed
@@ -151,7 +153,7 @@ def _print_sizes(dataset: RankingDataset, parts: Mapping[str, Queries], paths: M
         echo(f"wrote {paths[part]}: {size}")
 
 
-def _write_assignment(dataset: RankingDataset, parts: Mapping[str, Queries], path: Path) -> None:
+def _write_assignment(dataset: RankingDataset, parts: Mapping[str, QueryNumbers], path: Path) -> None:
     """Write the part of each query, in the order of the data."""
     part_of_query = {query: part for part, queries in parts.items() for query in queries.tolist()}
     lines = [f"{dataset.groups.name(query)}\t{part_of_query[query]}\n" for query in sorted(part_of_query)]
@@ -181,7 +183,7 @@ def copy_rows(
     reader: TableReader,
     tables: Sequence[OpenedTable],
     dataset: RankingDataset,
-    parts: Mapping[str, Queries],
+    parts: Mapping[str, QueryNumbers],
     paths: Mapping[str, Path],
 ) -> None:
     """Write the rows of each part's queries as they stand, in the order of the files; all parts appear, or none."""
@@ -203,7 +205,7 @@ def _parts_of_rows(
     reader: TableReader,
     tables: Sequence[OpenedTable],
     dataset: RankingDataset,
-    parts: Mapping[str, Queries],
+    parts: Mapping[str, QueryNumbers],
 ) -> NDArray[np.int64]:
     """Return the number of the part that each row of the tables belongs to."""
     part_of_query = np.full(dataset.n_queries, -1)

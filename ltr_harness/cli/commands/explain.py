@@ -104,11 +104,11 @@ def _explain_query(metric: Metric, query: str, ranking: rankings.ScoredRanking) 
     return explain_query(metric, judgments, ranking.scores[rows], retrieved)
 
 
-_Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # head and rows
+_TextTable = tuple[Sequence[str], Sequence[Sequence[str]]]  # head and rows
 _WRAPPED = ("why", "document", "missed document", "tied ranks")  # columns of long texts
 
 
-def _page(blocks: Iterable[str | _Table]) -> str:
+def _page(blocks: Iterable[str | _TextTable]) -> str:
     """Return lines and tables as wide as the terminal; long reasons and document ids wrap."""
     from rich.console import Console
 
@@ -135,14 +135,14 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
 
 def _blocks(
     ranking: rankings.ScoredRanking, metric: Metric, query: str | None, n_rows: int | None
-) -> Iterator[str | _Table]:
+) -> Iterator[str | _TextTable]:
     """Return the lines and tables of a query, or of the mean."""
     if query is None:
         return _mean_blocks(ranking.name, _explain_mean(metric, ranking))
     return _query_blocks(ranking.name, query, _explain_query(metric, query, ranking), n_rows)
 
 
-def _mean_blocks(name: str, explained: MeanExplanation) -> Iterator[str | _Table]:
+def _mean_blocks(name: str, explained: MeanExplanation) -> Iterator[str | _TextTable]:
     yield f"{printable(name)}: {explained.heading}\n"
     if explained.presets:
         yield explanation.MEAN_COLUMNS, explained.preset_texts
@@ -152,7 +152,7 @@ def _mean_blocks(name: str, explained: MeanExplanation) -> Iterator[str | _Table
 
 def _query_blocks(
     name: str, query: str, explained: Explanation, n_rows: int | None
-) -> Iterator[str | _Table]:
+) -> Iterator[str | _TextTable]:
     result = explained.text_of(explained.value)
     yield f"{printable(name)}, query {printable(query)}: {explained.metric} = {result}\n"
     rows = explained.texts[:n_rows]

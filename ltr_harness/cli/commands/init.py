@@ -39,7 +39,7 @@ _MADE_UP = [
     "  n_queries: {train: 600, valid: 200, test: 300}",
 ]
 
-_THERE = options.Place(exists=True)
+_THERE = options.PathOrAddress(exists=True)
 MOST_FOLDS, FEWEST_FOLDS = 5, 3
 
 

@@ -17,7 +17,7 @@ from ltr_harness.experiments.compare.compare import compare
 from ltr_harness.experiments.runs import Run, find_runs
 from ltr_harness.experiments.runs import serving_cost as insight
 from ltr_harness.experiments.runs.record import Latency
-from ltr_harness.experiments.runs.serving_cost import Candidate, first_rounds, latency, quality_by_trees
+from ltr_harness.experiments.runs.serving_cost import BudgetCandidate, first_rounds, latency, quality_by_trees
 from ltr_harness.experiments.training.reproduce import fold_of
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
@@ -84,7 +84,7 @@ class TimedModel(NamedTuple):
     """A model, or its first rounds, and the time that a list takes."""
 
     run: Run
-    candidate: Candidate
+    candidate: BudgetCandidate
     cost: Latency
 
     def __str__(self) -> str:
@@ -119,9 +119,9 @@ def print_best_model(
     ordered = insight.best_first(candidates, higher_is_better)
     if not ordered:
         raise UsageError(f"{models[0].metric} is undefined for every model: there is no best")
-    timed: dict[Candidate, TimedModel] = {}
+    timed: dict[BudgetCandidate, TimedModel] = {}
 
-    def measure(candidate: Candidate, budget_s: float = limit) -> Latency:
+    def measure(candidate: BudgetCandidate, budget_s: float = limit) -> Latency:
         run, model, split, _ = models[candidate.run]
         scores = first_rounds(model, candidate.rounds)
         cost = latency(
@@ -218,14 +218,14 @@ def _metric_of_each(
     return [fitted for record in records for fitted in record.measuring([metric])]
 
 
-def _candidates(number: int, scored: _ScoredModel) -> list[Candidate]:
+def _candidates(number: int, scored: _ScoredModel) -> list[BudgetCandidate]:
     """Return the model's first rounds at several numbers of rounds, or a model without rounds whole."""
     _, model, split, metric = scored
     if isinstance(model, TreeModel) and model.best_round:
         cuts = quality_by_trees(model, split, [metric])
-        return [Candidate(number, cut.rounds, cut.means[0]) for cut in cuts]
+        return [BudgetCandidate(number, cut.rounds, cut.means[0]) for cut in cuts]
     mean = bind([metric], split.judgments).means(model.score(split.features))[0]
-    return [Candidate(number, None, float(mean))]
+    return [BudgetCandidate(number, None, float(mean))]
 
 
 def _caution_left_out(run: Run, reason: str) -> Caution:
@@ -238,7 +238,9 @@ def _name(run: Run) -> str:
     return f"{record.model}{fold}, seed {record.seed}"
 
 
-def compare_with_best(models: Sequence[_ScoredModel], chosen: Candidate, best: Candidate) -> Paired | None:
+def compare_with_best(
+    models: Sequence[_ScoredModel], chosen: BudgetCandidate, best: BudgetCandidate
+) -> Paired | None:
     """Compare the chosen with the best on the same queries; None where it is the best."""
     if chosen == best:
         return None
@@ -246,7 +248,7 @@ def compare_with_best(models: Sequence[_ScoredModel], chosen: Candidate, best: C
     return compare(evaluations, metrics=[models[0].metric], baseline="best").paired("within")
 
 
-def _evaluate(models: Sequence[_ScoredModel], candidate: Candidate) -> Evaluation:
+def _evaluate(models: Sequence[_ScoredModel], candidate: BudgetCandidate) -> Evaluation:
     _, model, split, metric = models[candidate.run]
     scores = first_rounds(model, candidate.rounds)(split.features)
     return evaluate_bound(bind([metric], split.judgments), scores)

@@ -7,7 +7,7 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness.data.time_folds import Span
+from ltr_harness.data.time_folds import CalendarSpan
 from ltr_harness.errors import MismatchError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -45,7 +45,7 @@ def one_or_many(value: Any) -> Any:
 
 
 Duration = Annotated[str, AfterValidator(duration)]
-SpanText = Annotated[str, AfterValidator(lambda text: str(Span.of(text)))]
+SpanText = Annotated[str, AfterValidator(lambda text: str(CalendarSpan.of(text)))]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 NonEmptyTexts = Annotated[tuple[NonEmptyText, ...], BeforeValidator(one_or_many)]

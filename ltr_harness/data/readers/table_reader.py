@@ -28,7 +28,7 @@ from ltr_harness.data.readers.rows import Rows, assembled, limited, repeated
 from ltr_harness.data.readers.table_columns import OpenedTable, Roles, TableColumns, joined
 from ltr_harness.data.readers.text_files import Bound, located
 from ltr_harness.data.relevance.rule import Relevance, columns_to_read, lacking
-from ltr_harness.data.time_folds import Span
+from ltr_harness.data.time_folds import CalendarSpan
 from ltr_harness.errors import Caution, DataError, MismatchError, Problem, all_of
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class TableReader(FileReader, ValueOptions):
             cautions.append(Caution("categories", "note", text))
         rows = joined(parts, problems).with_cautions(*cautions)
         if isinstance(self.weight, Ageing):
-            rows = self._with_half_lives(rows, parts, Span.of(self.weight.half_life))
+            rows = self._with_half_lives(rows, parts, CalendarSpan.of(self.weight.half_life))
         if self.relevance is not None and self._labelled:
             by_rule = self._labels_by_rule(self.relevance, tables, rows, source)
             rows = replace(
@@ -230,7 +230,7 @@ class TableReader(FileReader, ValueOptions):
             query=self.query_columns,
         )
 
-    def _with_half_lives(self, rows: Rows, parts: Sequence[TableColumns], half_life: Span) -> Rows:
+    def _with_half_lives(self, rows: Rows, parts: Sequence[TableColumns], half_life: CalendarSpan) -> Rows:
         """Return the rows with their age in half-lives, and a caution about it."""
         text = f"in training, weights halve every {half_life} back from the newest row ({self._day})"
         days = np.concatenate([part.days for part in parts if part.days is not None])

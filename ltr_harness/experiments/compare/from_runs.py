@@ -73,7 +73,7 @@ def first_folds(tests: Mapping[str, TestSet]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Experiment:
+class _ExperimentDesign:
     """The folds, seeds and test queries that the models of one experiment have in common."""
 
     folds: Sequence[str]
@@ -172,7 +172,7 @@ def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str
     for run in runs:
         by_experiment[run.record.experiment].append(run)
         by_model[run.record.experiment, run.record.model].append(run)
-    experiments = {name: _Experiment.of(members) for name, members in by_experiment.items()}
+    experiments = {name: _ExperimentDesign.of(members) for name, members in by_experiment.items()}
     with_folds = any(experiment.repeats_ids for experiment in experiments.values())
     names = _names_of_models(by_model)
     pooled = all_of(
@@ -225,7 +225,7 @@ def configuration(record: Record) -> Mapping[str, Any]:
 def _pool_runs(
     name: str,
     runs: Sequence[Run],
-    experiment: _Experiment,
+    experiment: _ExperimentDesign,
     with_folds: bool,  # whether the name of a fold stands before the ids of its queries
 ) -> tuple[SystemResult | None, list[Caution]]:
     """Return the runs of one model as one system, or None where nothing complete remains; cautions say why."""

@@ -50,7 +50,7 @@ class _Input:
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
+class _InputSystems:
     """The systems of one input, or of all runs."""
 
     systems: Sequence[SystemResult]
@@ -75,7 +75,7 @@ def read_inputs(
     if convention is not None and not any(_is_table(item.value) for item in items):
         raise UsageError(f"convention={convention!r} is about tables, and none is given")
     inputs = Inputs(cautions=[caution for item in items for caution in item.cautions])
-    groups: list[_Group] = []
+    groups: list[_InputSystems] = []
     for item in items:
         value = item.value
         if isinstance(value, Run):
@@ -83,14 +83,14 @@ def read_inputs(
                 inputs.runs += [other.value for other in items if isinstance(other.value, Run)]
                 systems, inputs.primaries, cautions = systems_from_runs(inputs.runs)
                 inputs.cautions += cautions
-                groups.append(_Group(systems))
+                groups.append(_InputSystems(systems))
         elif isinstance(value, Saved | Comparison):
-            groups.append(_Group(value.systems, item.name, value.baseline))
+            groups.append(_InputSystems(value.systems, item.name, value.baseline))
         elif _is_table(value):
             system = from_table(value, item.name, convention, inputs.cautions, unit, weights)
-            groups.append(_Group([system]))
+            groups.append(_InputSystems([system]))
         else:
-            groups.append(_Group(_evaluated_systems(item, primary)))
+            groups.append(_InputSystems(_evaluated_systems(item, primary)))
     saved = [item.value for item in items if isinstance(item.value, Saved | Comparison)]
     _add_systems(inputs, groups)
     _add_declared(inputs, saved)
@@ -167,7 +167,7 @@ def _evaluated_systems(item: _Input, primary: Any) -> list[SystemResult]:
     return [value]
 
 
-def _add_systems(inputs: Inputs, groups: Sequence[_Group]) -> None:
+def _add_systems(inputs: Inputs, groups: Sequence[_InputSystems]) -> None:
     """Add the systems of all groups, under names that are unique; the first comparison's baseline is the baseline."""
     names = Counter(system.name for group in groups for system in group.systems)
     for group in groups:
@@ -184,7 +184,7 @@ def _add_systems(inputs: Inputs, groups: Sequence[_Group]) -> None:
             inputs.cautions.append(Caution("saved-comparison", "note", group.source, place=models))
 
 
-def _from_group(system: SystemResult, group: _Group, *, is_unique: bool) -> SystemResult:
+def _from_group(system: SystemResult, group: _InputSystems, *, is_unique: bool) -> SystemResult:
     """Return a system with its source, and under a name that tells last week's comparison from this week's runs."""
     if not group.comparison:
         return system

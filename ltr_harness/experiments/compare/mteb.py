@@ -25,7 +25,7 @@ class _Subset(BaseModel):
     main_score: FiniteFloat
 
 
-class _Result(BaseModel):
+class _TaskResult(BaseModel):
     task_name: str
     dataset_revision: str
     scores: Annotated[dict[str, Annotated[list[_Subset], Field(min_length=1)]], Field(min_length=1)]
@@ -59,7 +59,7 @@ def from_results(files: Sequence[Path]) -> tuple[SystemResult, Caution]:
     folder = files[0].parent
     for file in files:
         try:
-            result = read_stored(_Result, folder, file.name)
+            result = read_stored(_TaskResult, folder, file.name)
         except (ValueError, OSError) as problem:
             problems.append(Problem(str(file), f"is not a result of MTEB: {problem}", _EXPECTED))
             continue

@@ -568,7 +568,7 @@ def _difference_of_runs(
     return differences
 
 
-class _ArmDifference(BaseModel):
+class _StoredArmDifference(BaseModel):
     arm: str
     measure: str
     value: float = Field(validation_alias=AliasPath("difference", "value"))
@@ -579,7 +579,7 @@ class _Monitored(Versioned, extra="ignore"):
     """The part of monitor's ``report.json`` that is read here."""
 
     form: ClassVar[StoredForm] = "monitor"
-    differences: list[_ArmDifference] = Field([], validation_alias=AliasPath("arms", "differences"))
+    differences: list[_StoredArmDifference] = Field([], validation_alias=AliasPath("arms", "differences"))
     negative: str | list[str] = Field([], validation_alias=AliasPath("config", "relevance", "negative"))
 
 
@@ -598,8 +598,8 @@ def _difference_of_monitor(name: str, folder: Path, arm: str, measure: str | Non
 
 
 def _difference_of(
-    place: str, differences: Sequence[_ArmDifference], arm: str, measure: str | None
-) -> _ArmDifference:
+    place: str, differences: Sequence[_StoredArmDifference], arm: str, measure: str | None
+) -> _StoredArmDifference:
     """Return the difference of a measure, the first unless given, of an arm; DataError where it is not one."""
     if not differences:
         raise DataError.at(place, "has no arms", "a result of monitor with arms: in its configuration")

@@ -48,11 +48,13 @@ class _Metadata(Versioned, extra="ignore"):
     """The file's metadata; keys that later versions add are ignored."""
 
     form: ClassVar[StoredForm] = "comparison"
-    primary: record.MetricName
+    primary: record.StoredMetricName
     baseline: str
     weights: str | None  # as `Method.weights`; None in comparisons of versions before 3
     systems: Annotated[list[_SavedSystem], Field(min_length=1)]
-    metrics: Annotated[list[tuple[record.MetricName, bool]], Field(min_length=1)]  # name, higher is better
+    metrics: Annotated[
+        list[tuple[record.StoredMetricName, bool]], Field(min_length=1)
+    ]  # name, higher is better
 
     def refuse_other(self, schema: pa.Schema, rows: int) -> None:
         """Raise a ValueError where the table is not what the metadata says."""

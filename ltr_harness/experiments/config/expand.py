@@ -301,7 +301,7 @@ class _Axis(NamedTuple):
         return self.listed_values()[int(share * len(self.values))]
 
 
-Point = list[tuple[_Axis, Node]]
+AxisValues = list[tuple[_Axis, Node]]
 
 
 def expand_sweep(tree: Node) -> tuple[Node, list[PlacedProblem]]:
@@ -376,7 +376,7 @@ def _axes(
 
 def _points(
     grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, problems: list[PlacedProblem]
-) -> Iterator[Point]:
+) -> Iterator[AxisValues]:
     n_draws = 1  # of a model without random options, the only draw is empty
     if random and config.points is not None:
         n_draws = config.points
@@ -395,12 +395,12 @@ def _points(
             yield [*zip(grid, combination, strict=True), *draw]
 
 
-def _draws(random: list[_Axis], n_draws: int, seed: int, model: str) -> list[Point]:
+def _draws(random: list[_Axis], n_draws: int, seed: int, model: str) -> list[AxisValues]:
     """Return as many different random points as asked for, or those that there are."""
     # adding a model leaves the others' points
     key = [seed, int.from_bytes(model.encode(), "big") % 2**64]
     rng = np.random.Generator(np.random.Philox(key=key))
-    draws: dict[str, Point] = {}
+    draws: dict[str, AxisValues] = {}
     for _ in range(n_draws * _TRIES):
         draw = [(axis, axis.value_at(float(rng.random()))) for axis in random]
         draws.setdefault(json.dumps([value.as_python() for _, value in draw]), draw)
@@ -409,7 +409,7 @@ def _draws(random: list[_Axis], n_draws: int, seed: int, model: str) -> list[Poi
     return list(draws.values())
 
 
-def _names(model: str, points: list[Point], used_names: set[str]) -> list[str]:
+def _names(model: str, points: list[AxisValues], used_names: set[str]) -> list[str]:
     """Return names such as ``lgb num_leaves=15``; numbered where that would be too long or not unique."""
     options = [axis.option for axis, _ in points[0]]
     lasts = [option[-1] for option in options]
@@ -424,7 +424,7 @@ def _names(model: str, points: list[Point], used_names: set[str]) -> list[str]:
     return names
 
 
-def _with_point(node: Node, model: str, point: Point) -> Node:
+def _with_point(node: Node, model: str, point: AxisValues) -> Node:
     """Return the model with a point's values in the place of its own."""
     for axis, value in point:
         *above, key = axis.option

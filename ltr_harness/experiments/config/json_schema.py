@@ -14,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 
 from ltr_harness.data.known_sets import SETS
 from ltr_harness.experiments.config.expand import DEFAULT_PRESET, PRESETS
+from ltr_harness.experiments.config.problems import Schema
 from ltr_harness.experiments.config.schema import (
     CompareConfig,
     DataLayout,
@@ -25,7 +26,6 @@ from ltr_harness.experiments.config.schema import (
 )
 from ltr_harness.experiments.config.tune import SweepConfig, TuneConfig
 
-Schema = dict[str, Any]
 TITLE = "ltr-harness experiment"
 
 _SECTIONS = (

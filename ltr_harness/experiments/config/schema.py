@@ -25,10 +25,10 @@ from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.judgments import OneLabel
 from ltr_harness.data.logs.settings import SpanText, TimeZone, one_or_many
 from ltr_harness.data.readers.reader import Reader
-from ltr_harness.data.time_folds import MOST_FOLDS, Span, TimeFolds
+from ltr_harness.data.time_folds import MOST_FOLDS, CalendarSpan, TimeFolds
 from ltr_harness.errors import MismatchError, Problem, RankerError
 from ltr_harness.experiments.config.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
-from ltr_harness.experiments.config.tune import Section, Seed, TuneConfig, list_validator
+from ltr_harness.experiments.config.tune import ExperimentSection, Seed, TuneConfig, list_validator
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.models.objectives import MetricValue
@@ -77,7 +77,7 @@ Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan
 SectionName = Annotated[str, AfterValidator(lambda name: section_catalog.checked_name(name))]
 
 
-class Holdout(Section):
+class Holdout(ExperimentSection):
     """A share of the training files' queries, set aside for validation or test; a query is never split."""
 
     holdout: float = Field(gt=0, lt=1)
@@ -92,7 +92,7 @@ class Holdout(Section):
     """Query attribute: the same share of each of its values is set aside."""
 
 
-class TimeFoldsConfig(Section):
+class TimeFoldsConfig(ExperimentSection):
     """Train on the past, test on what follows, several times: train | gap | valid | gap | test, oldest fold first."""
 
     by_time: str
@@ -118,11 +118,13 @@ class TimeFoldsConfig(Section):
     def rule(self) -> TimeFolds:
         """The rule by which queries are divided."""
         spans = self.model_dump(include={"test", "valid", "gap", "train", "step", "label_horizon"})
-        options = {name: Span.of(text) for name, text in spans.items() if text not in (None, "expanding")}
+        options = {
+            name: CalendarSpan.of(text) for name, text in spans.items() if text not in (None, "expanding")
+        }
         return TimeFolds(**options, at_most=self.at_most)
 
 
-class SplitConfig(Section):
+class SplitConfig(ExperimentSection):
     """Which files train, choose the number of rounds, and judge."""
 
     train: Files
@@ -143,7 +145,7 @@ class SplitConfig(Section):
         return self
 
 
-class JudgmentsConfig(Section):
+class JudgmentsConfig(ExperimentSection):
     """Judgments beside the rows, matched by query and document id: what is judged and no row was missed."""
 
     files: Files | None = None
@@ -185,7 +187,7 @@ def _as_files(value: Any) -> Any:
     return {"files": value} if isinstance(value, str | list) else value
 
 
-class DataLayout(Section):
+class DataLayout(ExperimentSection):
     """The options under ``data:`` beside the reader's own."""
 
     root: Path
@@ -220,7 +222,7 @@ class DataConfig(DataLayout):
     reader: Reader
 
 
-class MetricsConfig(Section):
+class MetricsConfig(ExperimentSection):
     """What is measured, and which number decides."""
 
     cutoffs: Annotated[tuple[Annotated[int, Field(ge=1, le=LARGEST_CUTOFF)], ...], list_validator(1_000)]
@@ -246,7 +248,7 @@ class MetricsConfig(Section):
 
 
 @with_options(StoppingRule)
-class StoppingConfig(Section):
+class StoppingConfig(ExperimentSection):
     """One rule for every library: stop when the metric has not improved for `patience` rounds."""
 
     metric: DecidingMetric
@@ -260,14 +262,14 @@ class StoppingConfig(Section):
         return StoppingRule(self.metric.with_max_grade(max_grade), **options)
 
 
-class CarriedConfig(Section):
+class CarriedConfig(ExperimentSection):
     """What models of the same kind learned on validation data, for one that has none."""
 
     temperature: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     """T of each metric of probabilities that is reported, such as {log_loss: 1.2}."""
 
 
-class ModelOptions(Section):
+class ModelOptions(ExperimentSection):
     """The options under a model beside the ranker's own."""
 
     rounds: int | None = Field(default=None, ge=1)
@@ -301,7 +303,7 @@ class ModelConfig(ModelOptions):
 
 
 @with_options(Method)
-class CompareConfig(Section):
+class CompareConfig(ExperimentSection):
     """How models are set against each other."""
 
     baseline: str
@@ -323,7 +325,7 @@ class CompareConfig(Section):
 Formats = Annotated[tuple[ReportFormat, ...], BeforeValidator(one_or_many), list_validator()]
 
 
-class ReportConfig(Section):
+class ReportConfig(ExperimentSection):
     """What `run` writes of the comparison."""
 
     formats: Formats = DEFAULT_FORMATS
@@ -337,7 +339,7 @@ class ReportConfig(Section):
     )
 
 
-class Header(Section):
+class Header(ExperimentSection):
     """The options at the top level beside the sections."""
 
     name: Name
@@ -346,7 +348,7 @@ class Header(Section):
     """Each model is trained once per seed."""
 
 
-class Outline(Section):
+class Outline(ExperimentSection):
     """The parts of an experiment that are about its comparison, nothing of which has to be loaded."""
 
     name: str

@@ -41,7 +41,7 @@ def list_validator(most: float = math.inf, *, repeated: bool = False) -> AfterVa
     return AfterValidator(check)
 
 
-class Section(BaseModel):
+class ExperimentSection(BaseModel):
     """A part of an experiment: no other keys are accepted, and no value changes."""
 
     model_config = ConfigDict(
@@ -58,7 +58,7 @@ def shown_value(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-class Range(Section):
+class Range(ExperimentSection):
     """Numbers from `low` to `high`, both included; integers where both are written as such."""
 
     low: Number = Field(allow_inf_nan=False)
@@ -125,28 +125,29 @@ def _list_or_range(items: dict[str, Any]) -> WithJsonSchema:
     )
 
 
-Values = Annotated[tuple[Any, ...], AfterValidator(_distinct)]  # values of any kind, each tried
+TriedValues = Annotated[tuple[Any, ...], AfterValidator(_distinct)]  # values of any kind, each tried
 
 Draws = Annotated[
-    Annotated[Values, Tag("list")] | Annotated[Range, Tag("range")],
+    Annotated[TriedValues, Tag("list")] | Annotated[Range, Tag("range")],
     Discriminator(_kind),
     _list_or_range({}),
 ]
 """What random points are drawn from."""
 
-Choice = bool | int | float | str
+OptionValue = bool | int | float | str
 Space = Annotated[
-    Annotated[tuple[Choice, ...], AfterValidator(_distinct), Tag("list")] | Annotated[Range, Tag("range")],
+    Annotated[tuple[OptionValue, ...], AfterValidator(_distinct), Tag("list")]
+    | Annotated[Range, Tag("range")],
     Discriminator(_kind),
     _list_or_range({"anyOf": [{"type": "boolean"}, {"type": "number"}, {"type": "string"}]}),
 ]
 """What is searched: a list of plain values, or a range."""
 
 
-class SweepConfig(Section):
+class SweepConfig(ExperimentSection):
     """Options of models, each with several values; every combination becomes a model of its own."""
 
-    grid: dict[str, Values] = Field(default_factory=dict)
+    grid: dict[str, TriedValues] = Field(default_factory=dict)
     """Every combination: {models.lgb.params.num_leaves: [15, 31, 63], …}."""
     random: dict[str, Draws] = Field(default_factory=dict)
     """Points drawn at random from lists and ranges: {models.xgb.params.eta: {low: 0.01, high: 0.3, log: true}, …}."""
@@ -173,7 +174,7 @@ class SweepConfig(Section):
         return self
 
 
-class TuneConfig(Section):
+class TuneConfig(ExperimentSection):
     """Options of models, searched for the values that are best on validation data."""
 
     models: Annotated[dict[str, Literal["built-in"] | dict[str, Space]], list_validator()]

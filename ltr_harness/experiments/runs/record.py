@@ -36,7 +36,7 @@ def _check_no_file(name: str) -> str:
     return name
 
 
-MetricName = Annotated[str, AfterValidator(_check_no_file)]
+StoredMetricName = Annotated[str, AfterValidator(_check_no_file)]
 Position = Annotated[str, Field(pattern=r"^-?[0-9]{1,18}$")]
 Biases = (
     dict[Literal["bias_factor"], dict[Position, tuple[float | None]]]
@@ -138,7 +138,7 @@ class OwnMetric(Stored):
 class StoppingFacts(Stored):
     """The rule that ended a training: its metric by name, and its options."""
 
-    metric: MetricName
+    metric: StoredMetricName
     on: str
 
     @classmethod
@@ -154,7 +154,7 @@ class TuningFacts(Stored):
     """The choice of a model's options: by trials on validation data, before any test query was scored."""
 
     study: str  # folder in the experiment's folder of studies
-    metric: MetricName  # on validation data
+    metric: StoredMetricName  # on validation data
     value: float  # the chosen trial's
     trial: Count  # its number, from 0
     chosen: dict[str, Any]  # option -> value
@@ -224,9 +224,9 @@ class Record(Versioned):
     # of the data lints, of reading the data and of training
     cautions: list[Caution] = Field(default_factory=list)
 
-    metrics: dict[MetricName, MetricSummary]  # canonical name -> summary on test
-    primary: MetricName
-    own_metrics: dict[MetricName, OwnMetric] = Field(default_factory=dict)  # by canonical name
+    metrics: dict[StoredMetricName, MetricSummary]  # canonical name -> summary on test
+    primary: StoredMetricName
+    own_metrics: dict[StoredMetricName, OwnMetric] = Field(default_factory=dict)  # by canonical name
     stopping: StoppingFacts | None
     best_round: Count | None  # 1-based; the stored model has exactly this many rounds
     rounds_trained: Count | None
@@ -293,7 +293,7 @@ class StudyRecord(Versioned):
     model: str
     fold: str
     identity: str  # everything that decides what is tried and what comes of it, but the budget
-    metric: MetricName
+    metric: StoredMetricName
     higher_is_better: bool
     space: dict[str, Any]  # option -> list of values, or range
     sampler: str

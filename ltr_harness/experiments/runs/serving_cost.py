@@ -120,8 +120,6 @@ def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repe
     return 1e6 * min(seconds) / max(len(features), 1)
 
 
-Score = Callable[[NDArray[Any]], Any]
-
 DOCUMENTS = (10, 100, 1000)  # lengths of the lists that are looked at
 TYPICAL = 100  # the length that first rounds and budgets go by
 ENOUGH = 100  # calls below which nothing is said of one call in a hundred
@@ -138,7 +136,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def latency(
-    score: Score,
+    score: Callable[[NDArray[Any]], Any],
     features: NDArray[np.float32],
     documents: int = TYPICAL,
     *,
@@ -166,7 +164,7 @@ def latency(
     return Latency(documents=documents, calls=len(timed), p50=percentile(timed, 50), p99=p99)
 
 
-def first_rounds(model: FittedModel, rounds: int | None) -> Score:
+def first_rounds(model: FittedModel, rounds: int | None) -> Callable[[NDArray[Any]], Any]:
     """Return the score function of a model's first rounds; of the whole model where `rounds` is None."""
     if rounds is None or not isinstance(model, TreeModel):
         return model.score
@@ -207,7 +205,7 @@ _NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
 _BUDGET = re.compile(rf"({_NUMBER}) ?({'|'.join(_MICROSECONDS)})")
 
 
-class Candidate(NamedTuple):
+class BudgetCandidate(NamedTuple):
     """A model, or its first rounds alone."""
 
     run: int  # its place among the runs
@@ -225,7 +223,7 @@ def parse_budget(text: str) -> float:
     return budget
 
 
-def best_first(candidates: Sequence[Candidate], higher_is_better: bool) -> list[Candidate]:
+def best_first(candidates: Sequence[BudgetCandidate], higher_is_better: bool) -> list[BudgetCandidate]:
     """Return the candidates with a mean, the best first; of equal ones that with fewer rounds."""
     sign = -1.0 if higher_is_better else 1.0
     defined = [candidate for candidate in candidates if not math.isnan(candidate.mean)]
@@ -235,8 +233,8 @@ def best_first(candidates: Sequence[Candidate], higher_is_better: bool) -> list[
 
 
 def best_within(
-    ordered: Sequence[Candidate], timed: Callable[[Candidate], Latency], budget: float
-) -> Candidate | None:
+    ordered: Sequence[BudgetCandidate], timed: Callable[[BudgetCandidate], Latency], budget: float
+) -> BudgetCandidate | None:
     """Return the first of ordered candidates whose p99 is within the budget in microseconds, or None."""
     too_slow: dict[int, int] = {}  # by run, the rounds beyond which nothing is timed
     for candidate in ordered:

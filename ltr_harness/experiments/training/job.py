@@ -187,11 +187,11 @@ def _first_stored(job: "Job", studies: Iterable[StudyRecord]) -> StudyRecord | N
     return None
 
 
-Choice = TuningFacts | str
+SearchOutcome = TuningFacts | str
 """The end of a search: the trial that was chosen, or the reason that there is none."""
 
 
-def choice_of(job: "Job", study: StudyRecord) -> Choice | None:
+def choice_of(job: "Job", study: StudyRecord) -> SearchOutcome | None:
     """The best of the trials that the budget pays for; None until it is used up."""
     trials = job.trials_of(study)
     seconds = sum(trial.seconds for trial in trials)
@@ -233,7 +233,7 @@ class Task:
     folder: Path
     # ``done``; ``score again`` where metrics or test data changed but no tree can have; ``train``
     state: State
-    choice: Choice | None = field(default=None, compare=False)  # None where the model is not tuned
+    choice: SearchOutcome | None = field(default=None, compare=False)  # None where the model is not tuned
     # of a model that is made of others, the folders of their runs
     parts: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
@@ -350,7 +350,7 @@ def received_job(sent_job: SentJob) -> Job:
     return sent_job.load()
 
 
-def chosen(config: ModelConfig, choice: Choice | None) -> ModelConfig:
+def chosen(config: ModelConfig, choice: SearchOutcome | None) -> ModelConfig:
     """A model with what a search has chosen for it."""
     if choice is None:
         return config
@@ -395,7 +395,9 @@ def _studies_of(job: Job, *, restart: bool) -> tuple[StudyRecord, ...]:
     return tuple(study_of(job, model, fold, restart=restart) for fold in job.folds for model in tune.models)
 
 
-def _seeds_of(job: Job, choices: Mapping[tuple[str, str], Choice | None]) -> dict[str, tuple[int, ...]]:
+def _seeds_of(
+    job: Job, choices: Mapping[tuple[str, str], SearchOutcome | None]
+) -> dict[str, tuple[int, ...]]:
     """Return the seeds that each model is trained with: the first alone where no seed matters.
 
     A search may end in chance on one fold and not on another: then every fold has every seed.
@@ -453,7 +455,7 @@ def _all_but_identity(folder: Path) -> str:
 
 
 def _task(
-    job: Job, model: str, seed: int, fold: Fold, choice: Choice | None, parts: Mapping[str, Task]
+    job: Job, model: str, seed: int, fold: Fold, choice: SearchOutcome | None, parts: Mapping[str, Task]
 ) -> Task:
     config = chosen(job.experiment.models[model], choice)
     matters = config.ranker.seed_matters or any(part.seed_matters for part in parts.values())

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.data.queries import KeepsArrays
 
-Form = Literal["sum", "first hit", "precision", "cascade", "pairs", "own"]
+SwapForm = Literal["sum", "first hit", "precision", "cascade", "pairs", "own"]
 SwapFunction = Callable[[int, NDArray[np.int64], int], NDArray[np.float64]]
 """From a query's number, its rows in rank order (n,) and a number of ranks m to float64 (m, n): by how much the
 query's value changes when the rows at ranks a + 1 <= m and b + 1 > a + 1 change places. Signs and places with b <= a
@@ -53,7 +53,7 @@ class SwapChange(KeepsArrays):
         True
     """
 
-    form: Form
+    form: SwapForm
     worth: NDArray[np.float64]
     scale: NDArray[np.float64]
     rank_worth: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))

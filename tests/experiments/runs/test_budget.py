@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ltr_harness.errors import UsageError
 from ltr_harness.experiments.runs.record import Latency
-from ltr_harness.experiments.runs.serving_cost import Candidate, best_first, best_within, parse_budget
+from ltr_harness.experiments.runs.serving_cost import BudgetCandidate, best_first, best_within, parse_budget
 
 
 @pytest.mark.parametrize(
@@ -42,17 +42,23 @@ def test_what_has_no_unit_or_is_no_time_is_refused(text: str, found: str) -> Non
 
 
 def taking(
-    p99: Callable[[Candidate], float | None], asked: list[Candidate]
-) -> Callable[[Candidate], Latency]:
-    def timed(one: Candidate) -> Latency:
+    p99: Callable[[BudgetCandidate], float | None], asked: list[BudgetCandidate]
+) -> Callable[[BudgetCandidate], Latency]:
+    def timed(one: BudgetCandidate) -> Latency:
         asked.append(one)
         return Latency(documents=100, calls=300, p50=1.0, p99=p99(one))
 
     return timed
 
 
-BIG, HALF, SMALL = (Candidate(0, rounds, mean) for rounds, mean in ((100, 0.80), (50, 0.78), (10, 0.70)))
-OTHER, OTHER_HALF, LINEAR = Candidate(1, 60, 0.79), Candidate(1, 30, 0.75), Candidate(2, None, 0.6)
+BIG, HALF, SMALL = (
+    BudgetCandidate(0, rounds, mean) for rounds, mean in ((100, 0.80), (50, 0.78), (10, 0.70))
+)
+OTHER, OTHER_HALF, LINEAR = (
+    BudgetCandidate(1, 60, 0.79),
+    BudgetCandidate(1, 30, 0.75),
+    BudgetCandidate(2, None, 0.6),
+)
 ALL = best_first([LINEAR, SMALL, OTHER_HALF, BIG, OTHER, HALF], higher_is_better=True)
 
 
@@ -60,7 +66,7 @@ def test_the_best_come_first() -> None:
     assert ALL == [BIG, OTHER, HALF, OTHER_HALF, SMALL, LINEAR]
     losses = [one._replace(mean=-one.mean) for one in ALL]
     assert best_first(losses[::-1], higher_is_better=False) == losses
-    level = [Candidate(1, 4, 0.5), Candidate(0, 9, 0.5), Candidate(2, 9, math.nan)]
+    level = [BudgetCandidate(1, 4, 0.5), BudgetCandidate(0, 9, 0.5), BudgetCandidate(2, 9, math.nan)]
     assert (
         best_first(level, higher_is_better=True) == level[:2]
     )  # of equal ones the cheaper; none without a mean
@@ -78,16 +84,21 @@ def test_the_best_come_first() -> None:
         (4, None, 6),
     ],
 )
-def test_ten_microseconds_a_round(budget: float, chosen: Candidate | None, n_timed: int) -> None:
-    asked: list[Candidate] = []
+def test_ten_microseconds_a_round(budget: float, chosen: BudgetCandidate | None, n_timed: int) -> None:
+    asked: list[BudgetCandidate] = []
     timed = taking(lambda one: 10.0 * (one.rounds or 0.5), asked)
     assert best_within(ALL, timed, budget) == chosen
     assert asked == ALL[:n_timed]
 
 
 def test_more_rounds_than_were_too_slow_are_not_timed() -> None:
-    asked: list[Candidate] = []
-    falling = [Candidate(0, 10, 0.9), Candidate(0, 20, 0.8), Candidate(0, 5, 0.7), Candidate(1, 20, 0.6)]
+    asked: list[BudgetCandidate] = []
+    falling = [
+        BudgetCandidate(0, 10, 0.9),
+        BudgetCandidate(0, 20, 0.8),
+        BudgetCandidate(0, 5, 0.7),
+        BudgetCandidate(1, 20, 0.6),
+    ]
     assert (
         best_within(falling, taking(lambda one: 10.0 * (one.rounds or 0) + one.run, asked), 80.0)
         == falling[2]
@@ -108,9 +119,9 @@ def test_a_time_that_was_given_up_is_not_within() -> None:
     st.integers(0, 12),
 )
 def test_it_is_the_best_of_all_that_are_within(drawn: list[tuple[int, int, int]], budget: int) -> None:
-    ordered = best_first([Candidate(*one) for one in drawn], higher_is_better=True)
+    ordered = best_first([BudgetCandidate(*one) for one in drawn], higher_is_better=True)
 
-    def takes(one: Candidate) -> float:  # run 1 is twice as fast
+    def takes(one: BudgetCandidate) -> float:  # run 1 is twice as fast
         return (one.rounds or 0) / (1 + (one.run == 1))
 
     within = [one.mean for one in ordered if takes(one) <= budget]
