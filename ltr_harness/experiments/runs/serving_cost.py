@@ -93,8 +93,8 @@ def score_difference(
     return score_a, score_b, sorted(reasons, key=lambda reason: -abs(reason.difference))
 
 
-class FirstRounds(NamedTuple):
-    """The model's first rounds alone."""
+class QualityAtRounds(NamedTuple):
+    """The metrics of a model's first rounds alone."""
 
     rounds: int
     means: tuple[float, ...]
@@ -102,7 +102,7 @@ class FirstRounds(NamedTuple):
 
 def quality_by_trees(
     model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], rounds: Sequence[int] | None = None
-) -> list[FirstRounds]:
+) -> list[QualityAtRounds]:
     """Return the metrics' means of the first trees: at 40 numbers of rounds, evenly spaced by factors, unless given."""
     if not isinstance(model, TreeModel) or not model.best_round:
         raise DataError("only models of trees can be cut; expected a boosted ranker")
@@ -111,7 +111,7 @@ def quality_by_trees(
         spaced = np.geomspace(1, last, _POINTS) if last > _POINTS else np.arange(1, last + 1)
         rounds = np.unique(spaced.round().astype(int)).tolist()
     binding, after = bind(metrics, split.judgments), model.score_after
-    return [FirstRounds(cut, tuple(binding.means(after(split.features, cut)).tolist())) for cut in rounds]
+    return [QualityAtRounds(cut, tuple(binding.means(after(split.features, cut)).tolist())) for cut in rounds]
 
 
 def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repeats: int = 3) -> float:
