@@ -15,7 +15,7 @@ from ltr_harness.monitoring.result import Alert, LabelTest, Slice
 _WITHOUT_BASELINE = {"arm", "parity", "limit"}  # compared with the control, the stored model, a number
 
 
-class Candidate(NamedTuple):
+class AlertCandidate(NamedTuple):
     """A finding that is an alert, or a caution where something speaks against it."""
 
     kind: AlertKind
@@ -41,7 +41,7 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[Caution]]:
         kinds &= _WITHOUT_BASELINE
     changes = list(_changes(evidence))
     alerts, cautions = _change_findings(changes, evidence, kinds)
-    for candidate in _others(evidence, changed=bool(changes)):
+    for candidate in _other_candidates(evidence, changed=bool(changes)):
         if candidate.kind in kinds and candidate.raised:
             alerts.append(candidate.alert)
         else:
@@ -50,21 +50,21 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[Caution]]:
     alerts += [Alert("contract", f"{check.check} {check}") for check in defects]
     cautions += [check.caution for check in evidence.log_checks if check not in defects]
     if evidence.page_moved:
-        cautions.append(_spread(evidence))
+        cautions.append(_presentation_caution(evidence))
     return alerts, cautions
 
 
 def _change_findings(
-    changes: Sequence[Candidate], evidence: Evidence, kinds: Set[AlertKind]
+    changes: Sequence[AlertCandidate], evidence: Evidence, kinds: Set[AlertKind]
 ) -> tuple[list[Alert], list[Caution]]:
     """Return the alerts of the primary metric's changes, or the cautions where something speaks against them."""
     if not changes:
         return [], []
     alerts, cautions = [], list[Caution]()
     if evidence.demotion:
-        cautions = _demoted(changes, evidence.demotion)
+        cautions = _demoted_cautions(changes, evidence.demotion)
     elif "change" not in kinds:
-        cautions = _demoted(changes, "change is not in alerts.on")
+        cautions = _demoted_cautions(changes, "change is not in alerts.on")
     else:
         alerts = [candidate.alert for candidate in changes]
     if evidence.days_caution is not None:
@@ -72,74 +72,74 @@ def _change_findings(
     return alerts, cautions
 
 
-def _changes(evidence: Evidence) -> Iterator[Candidate]:
+def _changes(evidence: Evidence) -> Iterator[AlertCandidate]:
     """Differences of the primary metric that are significant and noticeable: of the period, then of each window."""
     primary, size = evidence.config.primary, evidence.config.windows.trailing
 
-    def candidate(by: Estimate, p: float, where: str, window: str = "") -> Candidate:
-        return Candidate("change", f"{primary} {by} {_p(p)} {where}", window=window)
+    def candidate(estimate: Estimate, p: float, place: str, window: str = "") -> AlertCandidate:
+        return AlertCandidate("change", f"{primary} {estimate} {_p(p)} {place}", window=window)
 
     change = evidence.change
     if change is not None and change.alert:
-        where = "all of production against the baseline"
-        yield candidate(change.difference, change.p_corrected, where)
+        place = "all of production against the baseline"
+        yield candidate(change.difference, change.p_corrected, place)
     for w in evidence.windows:
         if w.alert and w.change is not None:
             yield candidate(w.change, w.p_corrected, f"window {w.label}", w.label)
         elif w.trailing_alert and w.trailing is not None:
-            where = f"{size} windows up to {w.label}"
-            yield candidate(w.trailing, w.trailing_p_corrected, where, w.label)
+            place = f"{size} windows up to {w.label}"
+            yield candidate(w.trailing, w.trailing_p_corrected, place, w.label)
         elif w.running_alert and w.running is not None:
-            where = f"all windows on record up to {w.label}"
-            yield candidate(w.running, w.running_p_corrected, where, w.label)
+            place = f"all windows on record up to {w.label}"
+            yield candidate(w.running, w.running_p_corrected, place, w.label)
 
 
-def _demoted(changes: Sequence[Candidate], why: str) -> list[Caution]:
+def _demoted_cautions(changes: Sequence[AlertCandidate], reason: str) -> list[Caution]:
     """Return cautions with the first change, the last one and the reason."""
-    cautions = [Caution("change", "warning", f"{changes[0].text} (no alert: {why})")]
+    cautions = [Caution("change", "warning", f"{changes[0].text} (no alert: {reason})")]
     if len(changes) > 1:
         text = f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}"
         cautions.append(Caution("change", "warning", text))
     return cautions
 
 
-def _spread(evidence: Evidence) -> Caution:
+def _presentation_caution(evidence: Evidence) -> Caution:
     seen = evidence.presentation
     assert seen is not None
-    known = {
+    explanations = {
         "page": "the page changed, or the ranking below rank 1",
         "ranking": "the ranking or the page changed",
     }
-    what = known.get(seen.signature, "the page may have changed")
+    explanation = explanations.get(seen.signature, "the page may have changed")
     spread = "presentation changed: positives are spread over the ranks differently"
-    return Caution("presentation", "warning", f"{spread} ({what}); {CLICK_BIAS}")
+    return Caution("presentation", "warning", f"{spread} ({explanation}); {CLICK_BIAS}")
 
 
-def _others(evidence: Evidence, *, changed: bool) -> Iterator[Candidate]:
+def _other_candidates(evidence: Evidence, *, changed: bool) -> Iterator[AlertCandidate]:
     """What is said beside differences of the metric."""
     yield from _falls_without_the_page(evidence, changed=changed)
     yield from _slices(evidence)
     yield from _labels(evidence)
     for text in evidence.broken_inputs:
-        yield Candidate("input", text)
+        yield AlertCandidate("input", text)
     yield from _arms(evidence)
     yield from _parity(evidence)
     for limit in evidence.limits:
         for text, window in limits.alert_lines(limit):
-            yield Candidate("limit", text, window=window)
-        for text in limits.notices(limit):
-            yield Candidate("limit", text, raised=False)
+            yield AlertCandidate("limit", text, window=window)
+        for text in limits.caution_texts(limit):
+            yield AlertCandidate("limit", text, raised=False)
 
 
-def _falls_without_the_page(evidence: Evidence, *, changed: bool) -> Iterator[Candidate]:
+def _falls_without_the_page(evidence: Evidence, *, changed: bool) -> Iterator[AlertCandidate]:
     corrected = evidence.corrected
     if corrected is None or not evidence.ips_fell or changed or evidence.lost_labels:
         return
     text = f"{CORRECTED} {corrected.change} {_p(corrected.change.p)}"
-    yield Candidate("change", f"{text} while {evidence.config.primary} did not fall")
+    yield AlertCandidate("change", f"{text} while {evidence.config.primary} did not fall")
 
 
-def _slices(evidence: Evidence) -> Iterator[Candidate]:
+def _slices(evidence: Evidence) -> Iterator[AlertCandidate]:
     """Segments that stand out; where halves were asked for, the half that did not choose a segment decides."""
     config = evidence.config
     for segment in evidence.slices:
@@ -148,8 +148,8 @@ def _slices(evidence: Evidence) -> Iterator[Candidate]:
             excess = segment.confirmed or segment.excess
             confirmed = segment.confirmed is not None and segment.confirmed.p <= config.slices.alpha
         matters = evidence.worse(excess.value) >= config.compare.min_drop
-        raised = matters and confirmed and not evidence.demotion
-        yield Candidate("slice", _slice_text(segment, excess, evidence, confirmed=confirmed), raised)
+        is_alert = matters and confirmed and not evidence.demotion
+        yield AlertCandidate("slice", _slice_text(segment, excess, evidence, confirmed=confirmed), is_alert)
 
 
 def _slice_text(segment: Slice, excess: Estimate, evidence: Evidence, *, confirmed: bool) -> str:
@@ -164,13 +164,13 @@ def _slice_text(segment: Slice, excess: Estimate, evidence: Evidence, *, confirm
     return text
 
 
-def _labels(evidence: Evidence) -> Iterator[Candidate]:
+def _labels(evidence: Evidence) -> Iterator[AlertCandidate]:
     explained = evidence.ips_stood and not evidence.gain_fell
     for tests in label_alerts(evidence).values():
-        shown = next((t for t in tests if t.window == "all"), tests[0])
-        where = _in_windows([t.window for t in tests if t.window != "all"])
-        text = f"{shown.measure} {shown.before:.3f} -> {shown.now:.3f} {_p(shown.p_corrected)}{where}"
-        yield Candidate("label_rate", text, not (evidence.labels_arriving or explained))
+        test = next((label_test for label_test in tests if label_test.window == "all"), tests[0])
+        windows = _in_windows([label_test.window for label_test in tests if label_test.window != "all"])
+        text = f"{test.measure} {test.before:.3f} -> {test.now:.3f} {_p(test.p_corrected)}{windows}"
+        yield AlertCandidate("label_rate", text, not (evidence.labels_arriving or explained))
 
 
 def label_alerts(evidence: Evidence) -> dict[str, list[LabelTest]]:
@@ -181,20 +181,20 @@ def label_alerts(evidence: Evidence) -> dict[str, list[LabelTest]]:
     return by_measure
 
 
-def _arms(evidence: Evidence) -> Iterator[Candidate]:
+def _arms(evidence: Evidence) -> Iterator[AlertCandidate]:
     arms, min_drop = evidence.arms, evidence.config.compare.min_drop
     if arms is None:
         return
     if arms.withheld:
-        yield Candidate("arm", f"no verdict: {arms.withheld}")
+        yield AlertCandidate("arm", f"no verdict: {arms.withheld}")
     metrics = [str(metric) for metric in evidence.config.resolved_metrics]
     for d in arms.worse:
         small = d.measure in metrics and abs(d.difference.value) < min_drop
         text = f"{d.measure} {d.difference} {_p(d.p_corrected)} {d.arm} against {arms.control}"
-        yield Candidate("arm", f"{text}, less than min_drop" if small else text, not small)
+        yield AlertCandidate("arm", f"{text}, less than min_drop" if small else text, not small)
 
 
-def _parity(evidence: Evidence) -> Iterator[Candidate]:
+def _parity(evidence: Evidence) -> Iterator[AlertCandidate]:
     """Over all of production, or in some windows, of which the worst is shown."""
     parity = evidence.parity
     if parity is None or not parity.alerts:
@@ -203,7 +203,7 @@ def _parity(evidence: Evidence) -> Iterator[Candidate]:
     part = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
     rows = f"{part.share_text} of rows differ from the score of {parity.model}"
     order = f"{100 * part.reordered:.1f} % of queries another order"
-    yield Candidate("parity", f"{rows}, {order}, {_p(part.p_corrected)}{_in_windows(windows)}")
+    yield AlertCandidate("parity", f"{rows}, {order}, {_p(part.p_corrected)}{_in_windows(windows)}")
 
 
 def _in_windows(labels: Sequence[str]) -> str:

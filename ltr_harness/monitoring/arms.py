@@ -42,13 +42,13 @@ def sentence(differences: Sequence[ArmDifference], control: str, family: str) ->
     """The verdict, arm by arm: the first measure with its numbers, then the others that stand out."""
     sentences = []
     for arm in dict.fromkeys(d.arm for d in differences):
-        first, *others = (d for d in differences if d.arm == arm)
+        first, *other_measures = (d for d in differences if d.arm == arm)
         relation = _RELATIONS.get(first.verdict, "is not distinguishable from")
         text = f"{arm} {relation} {control} at {first.measure}"
         if not np.isnan(first.p_corrected):
             text += f": {first.difference}, {p_equals(first.p_corrected)} after {family}"
-        if others:
-            rest = _other_measures(others)
+        if other_measures:
+            rest = _other_measures(other_measures)
             text += f". {rest[:1].upper()}{rest[1:]}"
         sentences.append(f"{text}.")
     return " ".join(sentences)
@@ -104,7 +104,7 @@ class _Measure:
     width: float  # how far apart two of its values can be; infinite where it has no bounds
 
 
-def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: MonitorConfig) -> ArmComparison:
+def compare_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: MonitorConfig) -> ArmComparison:
     """Every arm against the control."""
     assigned = _assigned(production, cut, rule)
     unit = config.columns.cluster_id or "query"
@@ -112,23 +112,23 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
     shares = np.array([rule.shares.get(name, 1.0) for name in names])
     shares /= shares.sum()
     arms = []
-    for at, (name, share) in enumerate(zip(names, shares.tolist(), strict=True)):
-        units = assigned.unit[assigned.arm == at]
+    for code, (name, share) in enumerate(zip(names, shares.tolist(), strict=True)):
+        units = assigned.unit[assigned.arm == code]
         arms.append(Arm(name, units.size, np.unique(units).size, share))
     in_time = np.argsort(assigned.window, kind="stable")
     first = in_time[np.unique(assigned.unit[in_time], return_index=True)[1]]  # query of each unit
     ratio_p = sample_ratio_p(np.bincount(assigned.arm[first], minlength=len(names)), shares)
     drift_p = same_shares_p(assigned.arm[first], assigned.window[first])
-    whose = units_in_words(unit)
-    why = _withheld(arms, assigned.several, whose, ratio_p, drift_p)
+    unit_words = units_in_words(unit)
+    reason = _reason_to_withhold(arms, assigned.several, unit_words, ratio_p, drift_p)
     measures = _measures(production, config)
     differences, family = _tested(measures, assigned, config)
-    if why:
+    if reason:
         differences = [replace(difference, verdict="withheld") for difference in differences]
     cautions = [*assigned.cautions, *_rare_kinds(differences, measures, arms, assigned, config)]
     undecided = dict.fromkeys(d.measure for d in differences if np.isnan(d.difference.p))
     if undecided:
-        text = f"too few {whose} decide {', '.join(undecided)} to tell the arms apart"
+        text = f"too few {unit_words} decide {', '.join(undecided)} to tell the arms apart"
         cautions.append(Caution("few-units", "warning", text))
     return ArmComparison(
         column=rule.column,
@@ -139,8 +139,8 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
         same_shares_p=drift_p,
         differences=tuple(differences),
         family=family,
-        withheld=why,
-        verdict=f"No verdict on the arms: {why}." if why else sentence(differences, names[0], family),
+        withheld=reason,
+        verdict=f"No verdict on the arms: {reason}." if reason else sentence(differences, names[0], family),
         cautions=tuple(cautions),
     )
 
@@ -169,14 +169,14 @@ def _rare_kinds(
     return [Caution("rare-kind", "note", text, place=", ".join(names)) for text, names in places.items()]
 
 
-def _withheld(
-    arms: Sequence[Arm], several: tuple[int, int], whose: str, ratio_p: float, drift_p: float
+def _reason_to_withhold(
+    arms: Sequence[Arm], units_in_several: tuple[int, int], unit_words: str, ratio_p: float, drift_p: float
 ) -> str:
     """Why there is no verdict on the arms; empty where there is one."""
-    (in_several, n_all), total = several, sum(arm.n_units for arm in arms)
+    (in_several, n_all), total = units_in_several, sum(arm.n_units for arm in arms)
     if in_several > _SEVERAL * n_all:
         return (
-            f"{in_several:,} of {n_all:,} {whose} are in several arms; if every query was given an arm, leave "
+            f"{in_several:,} of {n_all:,} {unit_words} are in several arms; if every query was given an arm, leave "
             "out columns.cluster_id"
         )
     if not total:
@@ -184,7 +184,7 @@ def _withheld(
     if ratio_p < _BROKEN:
         off = max(arms, key=lambda arm: abs(arm.n_units / total - arm.expected))
         return (
-            f"{off.name} has {off.n_units:,} of {total:,} {whose}, {100 * off.n_units / total:.2f} %, where "
+            f"{off.name} has {off.n_units:,} of {total:,} {unit_words}, {100 * off.n_units / total:.2f} %, where "
             f"{100 * off.expected:.2f} % were expected ({p_equals(ratio_p)}): the assignment or the log is broken"
         )
     if drift_p < _BROKEN:
@@ -197,8 +197,8 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
     """Queries of windows that hold all arms, without units that are in several."""
     category, cluster = column_of(production, "arm"), column_of(production, "cluster")
     names = _names(category, arms)
-    place = {name: at for at, name in enumerate(names)}
-    arm: Ints = np.array([*(place[name] for name in category.categories), -1])[codes_of(category)]
+    code_of_name = {name: code for code, name in enumerate(names)}
+    arm: Ints = np.array([*(code_of_name[name] for name in category.categories), -1])[codes_of(category)]
     unit: Ints = np.arange(len(production)) if cluster is None else cluster_codes(cluster).astype(np.int64)
     cautions = []
     if nobody := int((arm < 0).sum()):
@@ -207,29 +207,29 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
     rows = np.flatnonzero((arm >= 0) & cut.mature)
     seen = np.zeros((len(cut), len(names)), dtype=bool)  # which window holds which arm
     seen[cut.codes[rows], arm[rows]] = True
-    together = np.logical_and.reduce(seen, axis=1)
-    if rows.size and not together.any():
+    has_all_arms = np.logical_and.reduce(seen, axis=1)
+    if rows.size and not has_all_arms.any():
         found, expected = f"no window holds all of {', '.join(names)}", "arms that are shown at the same time"
         cure = "compare logs of two periods with --baseline"
         raise DataError(Problem(f"arms.column {arms.column!r}", found, expected, cure))
-    if lacking := int((seen.any(axis=1) & ~together).sum()):
+    if lacking := int((seen.any(axis=1) & ~has_all_arms).sum()):
         text = f"{count_of(lacking, 'window')} without all arms {plural('is', lacking)} left out"
         cautions.append(Caution("window-without-all-arms", "note", text))
     if "time" not in production:
         text = "without columns.timestamp it is unchecked that arms were shown at the same time"
         cautions.append(Caution("no-times", "warning", text))
-    rows = rows[together[cut.codes[rows]]]
+    rows = rows[has_all_arms[cut.codes[rows]]]
     unit = np.unique(unit[rows], return_inverse=True)[1]
     in_arm = np.zeros((int(unit.max(initial=-1)) + 1, len(names)), dtype=bool)  # which unit is in which arm
     in_arm[unit, arm[rows]] = True
     n_arms = in_arm.sum(axis=1)
-    several = int((n_arms > 1).sum()), n_arms.size
-    if several[0]:
-        text = f"{several[0]:,} of {several[1]:,} units are in several arms, and left out"
+    units_in_several = int((n_arms > 1).sum()), n_arms.size
+    if units_in_several[0]:
+        text = f"{units_in_several[0]:,} of {units_in_several[1]:,} units are in several arms, and left out"
         cautions.append(Caution("unit-in-several-arms", "note", text))
-    kept = n_arms[unit] == 1
-    rows = rows[kept]
-    return _Assigned(names, rows, arm[rows], unit[kept], cut.codes[rows], several, cautions)
+    is_in_one_arm = n_arms[unit] == 1
+    rows = rows[is_in_one_arm]
+    return _Assigned(names, rows, arm[rows], unit[is_in_one_arm], cut.codes[rows], units_in_several, cautions)
 
 
 def _names(category: pd.Categorical, arms: Arms) -> list[str]:
@@ -285,38 +285,40 @@ def _tested(
     columns = [(arm, measure) for arm in assigned.names[1:] for measure in measures]
     of_arm = np.repeat(np.arange(1, len(assigned.names)), len(measures))
     values, group, control = np.tile(values, len(assigned.names) - 1), _groups(assigned), assigned.arm == 0
-    ours = np.where(assigned.arm[~control, None] == of_arm, values[~control], np.nan)
-    apart = LinearCombination(
-        (ClusterSums.of(ours, group[~control]), ClusterSums.of(values[control], group[control])),
+    arm_values = np.where(assigned.arm[~control, None] == of_arm, values[~control], np.nan)
+    contrast = LinearCombination(
+        (ClusterSums.of(arm_values, group[~control]), ClusterSums.of(values[control], group[control])),
         (1.0, -1.0),
     )
-    known = np.flatnonzero((apart.units >= _LEAST) & (apart.error > 0) & (_lopsided(apart) <= _LOPSIDED))
+    testable = np.flatnonzero(
+        (contrast.units >= _LEAST) & (contrast.error > 0) & (_skewness_of_alike_arms(contrast) <= _LOPSIDED)
+    )
     tested = []
-    tests = count_of(known.size, "test")
+    tests = count_of(testable.size, "test")
     if config.compare.correct == "sequence":
-        if known.size:
-            tested.append((known, _at_all_looks(apart.columns(known), assigned, config)))
+        if testable.size:
+            tested.append((testable, _at_all_looks(contrast.columns(testable), assigned, config)))
         family = f"Bonferroni over {tests}, for all looks (asymptotically)"
     else:
         method = Method("skew-adjusted", confidence=config.compare.confidence)
-        widths = np.array([measure.width for _, measure in columns])[known]
-        tested.append((known, outcomes(apart.columns(known), method, seeds=(), widths=widths)))
+        widths = np.array([measure.width for _, measure in columns])[testable]
+        tested.append((testable, outcomes(contrast.columns(testable), method, seeds=(), widths=widths)))
         family = f"joint correction over {tests}"
     results = FamilyResults.assembled(len(columns), tested)
     numbers = (
-        apart.mean,
+        contrast.mean,
         results.low,
         results.high,
         results.p,
-        apart.error,
-        apart.df,
+        contrast.error,
+        contrast.df,
         results.p_corrected,
     )
     differences = []
     for j, (arm, measure) in enumerate(columns):
         value, low, high, p, error, df, p_corrected = (float(column[j]) for column in numbers)
-        mean, control_mean = (float(part.mean[j]) for part in apart.parts)
-        n, n_control = (int(part.n[j]) for part in apart.parts)
+        mean, control_mean = (float(part.mean[j]) for part in contrast.parts)
+        n, n_control = (int(part.n[j]) for part in contrast.parts)
         difference = ArmDifference(
             arm=arm,
             measure=measure.name,
@@ -343,22 +345,26 @@ def _verdict(measure: _Measure, difference: float, p_corrected: float, config: M
 
 def _furthest_against(found: ArmDifference, values: Floats, assigned: _Assigned) -> float:
     """How far a query of either arm is from its arm's mean, against the difference of the arms."""
-    shown = values[assigned.rows]
-    control = shown[assigned.arm == 0] - found.control
-    arm = shown[assigned.arm == assigned.names.index(found.arm)] - found.mean
+    compared_values = values[assigned.rows]
+    control = compared_values[assigned.arm == 0] - found.control
+    arm = compared_values[assigned.arm == assigned.names.index(found.arm)] - found.mean
     difference = found.difference.value
     return max(furthest_against(difference, arm), furthest_against(-difference, control))
 
 
-def _lopsided(apart: LinearCombination) -> Floats:
+def _skewness_of_alike_arms(contrast: LinearCombination) -> Floats:
     """(m,): skewness of the difference if the units of both arms were alike; an arm of few may lack the rare ones."""
-    n = np.array([part.units for part in apart.parts], dtype=np.float64)
-    parts = list(zip(apart.parts, n, strict=True))
+    n = np.array([part.units for part in contrast.parts], dtype=np.float64)
+    parts = list(zip(contrast.parts, n, strict=True))
     with np.errstate(invalid="ignore", divide="ignore"):
-        variance = sum(part.error**2 * own**2 for part, own in parts) / n.sum(axis=0)
-        third = sum(part.third_cumulant * own**3 for part, own in parts) / n.sum(axis=0)
-        lean = third * (1 / n[0] ** 2 - 1 / n[1] ** 2) / (variance * (1 / n).sum(axis=0)) ** 1.5
-    return np.asarray(np.abs(lean))
+        variance = sum(part.error**2 * n_units**2 for part, n_units in parts) / n.sum(axis=0)
+        joint_third_cumulant = sum(part.third_cumulant * n_units**3 for part, n_units in parts) / n.sum(
+            axis=0
+        )
+        skewness = (
+            joint_third_cumulant * (1 / n[0] ** 2 - 1 / n[1] ** 2) / (variance * (1 / n).sum(axis=0)) ** 1.5
+        )
+    return np.asarray(np.abs(skewness))
 
 
 def _groups(assigned: _Assigned) -> Ints:
@@ -371,18 +377,19 @@ def _groups(assigned: _Assigned) -> Ints:
     return joined[unit] + most * assigned.arm
 
 
-def _at_all_looks(apart: LinearCombination, assigned: _Assigned, config: MonitorConfig) -> FamilyResults:
+def _at_all_looks(contrast: LinearCombination, assigned: _Assigned, config: MonitorConfig) -> FamilyResults:
     """p-values and intervals that may be looked at after every window, for large numbers of units."""
-    m, level = apart.mean.size, 1 - config.compare.confidence
-    z = normal_of_t(hall_transform(apart.mean / apart.error, apart.skewness), apart.df)
+    m, level = contrast.mean.size, 1 - config.compare.confidence
+    z = normal_of_t(hall_transform(contrast.mean / contrast.error, contrast.skewness), contrast.df)
     looks = np.array(float(np.unique(assigned.window).size))
     p = always_valid_p(z, looks, TIGHTEST, config.compare.alpha / m, "change")
-    reach = t_of_normal(always_valid_reach(looks, TIGHTEST, level / m), apart.df)
+    reach = t_of_normal(always_valid_reach(looks, TIGHTEST, level / m), contrast.df)
     low, high = (
-        apart.mean - inverse_hall_transform(side * reach, apart.skewness) * apart.error for side in (1, -1)
+        contrast.mean - inverse_hall_transform(side * reach, contrast.skewness) * contrast.error
+        for side in (1, -1)
     )
-    nothing = np.full(m, np.nan)
-    return FamilyResults(p, np.minimum(m * p, 1.0), nothing, low, high)
+    undefined = np.full(m, np.nan)
+    return FamilyResults(p, np.minimum(m * p, 1.0), undefined, low, high)
 
 
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "withheld": "bad"}

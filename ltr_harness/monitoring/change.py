@@ -15,9 +15,9 @@ from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.data.times import local_days
 from ltr_harness.errors import Caution
 from ltr_harness.monitoring.calendar import hours_of_week
-from ltr_harness.monitoring.inputs import ComparedColumn, divided
+from ltr_harness.monitoring.inputs import ComparedColumn, difference_parts
 from ltr_harness.monitoring.periods import Periods, mean_of
-from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_known, primary_of
+from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_defined, primary_of
 from ltr_harness.monitoring.result import (
     Adjustment,
     Cell,
@@ -48,14 +48,16 @@ def changes(periods: Periods, tested: Periods) -> list[Change]:
     """Every metric's difference; the first is the one that may raise an alert."""
     found = []
     metrics = zip(columns_of(periods.now, "metric"), periods.config.resolved_metrics, strict=True)
-    for at, (name, metric) in enumerate(metrics):
+    for number, (name, metric) in enumerate(metrics):
         column = f"metric:{name}"
         side: Alternative = "drop" if metric.higher_is_better else "rise"
         if periods.config.compare.alternative == "change":
             side = "change"
         now = periods.sample_now(column_of(periods.now, column))
-        before = periods.reference if at == 0 else periods.sample_before(column_of(periods.before, column))
-        values = None if at == 0 else (column_of(tested.now, column), column_of(tested.before, column))
+        before = (
+            periods.reference if number == 0 else periods.sample_before(column_of(periods.before, column))
+        )
+        values = None if number == 0 else (column_of(tested.now, column), column_of(tested.before, column))
         estimate = tested.compare(values, alternative=side)
         a, b = mean_of(now, periods.config), mean_of(before, periods.config)
         relative = estimate.value / b.value if b.value else float("nan")
@@ -80,21 +82,21 @@ def adjustment(periods: Periods, difference: Estimate) -> Adjustment | None:
     """What adjusting made of the primary metric's difference; None where it is as it is."""
     if not periods.config.compare.adjust or periods.common is not None:
         return None
-    plain = periods.compare()
-    gone = 1 - difference.error**2 / plain.error**2 if plain.error > 0 else float("nan")
-    return Adjustment(periods.config.compare.adjust, plain, gone)
+    unadjusted = periods.compare()
+    removed_share = 1 - difference.error**2 / unadjusted.error**2 if unadjusted.error > 0 else float("nan")
+    return Adjustment(periods.config.compare.adjust, unadjusted, removed_share)
 
 
 def paired_by_key(periods: Periods) -> Estimate | None:
     """The change over keys (query texts) that recur in both periods, each counted once; None without keys."""
     tables = periods.now, periods.before
-    one, two = (column_of(table, "pair_key") for table in tables)
-    if one is None or two is None:
+    keys_now, keys_before = (column_of(table, "pair_key") for table in tables)
+    if keys_now is None or keys_before is None:
         return None
     means = []
-    for table, key in zip(tables, with_common_categories(one, two), strict=True):
-        known = codes_of(key) >= 0
-        keys, values = codes_of(key)[known], primary_of(table)[known]
+    for table, key in zip(tables, with_common_categories(keys_now, keys_before), strict=True):
+        has_key = codes_of(key) >= 0
+        keys, values = codes_of(key)[has_key], primary_of(table)[has_key]
         n = np.bincount(keys, minlength=key.categories.size)
         with np.errstate(invalid="ignore", divide="ignore"):
             means.append(np.bincount(keys, values, minlength=key.categories.size) / n)
@@ -117,14 +119,16 @@ def _decomposition(
     shares = parts.counts / parts.counts.sum(axis=1, keepdims=True)
     order = np.argsort(-parts.counts.sum(axis=0), kind="stable")[:20]
     numbers = np.stack([shares[1], shares[0], parts.means[1], parts.means[0]], axis=1)
-    both = (parts.counts >= periods.config.slices.min_queries).all(axis=0)
-    moved = periods.sign * (parts.means[0] - parts.means[1])[both]
+    is_large = (parts.counts >= periods.config.slices.min_queries).all(axis=0)
+    moved = periods.sign * (parts.means[0] - parts.means[1])[is_large]
     return SegmentDecomposition(
-        **divided(parts, m),
+        **difference_parts(parts, m),
         column=column,
         adjusted=parts.adjusted,
         cells=tuple(Cell(names[c], *numbers[c].tolist()) for c in order),
-        simpsons_paradox=bool(both.sum() >= 2 and (moved > 0).all() and periods.sign * parts.total.value < 0),
+        simpsons_paradox=bool(
+            is_large.sum() >= 2 and (moved > 0).all() and periods.sign * parts.total.value < 0
+        ),
     )
 
 
@@ -134,50 +138,52 @@ def season_advice(table: pd.DataFrame, timezone: str) -> Caution | None:
     if time is None:
         return None
     hours = hours_of_week(time, timezone)
-    known = ~np.isnan(values)
+    is_defined = ~np.isnan(values)
     days = np.unique(local_days(time, timezone), return_inverse=True)[1]
-    weekly = _season_p(values[known], hours[known] // 24, days[known]) < _CERTAIN
-    daily = _season_p(values[known], hours[known] % 24, days[known], within_days=True) < _CERTAIN
+    weekly = _season_p(values[is_defined], hours[is_defined] // 24, days[is_defined]) < _CERTAIN
+    daily = (
+        _season_p(values[is_defined], hours[is_defined] % 24, days[is_defined], within_days=True) < _CERTAIN
+    )
     if weekly and daily:
-        part, season, like = "day of the week and the hour of the day", "hour_of_week", "like with like"
+        part, season, comparison = "day of the week and the hour of the day", "hour_of_week", "like with like"
     elif weekly:
-        part, season, like = "day of the week", "weekday", "Mondays with Mondays"
+        part, season, comparison = "day of the week", "weekday", "Mondays with Mondays"
     elif daily:
-        part, season, like = "hour of the day", "hour", "mornings with mornings"
+        part, season, comparison = "hour of the day", "hour", "mornings with mornings"
     else:
         return None
-    cure = f"windows.season: {season} would compare {like}"
+    cure = f"windows.season: {season} would compare {comparison}"
     return Caution("season", "note", f"the metric depends on the {part}", cure)
 
 
 def _season_p(values: Floats, parts: Ints, days: Ints, within_days: bool = False) -> float:
     """The F test of parts of the season over means: of days, or of hours against their own day's mean."""
     size = int(parts.max(initial=0)) + 1
-    cell, of = np.unique(days * size + parts, return_inverse=True)
-    n = np.bincount(of)
-    means, day, part = np.bincount(of, values) / n, cell // size, cell % size
-    enough = n >= _AT_LEAST
-    means, day, part = means[enough], np.unique(day[enough], return_inverse=True)[1], part[enough]
+    cell, cell_codes = np.unique(days * size + parts, return_inverse=True)
+    n = np.bincount(cell_codes)
+    means, day, part = np.bincount(cell_codes, values) / n, cell // size, cell % size
+    is_large = n >= _AT_LEAST
+    means, day, part = means[is_large], np.unique(day[is_large], return_inverse=True)[1], part[is_large]
     if not means.size:
         return float("nan")
-    freedom = means.size
+    df = means.size
     if within_days:
         means = means - (np.bincount(day, means) / np.bincount(day))[day]
-        freedom -= int(day.max())
+        df -= int(day.max())
     _, group = np.unique(part, return_inverse=True)
     counts = np.bincount(group)
     centre = means.mean()
     by_part = np.bincount(group, means) / counts
     explained = float((counts * (by_part - centre) ** 2).sum())
     rest = float(((means - by_part[group]) ** 2).sum())
-    left = freedom - counts.size
-    if counts.size < 2 or left < 3 or rest <= 0:
+    df_left = df - counts.size
+    if counts.size < 2 or df_left < 3 or rest <= 0:
         return float("nan")
-    return float(fdtrc(counts.size - 1, left, explained / (counts.size - 1) / (rest / left)))
+    return float(fdtrc(counts.size - 1, df_left, explained / (counts.size - 1) / (rest / df_left)))
 
 
 def online(
-    production: pd.DataFrame, periods: Periods | None, windows: Sequence[Window], spent: float = 1.0
+    production: pd.DataFrame, periods: Periods | None, windows: Sequence[Window], alpha_share: float = 1.0
 ) -> tuple[Online, ...]:
     """Does the metric move with what users do? An offline metric is a proxy; this is the check on it."""
     rows = []
@@ -186,12 +192,12 @@ def online(
         before = None if periods is None else column_of(periods.before, f"online:{name}")
         base, difference = float("nan"), None
         if periods is not None and before is not None:
-            values, base = column_of(periods.now, f"online:{name}"), mean_of_known(before)
+            values, base = column_of(periods.now, f"online:{name}"), mean_of_defined(before)
             difference = periods.compare((values, before), alternative="change")
-        mean = mean_of_known(values)
+        mean = mean_of_defined(values)
         rows.append(Online(name, _rank_correlation(pairs), len(pairs), difference, before=base, now=mean))
     raw = [float("nan") if row.difference is None else row.difference.p for row in rows]
-    p = np.minimum(bonferroni(raw) / spent, 1.0).tolist()  # NaN where nothing was tested
+    p = np.minimum(bonferroni(raw) / alpha_share, 1.0).tolist()  # NaN where nothing was tested
     return tuple(replace(row, p_corrected=p_row) for row, p_row in zip(rows, p, strict=True))
 
 
@@ -235,17 +241,17 @@ def section(result: MonitorResult) -> list[Block]:
 
 def _mix_table(result: MonitorResult, parts: Sequence[SegmentDecomposition], name: str) -> Table:
     interval = f"[{result.interval_name}]"
-    whole = " in all of production" if name == "mix_whole" else ""
-    within = Column(f"Within {interval}", "difference", hint="From changes inside the segments.")
+    scope = " in all of production" if name == "mix_whole" else ""
+    within_column = Column(f"Within {interval}", "difference", hint="From changes inside the segments.")
     mix = Column(f"Mix {interval}", "difference", hint="From changed shares of the segments.")
     adjusted = Column("Adjusted", "metric", hint="Production's mean with the baseline's shares.")
     unmatched = "From values that only one period has, so that there is nothing to compare."
     return table_of(
         name,
-        f"The change{whole}, divided by each segment column: total = within + mix + unmatched.",
+        f"The change{scope}, divided by each segment column: total = within + mix + unmatched.",
         parts,
         (Column("Segment column", "code"), "column"),
-        (within, "within"),
+        (within_column, "within"),
         (mix, "mix"),
         (Column(f"Unmatched {interval}", "difference", hint=unmatched), "unmatched"),
         (adjusted, "adjusted"),

@@ -61,7 +61,7 @@ def compared_columns(periods: Periods) -> list[ComparedColumn]:
     """Every feature and segment that both periods have."""
     features = query_features(periods)
     segments = [name for name in columns_of(periods.now, "segment") if f"segment:{name}" in periods.before]
-    alpha = periods.spent * periods.config.drift.alpha / max(1, len(names_of(periods)) + len(segments))
+    alpha = periods.spent * periods.config.drift.alpha / max(1, len(feature_names(periods)) + len(segments))
     numbers = [number_column(name, *values, periods, alpha) for name, values in features.items()]
     return [*numbers, *(segment_column(name, periods, alpha) for name in segments)]
 
@@ -75,24 +75,24 @@ def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
     """Feature to (values now, values before), one per query: its mean, max and std where it differs within queries."""
     now, before = columns_of(periods.now, "feature"), columns_of(periods.before, "feature")
     columns = {}
-    for name in names_of(periods):
+    for name in feature_names(periods):
         shares = now[f"{name}:missing"], before[f"{name}:missing"]
         partly = any(np.any((share > 0) & (share < 1)) for share in shares)
         spreads = [side[f"{name}:std"] for side in (now, before)]
         if not partly and all(not np.any(spread > 0) for spread in spreads):
             columns[name] = (now[f"{name}:mean"], before[f"{name}:mean"])
             continue
-        for what in ("mean", "max", "std"):
-            columns[f"{name}:{what}"] = (now[f"{name}:{what}"], before[f"{name}:{what}"])
+        for statistic in ("mean", "max", "std"):
+            columns[f"{name}:{statistic}"] = (now[f"{name}:{statistic}"], before[f"{name}:{statistic}"])
         if partly:
             columns[f"{name}:missing"] = shares
     return columns
 
 
-def names_of(periods: Periods) -> list[str]:
+def feature_names(periods: Periods) -> list[str]:
     """The features that both periods have."""
-    both = [name for name in periods.now.columns if name in periods.before]
-    features = (name.removeprefix("feature:") for name in both if name.startswith("feature:"))
+    shared = [name for name in periods.now.columns if name in periods.before]
+    features = (name.removeprefix("feature:") for name in shared if name.startswith("feature:"))
     return list(dict.fromkeys(name.rpartition(":")[0] for name in features))
 
 
@@ -101,30 +101,32 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
     edges = bin_edges(before, periods.config.drift.bins)
     if name.endswith(":missing"):
         edges = np.unique(np.append(np.nextafter(0.0, 1.0), edges[edges > 0]))  # nothing missing is a bin
-    known = before[~np.isnan(before)]
-    ends = [known.min(), np.nextafter(known.max(), np.inf)] if known.size else []
+    reference = before[~np.isnan(before)]
+    ends = [reference.min(), np.nextafter(reference.max(), np.inf)] if reference.size else []
     range_edges = np.unique(np.concatenate((ends, edges)))
     shares = _missing_share(name, periods.now), _missing_share(name, periods.before)
-    bins, cells = ((bin_codes(now, of), bin_codes(before, of)) for of in (edges, range_edges))
-    odd = _odd_values(name, now, known, edges)
-    rest = _divided(cells, range_edges.size + 2, shares, odd, periods, alpha)
+    bins, cells = (
+        (bin_codes(now, cut_points), bin_codes(before, cut_points)) for cut_points in (edges, range_edges)
+    )
+    odd = _odd_values(name, now, reference, edges)
+    rest = _divide_change(cells, range_edges.size + 2, shares, odd, periods, alpha)
     return ComparedColumn(name, "number", bins, edges.size + 2, *rest, values=(now, before))
 
 
 def segment_column(name: str, periods: Periods, alpha: float) -> ComparedColumn:
     """A segment of queries."""
-    ours, theirs = with_common_categories(
+    category_now, category_before = with_common_categories(
         *(column_of(side, f"segment:{name}") for side in (periods.now, periods.before))
     )
-    size = ours.categories.size
-    codes = codes_of(ours, size), codes_of(theirs, size)
+    size = category_now.categories.size
+    codes = codes_of(category_now, size), codes_of(category_before, size)
     shares = [(side == size).astype(np.float64) for side in codes]
-    names, n = tuple(ours.categories), size + 1
-    rest = _divided(codes, n, (shares[0], shares[1]), _new_names(*codes, names), periods, alpha)
+    names, n = tuple(category_now.categories), size + 1
+    rest = _divide_change(codes, n, (shares[0], shares[1]), _new_names(*codes, names), periods, alpha)
     return ComparedColumn(name, "segment", codes, n, *rest, names)
 
 
-def _divided(
+def _divide_change(
     cells: tuple[Ints, Ints],
     n_cells: int,
     shares: tuple[Floats, Floats],
@@ -133,15 +135,15 @@ def _divided(
     alpha: float,
 ) -> tuple[Decomposition, tuple[float, float], str]:
     """The change divided by cells, the shares of missing rows before and now, and what is broken."""
-    gone, (now, before) = "", shares
+    missing_text, (now, before) = "", shares
     test = difference(periods.sample_now(now), periods.sample_before(before), alternative="rise")
     if test.value >= _MISSING_MORE and test.p <= alpha:
-        gone = f"is missing in {now.mean():.1%} of its rows, {before.mean():.1%} before"
-    apart = np.zeros(n_cells, dtype=bool)
-    apart[-1] = bool(gone)  # where too many are missing, the cell says nothing of the queries
-    ours, theirs, confidence = periods.sample_now(), periods.reference, periods.config.confidence
-    parts = decompose(ours, cells[0], theirs, cells[1], confidence, apart)
-    return parts, (float(before.mean()), float(now.mean())), gone or odd
+        missing_text = f"is missing in {now.mean():.1%} of its rows, {before.mean():.1%} before"
+    excluded = np.zeros(n_cells, dtype=bool)
+    excluded[-1] = bool(missing_text)  # where too many are missing, the cell says nothing of the queries
+    values_now, values_before, confidence = periods.sample_now(), periods.reference, periods.config.confidence
+    parts = decompose(values_now, cells[0], values_before, cells[1], confidence, excluded)
+    return parts, (float(before.mean()), float(now.mean())), missing_text or odd
 
 
 def _missing_share(name: str, table: pd.DataFrame) -> Floats:
@@ -149,13 +151,13 @@ def _missing_share(name: str, table: pd.DataFrame) -> Floats:
     return table[f"feature:{base_of(name, table)}:missing"].to_numpy(np.float64)
 
 
-def _odd_values(name: str, now: Floats, known: Floats, edges: Floats) -> str:
+def _odd_values(name: str, now: Floats, reference: Floats, edges: Floats) -> str:
     seen = now[~np.isnan(now)]
-    if name.endswith(":missing") or not seen.size or not known.size:
+    if name.endswith(":missing") or not seen.size or not reference.size:
         return ""
     if edges.size >= _CONTINUOUS and seen.min() == seen.max():
         return f"is {seen[0]:g} in every query"
-    outside = float(((seen < known.min()) | (seen > known.max())).mean())
+    outside = float(((seen < reference.min()) | (seen > reference.max())).mean())
     if outside < _OUTSIDE:
         return ""
     return f"lies outside of all that the baseline had in {outside:.1%} of queries"
@@ -163,16 +165,16 @@ def _odd_values(name: str, now: Floats, known: Floats, edges: Floats) -> str:
 
 def _new_names(now: Ints, before: Ints, names: Sequence[str]) -> str:
     had = np.bincount(before, minlength=len(names) + 1)[:-1] > 0
-    known = now[now < len(names)]
-    if not known.size or not had.any():
+    codes = now[now < len(names)]
+    if not codes.size or not had.any():
         return ""
-    new = float((~had[known]).mean())
-    counts = np.bincount(known, minlength=len(names))
+    new = float((~had[codes]).mean())
+    counts = np.bincount(codes, minlength=len(names))
     if new < _NEW_NAMES:
         return ""
 
     def examples(chosen: Bools) -> str:
-        return ", ".join(repr(names[at]) for at in np.flatnonzero(chosen)[:_SHOWN])
+        return ", ".join(repr(names[code]) for code in np.flatnonzero(chosen)[:_SHOWN])
 
     if new < 1:
         return f"has values that the baseline lacks in {new:.1%} of queries, such as {examples((counts > 0) & ~had)}"
@@ -189,14 +191,16 @@ def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[F
         counts = [np.bincount(codes, minlength=column.n_bins).astype(np.float64) for codes in (now, before)]
         used = int(np.count_nonzero(counts[0] + counts[1]))
         # what users repeat is said once
-        whose = zip(column.bins, periods.clusters, strict=True)
-        ours, theirs = (effective_sample_size(codes, column.n_bins, clusters) for codes, clusters in whose)
-        moved, shares = psi(*counts), (ours / now.size, theirs / before.size)
-        threshold = psi_threshold(ours, theirs, used, rule.alpha / m, rule.psi_floor)
+        codes_and_clusters = zip(column.bins, periods.clusters, strict=True)
+        size_now, size_before = (
+            effective_sample_size(codes, column.n_bins, clusters) for codes, clusters in codes_and_clusters
+        )
+        moved, shares = psi(*counts), (size_now / now.size, size_before / before.size)
+        threshold = psi_threshold(size_now, size_before, used, rule.alpha / m, rule.psi_floor)
         only = {"distance": jensen_shannon(*counts)}
         name = column.name if column.values is None else base_of(column.name, periods.now)
         drift = FeatureDrift(
-            **divided(parts, m),
+            **difference_parts(parts, m),
             **(only if column.values is None else _moved(column, shares, periods)),
             name=column.name,
             column=name,
@@ -223,7 +227,7 @@ _DRAWN = 6  # features
 _PER_BIN = 10  # queries of a window: with fewer, a bin is empty by chance, and PSI is far too high
 
 
-def over_time(
+def features_over_time(
     columns: Sequence[ComparedColumn],
     drift: Sequence[FeatureDrift],
     members: Sequence[Ints],
@@ -235,7 +239,7 @@ def over_time(
     for name in most_drifted(drift)[:_DRAWN]:
         # within the windows that `drift` is about it may be the same for all items of a query
         column = by_name.get(name) or by_name[f"{name}:mean"]
-        series.append(_by_window(column, members, periods, len(columns)))
+        series.append(_feature_over_time(column, members, periods, len(columns)))
     return tuple(series)
 
 
@@ -247,12 +251,14 @@ def most_drifted(drift: Sequence[FeatureDrift]) -> list[str]:
     return [*names.values()]
 
 
-def _by_window(column: ComparedColumn, members: Sequence[Ints], periods: Periods, m: int) -> FeatureOverTime:
+def _feature_over_time(
+    column: ComparedColumn, members: Sequence[Ints], periods: Periods, m: int
+) -> FeatureOverTime:
     """PSI of each window against the baseline, and from which value on that is drift, of `m` columns."""
     rule, (now, before), n_bins = periods.config.drift, column.bins, column.n_bins
     clusters, clusters_before = periods.clusters
     counts_before = np.bincount(before, minlength=n_bins).astype(np.float64)
-    theirs = effective_sample_size(before, n_bins, clusters_before)
+    size_before = effective_sample_size(before, n_bins, clusters_before)
     moved, limits = [], []
     for rows in members:
         if rows.size < _PER_BIN * rule.bins:
@@ -262,10 +268,10 @@ def _by_window(column: ComparedColumn, members: Sequence[Ints], periods: Periods
         codes = now[rows]
         counts = np.bincount(codes, minlength=n_bins).astype(np.float64)
         used = int(np.count_nonzero(counts + counts_before))
-        own = None if clusters is None else dense_codes(clusters[rows])
-        ours = effective_sample_size(codes, n_bins, own)
+        window_clusters = None if clusters is None else dense_codes(clusters[rows])
+        size_now = effective_sample_size(codes, n_bins, window_clusters)
         moved.append(psi(counts, counts_before))
-        limits.append(psi_threshold(ours, theirs, used, rule.alpha / m, rule.psi_floor))
+        limits.append(psi_threshold(size_now, size_before, used, rule.alpha / m, rule.psi_floor))
     return FeatureOverTime(column.name, tuple(moved), tuple(limits))
 
 
@@ -280,10 +286,10 @@ def gain_shares(path: Path) -> dict[str, float]:
     return dict(zip(map(str, table["feature"]), shares.tolist(), strict=True))
 
 
-def divided(parts: Decomposition, m: int) -> dict[str, Any]:
+def difference_parts(parts: Decomposition, m: int) -> dict[str, Any]:
     """What every column of `m` says of the change that its cells divide."""
-    shown = {field.name: getattr(parts, field.name) for field in fields(DifferenceParts)}
-    return shown | {"mix_p": min(1.0, m * parts.mix_p)}
+    values = {field.name: getattr(parts, field.name) for field in fields(DifferenceParts)}
+    return values | {"mix_p": min(1.0, m * parts.mix_p)}
 
 
 def _moved(column: ComparedColumn, shares: tuple[float, float], periods: Periods) -> dict[str, Any]:
@@ -292,9 +298,15 @@ def _moved(column: ComparedColumn, shares: tuple[float, float], periods: Periods
     now, before = column.values
     distance, p, wasserstein = distances(now, before, shares)
     base = base_of(column.name, periods.before)
-    within, between = (column_of(periods.before, f"feature:{base}:{what}") for what in ("std", "mean"))
-    known = ~np.isnan(between)
-    spread = np.sqrt((within[known] ** 2).mean() + between[known].var()) if known.any() else np.nan
+    std_of_query, mean_of_query = (
+        column_of(periods.before, f"feature:{base}:{statistic}") for statistic in ("std", "mean")
+    )
+    is_defined = ~np.isnan(mean_of_query)
+    spread = (
+        np.sqrt((std_of_query[is_defined] ** 2).mean() + mean_of_query[is_defined].var())
+        if is_defined.any()
+        else np.nan
+    )
     spread = spread if spread > 0 else np.nan
     means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
     shift, wasserstein = float((means[0] - means[1]) / spread), float(wasserstein / spread)
@@ -304,12 +316,12 @@ def _moved(column: ComparedColumn, shares: tuple[float, float], periods: Periods
 def section(result: MonitorResult) -> list[Block]:
     if not result.drift:
         return []
-    broken = {f.column: f for f in result.drift if f.broken}
+    broken_inputs = {f.column: f for f in result.drift if f.broken}
     drifted = sum(f.drifted for f in result.drift)
     finding = f"{drifted} of {len(result.drift)} drifted"
-    if broken:
-        finding = f"{len(broken)} broken, {finding}"
-    matters = bool(broken) or result.verdict.cause == "covariate"
+    if broken_inputs:
+        finding = f"{len(broken_inputs)} broken, {finding}"
+    matters = bool(broken_inputs) or result.verdict.cause == "covariate"
     blocks: list[Block] = [Heading("Features", finding=finding, matters=matters)]
     if result.examined_text:
         blocks.append(Paragraph(result.examined_text, "note"))
@@ -318,7 +330,7 @@ def section(result: MonitorResult) -> list[Block]:
             f"{drifted} of {count_of(len(result.drift), 'feature')} drifted. Drift alone is not a cause: the first "
             "column has the share of the change that each one explains, and orders the table."
         ),
-        *(Paragraph(f"{f.column} {f.broken}.", "warning") for f in broken.values()),
+        *(Paragraph(f"{f.column} {f.broken}.", "warning") for f in broken_inputs.values()),
         _table(result, result.drift, "drift"),
     ]
     if result.whole is not None:
@@ -327,7 +339,7 @@ def section(result: MonitorResult) -> list[Block]:
 
 
 def _table(result: MonitorResult, drift: Sequence[FeatureDrift], name: str) -> Table:
-    whole = ", in all of production" if name == "drift_whole" else ""
+    scope = ", in all of production" if name == "drift_whole" else ""
     missing = any(f.missing_before or f.missing_now for f in drift)
     mix = "Mix term: the part of the change due to other shares of the feature's bins."
     unmatched = "The part where only one period has values, or where the input broke: not a mix."
@@ -345,7 +357,7 @@ def _table(result: MonitorResult, drift: Sequence[FeatureDrift], name: str) -> T
     of_gain = "The feature's share of the gain of all splits of the model."
     return table_of(
         name,
-        f"Features and segments, one value per query{whole}.",
+        f"Features and segments, one value per query{scope}.",
         drift,
         (Column("Feature", "code"), "name"),
         (Column(f"Explains [{result.interval_name}]", "difference", hint=mix), "mix"),

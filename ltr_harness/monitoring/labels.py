@@ -21,7 +21,7 @@ from ltr_harness.data.relevance.labels import LABELLED, RELEVANT
 from ltr_harness.monitoring.calendar import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, mean_of_known, primary_of
+from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, mean_of_defined, primary_of
 from ltr_harness.monitoring.result import (
     EmptyRules,
     LabelTest,
@@ -54,10 +54,10 @@ def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
     parts = _tested_parts(cut, mature, config)
     tests: list[LabelTest] = []
     for measure, (now, before) in _label_rates(periods).items():
-        days, base = periods.unit_variations(now, before), mean_of_known(before)
+        variations, base = periods.unit_variations(now, before), mean_of_defined(before)
         for window, rows in parts:
-            difference = periods.compare((now, before), rows, "drop", days)
-            tests.append(LabelTest(measure, window, difference, before=base, now=mean_of_known(now[rows])))
+            difference = periods.compare((now, before), rows, "drop", variations)
+            tests.append(LabelTest(measure, window, difference, before=base, now=mean_of_defined(now[rows])))
     p = bonferroni([test.difference.p for test in tests])
     corrected_tests = []
     for test, corrected in zip(tests, p.tolist(), strict=True):
@@ -75,9 +75,9 @@ def _tested_parts(cut: Cut, mature: Ints, config: MonitorConfig) -> list[tuple[s
     if len(cut) < 2:
         return parts
     least = max(config.windows.min_queries, 2)
-    for at, rows in enumerate(cut.members_of(mature)):
-        if rows.size >= least and not (cut.immature[at] or cut.stray[at]):
-            parts.append((cut.labels[at], mature[rows]))
+    for window, rows in enumerate(cut.members_of(mature)):
+        if rows.size >= least and not (cut.immature[window] or cut.stray[window]):
+            parts.append((cut.labels[window], mature[rows]))
     return parts
 
 
@@ -113,7 +113,7 @@ def windows_of_alerts(tests: Sequence[LabelTest], cut: Cut) -> list[int]:
     """Which windows have an alert of their labels, where that is less than half of them; none otherwise."""
     alerts = {test.window for test in tests if test.alert}
     tested = {test.window for test in tests}
-    at_fault = [at for at, label in enumerate(cut.labels) if label in alerts]
+    at_fault = [number for number, label in enumerate(cut.labels) if label in alerts]
     return at_fault if 2 * len(at_fault) < len(tested.intersection(cut.labels)) else []
 
 
@@ -127,10 +127,10 @@ def orphans_by_window(times: Ints | None, cut: Cut, config: MonitorConfig) -> li
         return [None] * len(cut)
     if len(cut) == 1 and cut.start[0] == cut.end[0]:  # a log without times is one window, and all are in it
         return [int(times.size)]
-    known = times[times != np.iinfo(np.int64).min]
-    numbers = window_numbers(known, config.windows)
-    at = np.minimum(np.searchsorted(cut.number, numbers), len(cut) - 1)
-    counts: list[int] = np.bincount(at[cut.number[at] == numbers], minlength=len(cut)).tolist()
+    defined_times = times[times != np.iinfo(np.int64).min]
+    numbers = window_numbers(defined_times, config.windows)
+    places = np.minimum(np.searchsorted(cut.number, numbers), len(cut) - 1)
+    counts: list[int] = np.bincount(places[cut.number[places] == numbers], minlength=len(cut)).tolist()
     return [*counts]
 
 
@@ -159,12 +159,12 @@ def section(result: MonitorResult) -> list[Block]:
         text = f"{count_of(n, 'query')} {plural('is', n)} younger than the labels' maturity: shown, never tested."
         blocks.append(Paragraph(text, "note"))
     blocks += _coverage(result)
-    shown = [test for test in result.labels if test.window == "all" or test.alert]
-    if shown:
+    tests = [test for test in result.labels if test.window == "all" or test.alert]
+    if tests:
         table = table_of(
             "labels",
             "Labels in the baseline and now; single windows only where they raise an alert.",
-            shown,
+            tests,
             (Column("What"), "measure"),
             (Column("Window"), "window"),
             (Column("Before", "metric"), "before"),
@@ -233,7 +233,10 @@ def presentation(periods: Periods) -> Presentation:
     grades = [grades_by_rank(table)[:, :_RANKS] for table in (periods.now, periods.before)]
     positive = [(of_period > 0).astype(np.float64) for of_period in grades]
     p, distance = profile_p(positive[0], positive[1])
-    first = [np.where(np.isnan(of[:, 0]), np.nan, of[:, 0] > 0) for of in grades]
+    first = [
+        np.where(np.isnan(grades_of_period[:, 0]), np.nan, grades_of_period[:, 0] > 0)
+        for grades_of_period in grades
+    ]
     rank_1_change = periods.compare((first[0], first[1]), alternative="change")
     rows = _rank_rows(grades)
     changed = bool(p <= _ALPHA and distance >= _SIZE)
@@ -269,21 +272,23 @@ def _rank_rows(grades: Sequence[NDArray[np.float32]]) -> tuple[RankRow, ...]:
 
 def _loss_by_rank(periods: Periods, positive: Sequence[Floats]) -> dict[str, Any]:
     """Whether rank 1 lost the same share of its positives as the others; `positive` (n, ranks) of both periods."""
-    totals = [float(of.sum(axis=1).mean()) for of in positive]
+    totals = [float(positive_of_period.sum(axis=1).mean()) for positive_of_period in positive]
     at_one, below = ([part.mean() for part in parts] for parts in _at_one_and_below(positive))
     if min(*at_one, *below) <= 0:
         return {}
     logarithms = []
-    for one, rest in zip(*_at_one_and_below(positive), strict=True):
-        share = np.log(one.mean() / rest.mean())
-        logarithms.append(share + one / one.mean() - rest / rest.mean())  # whose mean it is
+    for at_rank_1, rest in zip(*_at_one_and_below(positive), strict=True):
+        share = np.log(at_rank_1.mean() / rest.mean())
+        logarithms.append(share + at_rank_1 / at_rank_1.mean() - rest / rest.mean())  # whose mean it is
     uneven = periods.compare((logarithms[0], logarithms[1]), alternative="change")
     return {"rank_1_against_rest": uneven, "positives_change": float(np.log(totals[0] / totals[1]))}
 
 
 def _at_one_and_below(positive: Sequence[Floats]) -> tuple[list[Floats], list[Floats]]:
     """(n,) positives at rank 1, and below it, of both periods."""
-    return [of[:, 0] for of in positive], [of[:, 1:].sum(axis=1) for of in positive]
+    return [positive_of_period[:, 0] for positive_of_period in positive], [
+        positive_of_period[:, 1:].sum(axis=1) for positive_of_period in positive
+    ]
 
 
 def _ips(periods: Periods) -> dict[str, Any]:
@@ -301,7 +306,7 @@ def _ips(periods: Periods) -> dict[str, Any]:
         "ips_normalised": _with_errors_of_propensities(normalised, _ratio_by_rank, periods),
         "ips_normalised_before": sides[1][0],
         "ips_normalised_now": sides[0][0],
-        "effective_gains": (_effective(periods.before), _effective(periods.now)),
+        "effective_gains": (_effective_gains(periods.before), _effective_gains(periods.now)),
     }
 
 
@@ -315,7 +320,7 @@ def _ratio(table: pd.DataFrame) -> tuple[float, Floats]:
     return ratio, ratio + (top - ratio * bottom) / mean
 
 
-_ByRank = Callable[[pd.DataFrame, Floats], Floats]
+_EffectByRank = Callable[[pd.DataFrame, Floats], Floats]
 """By how much an estimate moves per unit of the logarithm of each rank's weighted gain, (ranks,)."""
 
 
@@ -330,14 +335,19 @@ def _ratio_by_rank(table: pd.DataFrame, gains: Floats) -> Floats:
     return np.asarray(shares * (discount - float(shares @ discount)))
 
 
-def _with_errors_of_propensities(change: Estimate, by_rank: _ByRank, periods: Periods) -> Estimate:
+def _with_errors_of_propensities(
+    change: Estimate, effect_by_rank: _EffectByRank, periods: Periods
+) -> Estimate:
     """An estimate with the errors of propensities in it; one table is off by the same in both periods."""
     rule, depth = periods.config.propensity, periods.config.primary.k or periods.config.depth
     if rule is None or rule.column:
         return change
     tables = rule.table, rule.baseline_table or rule.table
-    shown = zip((periods.now, periods.before), tables, strict=True)
-    now, before = (by_rank(table, _gains(table, looked, rule.clip, depth)) for table, looked in shown)
+    periods_and_tables = zip((periods.now, periods.before), tables, strict=True)
+    now, before = (
+        effect_by_rank(table, _gains(table, propensities, rule.clip, depth))
+        for table, propensities in periods_and_tables
+    )
     if rule.baseline_table:
         parts = [(now, rule.errors), (-before, rule.baseline_errors)]
     else:
@@ -357,13 +367,13 @@ def _table_variance(weights: Floats, errors: Sequence[float]) -> float:
 
 def _gains(table: pd.DataFrame, propensities: tuple[float, ...], clip: float, depth: int) -> Floats:
     """(ranks,) weighted gain at each rank, 0 below `depth`."""
-    shown = np.nan_to_num(grades_by_rank(table)).mean(axis=0, dtype=np.float64)
-    rank = np.arange(shown.size)
-    looked = np.array(propensities)[np.minimum(rank, len(propensities) - 1)]
-    return np.where(rank < depth, shown / np.maximum(looked, clip), 0.0)
+    mean_grades = np.nan_to_num(grades_by_rank(table)).mean(axis=0, dtype=np.float64)
+    rank = np.arange(mean_grades.size)
+    propensity = np.array(propensities)[np.minimum(rank, len(propensities) - 1)]
+    return np.where(rank < depth, mean_grades / np.maximum(propensity, clip), 0.0)
 
 
-def _effective(table: pd.DataFrame) -> float:
+def _effective_gains(table: pd.DataFrame) -> float:
     """How many equally weighted gains the weighted ones are worth."""
     squares = float(column_of(table, "ips_squares").sum())
     return float(column_of(table, "ips_weight").sum()) ** 2 / squares if squares else 0.0
@@ -453,8 +463,8 @@ def _ips_sentences(seen: Presentation, change: Estimate) -> str:
     sentences = [f"IPS-DCG, gains weighted by 1/propensity: {numbers}."]
     if seen.ips_normalised is not None:
         now_and_before = f"{seen.ips_normalised_before:.4f} before, {seen.ips_normalised_now:.4f} now"
-        decides = "IPS-DCG per unit of weighted gain, which decides as lost clicks do not move it"
-        sentences.append(f"Self-normalised ({decides}): {now_and_before}, {seen.ips_normalised}.")
+        definition = "IPS-DCG per unit of weighted gain, which decides as lost clicks do not move it"
+        sentences.append(f"Self-normalised ({definition}): {now_and_before}, {seen.ips_normalised}.")
     if seen.effective_gains:
         before, now = seen.effective_gains
         sentences.append(f"Effective number of gains: {before:,.0f} before, {now:,.0f} now.")
@@ -467,7 +477,7 @@ def empty_rules(logs: Mapping[str, pd.DataFrame]) -> tuple[EmptyRules, ...]:
     rows = []
     for which, table in logs.items():
         relevant = column_of(table, "has_relevant")
-        skip, share = mean_of_known(primary_of(table)[relevant]), float(relevant.mean())
+        skip, share = mean_of_defined(primary_of(table)[relevant]), float(relevant.mean())
         zero = skip * share if share else 0.0
         rows.append(EmptyRules(which, len(table), int((~relevant).sum()), skip, zero, zero + 1 - share))
     return tuple(rows)
@@ -484,10 +494,10 @@ def list_lengths(logs: Mapping[str, pd.DataFrame]) -> tuple[ListLengths, ...]:
 
 def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogCheck, ...]:
     """Queries whose time lies apart from the rest of the log, as a check of the contract."""
-    at, contract = np.flatnonzero(cut.stray[cut.codes]), Contract("production", "")
-    named = zip(production["query_id"].iloc[at], cut.codes[at], strict=True)
+    rows, contract = np.flatnonzero(cut.stray[cut.codes]), Contract("production", "")
+    named = zip(production["query_id"].iloc[rows], cut.codes[rows], strict=True)
     contract.totals["queries"] = len(production)
-    contract.count("time-stray", at.size, (f"query {name!r} ({cut.labels[code]})" for name, code in named))
+    contract.count("time-stray", rows.size, (f"query {name!r} ({cut.labels[code]})" for name, code in named))
     return contract.log_checks
 
 

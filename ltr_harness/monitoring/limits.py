@@ -21,7 +21,7 @@ from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import cluster_codes
 from ltr_harness.monitoring.queries import column_of, columns_of
-from ltr_harness.monitoring.result import Limit, LimitTest, MonitorResult, drawn, table_of
+from ltr_harness.monitoring.result import Limit, LimitTest, MonitorResult, marked_estimate, table_of
 from ltr_harness.monitoring.slices import least_queries
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 
@@ -30,7 +30,7 @@ _OFF_AN_END = 15  # with fewer queries off an end of the metric's scale, a t int
 
 
 def limits(
-    table: pd.DataFrame, cut: Cut, config: MonitorConfig, shares: Floats, spent: float
+    table: pd.DataFrame, cut: Cut, config: MonitorConfig, shares: Floats, alpha_share: float
 ) -> tuple[Limit, ...]:
     """Every limit of the configuration.
 
@@ -41,16 +41,16 @@ def limits(
         shares: (n_windows,) of alpha, what tests of each window may use.
         spent: the same of what is tested once.
     """
-    return tuple(_limit(table, cut, config, shares, spent, metric) for metric in config.limits)
+    return tuple(_limit(table, cut, config, shares, alpha_share, metric) for metric in config.limits)
 
 
 def _limit(
-    table: pd.DataFrame, cut: Cut, config: MonitorConfig, shares: Floats, spent: float, metric: Metric
+    table: pd.DataFrame, cut: Cut, config: MonitorConfig, shares: Floats, alpha_share: float, metric: Metric
 ) -> Limit:
     values, clusters = columns_of(table, "metric")[str(metric)], column_of(table, "cluster")
     counted = np.flatnonzero(cut.mature & ~np.isnan(values))
-    kept = None if clusters is None else cluster_codes(clusters)[counted]
-    held = _Held(values[counted], kept, metric.bounds, config.limits[metric])
+    clusters_of_counted = None if clusters is None else cluster_codes(clusters)[counted]
+    limited = _LimitedMetric(values[counted], clusters_of_counted, metric.bounds, config.limits[metric])
     least = config.windows.min_queries
     windows = [] if len(cut) < 2 else _windows(cut, counted, least)
     segments, n_small = _segments(table, counted, config)
@@ -59,12 +59,15 @@ def _limit(
     in_family = 1 if config.compare.correct == "sequence" else max(1, len(windows))
     return Limit(
         metric=str(metric),
-        limit=held.limit,
-        whole=held.test(ALL, np.arange(counted.size), alpha * spent, least),
+        limit=limited.limit,
+        whole=limited.test(ALL, np.arange(counted.size), alpha * alpha_share, least),
         windows=tuple(
-            held.test(cut.labels[at], rows, alpha * shares[at] / in_family) for at, rows in windows
+            limited.test(cut.labels[window], rows, alpha * shares[window] / in_family)
+            for window, rows in windows
         ),
-        segments=tuple(held.test(name, rows, alpha * spent / len(segments)) for name, rows in segments),
+        segments=tuple(
+            limited.test(name, rows, alpha * alpha_share / len(segments)) for name, rows in segments
+        ),
         n_small_segments=n_small,
     )
 
@@ -72,7 +75,11 @@ def _limit(
 def _windows(cut: Cut, counted: Ints, least: int) -> list[tuple[int, Ints]]:
     """The windows with queries enough among (n_counted,)."""
     fit = ~(cut.immature | cut.stray)
-    return [(at, rows) for at, rows in enumerate(cut.members_of(counted)) if fit[at] and rows.size >= least]
+    return [
+        (window, rows)
+        for window, rows in enumerate(cut.members_of(counted))
+        if fit[window] and rows.size >= least
+    ]
 
 
 def _segments(
@@ -93,7 +100,7 @@ def _segments(
 
 
 @dataclass(frozen=True, eq=False)
-class _Held:
+class _LimitedMetric:
     """One metric's values, (n_counted,), and the limit that their means are held against."""
 
     values: Floats
@@ -146,13 +153,13 @@ def alert_lines(limit: Limit) -> Iterator[tuple[str, str]]:
     for test in limit.windows:
         if test.alert:
             yield f"{limit.metric} {_numbers(test)} {below} in window {test.part}", test.part
-    if found := [test for test in limit.segments if test.alert]:
-        worst, some = lowest(found), f"{len(found)} of {count_of(len(limit.segments), 'segment')}"
-        where = f"in {worst.part} ({some} below)"
-        yield f"{limit.metric} {_numbers(worst)} {below} {where}", ""
+    if alerts := [test for test in limit.segments if test.alert]:
+        worst, n_below = lowest(alerts), f"{len(alerts)} of {count_of(len(limit.segments), 'segment')}"
+        place = f"in {worst.part} ({n_below} below)"
+        yield f"{limit.metric} {_numbers(worst)} {below} {place}", ""
 
 
-def notices(limit: Limit) -> Iterator[str]:
+def caution_texts(limit: Limit) -> Iterator[str]:
     """Of what only the mean lies below the limit, and what was not tested."""
     name, below = limit.metric, f"its limit {limit.limit:g}"
     may_be_chance = "its interval holds the limit"
@@ -160,12 +167,12 @@ def notices(limit: Limit) -> Iterator[str]:
         yield f"{name} was not held against {below}: {limit.why_not}"
     elif limit.whole.below and not limit.whole.alert:
         yield f"{name} {_numbers(limit.whole)} lies below {below} over all of production, and {may_be_chance}"
-    if found := [test for test in limit.windows if test.below and not test.alert]:
-        where = f"{len(found)} of {count_of(len(limit.windows), 'window')}, first {found[0].part}"
-        yield f"{name} lies below {below} in {where}: {_numbers(found[0])}, and {may_be_chance}"
-    if found := [test for test in limit.segments if test.below and not test.alert]:
-        worst, some = lowest(found), f"{len(found)} of {count_of(len(limit.segments), 'segment')}"
-        yield f"{name} lies below {below} in {some}, lowest {worst.part}: {_numbers(worst)}, and {may_be_chance}"
+    if tests := [test for test in limit.windows if test.below and not test.alert]:
+        place = f"{len(tests)} of {count_of(len(limit.windows), 'window')}, first {tests[0].part}"
+        yield f"{name} lies below {below} in {place}: {_numbers(tests[0])}, and {may_be_chance}"
+    if tests := [test for test in limit.segments if test.below and not test.alert]:
+        worst, n_below = lowest(tests), f"{len(tests)} of {count_of(len(limit.segments), 'segment')}"
+        yield f"{name} lies below {below} in {n_below}, lowest {worst.part}: {_numbers(worst)}, and {may_be_chance}"
 
 
 def open_question(found: Sequence[Limit]) -> str:
@@ -198,17 +205,17 @@ def relation(limit: Limit) -> str:
     return f"{way} its limit {limit.limit:g}"
 
 
-def alert_sentence(found: Sequence[Limit]) -> str:
+def alert_sentence(limits: Sequence[Limit]) -> str:
     """Which metrics lie below their limits, and where; empty where none does for certain."""
-    said = []
-    for limit in found:
+    sentences = []
+    for limit in limits:
         lines = [text for text, window in alert_lines(limit) if not window]
         windows = [test for test in limit.windows if test.alert]
         if windows:
-            where = f"{len(windows)} of {count_of(len(limit.windows), 'window')}, first {windows[0].part}"
-            lines.insert(1 if limit.whole.alert else 0, f"{limit.metric} below {limit.limit:g} in {where}")
-        said += [f"{line}." for line in lines]
-    return f"Below a limit: {' '.join(said)}" if said else ""
+            place = f"{len(windows)} of {count_of(len(limit.windows), 'window')}, first {windows[0].part}"
+            lines.insert(1 if limit.whole.alert else 0, f"{limit.metric} below {limit.limit:g} in {place}")
+        sentences += [f"{line}." for line in lines]
+    return f"Below a limit: {' '.join(sentences)}" if sentences else ""
 
 
 def headline(found: Sequence[Limit]) -> str:
@@ -239,7 +246,10 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Where", "code"), lambda row: row[1].part),
         (Column("Verdict"), lambda row: row[1].state),
         (Column("Limit", "metric"), lambda row: row[0].limit),
-        (Column("Mean [interval of the test]", "metric"), lambda row: drawn(row[1].mean, alert=row[1].alert)),
+        (
+            Column("Mean [interval of the test]", "metric"),
+            lambda row: marked_estimate(row[1].mean, alert=row[1].alert),
+        ),
         (Column("Queries", "count"), lambda row: row[1].mean.n),
         footnotes=(
             f"All intervals hold at once, at alpha {result.alpha:g} of their own: these tests take nothing from "

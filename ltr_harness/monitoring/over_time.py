@@ -189,7 +189,7 @@ def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str
     """A chart of each panel, the windows that raised an alert as bands."""
     panels = family.panels
     limited = any(panel.limit == panel.limit for panel in panels)
-    about = [_panel_facts(at, panel, limited=limited) for at, panel in enumerate(panels)]
+    panel_facts = [_panel_facts(number, panel, limited=limited) for number, panel in enumerate(panels)]
     has_thresholds = any(panel.thresholds for panel in panels)
     line_name = "limit" if has_thresholds else "baseline"
     layers = _layers(family, marks, with_dots=len(windows) <= _DOTTED, line=line_name)
@@ -197,7 +197,7 @@ def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str
         layers += _limit_layers()
     room = 0 if family.shared else _ROOM
     spec = charts.small_multiples(
-        [panel.name for panel in panels], about, {"layer": layers}, y_axis_width=room
+        [panel.name for panel in panels], panel_facts, {"layer": layers}, y_axis_width=room
     )
     fields = ["model", "place", "baseline"]
     if limited:
@@ -210,7 +210,7 @@ def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str
         "n": "isValid(datum['n' + datum.key]) ? datum['n' + datum.key] : datum.queries",
     }
     transform = [
-        {"fold": [row["key"] for row in about]},
+        {"fold": [row["key"] for row in panel_facts]},
         {"lookup": "key", "from": found},
         *({"calculate": formula, "as": name} for name, formula in calculate.items()),
     ]
@@ -283,12 +283,12 @@ def _rows(panels: Sequence[_Panel], windows: Sequence[Window]) -> list[dict[str,
     for number, w in enumerate(windows):
         middle = (w.start_ns + w.end_ns) // 2 // 10**6
         row: dict[str, Any] = {"at": middle, "window": w.label, "queries": w.n_defined}
-        for at, panel in enumerate(panels):
-            row[str(at)] = none_if_undefined(_rounded(panel.values[number]))
+        for panel_number, panel in enumerate(panels):
+            row[str(panel_number)] = none_if_undefined(_rounded(panel.values[number]))
             if panel.thresholds:
-                row[f"line{at}"] = none_if_undefined(_rounded(panel.thresholds[number]))
+                row[f"line{panel_number}"] = none_if_undefined(_rounded(panel.thresholds[number]))
             if panel.n_queries:
-                row[f"n{at}"] = panel.n_queries[number]
+                row[f"n{panel_number}"] = panel.n_queries[number]
         rows.append(row)
     return rows
 
@@ -327,8 +327,8 @@ def _panel_sentence(panel: _Panel, labels: Sequence[str], marked: Set[str]) -> s
     if inside:
         phrases.append(f"{_range(inside)} where the alert was raised")
     if outside:
-        where = "the others" if inside else "the windows"
-        phrases.append(f"{_range(outside)} in {where}")
+        windows = "the others" if inside else "the windows"
+        phrases.append(f"{_range(outside)} in {windows}")
     n_windows = count_of(len(points), "window")
     if panel.thresholds:
         above = sum(value > top for value, top in zip(panel.values, panel.thresholds, strict=True))

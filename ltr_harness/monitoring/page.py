@@ -10,7 +10,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.monitoring.arms import sentence
 from ltr_harness.monitoring.evidence import CORRECTED
-from ltr_harness.monitoring.result import ArmComparison, Change, MonitorResult, drawn, table_of
+from ltr_harness.monitoring.result import ArmComparison, Change, MonitorResult, marked_estimate, table_of
 from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Text
@@ -96,22 +96,22 @@ _CAUSES = {
 def verdict_section(result: MonitorResult) -> list[Block]:
     """The answer, its picture, and what raised an alert."""
     verdict = result.verdict
-    shown: list[Block] = [banner(result)]
+    section_blocks: list[Block] = [banner(result)]
     if len(result.windows) > 1:
-        shown.append(timeline(result))
+        section_blocks.append(timeline(result))
     if result.alerts:
-        shown.append(_alert_bullets(result))
+        section_blocks.append(_alert_bullets(result))
     if verdict.where:
-        shown.append(Paragraph(verdict.where))
+        section_blocks.append(Paragraph(verdict.where))
     if verdict.caution is not None:
-        shown.append(Paragraph(str(verdict.caution), "note"))
+        section_blocks.append(Paragraph(str(verdict.caution), "note"))
     # those of the log stand in its section, but for defects that the baseline has less often
     in_log_section = {check.caution for check in result.log_checks if check not in result.new_defects}
     for caution in result.cautions:
         if caution not in in_log_section:
             text = f"Caution: {caution}"
-            shown.append(Paragraph(text if text.endswith("?") else f"{text}.", "note"))
-    return shown
+            section_blocks.append(Paragraph(text if text.endswith("?") else f"{text}.", "note"))
+    return section_blocks
 
 
 def _alert_bullets(result: MonitorResult) -> blocks.Bullets:
@@ -263,7 +263,7 @@ def metrics_section(result: MonitorResult) -> list[Block]:
         (Column("Verdict"), lambda c: verdict if c is first else None),
         (Column("Baseline", "metric"), lambda c: c.baseline.value),
         (Column("Production", "metric"), lambda c: c.production.value),
-        (difference, lambda c: drawn(c.difference, alert=c.alert)),
+        (difference, lambda c: marked_estimate(c.difference, alert=c.alert)),
         (Column("Relative", "relative"), "relative"),
         (Column("p", "p", hint=uncorrected), lambda c: c.difference.p),
         (Column("p corrected", "p", hint=result.family), lambda c: c.p_corrected if c is first else None),

@@ -65,12 +65,12 @@ def served(path: str, trust: bool) -> Served:
     try:
         run.model  # noqa: B018 refused before logs are read, which may take long
     except UsageError as error:
-        flag, here = "--trust (in Python: trust=True)", "parity: {trust: true}"
-        problems = [replace(one, cure=one.cure.replace(flag, here)) for one in error.problems]
+        flag, setting = "--trust (in Python: trust=True)", "parity: {trust: true}"
+        problems = [replace(problem, cure=problem.cure.replace(flag, setting)) for problem in error.problems]
         raise type(error)(problems) from None
     scores = run.score_columns("score")["score"]
-    known = scores[np.isfinite(scores)]
-    return Served(run, float(known.std()) if known.size else 0.0)
+    finite_scores = scores[np.isfinite(scores)]
+    return Served(run, float(finite_scores.std()) if finite_scores.size else 0.0)
 
 
 def feature_columns(parity: ParityRule) -> dict[str, str]:
@@ -84,14 +84,14 @@ def feature_columns(parity: ParityRule) -> dict[str, str]:
 
 def refuse_unlogged(parity: ParityRule, columns: tuple[str, ...], log: str) -> None:
     """Stop where the log lacks what the model scores, naming features without a column."""
-    wanted, run = feature_columns(parity), served(parity.model, parity.trust).run
-    lacking = [column for column in wanted.values() if column not in columns]
+    columns_of_features, run = feature_columns(parity), served(parity.model, parity.trust).run
+    lacking = [column for column in columns_of_features.values() if column not in columns]
     if not lacking:
         return
     named = ", ".join(map(repr, lacking[:5]))
     if len(lacking) > 5:
         named += " …"
-    model = f"{count_of(len(wanted), 'feature')} of {run.path.name}"
+    model = f"{count_of(len(columns_of_features), 'feature')} of {run.path.name}"
     cure = f"name columns under parity.features; {did_you_mean(lacking[0], columns)}"
     found = f"lacks {len(lacking)} of the {model}: {named}"
     raise DataError(Problem(log, found, "the features as the model was given them", cure))
@@ -106,8 +106,8 @@ def parity_of_rows(
     logged = rows.numbers(parity.score or str(config.columns.score))
     (run, spread), columns = served(parity.model, parity.trust), feature_columns(parity)
     scores, lacking = [], []
-    for at in range(0, rows.table.num_rows, _PIECE):  # a piece at a time, as features are many
-        matrix = _matrix(rows.table.slice(at, _PIECE), columns, run)
+    for first_row in range(0, rows.table.num_rows, _PIECE):  # a piece at a time, as features are many
+        matrix = _matrix(rows.table.slice(first_row, _PIECE), columns, run)
         scores.append(run.model.score(matrix))  # whose columns are in order, and whose inputs have a section
         lacking.append(np.isnan(matrix).any(axis=1))
     model, incomplete = (
@@ -117,42 +117,46 @@ def parity_of_rows(
     reach = parity.tolerance * np.maximum(np.abs(model), spread)
     scored = ~np.isnan(logged)
     with np.errstate(invalid="ignore"):  # infinities
-        apart = np.abs(logged - model)
-    close = (logged == model) | (np.isfinite(apart) & (apart <= reach))
+        distance = np.abs(logged - model)
+    close = (logged == model) | (np.isfinite(distance) & (distance <= reach))
     differ = scored & ~close
     start = rows.boundaries[:-1]
 
     def count(holds: Bools) -> NDArray[np.int32]:
         return np.add.reduceat(holds, start, dtype=np.int32)
 
-    by_difference = np.lexsort((-np.where(differ, np.nan_to_num(apart, nan=np.inf), -1.0), rows.query_of_row))
+    by_difference = np.lexsort(
+        (-np.where(differ, np.nan_to_num(distance, nan=np.inf), -1.0), rows.query_of_row)
+    )
     worst = by_difference[start]  # the row of each query with its largest difference
     n_differ = count(differ)
-    some = n_differ > 0
+    has_difference = n_differ > 0
     effect = np.where(np.isnan(primary) | (count(scored) < rows.sizes), np.nan, 0.0)
-    if some.any():
+    if has_difference.any():
         binding = bind([config.primary], judgments, THREADS)
-        known = slice(None) if keep is None else keep
+        kept_rows = slice(None) if keep is None else keep
         by_logged, by_model = (
-            binding.per_query(np.nan_to_num(one[known], nan=-np.inf, posinf=np.inf, neginf=-np.inf))[0]
-            for one in (logged, model)
+            binding.per_query(
+                np.nan_to_num(row_scores[kept_rows], nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+            )[0]
+            for row_scores in (logged, model)
         )
         effect = np.where(np.isnan(effect), np.nan, by_logged - by_model)
     # queries of which some neighbours in the logged order stand the other way round by the model, and surely
     order = np.lexsort((-model, -logged, rows.query_of_row))
     above, below, query = order[:-1], order[1:], rows.query_of_row[1:]
     with np.errstate(invalid="ignore"):
-        turned = ~np.isnan(logged[below]) & (model[below] > model[above] + reach[below])
+        is_turned = ~np.isnan(logged[below]) & (model[below] > model[above] + reach[below])
     reordered = np.zeros(rows.sizes.size, dtype=bool)
-    reordered[query[turned & (query == rows.query_of_row[:-1])]] = True
+    reordered[query[is_turned & (query == rows.query_of_row[:-1])]] = True
     return {
         "rows": count(scored),  # with a logged score
         "differ": n_differ,
         "incomplete": count(scored & incomplete),
         "differ_incomplete": count(differ & incomplete),
-        "logged": np.where(some, logged[worst], np.nan),  # of the row that differs most
-        "model": np.where(some, model[worst], np.nan),
-        "reordered": some & reordered,
+        "logged": np.where(has_difference, logged[worst], np.nan),  # of the row that differs most
+        "model": np.where(has_difference, model[worst], np.nan),
+        "reordered": has_difference & reordered,
         "effect": effect,  # the metric by the logged scores less that by the model's
     }
 
@@ -160,130 +164,134 @@ def parity_of_rows(
 def _matrix(table: Any, columns: dict[str, str], run: Run) -> NDArray[np.float32]:
     """The features as the model takes them, (n_rows, n_features)."""
     matrix = np.empty((table.num_rows, len(columns)), dtype=np.float32)
-    for at, (name, column) in enumerate(columns.items()):
+    for number, (name, column) in enumerate(columns.items()):
         texts = run.record.categories.get(name)
         if texts is None:
             with np.errstate(over="ignore"):  # too large for 32 bits: infinite, as in training
-                matrix[:, at] = numbers_of(table[column], column)
+                matrix[:, number] = numbers_of(table[column], column)
             continue
         codes = coded(table[column].combine_chunks())
         if codes is None:
             found = f"has the type {table[column].type}"
             raise DataError(Problem(f"column {column!r}", found, f"texts: {name} is a category"))
-        matrix[:, at] = remap_codes(*codes, texts)
+        matrix[:, number] = remap_codes(*codes, texts)
     return matrix
 
 
-def served_scores(
-    table: pd.DataFrame, cut: Cut, rule: ParityRule, config: MonitorConfig, spent: float
+def compare_served_scores(
+    table: pd.DataFrame, cut: Cut, rule: ParityRule, config: MonitorConfig, alpha_share: float
 ) -> Parity:
     """The logged scores against the model's; an alert is a share of rows above `parity.max_share`, by queries."""
-    everything, run = np.flatnonzero(~cut.stray[cut.codes]), served(rule.model, rule.trust).run.path.name
-    parts = [_window("all", everything, table, config)]
+    all_rows, run = np.flatnonzero(~cut.stray[cut.codes]), served(rule.model, rule.trust).run.path.name
+    parts = [_window("all", all_rows, table, config)]
     p = [parts[0].share.p]
-    for at, members in enumerate(cut.members if len(cut) > 1 else ()):
-        part = _window(cut.labels[at], members, table, config)
+    for window, members in enumerate(cut.members if len(cut) > 1 else ()):
+        part = _window(cut.labels[window], members, table, config)
         parts.append(part)
-        p.append(np.nan if cut.stray[at] or part.n_queries < config.windows.min_queries else part.share.p)
-    level = spent * config.compare.alpha
-    whole, *windows = (
-        replace(part, p_corrected=own, alert=bool(own <= level and part.share.value > rule.max_share))
-        for part, own in zip(parts, bonferroni(p).tolist(), strict=True)
+        p.append(np.nan if cut.stray[window] or part.n_queries < config.windows.min_queries else part.share.p)
+    level = alpha_share * config.compare.alpha
+    whole_period, *windows = (
+        replace(part, p_corrected=p_value, alert=bool(p_value <= level and part.share.value > rule.max_share))
+        for part, p_value in zip(parts, bonferroni(p).tolist(), strict=True)
     )
     unscored = column_of(table, "n_items") - column_of(table, "parity:rows")
     return Parity(
         model=run,
         tolerance=rule.tolerance,
         max_share=rule.max_share,
-        n_unscored=int(unscored[everything].sum(dtype=np.int64)),
-        whole=whole,
+        n_unscored=int(unscored[all_rows].sum(dtype=np.int64)),
+        whole=whole_period,
         windows=tuple(windows),
-        features=_features(table, everything),
-        examples=_examples(table, cut, everything),
-        verdict=_sentence(whole, run, config),
+        features=_features(table, all_rows),
+        examples=_examples(table, cut, all_rows),
+        verdict=_sentence(whole_period, run, config),
     )
 
 
-def _window(label: str, at: Ints, table: pd.DataFrame, config: MonitorConfig) -> ParityWindow:
-    column = {name: values[at] for name, values in columns_of(table, "parity").items()}
+def _window(label: str, queries: Ints, table: pd.DataFrame, config: MonitorConfig) -> ParityWindow:
+    column = {name: values[queries] for name, values in columns_of(table, "parity").items()}
     rows, differ = (column[name].astype(np.float64) for name in ("rows", "differ"))
-    known, some = rows > 0, differ > 0
+    has_scores, has_difference = rows > 0, differ > 0
     with np.errstate(invalid="ignore"):
-        apart = np.abs(column["logged"] - column["model"])[some]
+        distances = np.abs(column["logged"] - column["model"])[has_difference]
     effect = column["effect"][~np.isnan(column["effect"])]
-    others = column["rows"] - column["differ"]
+    equal_rows = column["rows"] - column["differ"]
     cluster = column_of(table, "cluster")
-    clusters = None if cluster is None else cluster_codes(cluster)[at][known]
+    clusters = None if cluster is None else cluster_codes(cluster)[queries][has_scores]
     share = Estimate(float("nan"))
-    if known.any():  # a ratio, whose error goes by what each query pulls it
+    if has_scores.any():  # a ratio, whose error goes by what each query pulls it
         assert config.parity is not None
-        n, value = rows[known], float(differ[known].sum() / rows[known].sum())
-        pulled = value + (differ[known] - value * n) / n.mean()
-        beyond = Sample(pulled - config.parity.max_share, clusters)
+        n, value = rows[has_scores], float(differ[has_scores].sum() / rows[has_scores].sum())
+        linearized = value + (differ[has_scores] - value * n) / n.mean()
+        beyond = Sample(linearized - config.parity.max_share, clusters)
         found = mean_estimate(beyond, config.confidence, "rise")
         reach = found.high - found.value
         low, high = np.clip([value - reach, value + reach], 0.0, 1.0).tolist()
         share = replace(found, value=value, low=low, high=high)
     return ParityWindow(
         label=label,
-        n_queries=int(known.sum()),
+        n_queries=int(has_scores.sum()),
         n_rows=int(rows.sum()),
         share=share,
-        largest_difference=float(apart.max(initial=0.0)),
-        median_difference=float(np.median(apart)) if apart.size else 0.0,
-        reordered=_ratio(column["reordered"], known),
+        largest_difference=float(distances.max(initial=0.0)),
+        median_difference=float(np.median(distances)) if distances.size else 0.0,
+        reordered=_ratio(column["reordered"], has_scores),
         effect=float(effect.mean()) if effect.size else float("nan"),
         incomplete=_ratio(column["differ_incomplete"], column["differ"]),
-        incomplete_others=_ratio(column["incomplete"] - column["differ_incomplete"], others),
+        incomplete_others=_ratio(column["incomplete"] - column["differ_incomplete"], equal_rows),
     )
 
 
-def _ratio(part: NDArray[np.integer], whole: NDArray[np.integer]) -> float:
-    total = int(whole.sum(dtype=np.int64))
+def _ratio(part: NDArray[np.integer], counts: NDArray[np.integer]) -> float:
+    total = int(counts.sum(dtype=np.int64))
     return int(part.sum(dtype=np.int64)) / total if total else float("nan")
 
 
-def _features(table: pd.DataFrame, at: Ints) -> tuple[ParityFeature, ...]:
+def _features(table: pd.DataFrame, queries: Ints) -> tuple[ParityFeature, ...]:
     """Of the watched features, those whose absence goes with other scores."""
-    some = column_of(table, "parity:differ")[at] > 0
-    items = column_of(table, "n_items")[at]
-    if not some.any() or some.all():
+    has_difference = column_of(table, "parity:differ")[queries] > 0
+    items = column_of(table, "n_items")[queries]
+    if not has_difference.any() or has_difference.all():
         return ()
     found = []
     for name, shares in columns_of(table, "feature").items():
         if name.endswith(":missing"):
-            rows = shares[at] * items
-            one, other = (float(rows[side].sum() / items[side].sum()) for side in (some, ~some))
-            found.append(ParityFeature(name.removesuffix(":missing"), one, other))
+            rows = shares[queries] * items
+            share_differing, share_of_others = (
+                float(rows[side].sum() / items[side].sum()) for side in (has_difference, ~has_difference)
+            )
+            found.append(ParityFeature(name.removesuffix(":missing"), share_differing, share_of_others))
     found.sort(key=lambda f: (-abs(f.missing - f.missing_others), f.name))
     return tuple(f for f in found[:_FEATURES] if abs(f.missing - f.missing_others) >= _MORE_MISSING)
 
 
-def _examples(table: pd.DataFrame, cut: Cut, at: Ints) -> tuple[ParityExample, ...]:
+def _examples(table: pd.DataFrame, cut: Cut, queries: Ints) -> tuple[ParityExample, ...]:
     """The first queries in time, or by their ids, with a row that differs."""
-    some = at[column_of(table, "parity:differ")[at] > 0]
+    differing = queries[column_of(table, "parity:differ")[queries] > 0]
     time = column_of(table, "time")
     if time is not None:
-        some = some[np.argsort(time[some], kind="stable")]
+        differing = differing[np.argsort(time[differing], kind="stable")]
     logged, model = (column_of(table, f"parity:{name}") for name in ("logged", "model"))
     ids, labels = table["query_id"], cut.labels
     return tuple(
         ParityExample(str(ids.iloc[i]), labels[cut.codes[i]], float(logged[i]), float(model[i]))
-        for i in some[:_EXAMPLES]
+        for i in differing[:_EXAMPLES]
     )
 
 
-def _sentence(whole: ParityWindow, run: str, config: MonitorConfig) -> str:
-    rows = count_of(whole.n_rows, "row")
-    if not whole.n_rows:
+def _sentence(parity: ParityWindow, run: str, config: MonitorConfig) -> str:
+    rows = count_of(parity.n_rows, "row")
+    if not parity.n_rows:
         return "No row has a logged score."
-    if whole.share.value == 0:
+    if parity.share.value == 0:
         return f"The logged score is that of {run} in all of {rows}."
-    n = round(whole.share.value * whole.n_rows)
-    effect = "" if whole.effect != whole.effect else f", which moved {config.primary} by {whole.effect:+.4f}"
+    n = round(parity.share.value * parity.n_rows)
+    effect = (
+        "" if parity.effect != parity.effect else f", which moved {config.primary} by {parity.effect:+.4f}"
+    )
     return (
-        f"{n:,} of {rows} ({whole.share_text}) differ from the score of {run} for the logged features; it would "
-        f"have ordered {100 * whole.reordered:.1f} % of the queries differently{effect}."
+        f"{n:,} of {rows} ({parity.share_text}) differ from the score of {run} for the logged features; it would "
+        f"have ordered {100 * parity.reordered:.1f} % of the queries differently{effect}."
     )
 
 
@@ -296,7 +304,7 @@ def section(result: MonitorResult) -> list[Block]:
     median = "Over queries with such rows, of their largest difference."
     effect = f"On {result.primary}: by the logged scores, less by the model's."
     incomplete = Column("Incomplete", "percent", hint="Of the rows that differ, those that lack a feature.")
-    others = Column("Others", "percent", hint="Of the rows that agree, those that lack a feature.")
+    others_column = Column("Others", "percent", hint="Of the rows that agree, those that lack a feature.")
     reordered = "Queries that the model would have ordered differently."
     scores = table_of(
         "parity",
@@ -313,7 +321,7 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Reordered", "percent", hint=reordered), "reordered"),
         (Column("Effect", "difference", hint=effect), "effect"),
         (incomplete, "incomplete") if lacking else None,
-        (others, "incomplete_others") if lacking else None,
+        (others_column, "incomplete_others") if lacking else None,
         footnotes=(
             f"Scores differ where they are further apart than {parity.tolerance:g} times the model's score, or the "
             "standard deviation of its scores on test rows where that is larger.",

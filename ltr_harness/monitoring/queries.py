@@ -47,7 +47,7 @@ class QueryColumns:
 
     def frame(self) -> pd.DataFrame:
         """The table of queries."""
-        grades = {str(at + 1): self.grade[:, at] for at in range(self.grade.shape[1])}
+        grades = {str(index + 1): self.grade[:, index] for index in range(self.grade.shape[1])}
         columns: dict[str, Any] = {}
         for name, values in {**vars(self), "grade": grades}.items():
             if isinstance(values, Mapping):
@@ -83,10 +83,10 @@ def primary_of(table: pd.DataFrame) -> Floats:
     return np.asarray(table[next(name for name in table.columns if name.startswith("metric:"))].to_numpy())
 
 
-def mean_of_known(values: Floats) -> float:
+def mean_of_defined(values: Floats) -> float:
     """NaN where nothing is known, without a warning."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else float("nan")
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if defined.size else float("nan")
 
 
 def grades_by_rank(table: pd.DataFrame, rows: Ints | None = None) -> NDArray[np.float32]:
@@ -102,10 +102,10 @@ def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
     return table if everything else table.take(places)
 
 
-def places_of(ids: "pd.Series[Any]", among: "pd.Series[Any]") -> Ints:
+def places_of(ids: "pd.Series[Any]", other_ids: "pd.Series[Any]") -> Ints:
     """(n,) where each id stands among others; -1 where it does not; `ids` (n,), `among` (m,)."""
-    at = pc.index_in(_arrow(ids), value_set=_arrow(among))
-    return np.asarray(at.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    places = pc.index_in(_arrow(ids), value_set=_arrow(other_ids))
+    return np.asarray(places.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
 
 def without_pages(table: pd.DataFrame) -> pd.DataFrame:
@@ -120,10 +120,12 @@ def concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
     if len(parts) > 1:
         columns = {}
         for name in table.columns:
-            own = [part.pop(name) for part in parts]
-            is_category = isinstance(own[0].dtype, pd.CategoricalDtype)
-            joined = union_categoricals(own, sort_categories=True) if is_category else None
-            columns[name] = pd.concat(own, ignore_index=True) if joined is None else pd.Series(joined)
+            columns_of_parts = [part.pop(name) for part in parts]
+            is_category = isinstance(columns_of_parts[0].dtype, pd.CategoricalDtype)
+            joined = union_categoricals(columns_of_parts, sort_categories=True) if is_category else None
+            columns[name] = (
+                pd.concat(columns_of_parts, ignore_index=True) if joined is None else pd.Series(joined)
+            )
         table = _frame(columns)
         order = pc.sort_indices(_arrow(table["query_id"])).to_numpy()
         table = queries_of(table, order.astype(np.int64))
@@ -183,7 +185,7 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
         column = table[name].combine_chunks()
         if name == _GRADES:
             grades = column.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
-            columns |= {f"grade:{at + 1}": grades[:, at] for at in range(grades.shape[1])}
+            columns |= {f"grade:{index + 1}": grades[:, index] for index in range(grades.shape[1])}
         elif name.startswith(("cluster", "pair_key", "arm", "segment:")):
             columns[name] = category_of(column)
         else:

@@ -138,7 +138,7 @@ def on_workers(
             mine = None if events is None else events.of_rows(first, n)
             futures.append(client.submit(_piece, piece, config, contract.empty(), mine, first, pure=False))
             first += n
-        place = {future.key: at for at, future in enumerate(futures)}
+        place = {future.key: number for number, future in enumerate(futures)}
         answers: list[Any] = [None] * len(futures)
         try:
             for future, answer in as_completed(futures, with_results=True):
@@ -149,8 +149,8 @@ def on_workers(
             found = f"workers died while reading it: {problem}"
             raise UsageError(Problem(log.name, found, cure=cure)) from None
     parts, edges = [], []
-    for theirs, part, ends in answers:
-        contract.add(theirs)
+    for part_contract, part, ends in answers:
+        contract.add(part_contract)
         parts += part
         edges += ends
     if edges:
@@ -294,7 +294,7 @@ def _check_batch(table: Any, config: MonitorConfig, contract: Contract) -> _Chec
     if in_table is None:
         return None
     contract.totals["queries"] += in_table.sizes.size
-    listed, rows, shown = _shown(in_table, columns.retrieved, contract)
+    listed, rows, is_shown = _listed_and_shown_rows(in_table, columns.retrieved, contract)
     if not rows.sizes.size:
         return None
     scores, ranks = ranking(rows, config, contract)
@@ -302,7 +302,7 @@ def _check_batch(table: Any, config: MonitorConfig, contract: Contract) -> _Chec
     segments = {name: per_query(rows, name, contract) for name in columns.segments}
     events, grades = grades_of_rows(listed, config.relevance, contract, segments)
     if columns.retrieved:
-        events = {name: count[shown] for name, count in events.items()}
+        events = {name: count[is_shown] for name, count in events.items()}
     if grades is not None and config.relevance.estimates:
         grades, _ = estimated_labels(grades, rows, ranks, config.relevance, contract)
     if grades is not None and any(map(needs_whole_grades, config.resolved_metrics)):
@@ -313,7 +313,7 @@ def _check_batch(table: Any, config: MonitorConfig, contract: Contract) -> _Chec
         return None
     return _CheckedBatch(
         listed=listed,
-        shown=shown,
+        shown=is_shown,
         grades=grades,
         subtopics=subtopics,
         rows=rows,
@@ -348,8 +348,8 @@ def _score_ranks(batch: _CheckedBatch) -> ScoreRanks:
     if not np.isfinite(scores).all():
         return ScoreRanks(n_long=n_long)
     low, high = np.minimum.reduceat(scores, start), np.maximum.reduceat(scores, start)
-    whole = np.logical_and.reduceat(scores == np.floor(scores), start)
-    ranked = whole & queries_counted(scores, low, high, rows.boundaries)
+    is_whole = np.logical_and.reduceat(scores == np.floor(scores), start)
+    ranked = is_whole & queries_counted(scores, low, high, rows.boundaries)
     centred = scores - np.repeat(np.add.reduceat(scores, start) / rows.sizes, rows.sizes)
     covariance = np.add.reduceat(centred * grades, start)[ranked]
     return ScoreRanks(
@@ -363,12 +363,12 @@ def _score_ranks(batch: _CheckedBatch) -> ScoreRanks:
 def _query_columns(batch: _CheckedBatch, config: MonitorConfig, contract: Contract) -> QueryColumns:
     """Evaluate a batch: a line for each query."""
     columns, rows = config.columns, batch.rows
-    kept = judged_rows(rows, batch.events, batch.scores, config.relevance, contract)
-    judged = slice(None) if kept is None else kept  # of the rows shown
-    judgments = _judgments(batch, kept, retrieved=columns.retrieved is not None)
+    is_kept = judged_rows(rows, batch.events, batch.scores, config.relevance, contract)
+    judged = slice(None) if is_kept is None else is_kept  # of the rows shown
+    judgments = _judgments(batch, is_kept, retrieved=columns.retrieved is not None)
     scores, ranks = batch.scores[judged], batch.ranks[judged]
     values = bind(config.resolved_metrics, judgments, THREADS).per_query(scores)
-    parity = parity_of_rows(rows, judgments, kept, values[0], config) if config.parity else None
+    parity = parity_of_rows(rows, judgments, is_kept, values[0], config) if config.parity else None
     propensity = None if batch.propensity is None else batch.propensity[judged]
     return QueryColumns(
         query_id=rows.queries,
@@ -389,11 +389,11 @@ def _query_columns(batch: _CheckedBatch, config: MonitorConfig, contract: Contra
     )
 
 
-def _judgments(batch: _CheckedBatch, kept: Bools | None, *, retrieved: bool) -> Judgments:
+def _judgments(batch: _CheckedBatch, is_kept: Bools | None, *, retrieved: bool) -> Judgments:
     """Return the judgments of the listed rows, without shown rows that are not among the (n_rows,) kept ones."""
     pool = np.ones(batch.shown.size, dtype=bool)
-    if kept is not None:
-        pool[batch.shown] = kept
+    if is_kept is not None:
+        pool[batch.shown] = is_kept
     sizes = np.add.reduceat(pool, batch.listed.boundaries[:-1], dtype=np.int64)
     return Judgments.checked(
         batch.grades[pool],
@@ -418,19 +418,25 @@ def _sums_of_queries(count: NDArray[np.int32], rows: LogRows) -> NDArray[np.int3
     return np.minimum(totals, np.iinfo(np.int32).max).astype(np.int32)
 
 
-def _shown(everything: LogRows, column: str | None, contract: Contract) -> tuple[LogRows, LogRows, Bools]:
+def _listed_and_shown_rows(
+    everything: LogRows, column: str | None, contract: Contract
+) -> tuple[LogRows, LogRows, Bools]:
     """All rows of queries that were shown something, those that were shown, and which of all (n_rows,) those are."""
-    shown = np.ones(int(everything.boundaries[-1]), dtype=bool)
+    is_shown = np.ones(int(everything.boundaries[-1]), dtype=bool)
     if column is None:
-        return everything, everything, shown
+        return everything, everything, is_shown
     flags = everything.numbers(column)
     contract.check("retrieved-invalid", (flags != 0) & (flags != 1), everything.name)
-    shown = flags != 0
-    contract.check("not-shown", ~shown, everything.name)
-    some = np.logical_or.reduceat(shown, everything.boundaries[:-1])
-    _queries(contract, "nothing-shown", ~some, everything)
-    kept = np.repeat(some, everything.sizes)
-    return _rows_of(everything, kept, some), _rows_of(everything, shown, some), shown[kept]
+    is_shown = flags != 0
+    contract.check("not-shown", ~is_shown, everything.name)
+    has_shown = np.logical_or.reduceat(is_shown, everything.boundaries[:-1])
+    _queries(contract, "nothing-shown", ~has_shown, everything)
+    is_kept = np.repeat(has_shown, everything.sizes)
+    return (
+        _rows_of(everything, is_kept, has_shown),
+        _rows_of(everything, is_shown, has_shown),
+        is_shown[is_kept],
+    )
 
 
 def _rows_of(rows: LogRows, chosen: Bools, queries: Bools) -> LogRows:
@@ -498,7 +504,7 @@ def _some_neighbours(rows: LogRows, holds: Bools) -> Bools:
 
 
 def _queries(contract: Contract, check: str, bad: Bools, rows: LogRows) -> None:
-    contract.check(check, bad, lambda at: f"query {str(rows.queries[at])!r}")
+    contract.check(check, bad, lambda query: f"query {str(rows.queries[query])!r}")
 
 
 def ips_dcg(
@@ -526,8 +532,8 @@ def _subtopics(rows: LogRows, names: tuple[str, ...], contract: Contract) -> Sub
         return None
     grades = np.column_stack([rows.numbers(name) for name in names])
     bad = ~fit(np.min(grades, axis=1)) | ~fit(np.max(grades, axis=1))  # NaN is both
-    sound = contract.check("grade-invalid", bad, rows.name)
-    return Subtopics.of_matrix(grades, len(grades)) if sound else None
+    is_valid = contract.check("grade-invalid", bad, rows.name)
+    return Subtopics.of_matrix(grades, len(grades)) if is_valid else None
 
 
 _EARLIEST = np.datetime64("1990-01-01", "ns").astype(np.int64)
@@ -539,10 +545,10 @@ def _first_moments(rows: LogRows, name: str, config: MonitorConfig, contract: Co
     moments = timestamps(rows.table[name], name, config.windows.timezone, any_year=True)
     times = rows.in_canonical_order(moments)
     missing = times == NO_MOMENT
-    sound = contract.check("time-missing", missing, rows.name)
+    is_valid = contract.check("time-missing", missing, rows.name)
     out_of_range = ~missing & ((times < _EARLIEST) | (times > _LATEST))
-    sound &= contract.check("time-out-of-range", out_of_range, rows.name)
-    return np.minimum.reduceat(times, rows.boundaries[:-1]) if sound else None
+    is_valid &= contract.check("time-out-of-range", out_of_range, rows.name)
+    return np.minimum.reduceat(times, rows.boundaries[:-1]) if is_valid else None
 
 
 def _features(rows: LogRows, names: tuple[str, ...], contract: Contract) -> dict[str, Floats]:
@@ -556,18 +562,18 @@ def _features(rows: LogRows, names: tuple[str, ...], contract: Contract) -> dict
             np.isinf(values),
             lambda row, name=name: f"{rows.name(row)} ({name})",  # type: ignore[misc]
         )
-        known = np.isfinite(values)
-        filled = np.where(known, values, 0.0)
-        n = np.add.reduceat(known.astype(np.float64), start)
-        high = np.maximum.reduceat(np.where(known, values, -np.inf), start)
-        low = np.minimum.reduceat(np.where(known, values, np.inf), start)
+        is_finite = np.isfinite(values)
+        filled = np.where(is_finite, values, 0.0)
+        n = np.add.reduceat(is_finite.astype(np.float64), start)
+        high = np.maximum.reduceat(np.where(is_finite, values, -np.inf), start)
+        low = np.minimum.reduceat(np.where(is_finite, values, np.inf), start)
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = np.where(high == low, high, np.add.reduceat(filled, start) / n)
-            off = np.where(known, values - mean[query], 0.0)
-            spread = np.sqrt(np.add.reduceat(off**2, start) / n)
+            deviations = np.where(is_finite, values - mean[query], 0.0)
+            spread = np.sqrt(np.add.reduceat(deviations**2, start) / n)
         none = n == 0
-        for what, column in (("mean", mean), ("max", high), ("std", spread)):
-            columns[f"{name}:{what}"] = np.where(none, np.nan, column)
+        for statistic, column in (("mean", mean), ("max", high), ("std", spread)):
+            columns[f"{name}:{statistic}"] = np.where(none, np.nan, column)
         columns[f"{name}:missing"] = 1 - n / rows.sizes
     return columns
 
@@ -575,7 +581,7 @@ def _features(rows: LogRows, names: tuple[str, ...], contract: Contract) -> dict
 def _mean(rows: LogRows, name: str) -> Floats:
     """Mean over the query's rows, missing values left out."""
     values = rows.numbers(name)
-    known, start = np.isfinite(values), rows.boundaries[:-1]
-    n = np.add.reduceat(known, start, dtype=float)
+    is_finite, start = np.isfinite(values), rows.boundaries[:-1]
+    n = np.add.reduceat(is_finite, start, dtype=float)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.add.reduceat(np.where(known, values, 0.0), start) / n)
+        return np.asarray(np.add.reduceat(np.where(is_finite, values, 0.0), start) / n)

@@ -621,9 +621,9 @@ class MonitorResult(Found):
 
     def mean(self, metric: str) -> float:
         """Over all queries with a value; NaN where none has one."""
-        known = [w for w in self.windows if w.means[metric] == w.means[metric]]
-        total = sum(w.n_defined for w in known)
-        return sum(w.means[metric] * w.n_defined for w in known) / total if total else float("nan")
+        defined_windows = [w for w in self.windows if w.means[metric] == w.means[metric]]
+        total = sum(w.n_defined for w in defined_windows)
+        return sum(w.means[metric] * w.n_defined for w in defined_windows) / total if total else float("nan")
 
     @property
     def examined_text(self) -> str:
@@ -632,8 +632,8 @@ class MonitorResult(Found):
             return ""
         labels = self.examined.windows
         which = labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
-        some = f"{len(labels)} of {count_of(len(self.windows), 'window')}"
-        return f"Of {count_of(self.examined.n_queries, 'query')} in {some} ({which}), which raised the alert."
+        n_windows = f"{len(labels)} of {count_of(len(self.windows), 'window')}"
+        return f"Of {count_of(self.examined.n_queries, 'query')} in {n_windows} ({which}), which raised the alert."
 
     @property
     def interval_name(self) -> str:
@@ -690,23 +690,23 @@ def table_of(
     **options: Any,
 ) -> Table:
     """A row for each record: a column shows an attribute of it, or what a function makes of it; none is empty."""
-    shown = [column for column in columns if column]
+    shown_columns = [column for column in columns if column]
 
-    def cell(record: Any, what: str | Callable[[Any], Any]) -> blocks.Cell:
-        value = getattr(record, what) if isinstance(what, str) else what(record)
+    def cell(record: Any, attribute: str | Callable[[Any], Any]) -> blocks.Cell:
+        value = getattr(record, attribute) if isinstance(attribute, str) else attribute(record)
         return blocks.Estimate(value.value, value.low, value.high) if isinstance(value, Estimate) else value
 
-    rows = [[cell(record, what) for _, what in shown] for record in records]
+    rows = [[cell(record, attribute) for _, attribute in shown_columns] for record in records]
     filled = [
-        at
-        for at in range(len(shown))
-        if not rows or any(blocks.sort_value(row[at]) not in (None, "") for row in rows)
+        index
+        for index in range(len(shown_columns))
+        if not rows or any(blocks.sort_value(row[index]) not in (None, "") for row in rows)
     ]
-    kept = tuple(tuple(row[at] for at in filled) for row in rows)
-    return Table(name, caption, tuple(shown[at][0] for at in filled), kept, **options)
+    cells = tuple(tuple(row[index] for index in filled) for row in rows)
+    return Table(name, caption, tuple(shown_columns[index][0] for index in filled), cells, **options)
 
 
-def drawn(estimate: Estimate, *, alert: bool) -> blocks.Estimate:
+def marked_estimate(estimate: Estimate, *, alert: bool) -> blocks.Estimate:
     """With its mark, for a column with an axis."""
     return blocks.Estimate(estimate.value, estimate.low, estimate.high, "worse" if alert else "")
 
@@ -724,7 +724,7 @@ def _null_for_nan(schema: Any) -> Any:
         return [_null_for_nan(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    plain = {key: _null_for_nan(value) for key, value in schema.items() if key != "default"}
-    if plain.get("type") == "number":
-        plain["type"] = ["number", "null"]
-    return plain
+    schema_of_values = {key: _null_for_nan(value) for key, value in schema.items() if key != "default"}
+    if schema_of_values.get("type") == "number":
+        schema_of_values["type"] = ["number", "null"]
+    return schema_of_values

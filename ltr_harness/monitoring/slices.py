@@ -19,7 +19,7 @@ from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, mean_of_known, primary_of
+from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, mean_of_defined, primary_of
 from ltr_harness.monitoring.result import (
     MonitorResult,
     SearchedColumn,
@@ -27,7 +27,7 @@ from ltr_harness.monitoring.result import (
     Slice,
     WherePart,
     WorstQuery,
-    drawn,
+    marked_estimate,
     table_of,
 )
 from ltr_harness.monitoring.stats.drift import bin_codes, bin_edges
@@ -331,9 +331,9 @@ def _segment_over_time(
     inside = np.logical_and.reduce([column.now == code for column, code in conditions])
     inside_before = np.logical_and.reduce([column.before == code for column, code in conditions])
     rows = [queries[inside[queries]] for queries in members]
-    means = tuple(mean_of_known(now[of_window]) for of_window in rows)
+    means = tuple(mean_of_defined(now[of_window]) for of_window in rows)
     sizes = tuple(int(of_window.size) for of_window in rows)
-    return SegmentOverTime(name, mean_of_known(before[inside_before]), means, sizes)
+    return SegmentOverTime(name, mean_of_defined(before[inside_before]), means, sizes)
 
 
 def _cells_of(
@@ -474,7 +474,7 @@ def _table(result: MonitorResult, part: WherePart, name: str, *, alerts: bool) -
         f"Segments whose {result.primary} {relation} the rest's{scope}.",
         part.slices,
         (Column("Slice", "code"), "predicate"),
-        (excess, lambda s: drawn(s.excess, alert=alerts and s.excess.direction != "")),
+        (excess, lambda s: marked_estimate(s.excess, alert=alerts and s.excess.direction != "")),
         (Column("Queries", "count"), "n_now"),
         (Column("Share", "percent"), "share"),
         (Column("Before", "metric"), "before"),

@@ -29,13 +29,13 @@ from ltr_harness.errors import Caution, DataError, Problem, UsageError
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.table import METRICS
 from ltr_harness.monitoring.alerts import alerts_of, undecided_of
-from ltr_harness.monitoring.arms import compared_arms
+from ltr_harness.monitoring.arms import compare_arms
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.evidence import Evidence
 from ltr_harness.monitoring.inputs import ComparedColumn, compared_columns, feature_drift, gain_shares
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.parity import feature_columns, served_scores
+from ltr_harness.monitoring.parity import compare_served_scores, feature_columns
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import (
@@ -111,7 +111,7 @@ def watch(
     production, log_checks, orphans = read_log(log, settings, "production", dask)
     before, kind, checks_before = _read_baseline(baseline, settings, dask)
     folder = None if history is None else Path(history).expanduser()
-    return analysed(production, before, settings, log_checks + checks_before, kind, folder, orphans)
+    return run_stages(production, before, settings, log_checks + checks_before, kind, folder, orphans)
 
 
 def _refuse_unfit_models(settings: MonitorConfig) -> None:
@@ -173,7 +173,7 @@ class _Topics(WherePart):
     effective_users: float = float("inf")
 
 
-def analysed(
+def run_stages(
     production: pd.DataFrame,
     baseline: pd.DataFrame | None,
     config: MonitorConfig,
@@ -192,17 +192,17 @@ def analysed(
     key = stored.history_key(config)
     past = [] if history is None else stored.read_history(history, key)
     past = [w for w in past if w.number < whole_cut.number[0]]
-    lost = labels.orphans_by_window(orphans, whole_cut, config)
-    rows = windows.window_rows(production, whole_cut, lost, config)
-    spent = windows.share_to_spend(rows, past, config)
+    orphan_counts = labels.orphans_by_window(orphans, whole_cut, config)
+    rows = windows.window_rows(production, whole_cut, orphan_counts, config)
+    alpha_share = windows.share_to_spend(rows, past, config)
     shares = windows.shares_of_windows(rows, past, config)
-    limit_tests = limits.limits(production, whole_cut, config, shares, spent)
+    limit_tests = limits.limits(production, whole_cut, config, shares, alpha_share)
     counted = np.flatnonzero(whole_cut.mature & ~np.isnan(queries.primary_of(production)))
     logs = {"production": production}
     if baseline is None:
         topics = _without_baseline(production, whole_cut, counted, rows, config)
     else:
-        compared = _compared_queries(production, baseline, whole_cut, counted, past, config, spent)
+        compared = _compared_queries(production, baseline, whole_cut, counted, past, config, alpha_share)
         topics = _against_baseline(compared, whole_cut, rows)
         logs["baseline"] = baseline
         baseline_kind = baseline_kind or "a log"
@@ -213,8 +213,10 @@ def analysed(
         empty_rules=labels.empty_rules(logs),
         list_lengths=labels.list_lengths(logs),
         limits=limit_tests,
-        arms=compared_arms(production, whole_cut, config.arms, config) if config.arms else None,
-        parity=served_scores(production, whole_cut, config.parity, config, spent) if config.parity else None,
+        arms=compare_arms(production, whole_cut, config.arms, config) if config.arms else None,
+        parity=compare_served_scores(production, whole_cut, config.parity, config, alpha_share)
+        if config.parity
+        else None,
         **vars(topics),
     )
     result = _result(production, baseline, baseline_kind, evidence)
@@ -271,7 +273,7 @@ def _compared_queries(
     counted: Ints,
     past: Sequence[stored.PastWindow],
     config: MonitorConfig,
-    spent: float,
+    alpha_share: float,
 ) -> _ComparedQueries:
     """Choose the queries that are compared, among production's (n_counted,); refuse periods that cannot be."""
     # once: of millions that takes a while
@@ -282,14 +284,14 @@ def _compared_queries(
 
     def periods_of(rows: Ints) -> Periods:
         now = queries.queries_of(queries.without_pages(production), rows)
-        return Periods(now, before, config, spent, places=among_kept[places[rows]])
+        return Periods(now, before, config, alpha_share, places=among_kept[places[rows]])
 
     periods = periods_of(counted)
-    apart, cautions = _weekdays_apart(periods)
-    is_kept = cut.mature & ~np.isin(cut.weekday, apart)
-    if apart.size:
+    excluded_weekdays, cautions = _excluded_weekdays(periods)
+    is_kept = cut.mature & ~np.isin(cut.weekday, excluded_weekdays)
+    if excluded_weekdays.size:
         counted = counted[is_kept[counted]]
-        past = [w for w in past if not {int(hour) // 24 for hour in w.hours} & {*apart.tolist()}]
+        past = [w for w in past if not {int(hour) // 24 for hour in w.hours} & {*excluded_weekdays.tolist()}]
         if not counted.size:
             raise UsageError(str(cautions[0]))
         periods = periods_of(counted)
@@ -306,7 +308,7 @@ def _against_baseline(compared: _ComparedQueries, cut: Cut, rows: Sequence[Windo
     """Compare production with its baseline: how much, when, where and why."""
     production, baseline, periods = compared.production, compared.baseline, compared.periods
     counted, is_kept, places, past = compared.counted, compared.is_kept, compared.places, compared.past
-    config, spent = periods.config, periods.spent
+    config, alpha_share = periods.config, periods.spent
     tested = periods.adjust()
     members = cut.members_of(counted)
     rows = windows.compare_windows([*rows], cut, counted, tested, past)
@@ -316,31 +318,35 @@ def _against_baseline(compared: _ComparedQueries, cut: Cut, rows: Sequence[Windo
     changes[0], rows, family = windows.correct_p_values(changes[0], rows, tested, past)
     chosen = windows.windows_to_examine(rows, members, tested)
     columns = compared_columns(periods)
-    where, part, whole, examined = _where(columns, periods, tested), periods, None, None
+    where_part, part, whole_period, examined = _where_and_why(columns, periods, tested), periods, None, None
     readable = slices.worst_queries(production, counted, periods)
     if chosen:
         in_chosen = np.flatnonzero(np.isin(cut.codes[counted], chosen))
-        part, whole = periods.with_queries(in_chosen), where
-        where = _where(compared_columns(part), part, part.adjust())
+        part, whole_period = periods.with_queries(in_chosen), where_part
+        where_part = _where_and_why(compared_columns(part), part, part.adjust())
         readable = slices.worst_queries(production, counted[in_chosen], part)
-        examined = windows.examine_windows([rows[at] for at in chosen], in_chosen, tested)
-    every = Periods(queries.queries_of(production, is_kept), baseline, config, places=places[is_kept])
+        examined = windows.examine_windows([rows[window] for window in chosen], in_chosen, tested)
+    all_mature = Periods(queries.queries_of(production, is_kept), baseline, config, places=places[is_kept])
     label_tests = labels.label_tests(
-        Periods(production, baseline, config, spent, places=places), cut, np.flatnonzero(is_kept)
+        Periods(production, baseline, config, alpha_share, places=places), cut, np.flatnonzero(is_kept)
     )
     page = None
     if config.relevance.from_events or config.propensity is not None:
         moved = changes[0].alert or any(w.moved for w in rows)
-        shown = _windows_of_page(moved, chosen, label_tests, cut)
-        of_page = every.with_queries(np.flatnonzero(np.isin(cut.codes[is_kept], shown))) if shown else every
+        page_windows = _windows_of_page(moved, chosen, label_tests, cut)
+        of_page = (
+            all_mature.with_queries(np.flatnonzero(np.isin(cut.codes[is_kept], page_windows)))
+            if page_windows
+            else all_mature
+        )
         page = labels.presentation(of_page)
     is_uneven = page is not None and page.is_uneven
     return _Topics(
         windows=tuple(rows),
-        **vars(where),
+        **vars(where_part),
         examined=examined,
-        whole=whole,
-        over_time=_over_time(members, periods, part, where.slices, columns, where.drift),
+        whole=whole_period,
+        over_time=_over_time(members, periods, part, where_part.slices, columns, where_part.drift),
         worst_queries=tuple(readable),
         family=f"{config.compare.correct.capitalize()} over {family}",
         changes=tuple(changes),
@@ -349,7 +355,7 @@ def _against_baseline(compared: _ComparedQueries, cut: Cut, rows: Sequence[Windo
         presentation=page,
         paired_by_key=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),
-        online=change.online(production, every, rows, spent),
+        online=change.online(production, all_mature, rows, alpha_share),
         cautions=tuple(compared.cautions),
         days_unknown=tested.days_unknown,
         days_caution=tested.days_caution,
@@ -378,11 +384,11 @@ def _over_time(
         return OverTime()
     return OverTime(
         slices.segments_over_time(periods, part, worst, members),
-        inputs.over_time(columns, drift, members, periods),
+        inputs.features_over_time(columns, drift, members, periods),
     )
 
 
-def _where(columns: Sequence[ComparedColumn], periods: Periods, tested: Periods) -> WherePart:
+def _where_and_why(columns: Sequence[ComparedColumn], periods: Periods, tested: Periods) -> WherePart:
     """Where and why, of every feature and segment; `tested` are the periods as they are tested."""
     worst, candidates = slices.find_slices(tested)
     return WherePart(
@@ -398,24 +404,24 @@ _A_PATTERN = 5  # weekdays of a baseline that lacks the others on purpose, and n
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def _weekdays_apart(periods: Periods) -> tuple[Ints, list[Caution]]:
+def _excluded_weekdays(periods: Periods) -> tuple[Ints, list[Caution]]:
     """Weekdays of production that are not compared, and the caution about those that the baseline lacks."""
     now, before = periods.times
-    nothing = np.empty(0, dtype=np.int64)
+    no_days = np.empty(0, dtype=np.int64)
     season, timezone = periods.config.windows.season, periods.config.windows.timezone
     mondays_with_mondays = season in ("weekday", "hour_of_week")
     if now is None or before is None or periods.common is not None or mondays_with_mondays:
-        return nothing, []
-    ours, theirs = (np.unique(hours_of_week(side, timezone) // 24) for side in (now, before))
-    lacking = np.setdiff1d(ours, theirs)
+        return no_days, []
+    weekdays_now, weekdays_before = (np.unique(hours_of_week(side, timezone) // 24) for side in (now, before))
+    lacking = np.setdiff1d(weekdays_now, weekdays_before)
     if not lacking.size:
-        return nothing, []
-    days_apart, effect = nothing, "ordinary differences of these days count as change"
-    if theirs.size >= _A_PATTERN:
-        days_apart, effect = lacking, "these days are shown and not compared"
+        return no_days, []
+    excluded_days, effect = no_days, "ordinary differences of these days count as change"
+    if weekdays_before.size >= _A_PATTERN:
+        excluded_days, effect = lacking, "these days are shown and not compared"
     names = ", ".join(_WEEKDAYS[day] for day in lacking)
     text, cure = f"the baseline has no {names}: {effect}", "give a baseline of whole weeks"
-    return days_apart, [Caution("weekday-missing", "warning", text, cure)]
+    return excluded_days, [Caution("weekday-missing", "warning", text, cure)]
 
 
 def _refuse_few_queries(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
@@ -427,10 +433,10 @@ def _refuse_few_queries(periods: Periods, production: pd.DataFrame, baseline: pd
         if n >= least:
             continue
         n_without = int((~table["has_relevant"]).sum())
-        why = f"{len(table):,} in all, {n_without:,} without a relevant document"
+        counts = f"{len(table):,} in all, {n_without:,} without a relevant document"
         if place == "production" and cut.n_immature:
-            why += f", {cut.n_immature:,} too young for their labels"
-        found = f"{count_of(n, 'query')} {plural('has', n)} a value of {periods.config.primary} ({why})"
+            counts += f", {cut.n_immature:,} too young for their labels"
+        found = f"{count_of(n, 'query')} {plural('has', n)} a value of {periods.config.primary} ({counts})"
         cure = "lower windows.min_queries to compare all the same"
         problems.append(Problem(place, found, f"at least {least:,}", cure))
     DataError.refuse(problems)
@@ -452,9 +458,9 @@ def _refuse_other_seasons(periods: Periods) -> None:
     listed = ", ".join(names[:_LISTED])
     if len(names) > _LISTED:
         listed += f" and {len(names) - _LISTED} more"
-    whole = "days" if season == "hour" else "weeks"
+    periods_of_season = "days" if season == "hour" else "weeks"
     found = f"windows.season {season}: the baseline has no {listed}"
-    raise UsageError(f"{found}; expected whole {whole}, or season: none")
+    raise UsageError(f"{found}; expected whole {periods_of_season}, or season: none")
 
 
 def _name_of_season(part: int, season: str) -> str:
@@ -502,8 +508,8 @@ def _advice(found: Evidence) -> list[Caution]:
     if found.adjustment is not None:
         cautions.append(_adjusted(found.adjustment, config))
     elif config.compare.adjust:
-        why = "the same queries are compared in pairs" if found.changes else "there is no baseline"
-        cautions.append(Caution("adjust-without-effect", "note", f"compare.adjust changes nothing: {why}"))
+        reason = "the same queries are compared in pairs" if found.changes else "there is no baseline"
+        cautions.append(Caution("adjust-without-effect", "note", f"compare.adjust changes nothing: {reason}"))
     rule, metrics = config.relevance, config.resolved_metrics
     if rule.unseen != "zero" and not any(map(_is_moved_by_unseen, metrics)):
         names = ", ".join(map(str, metrics))

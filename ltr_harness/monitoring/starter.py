@@ -72,13 +72,13 @@ def starter(path: Path, output: Path, given: Mapping[str, Any]) -> Starter:
         UsageError: a role that there is not.
         DataError: no column plays a role that is needed, or the log does not pass.
     """
-    known = [*Columns.model_fields, "label"]
-    if unknown := [role for role in given if role not in known]:
+    roles = [*Columns.model_fields, "label"]
+    if unknown := [role for role in given if role not in roles]:
         found = f"--column {unknown[0]}: is no role of a log"
-        raise UsageError(f"{found}; expected one of {', '.join(known)}")
+        raise UsageError(f"{found}; expected one of {', '.join(roles)}")
     log = open_log(path)
     log.refuse_missing(_names(given.values()))
-    guess = guessed(log, given)
+    guess = guess_from(log, given)
     text = configuration(guess, path, output)
     try:
         result = watch(load_monitor_config({**yaml.safe_load(text), "log": str(path.absolute())})).result
@@ -89,17 +89,17 @@ def starter(path: Path, output: Path, given: Mapping[str, Any]) -> Starter:
     except HarnessError as error:
         refused = Problem(str(output), "fails its own check and was not written", cure=_CURE)
         raise DataError([*error.problems, refused]) from None
-    said = [f"{role}: {_shown(value)}" for role, value in guess.columns.items()]
+    lines = [f"{role}: {_format_value(value)}" for role, value in guess.columns.items()]
     if guess.n_left:
-        said.append(f"features: {count_of(guess.n_left, 'more numeric column')} left out")
-    said.append(f"relevance: {result.relevance}")
+        lines.append(f"features: {count_of(guess.n_left, 'more numeric column')} left out")
+    lines.append(f"relevance: {result.relevance}")
     size = ", ".join(
         count_of(n, unit)
         for n, unit in ((result.n_queries, "query"), (result.n_rows, "row"), (len(result.windows), "window"))
     )
     mean = f"{result.primary} {result.mean(result.primary):.4f}"
-    said.append(f"{size}: {mean} over {count_of(defined, 'query')}")
-    return Starter(text, said, result)
+    lines.append(f"{size}: {mean} over {count_of(defined, 'query')}")
+    return Starter(text, lines, result)
 
 
 def _names(columns: Iterable[Any]) -> list[str]:
@@ -113,11 +113,11 @@ def _names(columns: Iterable[Any]) -> list[str]:
     return names
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return f"columns {', '.join(value)}" if isinstance(value, list) else f"column {value!r}"
 
 
-def guessed(log: Log, given: Mapping[str, Any]) -> Guess:
+def guess_from(log: Log, given: Mapping[str, Any]) -> Guess:
     """What the columns of a log are, by their names and the values of its first rows."""
     names = [name for name in log.columns if log.columns.count(name) == 1]
     rows = next(log.batches(names, None, rows=_LOOKED_AT))
@@ -189,8 +189,8 @@ def _metrics(log: Log, relevance: Mapping[str, Any], numeric: Sequence[str]) -> 
     if label in numeric:
         for batch in log.batches([label], None):
             values = np.asarray(decoded(batch[label]).to_numpy(zero_copy_only=False), np.float64)
-            known = values[np.isfinite(values)]
-            exponential &= bool(np.all(known == np.floor(known)) and np.all(known <= HIGHEST_GRADE))
+            finite = values[np.isfinite(values)]
+            exponential &= bool(np.all(finite == np.floor(finite)) and np.all(finite <= HIGHEST_GRADE))
     ndcg = "ndcg@10" if exponential else "ndcg(gain=linear)@10"
     return [ndcg, "mrr@10"]
 
@@ -212,9 +212,9 @@ def _segments(rows: Any, query: str, names: Sequence[str]) -> list[str]:
     for name in names:
         if is_id(name) or not is_text(decoded(rows[name]).type):
             continue
-        both = rows.select([query, name]).to_pandas()
-        few = 1 < both[name].nunique() <= _MOST_VALUES
-        if few and both.groupby(query, sort=False)[name].nunique().max() == 1:
+        pairs = rows.select([query, name]).to_pandas()
+        few = 1 < pairs[name].nunique() <= _MOST_VALUES
+        if few and pairs.groupby(query, sort=False)[name].nunique().max() == 1:
             chosen.append(name)
     return chosen
 

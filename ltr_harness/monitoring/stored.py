@@ -50,7 +50,7 @@ class _Definition(BaseModel, extra="allow"):
     relevance: dict[str, Any] = {}
 
 
-class _Result(Versioned, extra="ignore"):
+class _StoredResult(Versioned, extra="ignore"):
     form: ClassVar[StoredForm] = "monitor"
     definition: _Definition
 
@@ -68,21 +68,21 @@ def is_run(path: Path) -> bool:
 def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
     """The per-query table of an earlier result; refused with every difference of its definition."""
     try:
-        theirs = read_stored(_Result, path, RESULT).definition.model_dump()
+        stored_definition = read_stored(_StoredResult, path, RESULT).definition.model_dump()
         table = parquet.ParquetFile(stored_file(path, PER_QUERY).absolute()).read()
-        table = from_arrow(table, theirs["metrics"])
+        table = from_arrow(table, stored_definition["metrics"])
     except NewerVersionError as problem:
         raise DataError.at(path / RESULT, str(problem)) from None
     except (OSError, ValueError, TypeError, AttributeError, KeyError, pa.ArrowException) as problem:
         raise DataError(Problem(str(path), f"is not a stored result of monitor: {problem}")) from None
-    problems, ours, place = [], config.definition(), str(path)
-    if theirs.get("metrics") != ours["metrics"]:
-        before, now = (", ".join(side.get("metrics", [])) for side in (theirs, ours))
+    problems, own_definition, place = [], config.definition(), str(path)
+    if stored_definition.get("metrics") != own_definition["metrics"]:
+        before, now = (", ".join(side.get("metrics", [])) for side in (stored_definition, own_definition))
         expected = "the same metrics: another K, gain or rule for empty queries is another metric"
         problems.append(Problem(place, f"was measured by {before}, production is by {now}", expected))
-    problems += _rule_differences(place, theirs.get("relevance", {}), ours["relevance"])
-    if theirs.get("ips") != ours["ips"]:
-        found = f"has propensity clip {theirs.get('ips')}, production {ours['ips']}"
+    problems += _rule_differences(place, stored_definition.get("relevance", {}), own_definition["relevance"])
+    if stored_definition.get("ips") != own_definition["ips"]:
+        found = f"has propensity clip {stored_definition.get('ips')}, production {own_definition['ips']}"
         problems.append(Problem(place, found, "the same"))
     NotComparableError.refuse(problems)
     return table
@@ -256,7 +256,7 @@ def _interval(name: str, interval: Estimate | None, with_p: bool = True) -> dict
     columns = {"": "value", "_low": "low", "_high": "high"}
     if with_p:
         columns["_p"] = "p"
-    return {f"{name}{end}": interval and getattr(interval, of) for end, of in columns.items()}
+    return {f"{name}{end}": interval and getattr(interval, attribute) for end, attribute in columns.items()}
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:
@@ -288,36 +288,38 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
     problems = []
     for path in sorted(folder.glob("windows-*.json")):  # none where there is no folder
         try:
-            kept = read_stored(_Kept, folder, path.name)
-            if kept.key is None:
+            stored_history = read_stored(_Kept, folder, path.name)
+            if stored_history.key is None:
                 raise ValueError("it has no key")
-            if kept.key != key:
+            if stored_history.key != key:
                 continue
-            windows = TypeAdapter(list[PastWindow]).validate_python(kept.windows)
+            windows = TypeAdapter(list[PastWindow]).validate_python(stored_history.windows)
         except NewerVersionError as problem:
             problems.append(Problem(str(path), str(problem)))
             continue
         except (OSError, ValueError) as problem:
-            said = str(problem)
+            reason = str(problem)
             if isinstance(problem, ValidationError):
                 first = problem.errors()[0]
-                said = f"windows.{'.'.join(map(str, first['loc']))} is {first['input']!r:.60}"
-            problems.append(Problem(str(path), f"is not a history of monitor: {said}", cure="move it away"))
+                reason = f"windows.{'.'.join(map(str, first['loc']))} is {first['input']!r:.60}"
+            problems.append(Problem(str(path), f"is not a history of monitor: {reason}", cure="move it away"))
             continue
         for window in windows:
-            known = best.setdefault(window.number, window)
-            best[window.number] = max(known, window, key=lambda of: (of.seen_until, of.n))
+            best_window = best.setdefault(window.number, window)
+            best[window.number] = max(
+                best_window, window, key=lambda candidate: (candidate.seen_until, candidate.n)
+            )
     DataError.refuse(problems)
     return [best[number] for number in sorted(best)]
 
 
 def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until: int) -> Path | None:
     """Leave this run's mature windows; None where there are none."""
-    kept = [w for w in windows if w.status in ("tested", "untested") and w.n_defined >= 2]
+    counted = [w for w in windows if w.status in ("tested", "untested") and w.n_defined >= 2]
     rows = [
         {"mean": mean.value, "error": mean.error, "n": w.n_defined, "hours": w.hours_of_week}
         | {"seen_until": seen_until, **_attributes(w, "label", "number", "relevant_share")}
-        for w, mean in ((w, w.adjusted or w.interval) for w in kept)
+        for w, mean in ((w, w.adjusted or w.interval) for w in counted)
     ]
     if not rows:
         return None
@@ -337,14 +339,14 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
 def history_key(config: MonitorConfig) -> str:
     """What windows must share to stand in one row."""
     definition, windows = config.definition(), config.windows
-    said: dict[str, Any] = {
+    key_fields: dict[str, Any] = {
         "primary": definition["metrics"][0],
         "relevance": definition["relevance"],
         "size": windows.size,
         "zone": windows.timezone,
     }
     if windows.timezone != "UTC" and windows.size[-1] in "smh":
-        said["begins"] = "midnight"  # windows of hours were once cut from UTC's
+        key_fields["begins"] = "midnight"  # windows of hours were once cut from UTC's
     if config.compare.adjust:
-        said["adjust"] = sorted(config.compare.adjust)
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        key_fields["adjust"] = sorted(config.compare.adjust)
+    return hashlib.sha256(json.dumps(key_fields, sort_keys=True).encode()).hexdigest()

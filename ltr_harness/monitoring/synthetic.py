@@ -26,7 +26,7 @@ def _first_day(text: str) -> str:
     return text
 
 
-class _Queries(NamedTuple):
+class _SyntheticQueries(NamedTuple):
     """What is known of each query: (n,) arrays, and features (8, n)."""
 
     time: Ints
@@ -90,8 +90,8 @@ class SyntheticLog(BaseModel):
             raise UsageError.at("a made-up log", found, f"at most {_ROWS_AT_MOST:,} rows")
         random = np.random.Generator(np.random.PCG64([20261120, self.seed]))
         queries = self._queries(random)
-        shown = self._shown(random, queries)
-        n, items = shown["score"].shape
+        columns_shown = self._shown(random, queries)
+        n, items = columns_shown["score"].shape
         query_of_row = pa.array(np.repeat(np.arange(n), items))
 
         def per_row(values: Any) -> Any:
@@ -103,28 +103,28 @@ class SyntheticLog(BaseModel):
 
         columns = {
             "request_id": per_row(text(f"{self.start}-{self.seed}-", np.arange(n), 7)),
-            "sku": text("sku-", shown["sku"].reshape(-1)),
+            "sku": text("sku-", columns_shown["sku"].reshape(-1)),
             "position": np.tile(np.arange(1, items + 1), n),
-            "score": shown["score"].reshape(-1),
+            "score": columns_shown["score"].reshape(-1),
             "ts": per_row(queries.time).cast(pa.timestamp("ns", "UTC")),
             "user_id": per_row(text("u", queries.user)),
             "country": pa.array(COUNTRIES).take(per_row(queries.country)),
             "device": pa.array(DEVICES).take(per_row(queries.device)),
-            **{f"f{at + 1}": per_row(queries.features[at]) for at in range(8)},
-            "price": shown["price"].reshape(-1),
-            **{did: shown[did].reshape(-1).astype(np.int64) for did in ("relevance", "click", "buy")},
-            "examination": np.tile(shown["examination"], n),
+            **{f"f{number + 1}": per_row(queries.features[number]) for number in range(8)},
+            "price": columns_shown["price"].reshape(-1),
+            **{did: columns_shown[did].reshape(-1).astype(np.int64) for did in ("relevance", "click", "buy")},
+            "examination": np.tile(columns_shown["examination"], n),
         }
         return pa.table(columns)
 
     def _start(self) -> int:
         return int(np.datetime64(self.start, "ns").astype(np.int64))
 
-    def _queries(self, random: np.random.Generator) -> _Queries:
+    def _queries(self, random: np.random.Generator) -> _SyntheticQueries:
         n = self.days * self.queries_per_day
         day = np.repeat(np.arange(self.days), self.queries_per_day)
-        within = np.sort(random.integers(0, _DAY, (self.days, self.queries_per_day)), axis=1).reshape(-1)
-        time = self._start() + day * _DAY + within
+        time_of_day = np.sort(random.integers(0, _DAY, (self.days, self.queries_per_day)), axis=1).reshape(-1)
+        time = self._start() + day * _DAY + time_of_day
         planted = day >= self.since
         if self.until is not None:
             planted &= day < self.until
@@ -151,9 +151,9 @@ class SyntheticLog(BaseModel):
         noise = noise * np.exp(0.5 * features[2])
         if self.users:
             noise = noise * np.exp(self.user_effect * random.standard_normal(self.users)[user])
-        return _Queries(time, planted, features, country, device, user, noise)
+        return _SyntheticQueries(time, planted, features, country, device, user, noise)
 
-    def _shown(self, random: np.random.Generator, queries: _Queries) -> dict[str, Any]:
+    def _shown(self, random: np.random.Generator, queries: _SyntheticQueries) -> dict[str, Any]:
         """Items in the order of their scores, and what users did: (n, items) arrays, and (items,) examination."""
         n, items = queries.time.size, self.items
         of_grades = np.array(self.grade_shares) / sum(self.grade_shares)
@@ -166,8 +166,10 @@ class SyntheticLog(BaseModel):
         looked = random.random((n, items)) < examination
         click = looked & (random.random((n, items)) < _ATTRACTION[grade])
         buy = click & (random.random((n, items)) < grade / 6)
-        lost = self.lost_clicks * queries.planted[:, None] * (np.arange(1, items + 1) >= self.lost_from_rank)
-        click &= random.random((n, items)) >= lost
+        lost_share = (
+            self.lost_clicks * queries.planted[:, None] * (np.arange(1, items + 1) >= self.lost_from_rank)
+        )
+        click &= random.random((n, items)) >= lost_share
         if self.purchase_delay:
             arrives = queries.time[:, None] + random.exponential(self.purchase_delay, (n, items)) * _DAY
             buy &= arrives <= self._start() + self.days * _DAY

@@ -64,8 +64,8 @@ def _broken_besides(evidence: Evidence, blamed: str) -> list[str]:
         if column == blamed:
             continue
         testable = _CONTRAST[0] <= worst.unmatched_share <= _CONTRAST[1]
-        why = "that does not explain the change" if testable else _UNTESTED
-        sentences.append(f"{column} {worst.broken}; {why}.")
+        reason = "that does not explain the change" if testable else _UNTESTED
+        sentences.append(f"{column} {worst.broken}; {reason}.")
     return sentences
 
 
@@ -81,9 +81,11 @@ class _Composition(NamedTuple):
 
 def _composition(evidence: Evidence, total: float, share: float) -> _Composition | None:
     """Return an input that broke, a segment's mix or a feature's, that explains at least a share of the change."""
-    broken = [f for f in evidence.drift if f.broken and _explains(f.unmatched, f.unmatched_p, total, share)]
-    if broken:
-        return _broken_input(max(broken, key=lambda f: abs(f.unmatched.value)), total)
+    broken_inputs = [
+        f for f in evidence.drift if f.broken and _explains(f.unmatched, f.unmatched_p, total, share)
+    ]
+    if broken_inputs:
+        return _broken_input(max(broken_inputs, key=lambda f: abs(f.unmatched.value)), total)
 
     def by_mix(parts: SegmentDecomposition | FeatureDrift) -> bool:
         is_free = parts.column not in evidence.adjusted_for
@@ -127,10 +129,10 @@ def _ranking(evidence: Evidence, *, alone: bool) -> tuple[str, str]:
     """The worst segments, or everywhere, and what was looked at before the ranking is suspected."""
     columns = evidence.config.columns
     if not alone:
-        where, word = _nowhere(evidence), "everywhere"
+        sentence, word = _nowhere(evidence), "everywhere"
         if evidence.slices:
-            where, word = slices_sentence(evidence), "slice"
-        return word, f"{where} The ranking is the suspect."
+            sentence, word = slices_sentence(evidence), "slice"
+        return word, f"{sentence} The ranking is the suspect."
     if evidence.slices:
         looked = "No drifted feature explains it"
         if columns.segments:
@@ -162,13 +164,13 @@ def _significant(part: Estimate, total: float, share: float) -> bool:
 
 def slices_sentence(evidence: Evidence) -> str:
     """Where it is worst."""
-    said = []
+    phrases = []
     for s in evidence.slices[:3]:
         moved = f"{s.before:.3f} -> {s.now:.3f}"
         if evidence.change is None:
             moved = f"{s.now:.3f}, {s.excess.value:+.3f} against the rest"
-        said.append(f"{s.predicate} ({moved}, {100 * s.share:.1f} % of queries)")
-    return f"It is worst in {' and in '.join(said)}." if said else ""
+        phrases.append(f"{s.predicate} ({moved}, {100 * s.share:.1f} % of queries)")
+    return f"It is worst in {' and in '.join(phrases)}." if phrases else ""
 
 
 def verdict_of(evidence: Evidence, undecided: str = "") -> Verdict:
@@ -176,13 +178,13 @@ def verdict_of(evidence: Evidence, undecided: str = "") -> Verdict:
     verdict = _with_limits(evidence, _without_parity(evidence))
     if undecided:
         cause = _UNCLEAR if verdict.cause in ("none", "healthy", "improved") else verdict.cause
-        where = f"{verdict.where} Undecided: {undecided}.".lstrip()
-        verdict = replace(verdict, cause=cause, where=where)
+        sentence = f"{verdict.where} Undecided: {undecided}.".lstrip()
+        verdict = replace(verdict, cause=cause, where=sentence)
     if evidence.parity is None or not evidence.parity.alerts:
         return verdict
     cause = "serving" if verdict.cause in ("none", "healthy", "improved", "everywhere") else verdict.cause
-    where = f"{evidence.parity.verdict} {verdict.where}".rstrip()
-    return replace(verdict, cause=cause, where=where)
+    sentence = f"{evidence.parity.verdict} {verdict.where}".rstrip()
+    return replace(verdict, cause=cause, where=sentence)
 
 
 def _with_limits(evidence: Evidence, verdict: Verdict) -> Verdict:
@@ -207,8 +209,8 @@ def _without_parity(evidence: Evidence) -> Verdict:
     if evidence.page_or_ranking or without_propensities:
         return Verdict(_UNCLEAR, moved, _page_or_ranking(evidence), _caution(f"{_CLICK_BIAS}."))
     if evidence.moved:
-        cause, where, parts = cause_of(evidence)
-        return Verdict(cause, moved, where, caution, parts)
+        cause, sentence, parts = cause_of(evidence)
+        return Verdict(cause, moved, sentence, caution, parts)
     return _about_the_rest(evidence, change, moved, caution)
 
 
@@ -226,19 +228,19 @@ def _page_or_ranking(evidence: Evidence) -> str:
     how = "Positives are spread over the ranks differently"
     if seen is not None and seen.signature == "page":
         how = "Positives at rank 1 are as frequent as before while other ranks moved"
-    both = "another page does this, and so does a worse ranking below rank 1"
-    return f"{how}: {both}. Without propensities the two cannot be told apart."
+    explanation = "another page does this, and so does a worse ranking below rank 1"
+    return f"{how}: {explanation}. Without propensities the two cannot be told apart."
 
 
 def _about_the_rest(evidence: Evidence, change: Change, moved: str, caution: Caution | None) -> Verdict:
     """Where the metric has not noticeably moved."""
     if evidence.slices:
         return Verdict("slice", moved, slices_sentence(evidence), caution)
-    if broken := evidence.broken_inputs:
-        return Verdict("input", moved, f"An input broke: {'; '.join(broken)}.", caution)
+    if broken_texts := evidence.broken_inputs:
+        return Verdict("input", moved, f"An input broke: {'; '.join(broken_texts)}.", caution)
     if defects := evidence.new_defects:
-        where = f"The log itself differs from the baseline's: {defects[0]}."
-        return Verdict("contract", moved, where, caution)
+        sentence = f"The log itself differs from the baseline's: {defects[0]}."
+        return Verdict("contract", moved, sentence, caution)
     better = change.difference.direction and evidence.worse(change.difference.value) < 0
     return Verdict("improved" if better else "healthy", moved, "", caution)
 
@@ -251,13 +253,13 @@ def _moved_sentence(evidence: Evidence, change: Change) -> str:
     n_windows, part = count_of(len(evidence.windows), "window"), evidence.examined
     if part is not None:
         of_part = f"{part.baseline:.4f} -> {part.production:.4f}, {part.difference}"
-        where = f"{len(part.windows)} of {n_windows}, first {part.windows[0]}"
-        return f"{primary} {_direction(part.difference)} in {where}: {of_part}; over all of production: {numbers}."
+        window_words = f"{len(part.windows)} of {n_windows}, first {part.windows[0]}"
+        return f"{primary} {_direction(part.difference)} in {window_words}: {of_part}; over all of production: {numbers}."
     if change.alert:
         return f"{primary} {_direction(change.difference)}: {numbers}."
     if moved := [w.label for w in evidence.windows if w.moved]:
-        where = f"{len(moved)} of {n_windows}, first {moved[0]}"
-        return f"{primary} moved in {where}; over all of production: {numbers}."
+        window_words = f"{len(moved)} of {n_windows}, first {moved[0]}"
+        return f"{primary} moved in {window_words}; over all of production: {numbers}."
     if change.below_min_drop:
         return f"{primary} changed significantly, and by less than min_drop {min_drop:g}: {numbers}."
     if not change.difference.direction:
@@ -279,17 +281,17 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
     measure = min(by_measure, key=lambda name: first.index(name) if name in first else len(first))
     rates = _rates(evidence, measure)
     if evidence.labels_arriving:
-        what = f"Labels are still arriving: {measure} went {rates}, lower in every newer window."
+        sentence = f"Labels are still arriving: {measure} went {rates}, lower in every newer window."
         cure = "The newest windows are immature; set relevance.maturity to leave them out."
         text = f"Whether the ranking changed there cannot be tested yet: {moved}"
-        return Verdict("immature", what, cure, _caution(text))
+        return Verdict("immature", sentence, cure, _caution(text))
     if not evidence.outage:
         return _about_uneven_labels(evidence, moved, f"{measure} fell {rates}")
-    where = "Labels, not the ranking, changed; look at the event pipeline first."
+    advice = "Labels, not the ranking, changed; look at the event pipeline first."
     if evidence.config.relevance.chosen == "label" and measure != LABELLED_DOCUMENTS:
-        where = "Labels were lost, or other documents are retrieved: their order is not what changed."
+        advice = "Labels were lost, or other documents are retrieved: their order is not what changed."
     text = f"The metric is unreliable meanwhile, up or down: {moved}"
-    return Verdict("labels", f"Label outage: {measure} went {rates}.", where, _caution(text))
+    return Verdict("labels", f"Label outage: {measure} went {rates}.", advice, _caution(text))
 
 
 def _rates(evidence: Evidence, measure: str) -> str:
@@ -301,20 +303,20 @@ def _rates(evidence: Evidence, measure: str) -> str:
     if of_all and 2 * len(windows) >= tested:
         return f"from {of_all[0].before:.3f} to {of_all[0].now:.3f}"
     worst = min(windows or of_all, key=lambda test: test.now)
-    where = "" if worst.window == "all" else f" in {worst.window}"
-    return f"from {worst.before:.3f} to {worst.now:.3f}{where}"
+    place = "" if worst.window == "all" else f" in {worst.window}"
+    return f"from {worst.before:.3f} to {worst.now:.3f}{place}"
 
 
 def _about_uneven_labels(evidence: Evidence, moved: str, fewer: str) -> Verdict:
     """Fewer labels, and not shown to be lost at all ranks alike."""
     seen = evidence.presentation
-    even = seen is not None and seen.rank_1_against_rest is not None and not seen.is_uneven
-    ranks = "whether evenly over the ranks cannot be told" if even else "not evenly over the ranks"
-    where = f"{fewer[:1].upper()}{fewer[1:]}, {ranks}: {_ALSO_RANKING}."
-    if even or not evidence.moved or evidence.page_or_ranking:
-        return Verdict(_UNCLEAR, moved, where, _caution(f"{_CLICK_BIAS}."))
-    cause, why, parts = cause_of(evidence)
-    return Verdict(cause, moved, f"{why} {where}", _caution(f"{_CLICK_BIAS}."), parts)
+    may_be_even = seen is not None and seen.rank_1_against_rest is not None and not seen.is_uneven
+    ranks = "whether evenly over the ranks cannot be told" if may_be_even else "not evenly over the ranks"
+    sentence = f"{fewer[:1].upper()}{fewer[1:]}, {ranks}: {_ALSO_RANKING}."
+    if may_be_even or not evidence.moved or evidence.page_or_ranking:
+        return Verdict(_UNCLEAR, moved, sentence, _caution(f"{_CLICK_BIAS}."))
+    cause, ranking_sentence, parts = cause_of(evidence)
+    return Verdict(cause, moved, f"{ranking_sentence} {sentence}", _caution(f"{_CLICK_BIAS}."), parts)
 
 
 def _about_page_with_ips(evidence: Evidence, corrected: Corrected, moved: str) -> Verdict:
@@ -323,21 +325,21 @@ def _about_page_with_ips(evidence: Evidence, corrected: Corrected, moved: str) -
     ips = f"{CORRECTED[:1].upper()}{CORRECTED[1:]} {moved_by}: {corrected.before:.4f} -> {corrected.now:.4f}, {by}"
     caution = _caution(f"{_CLICK_BIAS}; {CORRECTED} holds as far as the propensities do.")
     if corrected.fell:
-        cause, where, parts = cause_of(evidence) if evidence.moved else ("everywhere", "", {})
-        return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, caution, parts)
+        cause, sentence, parts = cause_of(evidence) if evidence.moved else ("everywhere", "", {})
+        return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", sentence, caution, parts)
     least = f"min_drop {evidence.config.compare.min_drop:g} of what it was"
     if by.direction == "fell":
         ips += f" (less than {least})"
     if corrected.is_open:
-        where = f"Whether the page or the ranking changed cannot be told: that does not exclude a fall of {least}."
-        return Verdict(_UNCLEAR, f"{moved} {ips}.", where, caution)
+        sentence = f"Whether the page or the ranking changed cannot be told: that does not exclude a fall of {least}."
+        return Verdict(_UNCLEAR, f"{moved} {ips}.", sentence, caution)
     if corrected.gained and evidence.presentation is not None:
         seen = evidence.presentation
         ips = f"IPS-DCG rose: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {corrected.gain}"
     if corrected.gained or by.direction == "rose":
         return Verdict("improved", f"The ranking got better. {ips}. On clicks, {moved}", "", caution)
-    where = f"The ranking did not get worse by {least}."
-    return Verdict("presentation", f"The page changed. {ips}. On clicks, {moved}", where, caution)
+    sentence = f"The ranking did not get worse by {least}."
+    return Verdict("presentation", f"The page changed. {ips}. On clicks, {moved}", sentence, caution)
 
 
 _CLICK_BIAS = f"{CLICK_BIAS[0].upper()}{CLICK_BIAS[1:]}"

@@ -30,7 +30,7 @@ from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.monitoring.calendar import Cut, UnitVariation, hours_of_week, part_of_season
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, cluster_codes, mean_of
-from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_known, primary_of
+from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_defined, primary_of
 from ltr_harness.monitoring.result import Change, Examined, MonitorResult, Window, table_of
 from ltr_harness.monitoring.stats.several_samples import bonferroni, widen
 from ltr_harness.monitoring.stored import PastWindow
@@ -145,11 +145,11 @@ def _window_row(
         n_queries=int(members.size),
         n_defined=int(values.size),
         n_clusters=int(n_clusters),
-        means={name: mean_of_known(v[members]) for name, v in columns.metrics.items()},
+        means={name: mean_of_defined(v[members]) for name, v in columns.metrics.items()},
         interval=mean_of(sample, config),
         bounded_interval=_bounded_interval(values, config),
-        share_zero=mean_of_known((values == low).astype(np.float64)),
-        share_one=mean_of_known((values >= high).astype(np.float64)),
+        share_zero=mean_of_defined((values == low).astype(np.float64)),
+        share_one=mean_of_defined((values >= high).astype(np.float64)),
         p10=p10,
         p50=p50,
         p90=p90,
@@ -158,7 +158,7 @@ def _window_row(
         event_rates={name: float(n[members].mean()) for name, n in columns.events.items()},
         orphan_events=orphans,
         immature_share=float((~cut.mature[members]).mean()),
-        online={name: mean_of_known(v[members]) for name, v in columns.online.items()},
+        online={name: mean_of_defined(v[members]) for name, v in columns.online.items()},
         status=_status_before_test(window, values.size, cut, config),
         hours_of_week=columns.queries_by_hour(defined),
     )

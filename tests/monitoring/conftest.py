@@ -28,7 +28,7 @@ from ltr_harness.monitoring.result import (
     Slice,
     Window,
 )
-from ltr_harness.monitoring.stages import analysed
+from ltr_harness.monitoring.stages import run_stages
 
 DAY = 86_400 * 10**9
 START = int(np.datetime64("2026-01-05", "ns").astype(np.int64))  # a Monday
@@ -89,7 +89,7 @@ def analyse() -> Analyse:
         }
         sections["columns"] = columns | sections.get("columns", {})
         config = load_monitor_config({"metrics": ["ndcg@10"], **sections})
-        return analysed(now, before, config).result
+        return run_stages(now, before, config).result
 
     return run
 

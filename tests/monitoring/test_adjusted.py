@@ -15,7 +15,7 @@ from ltr_harness.comparison.stats.cluster_sums import Floats
 from ltr_harness.errors import Caution, ConfigError, DataError
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.monitoring.stages import analysed
+from ltr_harness.monitoring.stages import run_stages
 
 pytestmark = pytest.mark.long
 
@@ -240,7 +240,7 @@ def test_a_metric_that_one_side_has_for_no_query(
         sides.append(table.assign(**{"metric:mrr": second}))
     columns = {"rank": "rank", "segments": ["country"], "features": ["price"]}
     config = load_monitor_config({"columns": columns, "metrics": ["ndcg@10", "mrr"], **options})
-    first, second_change = analysed(*sides, config).result.changes
+    first, second_change = run_stages(*sides, config).result.changes
     assert abs(first.difference.value) < 0.01
     assert np.isnan(second_change.difference.value)
 
@@ -291,7 +291,7 @@ def test_nights_remember_what_they_were_adjusted_for(query_table: Table, tmp_pat
         config = load_monitor_config({**settings, "compare": {"adjust": adjust}})
         table = days_of(np.random.default_rng(day), query_table, f"n{day}-", days=1, mixed=0.4)
         table = table.assign(time=table["time"] + (20 + day) * 86_400 * 10**9)
-        return analysed(table, before, config, history=tmp_path).result
+        return run_stages(table, before, config, history=tmp_path).result
 
     nights = [night(day, COUNTRIES).windows[0] for day in range(4)]
     own = [w.change.value for w in nights if w.change]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from ltr_harness.monitoring.arms import compared_arms
+from ltr_harness.monitoring.arms import compare_arms
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import load_monitor_config
@@ -63,7 +63,7 @@ def compared(random: np.random.Generator, size: str, users: int, shares: dict[st
     for name, values in MEASURES.items():
         table[f"online:{name}"] = values(random, user)
     config = configured(shares, cluster_id="user", online=list(MEASURES))
-    found = compared_arms(table, cut(None, len(table), config), config.arms, config)
+    found = compare_arms(table, cut(None, len(table), config), config.arms, config)
     assert found is not None
     return found
 
@@ -130,7 +130,7 @@ def test_arms_of_unlike_spread(world: str) -> None:
         config = configured({"A": control.size, "B": other.size}, online=["value"])
         table = pd.DataFrame({"online:value": np.concatenate((control, other)), "metric:ndcg@10": 0.5})
         table["arm"] = pd.Categorical.from_codes(np.repeat([0, 1], [control.size, other.size]), ["A", "B"])
-        found = compared_arms(table, cut(None, len(table), config), config.arms, config)
+        found = compare_arms(table, cut(None, len(table), config), config.arms, config)
         assert found is not None
         _, d = found.differences
         outside = d.difference.low > 0 or d.difference.high < 0
@@ -171,7 +171,7 @@ def test_a_sequence_is_wrong_at_no_look() -> None:
             verdicts = set()
             for day in range(1, 41):
                 now = table.iloc[: 60 * day]
-                found = compared_arms(now, cut(now["time"].to_numpy(), len(now), config), config.arms, config)
+                found = compare_arms(now, cut(now["time"].to_numpy(), len(now), config), config.arms, config)
                 assert found is not None
                 verdicts |= {d.verdict for d in found.differences}
             wrong[config.compare.correct] += not verdicts <= {

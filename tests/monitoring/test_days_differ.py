@@ -16,7 +16,7 @@ from ltr_harness.errors import ConfigError, UsageError
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import concatenated
 from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.monitoring.stages import analysed
+from ltr_harness.monitoring.stages import run_stages
 from ltr_harness.monitoring.stored import PastWindow
 
 Table = Callable[..., pd.DataFrame]
@@ -211,7 +211,7 @@ def nightly(
             **EVERY,
         }
     )
-    return [analysed(values(day), before, config, history=folder).result for day in range(days)]
+    return [run_stages(values(day), before, config, history=folder).result for day in range(days)]
 
 
 @pytest.mark.parametrize("season", ["weekday", "hour_of_week"])
@@ -378,7 +378,7 @@ def nights(
         }
     )
     return [
-        analysed(night(random, query_table, 14 + d, drop(d), "n"), before, config, history=folder).result
+        run_stages(night(random, query_table, 14 + d, drop(d), "n"), before, config, history=folder).result
         for d in range(n)
     ]
 
@@ -440,7 +440,7 @@ def streams(
             "windows": {"trailing": trailing},
         }
     )
-    return [analysed(day_of(28 + d, "n", drop(d)), before, config, history=folder).result for d in range(n)]
+    return [run_stages(day_of(28 + d, "n", drop(d)), before, config, history=folder).result for d in range(n)]
 
 
 def test_the_sequence_goes_on_where_the_last_run_ended(query_table: Table, tmp_path: Path) -> None:

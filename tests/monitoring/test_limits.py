@@ -15,7 +15,7 @@ from ltr_harness.errors import ConfigError
 from ltr_harness.monitoring import MonitorResult, monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.page import banner, build_monitor_report
-from ltr_harness.monitoring.stages import analysed
+from ltr_harness.monitoring.stages import run_stages
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report.blocks import Badge, Table
@@ -151,7 +151,7 @@ def false_alarms(query_table: QueryTable, logs: int, nights: int, folder: Path) 
         country = np.tile(["A", "B", "C", "D", "E"], 7 * 50)
         history = None if nights == 1 else folder / f"{nights}-{seed}"
         weeks = (_week(query_table, draws, night, country) for night in range(nights))
-        codes = [analysed(week, None, config, history=history).result.exit_code for week in weeks]
+        codes = [run_stages(week, None, config, history=history).result.exit_code for week in weeks]
         alarmed += any(codes)
     return alarmed
 
@@ -180,11 +180,11 @@ def test_a_history_gives_limits_a_sequence_of_their_own(query_table: QueryTable,
     reach = []
     for night in range(3):
         days = np.repeat([2 * night, 2 * night + 1], 500)
-        found = analysed(query_table(values(0.5, 1_000), days=days), None, config, history=tmp_path).result
+        found = run_stages(query_table(values(0.5, 1_000), days=days), None, config, history=tmp_path).result
         whole = found.limits[0].whole.mean
         reach.append(whole.high - whole.value)
     assert reach[0] < reach[1] < reach[2]  # the d-th window on record has 6 / (pi d) ** 2
-    alone = analysed(query_table(values(0.5, 1_000), days=days), None, config).result.limits[0].whole.mean
+    alone = run_stages(query_table(values(0.5, 1_000), days=days), None, config).result.limits[0].whole.mean
     assert alone.high - alone.value < reach[0]
 
 

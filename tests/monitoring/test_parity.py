@@ -27,7 +27,7 @@ from ltr_harness.experiments.runs import find_runs
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.parity import served, served_scores
+from ltr_harness.monitoring.parity import compare_served_scores, served
 from ltr_harness.monitoring.queries import columns_of
 from ltr_harness.monitoring.reading import query_table
 from ltr_harness.monitoring.result import MonitorResult
@@ -419,10 +419,10 @@ def test_shares_at_the_bound_alert_no_more_often_than_alpha(query_table: Any) ->
         }.items():  # fmt: skip
             table[f"parity:{name}"] = values
         table["n_items"] = rows
-        found = served_scores(table, windows, config.parity, config, 1.0)
+        found = compare_served_scores(table, windows, config.parity, config, 1.0)
         assert found is not None
         alerts += bool(found.alerts)
-        found = served_scores(table, windows, config.parity, two_sided, 1.0)
+        found = compare_served_scores(table, windows, config.parity, two_sided, 1.0)
         assert found is not None
         covered += found.whole.share.low <= 0.05 <= found.whole.share.high
     assert alerts / 400 <= 0.08

@@ -26,7 +26,7 @@ from ltr_harness.monitoring.page import MONITOR_SECTIONS, build_monitor_report, 
 from ltr_harness.monitoring.queries import QueryColumns
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.result import json_schema as result_schema
-from ltr_harness.monitoring.stages import analysed, watch
+from ltr_harness.monitoring.stages import run_stages, watch
 from ltr_harness.monitoring.stored import stored_result
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.report.blocks import Estimate
@@ -175,7 +175,7 @@ def test_a_long_report_is_small_and_needs_no_network(tmp_path: Path) -> None:
             "slices": {"max_predicates": 1},
         }
     )
-    found = analysed(many(0), many(1), config).result
+    found = run_stages(many(0), many(1), config).result
     assert len(found.windows) == 90
     assert len(found.slices) == 10
     path = write_monitor_report(found, tmp_path)

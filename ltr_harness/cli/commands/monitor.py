@@ -139,7 +139,7 @@ def _print_metrics(watched: "Watched", per_query: bool) -> None:
     """Print the mean of each metric, behind the values of each query where they are wanted."""
     import numpy as np
 
-    from ltr_harness.monitoring.queries import columns_of, mean_of_known
+    from ltr_harness.monitoring.queries import columns_of, mean_of_defined
 
     metrics = columns_of(watched.production, "metric")
     if per_query:
@@ -147,7 +147,7 @@ def _print_metrics(watched: "Watched", per_query: bool) -> None:
         for name, *values in zip(watched.production["query_id"], *metrics.values(), strict=True):
             echo("\t".join([str(name), *map(_number, values)]))
     for metric, values in metrics.items():
-        n_defined, mean = int(np.count_nonzero(~np.isnan(values))), _number(mean_of_known(values))
+        n_defined, mean = int(np.count_nonzero(~np.isnan(values))), _number(mean_of_defined(values))
         echo(f"{metric}\t{mean}\tover {n_defined:,} of {count_of(values.size, 'query')}")
     if watched.result.parity is not None:
         echo(watched.result.parity.verdict)
