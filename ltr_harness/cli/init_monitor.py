@@ -25,7 +25,7 @@ def write_monitor_file(log: Path, output: Path, given: Sequence[str]) -> None:
             raise UsageError(f"{option}: not ROLE=COLUMN; expected such as --column timestamp=ts")
         columns[role.strip()] = parse_yaml(text, option, Path.cwd(), lines=False).as_python()
     found = starter(log, output, columns)
-    for line in found.said:
+    for line in found.lines:
         echo(line)
     for check in found.result.log_checks:
         echo(f"{check.severity}: {check}")

@@ -20,7 +20,7 @@ class AlertCandidate(NamedTuple):
 
     kind: AlertKind
     text: str
-    raised: bool = True
+    is_alert: bool = True
     window: str = ""
 
     @property
@@ -42,7 +42,7 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[Caution]]:
     changes = list(_changes(evidence))
     alerts, cautions = _change_findings(changes, evidence, kinds)
     for candidate in _other_candidates(evidence, changed=bool(changes)):
-        if candidate.kind in kinds and candidate.raised:
+        if candidate.kind in kinds and candidate.is_alert:
             alerts.append(candidate.alert)
         else:
             cautions.append(candidate.caution)
@@ -73,7 +73,7 @@ def _change_findings(
 
 
 def _changes(evidence: Evidence) -> Iterator[AlertCandidate]:
-    """Differences of the primary metric that are significant and noticeable: of the period, then of each window."""
+    """Yield the significant, noticeable differences of the primary metric: of the period, then of each window."""
     primary, size = evidence.config.primary, evidence.config.windows.trailing
 
     def candidate(estimate: Estimate, p: float, place: str, window: str = "") -> AlertCandidate:
@@ -116,22 +116,23 @@ def _presentation_caution(evidence: Evidence) -> Caution:
 
 
 def _other_candidates(evidence: Evidence, *, changed: bool) -> Iterator[AlertCandidate]:
-    """What is said beside differences of the metric."""
-    yield from _falls_without_the_page(evidence, changed=changed)
-    yield from _slices(evidence)
-    yield from _labels(evidence)
-    for text in evidence.broken_inputs:
+    """Yield the findings beside differences of the metric."""
+    yield from _corrected_candidates(evidence, changed=changed)
+    yield from _slice_candidates(evidence)
+    yield from _label_candidates(evidence)
+    for text in evidence.broken_input_texts:
         yield AlertCandidate("input", text)
-    yield from _arms(evidence)
-    yield from _parity(evidence)
+    yield from _arm_candidates(evidence)
+    yield from _parity_candidates(evidence)
     for limit in evidence.limits:
         for text, window in limits.alert_lines(limit):
             yield AlertCandidate("limit", text, window=window)
         for text in limits.caution_texts(limit):
-            yield AlertCandidate("limit", text, raised=False)
+            yield AlertCandidate("limit", text, is_alert=False)
 
 
-def _falls_without_the_page(evidence: Evidence, *, changed: bool) -> Iterator[AlertCandidate]:
+def _corrected_candidates(evidence: Evidence, *, changed: bool) -> Iterator[AlertCandidate]:
+    """Yield the fall of the metric without the page, where the metric itself did not fall."""
     corrected = evidence.corrected
     if corrected is None or not evidence.ips_fell or changed or evidence.lost_labels:
         return
@@ -139,15 +140,15 @@ def _falls_without_the_page(evidence: Evidence, *, changed: bool) -> Iterator[Al
     yield AlertCandidate("change", f"{text} while {evidence.config.primary} did not fall")
 
 
-def _slices(evidence: Evidence) -> Iterator[AlertCandidate]:
-    """Segments that stand out; where halves were asked for, the half that did not choose a segment decides."""
+def _slice_candidates(evidence: Evidence) -> Iterator[AlertCandidate]:
+    """Yield the segments that stand out; with `confirm_split`, the half that did not choose a segment decides."""
     config = evidence.config
     for segment in evidence.slices:
         excess, confirmed = segment.excess, True
         if config.slices.confirm_split:
             excess = segment.confirmed or segment.excess
             confirmed = segment.confirmed is not None and segment.confirmed.p <= config.slices.alpha
-        matters = evidence.worse(excess.value) >= config.compare.min_drop
+        matters = evidence.loss(excess.value) >= config.compare.min_drop
         is_alert = matters and confirmed and not evidence.demotion
         yield AlertCandidate("slice", _slice_text(segment, excess, evidence, confirmed=confirmed), is_alert)
 
@@ -164,8 +165,8 @@ def _slice_text(segment: Slice, excess: Estimate, evidence: Evidence, *, confirm
     return text
 
 
-def _labels(evidence: Evidence) -> Iterator[AlertCandidate]:
-    explained = evidence.ips_stood and not evidence.gain_fell
+def _label_candidates(evidence: Evidence) -> Iterator[AlertCandidate]:
+    explained = evidence.ips_fall_excluded and not evidence.gain_fell
     for tests in label_alerts(evidence).values():
         test = next((label_test for label_test in tests if label_test.window == "all"), tests[0])
         windows = _in_windows([label_test.window for label_test in tests if label_test.window != "all"])
@@ -174,14 +175,14 @@ def _labels(evidence: Evidence) -> Iterator[AlertCandidate]:
 
 
 def label_alerts(evidence: Evidence) -> dict[str, list[LabelTest]]:
-    """The label tests with an alert, by what they measure."""
+    """Return the label tests with an alert, by their measure."""
     by_measure: dict[str, list[LabelTest]] = {}
     for test in evidence.label_alerts:
         by_measure.setdefault(test.measure, []).append(test)
     return by_measure
 
 
-def _arms(evidence: Evidence) -> Iterator[AlertCandidate]:
+def _arm_candidates(evidence: Evidence) -> Iterator[AlertCandidate]:
     arms, min_drop = evidence.arms, evidence.config.compare.min_drop
     if arms is None:
         return
@@ -194,8 +195,8 @@ def _arms(evidence: Evidence) -> Iterator[AlertCandidate]:
         yield AlertCandidate("arm", f"{text}, less than min_drop" if small else text, not small)
 
 
-def _parity(evidence: Evidence) -> Iterator[AlertCandidate]:
-    """Over all of production, or in some windows, of which the worst is shown."""
+def _parity_candidates(evidence: Evidence) -> Iterator[AlertCandidate]:
+    """Yield the alert of served scores, over all of production or in some windows, with the worst one's numbers."""
     parity = evidence.parity
     if parity is None or not parity.alerts:
         return
@@ -215,14 +216,14 @@ def _p(p: float) -> str:
 
 
 def undecided_of(evidence: Evidence, alerts: Sequence[Alert]) -> str:
-    """Why a loss is neither shown nor excluded, and what would decide it; empty where that is decided."""
+    """Return why a loss is neither shown nor excluded and what would decide it; empty where that is decided."""
     if alerts:
         return ""
     return _undecided_change(evidence) or limits.open_question(evidence.limits)
 
 
 def _undecided_change(evidence: Evidence) -> str:
-    """The same of the metric's change against the baseline."""
+    """Return why the metric's change against the baseline is undecided; empty where it is decided."""
     if evidence.change is None:
         return ""
     if evidence.outage and evidence.labels_arriving:
@@ -233,33 +234,38 @@ def _undecided_change(evidence: Evidence) -> str:
         return f"{evidence.config.primary} moved, and change is not in alerts.on"
     corrected = evidence.corrected
     if corrected is not None and (evidence.page_moved or corrected.change.direction == "fell"):
-        return "" if corrected.stood else _open_without_page(corrected, evidence.config.compare.min_drop)
-    return _open(evidence)
+        return _undecided_corrected(corrected, evidence.config.compare.min_drop)
+    return _undecided_metric(evidence)
 
 
-def _open_without_page(corrected: Corrected, min_drop: float) -> str:
-    by = corrected.change
-    text = f"{CORRECTED} changed by {by}, and a fall of min_drop {min_drop:g} of what it was is not excluded"
-    return f"{text}; {_more_queries((by.high - by.low) / 2, corrected.least)}"
+def _undecided_corrected(corrected: Corrected, min_drop: float) -> str:
+    """Return why the change of the metric without the page is undecided; empty where a fall is excluded."""
+    if corrected.fall_excluded:
+        return ""
+    change = corrected.change
+    text = (
+        f"{CORRECTED} changed by {change}, and a fall of min_drop {min_drop:g} of what it was is not excluded"
+    )
+    return f"{text}; {_more_queries((change.high - change.low) / 2, corrected.least)}"
 
 
-def _open(evidence: Evidence) -> str:
-    """The same of the metric itself, where the page has moved, or it has measurably fallen."""
+def _undecided_metric(evidence: Evidence) -> str:
+    """Return why the metric's own change is undecided, where the page moved or the metric measurably fell."""
     change, min_drop, primary = evidence.change, evidence.config.compare.min_drop, evidence.config.primary
     assert change is not None
-    by = change.difference
+    difference = change.difference
     if evidence.page_moved and evidence.rank_1 != "rose":
         return "the page may have changed, or the ranking; propensity: would tell the page from the ranking"
-    fell = bool(by.direction) and evidence.worse(by.value) > 0
-    worst = max(evidence.worse(by.low), evidence.worse(by.high))
+    fell = bool(difference.direction) and evidence.loss(difference.value) > 0
+    worst = max(evidence.loss(difference.low), evidence.loss(difference.high))
     if not fell or change.below_min_drop or worst < min_drop:
         return ""
-    holds = f"{primary} changed by {by}, and a fall of min_drop {min_drop:g} is not excluded"
-    return f"{holds}; {_more_queries((by.high - by.low) / 2, min_drop)}"
+    text = f"{primary} changed by {difference}, and a fall of min_drop {min_drop:g} is not excluded"
+    return f"{text}; {_more_queries((difference.high - difference.low) / 2, min_drop)}"
 
 
 def _more_queries(reach: float, least: float) -> str:
-    """What would decide it: as many queries as make the interval reach no further than a fall that matters."""
+    """Return how many times as many queries would narrow the interval down to a fall that matters."""
     if not 0 < least < reach < float("inf"):
         return "more queries would decide it"
     return f"about {max(2.0, (reach / least) ** 2):,.0f} times as many queries would decide it"

@@ -38,8 +38,8 @@ _BROKEN = 0.001  # chance of shares as odd as these, below which nothing is said
 _SEVERAL = 0.01  # of the units in several arms, from which on an arm is nobody's
 
 
-def sentence(differences: Sequence[ArmDifference], control: str, family: str) -> str:
-    """The verdict, arm by arm: the first measure with its numbers, then the others that stand out."""
+def verdict_sentence(differences: Sequence[ArmDifference], control: str, family: str) -> str:
+    """Return the verdict, arm by arm: the first measure with its numbers, then the others that stand out."""
     sentences = []
     for arm in dict.fromkeys(d.arm for d in differences):
         first, *other_measures = (d for d in differences if d.arm == arm)
@@ -82,7 +82,7 @@ _UNITS = 10_000  # so many have their own sign in the draws
 
 
 @dataclass(frozen=True, eq=False)
-class _Assigned:
+class _AssignedQueries:
     """The queries that are compared, the arm of each, and whose it is."""
 
     names: list[str]  # of the arms, the control first
@@ -100,13 +100,13 @@ class _Measure:
 
     name: str
     values: Floats
-    words: tuple[str, str]  # for a lower and a higher mean
+    verdicts: tuple[str, str]  # for a lower and a higher mean
     width: float  # how far apart two of its values can be; infinite where it has no bounds
 
 
 def compare_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: MonitorConfig) -> ArmComparison:
-    """Every arm against the control."""
-    assigned = _assigned(production, cut, rule)
+    """Compare every arm with the control."""
+    assigned = _assigned_queries(production, cut, rule)
     unit = config.columns.cluster_id or "query"
     names = assigned.names
     shares = np.array([rule.shares.get(name, 1.0) for name in names])
@@ -122,7 +122,7 @@ def compare_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monitor
     unit_words = units_in_words(unit)
     reason = _reason_to_withhold(arms, assigned.several, unit_words, ratio_p, drift_p)
     measures = _measures(production, config)
-    differences, family = _tested(measures, assigned, config)
+    differences, family = _test_measures(measures, assigned, config)
     if reason:
         differences = [replace(difference, verdict="withheld") for difference in differences]
     cautions = [*assigned.cautions, *_rare_kinds(differences, measures, arms, assigned, config)]
@@ -140,7 +140,9 @@ def compare_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monitor
         differences=tuple(differences),
         family=family,
         withheld=reason,
-        verdict=f"No verdict on the arms: {reason}." if reason else sentence(differences, names[0], family),
+        verdict=f"No verdict on the arms: {reason}."
+        if reason
+        else verdict_sentence(differences, names[0], family),
         cautions=tuple(cautions),
     )
 
@@ -149,7 +151,7 @@ def _rare_kinds(
     differences: Sequence[ArmDifference],
     measures: Sequence[_Measure],
     arms: Sequence[Arm],
-    assigned: _Assigned,
+    assigned: _AssignedQueries,
     config: MonitorConfig,
 ) -> list[Caution]:
     """Return a caution for the verdicts that a kind of unit, absent from an arm, could change."""
@@ -172,7 +174,7 @@ def _rare_kinds(
 def _reason_to_withhold(
     arms: Sequence[Arm], units_in_several: tuple[int, int], unit_words: str, ratio_p: float, drift_p: float
 ) -> str:
-    """Why there is no verdict on the arms; empty where there is one."""
+    """Return why there is no verdict on the arms; empty where there is one."""
     (in_several, n_all), total = units_in_several, sum(arm.n_units for arm in arms)
     if in_several > _SEVERAL * n_all:
         return (
@@ -193,10 +195,10 @@ def _reason_to_withhold(
     return ""
 
 
-def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
-    """Queries of windows that hold all arms, without units that are in several."""
+def _assigned_queries(production: pd.DataFrame, cut: Cut, arms: Arms) -> _AssignedQueries:
+    """Return the queries of windows that hold all arms, without units that are in several."""
     category, cluster = column_of(production, "arm"), column_of(production, "cluster")
-    names = _names(category, arms)
+    names = _arm_names(category, arms)
     code_of_name = {name: code for code, name in enumerate(names)}
     arm: Ints = np.array([*(code_of_name[name] for name in category.categories), -1])[codes_of(category)]
     unit: Ints = np.arange(len(production)) if cluster is None else cluster_codes(cluster).astype(np.int64)
@@ -229,11 +231,13 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
         cautions.append(Caution("unit-in-several-arms", "note", text))
     is_in_one_arm = n_arms[unit] == 1
     rows = rows[is_in_one_arm]
-    return _Assigned(names, rows, arm[rows], unit[is_in_one_arm], cut.codes[rows], units_in_several, cautions)
+    return _AssignedQueries(
+        names, rows, arm[rows], unit[is_in_one_arm], cut.codes[rows], units_in_several, cautions
+    )
 
 
-def _names(category: pd.Categorical, arms: Arms) -> list[str]:
-    """The arms, the control first."""
+def _arm_names(category: pd.Categorical, arms: Arms) -> list[str]:
+    """Return the names of the arms, the control first."""
     names = [str(name) for name in category.categories]
     DataError.refuse(_arm_problems(names, arms))
     return [arms.control, *(name for name in names if name != arms.control)]
@@ -267,24 +271,28 @@ def _measures(production: pd.DataFrame, config: MonitorConfig) -> list[_Measure]
     metrics, rule = columns_of(production, "metric").items(), config.relevance
     measures = []
     for metric, (name, values) in zip(config.resolved_metrics, metrics, strict=True):
-        words = _MORE_IS_BETTER if metric.higher_is_better else _LESS_IS_BETTER
-        measures.append(_Measure(name, values, words, metric.bounds[1] - metric.bounds[0]))
+        verdicts = _MORE_IS_BETTER if metric.higher_is_better else _LESS_IS_BETTER
+        measures.append(_Measure(name, values, verdicts, metric.bounds[1] - metric.bounds[0]))
     events = columns_of(production, "event") if rule.from_events else {}
     for name, n in events.items():
-        words = _LESS_IS_BETTER if name in rule.negative else _MORE_IS_BETTER
-        measures.append(_Measure(f"queries with {name}", (n > 0).astype(np.float64), words, 1.0))
+        verdicts = _LESS_IS_BETTER if name in rule.negative else _MORE_IS_BETTER
+        measures.append(_Measure(f"queries with {name}", (n > 0).astype(np.float64), verdicts, 1.0))
     online = columns_of(production, "online").items()
     return measures + [_Measure(name, values, _NOBODY_SAYS, np.inf) for name, values in online]
 
 
-def _tested(
-    measures: Sequence[_Measure], assigned: _Assigned, config: MonitorConfig
+def _test_measures(
+    measures: Sequence[_Measure], assigned: _AssignedQueries, config: MonitorConfig
 ) -> tuple[list[ArmDifference], str]:
     """Every measure of every arm as one family, and the family in words."""
     values = np.column_stack([m.values[assigned.rows] for m in measures])
     columns = [(arm, measure) for arm in assigned.names[1:] for measure in measures]
     of_arm = np.repeat(np.arange(1, len(assigned.names)), len(measures))
-    values, group, control = np.tile(values, len(assigned.names) - 1), _groups(assigned), assigned.arm == 0
+    values, group, control = (
+        np.tile(values, len(assigned.names) - 1),
+        _unit_groups(assigned),
+        assigned.arm == 0,
+    )
     arm_values = np.where(assigned.arm[~control, None] == of_arm, values[~control], np.nan)
     contrast = LinearCombination(
         (ClusterSums.of(arm_values, group[~control]), ClusterSums.of(values[control], group[control])),
@@ -297,7 +305,7 @@ def _tested(
     tests = count_of(testable.size, "test")
     if config.compare.correct == "sequence":
         if testable.size:
-            tested.append((testable, _at_all_looks(contrast.columns(testable), assigned, config)))
+            tested.append((testable, _results_at_all_looks(contrast.columns(testable), assigned, config)))
         family = f"Bonferroni over {tests}, for all looks (asymptotically)"
     else:
         method = Method("skew-adjusted", confidence=config.compare.confidence)
@@ -339,36 +347,32 @@ def _verdict(measure: _Measure, difference: float, p_corrected: float, config: M
         return "too little to tell"
     if p_corrected >= config.compare.alpha:
         return "not distinguishable"
-    lower, higher = measure.words
+    lower, higher = measure.verdicts
     return higher if difference > 0 else lower
 
 
-def _furthest_against(found: ArmDifference, values: Floats, assigned: _Assigned) -> float:
-    """How far a query of either arm is from its arm's mean, against the difference of the arms."""
+def _furthest_against(d: ArmDifference, values: Floats, assigned: _AssignedQueries) -> float:
+    """Return how far a query of either arm is from its arm's mean, against the difference of the arms."""
     compared_values = values[assigned.rows]
-    control = compared_values[assigned.arm == 0] - found.control
-    arm = compared_values[assigned.arm == assigned.names.index(found.arm)] - found.mean
-    difference = found.difference.value
-    return max(furthest_against(difference, arm), furthest_against(-difference, control))
+    control = compared_values[assigned.arm == 0] - d.control
+    arm = compared_values[assigned.arm == assigned.names.index(d.arm)] - d.mean
+    return max(furthest_against(d.difference.value, arm), furthest_against(-d.difference.value, control))
 
 
 def _skewness_of_alike_arms(contrast: LinearCombination) -> Floats:
-    """(m,): skewness of the difference if the units of both arms were alike; an arm of few may lack the rare ones."""
+    """Return the skewness of each difference, (m,), if both arms had like units: an arm of few may lack rare ones."""
     n = np.array([part.units for part in contrast.parts], dtype=np.float64)
     parts = list(zip(contrast.parts, n, strict=True))
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = sum(part.error**2 * n_units**2 for part, n_units in parts) / n.sum(axis=0)
-        joint_third_cumulant = sum(part.third_cumulant * n_units**3 for part, n_units in parts) / n.sum(
-            axis=0
-        )
-        skewness = (
-            joint_third_cumulant * (1 / n[0] ** 2 - 1 / n[1] ** 2) / (variance * (1 / n).sum(axis=0)) ** 1.5
-        )
+        cumulant = sum(part.third_cumulant * n_units**3 for part, n_units in parts) / n.sum(axis=0)
+        variance_of_difference = variance * (1 / n).sum(axis=0)
+        skewness = cumulant * (1 / n[0] ** 2 - 1 / n[1] ** 2) / variance_of_difference**1.5
     return np.asarray(np.abs(skewness))
 
 
-def _groups(assigned: _Assigned) -> Ints:
-    """(n,): whose each query is; of very many units those of one arm are joined by chance, and stay independent."""
+def _unit_groups(assigned: _AssignedQueries) -> Ints:
+    """Return each query's unit, (n,); of very many, units of one arm are joined at random, and stay independent."""
     unit = np.unique(assigned.unit, return_inverse=True)[1]
     most, n = _UNITS // len(assigned.names), int(unit.max(initial=-1)) + 1
     if n <= _UNITS:
@@ -377,8 +381,10 @@ def _groups(assigned: _Assigned) -> Ints:
     return joined[unit] + most * assigned.arm
 
 
-def _at_all_looks(contrast: LinearCombination, assigned: _Assigned, config: MonitorConfig) -> FamilyResults:
-    """p-values and intervals that may be looked at after every window, for large numbers of units."""
+def _results_at_all_looks(
+    contrast: LinearCombination, assigned: _AssignedQueries, config: MonitorConfig
+) -> FamilyResults:
+    """Return p-values and intervals that may be looked at after every window, for large numbers of units."""
     m, level = contrast.mean.size, 1 - config.compare.confidence
     z = normal_of_t(hall_transform(contrast.mean / contrast.error, contrast.skewness), contrast.df)
     looks = np.array(float(np.unique(assigned.window).size))

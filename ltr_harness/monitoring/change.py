@@ -45,29 +45,30 @@ _SEASONS = {
 
 
 def changes(periods: Periods, tested: Periods) -> list[Change]:
-    """Every metric's difference; the first is the one that may raise an alert."""
-    found = []
+    """Compare every metric; the first is the one that may raise an alert."""
+    metric_changes = []
     metrics = zip(columns_of(periods.now, "metric"), periods.config.resolved_metrics, strict=True)
     for number, (name, metric) in enumerate(metrics):
         column = f"metric:{name}"
-        side: Alternative = "drop" if metric.higher_is_better else "rise"
+        alternative: Alternative = "drop" if metric.higher_is_better else "rise"
         if periods.config.compare.alternative == "change":
-            side = "change"
-        now = periods.sample_now(column_of(periods.now, column))
-        before = (
-            periods.reference if number == 0 else periods.sample_before(column_of(periods.before, column))
-        )
-        values = None if number == 0 else (column_of(tested.now, column), column_of(tested.before, column))
-        estimate = tested.compare(values, alternative=side)
-        a, b = mean_of(now, periods.config), mean_of(before, periods.config)
-        relative = estimate.value / b.value if b.value else float("nan")
-        found.append(Change(name, a, b, estimate, relative, _method(tested, estimate)))
-    return found
+            alternative = "change"
+        now, before = periods.sample_now(column_of(periods.now, column)), periods.reference
+        values: tuple[Floats, Floats] | None = None
+        if number > 0:  # the samples of the primary metric are at hand
+            before = periods.sample_before(column_of(periods.before, column))
+            values = column_of(tested.now, column), column_of(tested.before, column)
+        estimate = tested.compare(values, alternative=alternative)
+        mean, mean_before = mean_of(now, periods.config), mean_of(before, periods.config)
+        relative = estimate.value / mean_before.value if mean_before.value else float("nan")
+        method = _method_text(tested, estimate)
+        metric_changes.append(Change(name, mean, mean_before, estimate, relative, method))
+    return metric_changes
 
 
-def _method(periods: Periods, tested: Estimate) -> str:
+def _method_text(periods: Periods, estimate: Estimate) -> str:
     if periods.common is not None:
-        return f"paired t over {tested.n:,} queries that both periods scored"
+        return f"paired t over {estimate.n:,} queries that both periods scored"
     parts = ["Welch's t over different queries"]
     if periods.clusters[0] is not None:
         parts.append("robust to clusters")
@@ -79,7 +80,7 @@ def _method(periods: Periods, tested: Estimate) -> str:
 
 
 def adjustment(periods: Periods, difference: Estimate) -> Adjustment | None:
-    """What adjusting made of the primary metric's difference; None where it is as it is."""
+    """Return the effect of adjusting on the primary metric's difference; None where nothing is adjusted."""
     if not periods.config.compare.adjust or periods.common is not None:
         return None
     unadjusted = periods.compare()
@@ -88,7 +89,7 @@ def adjustment(periods: Periods, difference: Estimate) -> Adjustment | None:
 
 
 def paired_by_key(periods: Periods) -> Estimate | None:
-    """The change over keys (query texts) that recur in both periods, each counted once; None without keys."""
+    """Return the change over keys (query texts) that recur in both periods, each counted once; None without keys."""
     tables = periods.now, periods.before
     keys_now, keys_before = (column_of(table, "pair_key") for table in tables)
     if keys_now is None or keys_before is None:
@@ -108,7 +109,7 @@ def paired_by_key(periods: Periods) -> Estimate | None:
 
 
 def decompositions(columns: Sequence[ComparedColumn], periods: Periods) -> list[SegmentDecomposition]:
-    """The change divided by every segment column."""
+    """Divide the change by every segment column."""
     segments = [column for column in columns if column.kind == "segment"]
     return [_decomposition(c.name, c.parts, [*c.names, "(missing)"], periods, len(columns)) for c in segments]
 
@@ -138,12 +139,11 @@ def season_advice(table: pd.DataFrame, timezone: str) -> Caution | None:
     if time is None:
         return None
     hours = hours_of_week(time, timezone)
-    is_defined = ~np.isnan(values)
     days = np.unique(local_days(time, timezone), return_inverse=True)[1]
-    weekly = _season_p(values[is_defined], hours[is_defined] // 24, days[is_defined]) < _CERTAIN
-    daily = (
-        _season_p(values[is_defined], hours[is_defined] % 24, days[is_defined], within_days=True) < _CERTAIN
-    )
+    is_defined = ~np.isnan(values)
+    values, hours, days = values[is_defined], hours[is_defined], days[is_defined]
+    weekly = _season_p(values, hours // 24, days) < _CERTAIN
+    daily = _season_p(values, hours % 24, days, within_days=True) < _CERTAIN
     if weekly and daily:
         part, season, comparison = "day of the week and the hour of the day", "hour_of_week", "like with like"
     elif weekly:
@@ -157,7 +157,7 @@ def season_advice(table: pd.DataFrame, timezone: str) -> Caution | None:
 
 
 def _season_p(values: Floats, parts: Ints, days: Ints, within_days: bool = False) -> float:
-    """The F test of parts of the season over means: of days, or of hours against their own day's mean."""
+    """Return the p of the F test of parts of the season, over means of days, or of hours less their day's mean."""
     size = int(parts.max(initial=0)) + 1
     cell, cell_codes = np.unique(days * size + parts, return_inverse=True)
     n = np.bincount(cell_codes)
@@ -185,7 +185,7 @@ def _season_p(values: Floats, parts: Ints, days: Ints, within_days: bool = False
 def online(
     production: pd.DataFrame, periods: Periods | None, windows: Sequence[Window], alpha_share: float = 1.0
 ) -> tuple[Online, ...]:
-    """Does the metric move with what users do? An offline metric is a proxy; this is the check on it."""
+    """Compare what users did, and correlate it with the metric: an offline metric is a proxy, and this its check."""
     rows = []
     for name, values in columns_of(production, "online").items():
         pairs = pd.DataFrame([(w.interval.value, w.online[name]) for w in windows]).dropna()
@@ -196,8 +196,11 @@ def online(
             difference = periods.compare((values, before), alternative="change")
         mean = mean_of_defined(values)
         rows.append(Online(name, _rank_correlation(pairs), len(pairs), difference, before=base, now=mean))
-    raw = [float("nan") if row.difference is None else row.difference.p for row in rows]
-    p = np.minimum(bonferroni(raw) / alpha_share, 1.0).tolist()  # NaN where nothing was tested
+    raw = np.full(len(rows), np.nan)  # NaN where nothing was tested
+    for number, row in enumerate(rows):
+        if row.difference is not None:
+            raw[number] = row.difference.p
+    p = np.minimum(bonferroni(raw) / alpha_share, 1.0).tolist()
     return tuple(replace(row, p_corrected=p_row) for row, p_row in zip(rows, p, strict=True))
 
 

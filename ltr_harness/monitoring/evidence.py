@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.errors import Caution
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.result import Change, FeatureDrift, Found, LabelTest
+from ltr_harness.monitoring.result import Change, FeatureDrift, Findings, LabelTest
 
 CORRECTED = "self-normalised IPS-DCG"
 _NOT_LOOKED_FOR = 0.01  # p of a fall without the page, where neither the metric nor the page has moved
@@ -32,22 +32,22 @@ class Corrected(NamedTuple):
 
     @property
     def fell(self) -> bool:
-        """Whether it fell for certain and noticeably."""
+        """True where it fell for certain and noticeably."""
         return not self.gained and self.change.direction == "fell" and -self.change.value >= self.least
 
     @property
     def is_open(self) -> bool:
-        """Whether a fall that matters is neither shown nor excluded."""
+        """True where a fall that matters is neither shown nor excluded."""
         return not (self.gained or self.fell or self.change.low > -self.least)
 
     @property
-    def stood(self) -> bool:
-        """Whether a fall that matters is excluded."""
+    def fall_excluded(self) -> bool:
+        """True where a fall that matters is excluded."""
         return not (self.fell or self.is_open)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence(Found):
+class Evidence(Findings):
     """Everything that alerts and verdict look at."""
 
     config: MonitorConfig
@@ -60,7 +60,7 @@ class Evidence(Found):
 
     @property
     def change(self) -> Change | None:
-        """Of the metric that alerts, over all of production; None without a baseline."""
+        """The change of the metric that alerts, over all of production; None without a baseline."""
         return self.changes[0] if self.changes else None
 
     @property
@@ -80,8 +80,8 @@ class Evidence(Found):
         return [test for test in self.labels if test.alert]
 
     @property
-    def broken(self) -> dict[str, FeatureDrift]:
-        """Every input that broke; of a feature of items what is at fault in most queries."""
+    def broken_inputs(self) -> dict[str, FeatureDrift]:
+        """The worst drift of every input that broke; of a feature of items the statistic at fault in most queries."""
         worst: dict[str, FeatureDrift] = {}
         for f in self.drift:
             if f.broken and (f.column not in worst or f.unmatched_share > worst[f.column].unmatched_share):
@@ -89,12 +89,12 @@ class Evidence(Found):
         return worst
 
     @property
-    def broken_inputs(self) -> list[str]:
-        return [f"{column} {drift.broken}" for column, drift in self.broken.items()]
+    def broken_input_texts(self) -> list[str]:
+        return [f"{column} {drift.broken}" for column, drift in self.broken_inputs.items()]
 
     @property
     def page_moved(self) -> bool:
-        """Whether positives are spread over the ranks differently, as by another page or another ranking."""
+        """True where positives are spread over the ranks differently, as by another page or another ranking."""
         return self.presentation is not None and self.presentation.changed
 
     @property
@@ -109,40 +109,40 @@ class Evidence(Found):
 
     @property
     def ips_fell(self) -> bool:
-        """Whether the ranking is worse, whatever the page and the number of clicks."""
+        """True where the ranking is worse, whatever the page and the number of clicks."""
         if self.corrected is None or not self.corrected.fell:
             return False
         return self.page_moved or self.moved or self.corrected.change.p <= _NOT_LOOKED_FOR
 
     @property
-    def ips_stood(self) -> bool:
-        """Whether the page moved, and the ranking without it did not get noticeably worse."""
-        return self.page_moved and self.corrected is not None and self.corrected.stood
+    def ips_fall_excluded(self) -> bool:
+        """True where the page moved, and the ranking without it did not get noticeably worse."""
+        return self.page_moved and self.corrected is not None and self.corrected.fall_excluded
 
     @property
     def page_or_ranking(self) -> bool:
-        """Whether the metric moved, and nobody can tell whether the page or the ranking is behind it."""
+        """True where the metric moved, and nobody can tell whether the page or the ranking is behind it."""
         if not (self.moved and self.page_moved):
             return False
         if self.corrected is not None:
             return self.corrected.is_open
-        with_the_metric = "fell" if self.worse(self.difference.value) > 0 else "rose"
+        with_the_metric = "fell" if self.loss(self.difference.value) > 0 else "rose"
         return self.rank_1 != with_the_metric
 
     @property
     def rank_1(self) -> str:
-        """In which direction the positives at rank 1 measurably changed, which all users look at; or empty."""
+        """The direction in which the positives at rank 1, which all users look at, measurably changed; or empty."""
         return self.presentation.rank_1_change.direction if self.presentation is not None else ""
 
     @property
     def gain_fell(self) -> bool:
-        """Whether fewer gains came in, those that the page explains apart."""
+        """True where fewer gains came in, apart from those that the page explains."""
         seen = self.presentation
         return seen is not None and seen.ips is not None and seen.ips.direction == "fell"
 
     @property
     def lost_labels(self) -> bool:
-        """Whether labels are missing, and no page is shown to be why."""
+        """True where labels are missing, and no page is shown to be the reason."""
         if not self.label_alerts:
             return False
         if self.corrected is None or not self.page_moved:
@@ -151,7 +151,7 @@ class Evidence(Found):
 
     @property
     def even_loss(self) -> bool:
-        """Whether labels were lost at all ranks alike, as a pipeline loses them and a ranking does not."""
+        """True where labels were lost at all ranks alike, as a pipeline loses them and a ranking does not."""
         seen = self.presentation
         if seen is None:
             return True  # labels do not come from ranks
@@ -162,24 +162,24 @@ class Evidence(Found):
 
     @property
     def outage(self) -> bool:
-        """Whether labels are what changed, so that the metric tells nothing of the ranking."""
+        """True where the labels changed, so that the metric tells nothing of the ranking."""
         return self.lost_labels and (self.labels_arriving or self.even_loss)
 
     @property
     def moved(self) -> bool:
-        """Whether some window or the whole period is significantly and noticeably different."""
+        """True where some window or the whole period is significantly and noticeably different."""
         overall = self.change is not None and self.change.alert
         return overall or any(w.moved for w in self.windows)
 
     @property
     def demotion(self) -> str:
-        """Why a difference of the metric is no alert; empty where nothing speaks against it."""
-        if self.ips_stood:
+        """The reason why a difference of the metric is no alert; empty where nothing speaks against it."""
+        if self.ips_fall_excluded:
             return "without the page the ranking did not get worse"
         if not self.outage:
             return ""
         return "labels are still arriving" if self.labels_arriving else "labels are missing"
 
-    def worse(self, difference: float) -> float:
-        """How much worse a difference of the primary metric is; negative where it is better."""
+    def loss(self, difference: float) -> float:
+        """Return the loss that a difference of the primary metric is; negative where the metric got better."""
         return -difference if self.config.primary.higher_is_better else difference

@@ -1,4 +1,4 @@
-"""What the ranker was given: which feature or segment moved or broke, and whether that explains the drop.
+"""The inputs of the ranker: which feature or segment moved or broke, and whether that explains the drop.
 
 What links drift to the drop is the mix term: the part that comes from other shares of the cells that both periods
 have. Queries are tested, never rows: items of one query are alike, and a test over rows finds drift where none is.
@@ -44,7 +44,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, eq=False)
 class ComparedColumn:
-    """A feature or a segment of both periods; `name` is also of what is made of a feature per query: price:mean."""
+    """A feature or a segment of both periods; of a feature of items a statistic per query, such as price:mean."""
 
     name: str
     kind: str  # number or segment
@@ -58,7 +58,7 @@ class ComparedColumn:
 
 
 def compared_columns(periods: Periods) -> list[ComparedColumn]:
-    """Every feature and segment that both periods have."""
+    """Return every feature and segment that both periods have."""
     features = query_features(periods)
     segments = [name for name in columns_of(periods.now, "segment") if f"segment:{name}" in periods.before]
     alpha = periods.spent * periods.config.drift.alpha / max(1, len(feature_names(periods)) + len(segments))
@@ -67,12 +67,12 @@ def compared_columns(periods: Periods) -> list[ComparedColumn]:
 
 
 def base_of(name: str, table: pd.DataFrame) -> str:
-    """The feature that a column of queries was made of: price of price:mean."""
+    """Return the feature that a column of queries was made of: price of price:mean."""
     return name if f"feature:{name}:std" in table else name.rpartition(":")[0]
 
 
 def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
-    """Feature to (values now, values before), one per query: its mean, max and std where it differs within queries."""
+    """Return each feature's values now and before, one per query: mean, max and std where it differs within one."""
     now, before = columns_of(periods.now, "feature"), columns_of(periods.before, "feature")
     columns = {}
     for name in feature_names(periods):
@@ -90,14 +90,14 @@ def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
 
 
 def feature_names(periods: Periods) -> list[str]:
-    """The features that both periods have."""
+    """Return the features that both periods have."""
     shared = [name for name in periods.now.columns if name in periods.before]
     features = (name.removeprefix("feature:") for name in shared if name.startswith("feature:"))
     return list(dict.fromkeys(name.rpartition(":")[0] for name in features))
 
 
 def number_column(name: str, now: Floats, before: Floats, periods: Periods, alpha: float) -> ComparedColumn:
-    """A feature of queries; `now, before` (n,)."""
+    """Compare a feature of queries, (n_now,) and (n_before,) values."""
     edges = bin_edges(before, periods.config.drift.bins)
     if name.endswith(":missing"):
         edges = np.unique(np.append(np.nextafter(0.0, 1.0), edges[edges > 0]))  # nothing missing is a bin
@@ -105,16 +105,15 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
     ends = [reference.min(), np.nextafter(reference.max(), np.inf)] if reference.size else []
     range_edges = np.unique(np.concatenate((ends, edges)))
     shares = _missing_share(name, periods.now), _missing_share(name, periods.before)
-    bins, cells = (
-        (bin_codes(now, cut_points), bin_codes(before, cut_points)) for cut_points in (edges, range_edges)
-    )
+    bins = bin_codes(now, edges), bin_codes(before, edges)
+    cells = bin_codes(now, range_edges), bin_codes(before, range_edges)
     odd = _odd_values(name, now, reference, edges)
     rest = _divide_change(cells, range_edges.size + 2, shares, odd, periods, alpha)
     return ComparedColumn(name, "number", bins, edges.size + 2, *rest, values=(now, before))
 
 
 def segment_column(name: str, periods: Periods, alpha: float) -> ComparedColumn:
-    """A segment of queries."""
+    """Compare a segment of queries."""
     category_now, category_before = with_common_categories(
         *(column_of(side, f"segment:{name}") for side in (periods.now, periods.before))
     )
@@ -134,7 +133,7 @@ def _divide_change(
     periods: Periods,
     alpha: float,
 ) -> tuple[Decomposition, tuple[float, float], str]:
-    """The change divided by cells, the shares of missing rows before and now, and what is broken."""
+    """Divide the change by cells; return also the shares of missing rows before and now, and what is broken."""
     missing_text, (now, before) = "", shares
     test = difference(periods.sample_now(now), periods.sample_before(before), alternative="rise")
     if test.value >= _MISSING_MORE and test.p <= alpha:
@@ -147,7 +146,7 @@ def _divide_change(
 
 
 def _missing_share(name: str, table: pd.DataFrame) -> Floats:
-    """Per query, of its rows."""
+    """Return the share of each query's rows without a value."""
     return table[f"feature:{base_of(name, table)}:missing"].to_numpy(np.float64)
 
 
@@ -183,7 +182,7 @@ def _new_names(now: Ints, before: Ints, names: Sequence[str]) -> str:
 
 
 def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[FeatureDrift]:
-    """Every feature and segment: size of the drift, and the part of the change it explains, largest first."""
+    """Return the drift of every feature and segment, those that explain most of the change first."""
     rule, m, drifts = periods.config.drift, len(columns), []
     gains = {} if rule.model is None else gain_shares(Path(rule.model))
     for column in columns:
@@ -197,11 +196,12 @@ def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[F
         )
         moved, shares = psi(*counts), (size_now / now.size, size_before / before.size)
         threshold = psi_threshold(size_now, size_before, used, rule.alpha / m, rule.psi_floor)
-        only = {"distance": jensen_shannon(*counts)}
-        name = column.name if column.values is None else base_of(column.name, periods.now)
+        name, movement = column.name, dict[str, Any](distance=jensen_shannon(*counts))
+        if column.values is not None:
+            name, movement = base_of(column.name, periods.now), _movement(column, shares, periods)
         drift = FeatureDrift(
             **difference_parts(parts, m),
-            **(only if column.values is None else _moved(column, shares, periods)),
+            **movement,
             name=column.name,
             column=name,
             kind=column.kind,
@@ -233,7 +233,7 @@ def features_over_time(
     members: Sequence[Ints],
     periods: Periods,
 ) -> tuple[FeatureOverTime, ...]:
-    """The most drifted features in all windows; `members` are the (n_queries,) queries of each."""
+    """Return the most drifted features in all windows; `members` are the (n_queries,) queries of each."""
     by_name = {column.name: column for column in columns}
     series = []
     for name in most_drifted(drift)[:_DRAWN]:
@@ -244,7 +244,7 @@ def features_over_time(
 
 
 def most_drifted(drift: Sequence[FeatureDrift]) -> list[str]:
-    """Features by how far they moved, broken ones first; of what is made of a feature, what moved most."""
+    """Return the features by how far they moved, broken ones first; of each feature the statistic that moved most."""
     names: dict[str, str] = {}
     for moved in sorted(drift, key=lambda f: (not f.broken, -f.psi, f.name)):
         names.setdefault(moved.column, moved.name)
@@ -254,7 +254,7 @@ def most_drifted(drift: Sequence[FeatureDrift]) -> list[str]:
 def _feature_over_time(
     column: ComparedColumn, members: Sequence[Ints], periods: Periods, m: int
 ) -> FeatureOverTime:
-    """PSI of each window against the baseline, and from which value on that is drift, of `m` columns."""
+    """Return the PSI of each window against the baseline, and the values from which it is drift, of `m` columns."""
     rule, (now, before), n_bins = periods.config.drift, column.bins, column.n_bins
     clusters, clusters_before = periods.clusters
     counts_before = np.bincount(before, minlength=n_bins).astype(np.float64)
@@ -276,7 +276,7 @@ def _feature_over_time(
 
 
 def gain_shares(path: Path) -> dict[str, float]:
-    """Each feature's share of the gain of all splits of a stored run's trees; a run without is refused."""
+    """Return each feature's share of the gain of all splits of a stored run's trees; refuse a run without trees."""
     table = load_run(path).importance
     if table is None:
         found = "has no trees, and so no gain importance"
@@ -287,30 +287,31 @@ def gain_shares(path: Path) -> dict[str, float]:
 
 
 def difference_parts(parts: Decomposition, m: int) -> dict[str, Any]:
-    """What every column of `m` says of the change that its cells divide."""
+    """Return the parts of a change by name, with the mix's p corrected for `m` columns."""
     values = {field.name: getattr(parts, field.name) for field in fields(DifferenceParts)}
     return values | {"mix_p": min(1.0, m * parts.mix_p)}
 
 
-def _moved(column: ComparedColumn, shares: tuple[float, float], periods: Periods) -> dict[str, Any]:
-    """How far the values moved, in distances and in standard deviations of items, queries counting alike."""
+def _movement(column: ComparedColumn, shares: tuple[float, float], periods: Periods) -> dict[str, Any]:
+    """Return how far the values moved, in distances and in standard deviations of items; queries count alike."""
     assert column.values is not None
     now, before = column.values
     distance, p, wasserstein = distances(now, before, shares)
     base = base_of(column.name, periods.before)
-    std_of_query, mean_of_query = (
-        column_of(periods.before, f"feature:{base}:{statistic}") for statistic in ("std", "mean")
-    )
-    is_defined = ~np.isnan(mean_of_query)
-    spread = (
-        np.sqrt((std_of_query[is_defined] ** 2).mean() + mean_of_query[is_defined].var())
-        if is_defined.any()
-        else np.nan
-    )
-    spread = spread if spread > 0 else np.nan
-    means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
-    shift, wasserstein = float((means[0] - means[1]) / spread), float(wasserstein / spread)
-    return {"distance": distance, "p": p, "shift": shift, "wasserstein": wasserstein}
+    means = column_of(periods.before, f"feature:{base}:mean")
+    stds = column_of(periods.before, f"feature:{base}:std")
+    is_defined, spread = ~np.isnan(means), 0.0
+    if is_defined.any():
+        spread = float(np.sqrt((stds[is_defined] ** 2).mean() + means[is_defined].var()))
+    if spread == 0:
+        spread = float("nan")
+    shift = (_nan_mean(now) - _nan_mean(before)) / spread
+    return {"distance": distance, "p": p, "shift": shift, "wasserstein": wasserstein / spread}
+
+
+def _nan_mean(values: Floats) -> float:
+    """Return the mean without missing values; NaN where all are missing, without a warning."""
+    return float("nan") if np.isnan(values).all() else float(np.nanmean(values))
 
 
 def section(result: MonitorResult) -> list[Block]:

@@ -84,22 +84,22 @@ def _tested_parts(cut: Cut, mature: Ints, config: MonitorConfig) -> list[tuple[s
 def _label_rates(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
     """Return the values that each rate of labels is a mean of: (n_now,) and (n_before,)."""
     now, before = periods.now, periods.before
-    rates = {WITH_RELEVANT: _of_both("has_relevant", now, before)}
+    rates = {WITH_RELEVANT: _columns_of_both("has_relevant", now, before)}
     if periods.config.relevance.chosen == "label":
         return rates | _document_rates(now, before)
     events = columns_of(before, "event")
     for name in columns_of(now, "event"):
         if name in events:
-            rates[f"{name} per query"] = _of_both(f"event:{name}", now, before)
+            rates[f"{name} per query"] = _columns_of_both(f"event:{name}", now, before)
     return rates
 
 
 def _document_rates(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, tuple[Floats, Floats]]:
     """Return the shares of documents with a label, and of these the relevant ones; none where a run is the baseline."""
     counts = columns_of(now, "event"), columns_of(before, "event")
-    if not all(RELEVANT in counts_of_period for counts_of_period in counts):
+    if not all(RELEVANT in of_period for of_period in counts):
         return {}
-    items = _of_both("n_items", now, before)
+    items = _columns_of_both("n_items", now, before)
     labelled = [of_period.get(LABELLED, n) for of_period, n in zip(counts, items, strict=True)]
     with np.errstate(invalid="ignore"):
         relevant = [of_period[RELEVANT] / n for of_period, n in zip(counts, labelled, strict=True)]
@@ -110,19 +110,19 @@ def _document_rates(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, tuple[
 
 
 def windows_of_alerts(tests: Sequence[LabelTest], cut: Cut) -> list[int]:
-    """Which windows have an alert of their labels, where that is less than half of them; none otherwise."""
+    """Return the windows with an alert of their labels, where that is less than half of them; none otherwise."""
     alerts = {test.window for test in tests if test.alert}
     tested = {test.window for test in tests}
     at_fault = [number for number, label in enumerate(cut.labels) if label in alerts]
     return at_fault if 2 * len(at_fault) < len(tested.intersection(cut.labels)) else []
 
 
-def _of_both(name: str, now: pd.DataFrame, before: pd.DataFrame) -> tuple[Floats, Floats]:
+def _columns_of_both(name: str, now: pd.DataFrame, before: pd.DataFrame) -> tuple[Floats, Floats]:
     return now[name].to_numpy(np.float64), before[name].to_numpy(np.float64)
 
 
 def orphans_by_window(times: Ints | None, cut: Cut, config: MonitorConfig) -> list[int | None]:
-    """How many orphans fall into each window; None where the event log has no times; `times` (n_orphans,)."""
+    """Count the orphans of each window by their times, (n_orphans,); None where the event log has no times."""
     if times is None:
         return [None] * len(cut)
     if len(cut) == 1 and cut.start[0] == cut.end[0]:  # a log without times is one window, and all are in it
@@ -233,10 +233,8 @@ def presentation(periods: Periods) -> Presentation:
     grades = [grades_by_rank(table)[:, :_RANKS] for table in (periods.now, periods.before)]
     positive = [(of_period > 0).astype(np.float64) for of_period in grades]
     p, distance = profile_p(positive[0], positive[1])
-    first = [
-        np.where(np.isnan(grades_of_period[:, 0]), np.nan, grades_of_period[:, 0] > 0)
-        for grades_of_period in grades
-    ]
+    tops = [of_period[:, 0] for of_period in grades]
+    first = [np.where(np.isnan(top), np.nan, top > 0) for top in tops]
     rank_1_change = periods.compare((first[0], first[1]), alternative="change")
     rows = _rank_rows(grades)
     changed = bool(p <= _ALPHA and distance >= _SIZE)
@@ -271,28 +269,28 @@ def _rank_rows(grades: Sequence[NDArray[np.float32]]) -> tuple[RankRow, ...]:
 
 
 def _loss_by_rank(periods: Periods, positive: Sequence[Floats]) -> dict[str, Any]:
-    """Whether rank 1 lost the same share of its positives as the others; `positive` (n, ranks) of both periods."""
-    totals = [float(positive_of_period.sum(axis=1).mean()) for positive_of_period in positive]
-    at_one, below = ([part.mean() for part in parts] for parts in _at_one_and_below(positive))
-    if min(*at_one, *below) <= 0:
+    """Compare the losses of positives at rank 1 and below it; `positive` is (n, ranks), now and before."""
+    totals = [float(of_period.sum(axis=1).mean()) for of_period in positive]
+    at_rank_1, below = _at_rank_1_and_below(positive)
+    if min(n.mean() for n in (*at_rank_1, *below)) <= 0:
         return {}
     logarithms = []
-    for at_rank_1, rest in zip(*_at_one_and_below(positive), strict=True):
-        share = np.log(at_rank_1.mean() / rest.mean())
-        logarithms.append(share + at_rank_1 / at_rank_1.mean() - rest / rest.mean())  # whose mean it is
+    for first, rest in zip(at_rank_1, below, strict=True):
+        ratio = np.log(first.mean() / rest.mean())
+        logarithms.append(ratio + first / first.mean() - rest / rest.mean())  # whose mean it is
     uneven = periods.compare((logarithms[0], logarithms[1]), alternative="change")
     return {"rank_1_against_rest": uneven, "positives_change": float(np.log(totals[0] / totals[1]))}
 
 
-def _at_one_and_below(positive: Sequence[Floats]) -> tuple[list[Floats], list[Floats]]:
-    """(n,) positives at rank 1, and below it, of both periods."""
-    return [positive_of_period[:, 0] for positive_of_period in positive], [
-        positive_of_period[:, 1:].sum(axis=1) for positive_of_period in positive
-    ]
+def _at_rank_1_and_below(positive: Sequence[Floats]) -> tuple[list[Floats], list[Floats]]:
+    """Return the positives of each query at rank 1 and below it, (n,) of both periods."""
+    at_rank_1 = [of_period[:, 0] for of_period in positive]
+    below = [of_period[:, 1:].sum(axis=1) for of_period in positive]
+    return at_rank_1, below
 
 
 def _ips(periods: Periods) -> dict[str, Any]:
-    """IPS-DCG, and the same per unit of weighted gain: how high the gains stand, whatever their amount."""
+    """Compare IPS-DCG, and the same per unit of weighted gain: how high the gains stand, whatever their amount."""
     now, before = column_of(periods.now, "ips"), column_of(periods.before, "ips")
     if now is None or before is None:
         return {}
@@ -311,7 +309,7 @@ def _ips(periods: Periods) -> dict[str, Any]:
 
 
 def _ratio(table: pd.DataFrame) -> tuple[float, Floats]:
-    """The sum of IPS-DCG per sum of weighted gains, and (n,) values whose mean it is and that vary as it does."""
+    """Return IPS-DCG per weighted gain, as sums, and (n,) values whose mean that is and that vary as it does."""
     top, bottom = column_of(table, "ips"), column_of(table, "ips_weight")
     mean = float(bottom.mean())
     if not mean:
@@ -338,7 +336,7 @@ def _ratio_by_rank(table: pd.DataFrame, gains: Floats) -> Floats:
 def _with_errors_of_propensities(
     change: Estimate, effect_by_rank: _EffectByRank, periods: Periods
 ) -> Estimate:
-    """An estimate with the errors of propensities in it; one table is off by the same in both periods."""
+    """Add the errors of propensities to an estimate; a single table is off by the same in both periods."""
     rule, depth = periods.config.propensity, periods.config.primary.k or periods.config.depth
     if rule is None or rule.column:
         return change
@@ -366,7 +364,7 @@ def _table_variance(weights: Floats, errors: Sequence[float]) -> float:
 
 
 def _gains(table: pd.DataFrame, propensities: tuple[float, ...], clip: float, depth: int) -> Floats:
-    """(ranks,) weighted gain at each rank, 0 below `depth`."""
+    """Return the weighted gain at each rank, (ranks,), 0 below `depth`."""
     mean_grades = np.nan_to_num(grades_by_rank(table)).mean(axis=0, dtype=np.float64)
     rank = np.arange(mean_grades.size)
     propensity = np.array(propensities)[np.minimum(rank, len(propensities) - 1)]
@@ -374,7 +372,7 @@ def _gains(table: pd.DataFrame, propensities: tuple[float, ...], clip: float, de
 
 
 def _effective_gains(table: pd.DataFrame) -> float:
-    """How many equally weighted gains the weighted ones are worth."""
+    """Return the number of equally weighted gains that the weighted ones are worth."""
     squares = float(column_of(table, "ips_squares").sum())
     return float(column_of(table, "ips_weight").sum()) ** 2 / squares if squares else 0.0
 
@@ -473,27 +471,27 @@ def _ips_sentences(seen: Presentation, change: Estimate) -> str:
 
 
 def empty_rules(logs: Mapping[str, pd.DataFrame]) -> tuple[EmptyRules, ...]:
-    """The mean under each rule for queries without a relevant document: an outage cannot hide behind one of them."""
+    """Return the mean under each rule for queries without a relevant document: no outage hides behind one of them."""
     rows = []
-    for which, table in logs.items():
+    for log, table in logs.items():
         relevant = column_of(table, "has_relevant")
         skip, share = mean_of_defined(primary_of(table)[relevant]), float(relevant.mean())
         zero = skip * share if share else 0.0
-        rows.append(EmptyRules(which, len(table), int((~relevant).sum()), skip, zero, zero + 1 - share))
+        rows.append(EmptyRules(log, len(table), int((~relevant).sum()), skip, zero, zero + 1 - share))
     return tuple(rows)
 
 
 def list_lengths(logs: Mapping[str, pd.DataFrame]) -> tuple[ListLengths, ...]:
     rows = []
-    for which, table in logs.items():
+    for log, table in logs.items():
         n = column_of(table, "n_items")
         p10, median, p90 = np.quantile(n, [0.1, 0.5, 0.9]).tolist()
-        rows.append(ListLengths(which, int(n.min()), p10, median, p90, int(n.max())))
+        rows.append(ListLengths(log, int(n.min()), p10, median, p90, int(n.max())))
     return tuple(rows)
 
 
 def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogCheck, ...]:
-    """Queries whose time lies apart from the rest of the log, as a check of the contract."""
+    """Check the contract for queries whose time lies apart from the rest of the log."""
     rows, contract = np.flatnonzero(cut.stray[cut.codes]), Contract("production", "")
     named = zip(production["query_id"].iloc[rows], cut.codes[rows], strict=True)
     contract.totals["queries"] = len(production)
@@ -502,7 +500,7 @@ def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogCheck, ...]:
 
 
 def empty_rules_section(result: MonitorResult) -> list[Block]:
-    """What queries without a relevant document do to the mean; silent where there are none."""
+    """Do queries without a relevant document move the mean? Left out where there are none."""
     empty = sum(row.n_without_relevant for row in result.empty_rules)
     if not empty:
         return []
@@ -543,7 +541,7 @@ def log_section(result: MonitorResult) -> list[Block]:
     if not result.log_checks:
         passed = Paragraph("Every check of the contract passed.")
         return [Heading("The log", finding="all checks passed"), lengths, passed]
-    found = table_of(
+    table = table_of(
         "contract",
         "Checks that did not pass; warnings more frequent than in the baseline raise alerts.",
         result.log_checks,
@@ -558,4 +556,4 @@ def log_section(result: MonitorResult) -> list[Block]:
     )
     n_checks = len({check.check for check in result.log_checks})
     finding = f"{count_of(n_checks, 'check')} did not pass"
-    return [Heading("The log", finding=finding, matters=bool(result.n_alerts("contract"))), lengths, found]
+    return [Heading("The log", finding=finding, matters=bool(result.n_alerts("contract"))), lengths, table]

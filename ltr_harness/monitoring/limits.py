@@ -29,17 +29,17 @@ ALL = "all"
 _OFF_AN_END = 15  # with fewer queries off an end of the metric's scale, a t interval is a guess
 
 
-def limits(
+def check_limits(
     table: pd.DataFrame, cut: Cut, config: MonitorConfig, shares: Floats, alpha_share: float
 ) -> tuple[Limit, ...]:
-    """Every limit of the configuration.
+    """Hold the mean of each limited metric against its limit.
 
     Args:
         table: production's queries.
         cut: their windows.
         config: which metrics have limits.
         shares: (n_windows,) of alpha, what tests of each window may use.
-        spent: the same of what is tested once.
+        alpha_share: the same share, for what is tested once.
     """
     return tuple(_limit(table, cut, config, shares, alpha_share, metric) for metric in config.limits)
 
@@ -52,8 +52,8 @@ def _limit(
     clusters_of_counted = None if clusters is None else cluster_codes(clusters)[counted]
     limited = _LimitedMetric(values[counted], clusters_of_counted, metric.bounds, config.limits[metric])
     least = config.windows.min_queries
-    windows = [] if len(cut) < 2 else _windows(cut, counted, least)
-    segments, n_small = _segments(table, counted, config)
+    windows = [] if len(cut) < 2 else _testable_windows(cut, counted, least)
+    segments, n_small = _testable_segments(table, counted, config)
     # of alpha: limits share it evenly, and so do the whole, the windows and the segments of each
     alpha = config.compare.alpha / len(config.limits) / sum(map(bool, (True, windows, segments)))
     in_family = 1 if config.compare.correct == "sequence" else max(1, len(windows))
@@ -72,8 +72,8 @@ def _limit(
     )
 
 
-def _windows(cut: Cut, counted: Ints, least: int) -> list[tuple[int, Ints]]:
-    """The windows with queries enough among (n_counted,)."""
+def _testable_windows(cut: Cut, counted: Ints, least: int) -> list[tuple[int, Ints]]:
+    """Return the windows with queries enough among (n_counted,), with the places of these."""
     fit = ~(cut.immature | cut.stray)
     return [
         (window, rows)
@@ -82,21 +82,21 @@ def _windows(cut: Cut, counted: Ints, least: int) -> list[tuple[int, Ints]]:
     ]
 
 
-def _segments(
+def _testable_segments(
     table: pd.DataFrame, counted: Ints, config: MonitorConfig
 ) -> tuple[list[tuple[str, Ints]], int]:
-    """The segments' values with queries enough among (n_counted,), and how many have fewer."""
-    least, found, n_small = least_queries(counted.size, config), list[tuple[str, Ints]](), 0
+    """Return the segments' values with queries enough among (n_counted,), and how many have fewer."""
+    least, segments, n_small = least_queries(counted.size, config), list[tuple[str, Ints]](), 0
     for name, column in columns_of(table, "segment").items():
         codes = codes_of(column)[counted]
         order = np.argsort(codes, kind="stable")
         values, starts = np.unique(codes[order], return_index=True)
         for value, rows in zip(values.tolist(), np.split(order, starts[1:]), strict=True):
             if value >= 0 and rows.size >= least:
-                found.append((f"{name}={column.categories[value]}", np.sort(rows)))
+                segments.append((f"{name}={column.categories[value]}", np.sort(rows)))
             elif value >= 0:
                 n_small += 1
-    return found, n_small
+    return segments, n_small
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,11 +118,11 @@ class _LimitedMetric:
         return LimitTest(part, mean, below=mean.value < self.limit, alert=mean.high < self.limit)
 
     def _mean(self, sample: Sample, alpha: float) -> Estimate:
-        """The mean; each end of its interval is a bound at alpha."""
+        """Return the mean with an interval of which each end is a bound at alpha."""
         mean = replace(mean_estimate(sample, 1 - alpha, "drop"), p=float("nan"))
         low, high = self.bounds
-        off = min(np.count_nonzero(sample.values < high), np.count_nonzero(sample.values > low))
-        if off >= _OFF_AN_END:
+        n_off_an_end = min(np.count_nonzero(sample.values < high), np.count_nonzero(sample.values > low))
+        if n_off_an_end >= _OFF_AN_END:
             return mean
         if not np.isfinite(high - low):
             return replace(mean, low=float("nan"), high=float("nan"))
@@ -146,7 +146,7 @@ def lowest(tests: Sequence[LimitTest]) -> LimitTest:
 
 
 def alert_lines(limit: Limit) -> Iterator[tuple[str, str]]:
-    """Text and window of each alert: the whole, every window, and the segments together."""
+    """Yield the text and window of each alert: the whole, every window, and the segments together."""
     below = f"below {limit.limit:g}"
     if limit.whole.alert:
         yield f"{limit.metric} {_numbers(limit.whole)} {below} over all of production", ""
@@ -160,7 +160,7 @@ def alert_lines(limit: Limit) -> Iterator[tuple[str, str]]:
 
 
 def caution_texts(limit: Limit) -> Iterator[str]:
-    """Of what only the mean lies below the limit, and what was not tested."""
+    """Yield a text on each part with a mean below the limit and an interval that holds it, or without a test."""
     name, below = limit.metric, f"its limit {limit.limit:g}"
     may_be_chance = "its interval holds the limit"
     if not limit.is_tested:
@@ -175,9 +175,9 @@ def caution_texts(limit: Limit) -> Iterator[str]:
         yield f"{name} lies below {below} in {n_below}, lowest {worst.part}: {_numbers(worst)}, and {may_be_chance}"
 
 
-def open_question(found: Sequence[Limit]) -> str:
-    """Why it is open whether all of production lies below a limit, and what would decide it; or empty."""
-    for limit in found:
+def open_question(limits: Sequence[Limit]) -> str:
+    """Return why it is open whether all of production lies below a limit, and what would decide it; or empty."""
+    for limit in limits:
         name, mean = limit.metric, limit.whole.mean
         if not limit.is_tested:
             return f"{name} was not held against its limit {limit.limit:g}: {limit.why_not}"
@@ -190,7 +190,7 @@ def open_question(found: Sequence[Limit]) -> str:
 
 
 def sentence(limit: Limit) -> str:
-    """How the mean of all of production stands to the limit."""
+    """Return a sentence on the mean of all of production and the limit."""
     way = "below" if limit.whole.below else "above"
     if not limit.is_tested:
         return f"{limit.metric} was not held against its limit {limit.limit:g}: {limit.why_not}."
@@ -198,7 +198,7 @@ def sentence(limit: Limit) -> str:
 
 
 def relation(limit: Limit) -> str:
-    """The same in few words, for the headline."""
+    """Return the same in few words, for the headline."""
     way = "below" if limit.whole.below else "above"
     if not limit.is_tested:
         way = "not held against"
@@ -206,7 +206,7 @@ def relation(limit: Limit) -> str:
 
 
 def alert_sentence(limits: Sequence[Limit]) -> str:
-    """Which metrics lie below their limits, and where; empty where none does for certain."""
+    """Return which metrics lie below their limits, and where; empty where none does for certain."""
     sentences = []
     for limit in limits:
         lines = [text for text, window in alert_lines(limit) if not window]
@@ -218,9 +218,9 @@ def alert_sentence(limits: Sequence[Limit]) -> str:
     return f"Below a limit: {' '.join(sentences)}" if sentences else ""
 
 
-def headline(found: Sequence[Limit]) -> str:
-    """The first alert of a limit in at most twenty words; empty where there is none."""
-    for limit in found:
+def headline(limits: Sequence[Limit]) -> str:
+    """Return the first alert of a limit in at most twenty words; empty where there is none."""
+    for limit in limits:
         below = f"{limit.metric} is below its limit {limit.limit:g}"
         windows = [test for test in limit.windows if test.alert]
         segments = [test for test in limit.segments if test.alert]
@@ -237,7 +237,7 @@ def section(result: MonitorResult) -> list[Block]:
     """Does a metric lie below what it must reach?"""
     if not result.limits:
         return []
-    rows = [(limit, test) for limit in result.limits for test in limit.shown]
+    rows = [(limit, test) for limit in result.limits for test in limit.listed_tests]
     table = table_of(
         "limits",
         "Metrics and their limits: all of production, and each window and segment whose mean lies below.",

@@ -47,8 +47,8 @@ def _rule_for_log(source: Node, log_settings: Node) -> dict[str, Any]:
         ConfigError: settings that the rule has already, no such rule, or one that needs logs of its own.
     """
     place = str(source.place)
-    if odd := sorted(log_settings.mapping.keys() - {*_OF_THE_LOG}):
-        found = f"relevance.from beside {', '.join(odd)}, which the rule of {source.value} has"
+    if conflicting := sorted(log_settings.mapping.keys() - {*_OF_THE_LOG}):
+        found = f"relevance.from beside {', '.join(conflicting)}, which the rule of {source.value} has"
         cure = f"leave out one of them; {', '.join(_OF_THE_LOG)} may stand beside it"
         raise ConfigError(Problem(place, found, cure=cure))
     path = absolute_path(source)
@@ -174,7 +174,7 @@ def _without_seed(tree: Node) -> tuple[Node, list[Problem]]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema of monitoring configurations, for editors."""
+    """Return the schema of monitoring configurations, for editors."""
     schema = MonitorConfig.model_json_schema()
     schema["$defs"]["Relevance"]["properties"][FROM] = {
         "type": "string",

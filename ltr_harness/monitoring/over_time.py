@@ -76,16 +76,16 @@ def section(result: MonitorResult) -> list[Block]:
         title = f"{family.title}; red bands {marks.raised}" if marks.windows else family.title
         spec = _spec(family, marks, result.windows)
         blocks.append(
-            Chart(f"{family.name}_over_time", title, spec, _in_words(family, marks, result.windows))
+            Chart(f"{family.name}_over_time", title, spec, _description(family, marks, result.windows))
         )
-    if result.over_time.features and not _features(result):
+    if result.over_time.features and not _feature_panels(result):
         blocks.append(Paragraph("No window has queries enough for the drift of features.", "note"))
     return blocks
 
 
 def _families(result: MonitorResult) -> list[_Family]:
     line = ", the dashed line is the baseline" if result.changes else ""
-    segments, features = _segments(result), _features(result)
+    segments, features = _segment_panels(result), _feature_panels(result)
     lines = f"{line}, the dotted line is the limit" if result.limits else line
     worst = count_of(len(segments), "worst segment")
     drifted = count_of(len(features), "most drifted feature")
@@ -93,7 +93,7 @@ def _families(result: MonitorResult) -> list[_Family]:
         _Family(
             name="metrics",
             title=f"Each metric by window{lines}",
-            panels=_metrics(result),
+            panels=_metric_panels(result),
             colour=charts.PALETTE[0],
         ),
         _Family(
@@ -113,7 +113,7 @@ def _families(result: MonitorResult) -> list[_Family]:
         _Family(
             name="labels",
             title=f"Labels and volume by window{line}",
-            panels=_labels(result),
+            panels=_label_panels(result),
             colour=charts.PALETTE[3],
             from_zero=True,
         ),
@@ -121,11 +121,11 @@ def _families(result: MonitorResult) -> list[_Family]:
 
 
 def _with_values(panels: Iterable[_Panel]) -> list[_Panel]:
-    """The panels in which there is something to draw."""
+    """Return the panels that have something to draw."""
     return [panel for panel in panels if not all(map(math.isnan, panel.values))]
 
 
-def _metrics(result: MonitorResult) -> list[_Panel]:
+def _metric_panels(result: MonitorResult) -> list[_Panel]:
     baselines = {change.metric: change.baseline.value for change in result.changes}
     limits = {limit.metric: limit.limit for limit in result.limits}
     undefined = float("nan")
@@ -140,14 +140,14 @@ def _metrics(result: MonitorResult) -> list[_Panel]:
     )
 
 
-def _segments(result: MonitorResult) -> list[_Panel]:
+def _segment_panels(result: MonitorResult) -> list[_Panel]:
     return _with_values(
         _Panel(name=s.predicate, values=s.means, baseline=s.before, n_queries=s.n_queries)
         for s in result.over_time.segments
     )
 
 
-def _features(result: MonitorResult) -> list[_Panel]:
+def _feature_panels(result: MonitorResult) -> list[_Panel]:
     return _with_values(
         _Panel(name=f.name, values=f.psi, thresholds=f.psi_thresholds) for f in result.over_time.features
     )
@@ -160,7 +160,7 @@ def _windows_of_labels(result: MonitorResult, measure: str = "") -> set[str]:
     return {test.window for test in result.labels if test.alert and measure in ("", test.measure)} - {"all"}
 
 
-def _labels(result: MonitorResult) -> list[_Panel]:
+def _label_panels(result: MonitorResult) -> list[_Panel]:
     """Return a panel for each label rate, and one for the number of queries."""
     baselines = {test.measure: test.before for test in result.labels}
     panels = [
@@ -186,7 +186,7 @@ def _label_rates(result: MonitorResult) -> dict[str, list[float]]:
 
 
 def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str, Any]:
-    """A chart of each panel, the windows that raised an alert as bands."""
+    """Return a chart of each panel, the windows that raised an alert as bands."""
     panels = family.panels
     limited = any(panel.limit == panel.limit for panel in panels)
     panel_facts = [_panel_facts(number, panel, limited=limited) for number, panel in enumerate(panels)]
@@ -202,7 +202,7 @@ def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str
     fields = ["model", "place", "baseline"]
     if limited:
         fields.append("limit")
-    found = {"data": spec["data"], "key": "key", "fields": fields}
+    lookup = {"data": spec["data"], "key": "key", "fields": fields}
     calculate = {
         "line": "datum['line' + datum.key]" if has_thresholds else "datum.baseline",
         # a scale needs numbers: where there is nothing to compare with, an unseen line lies on the other
@@ -211,7 +211,7 @@ def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str
     }
     transform = [
         {"fold": [row["key"] for row in panel_facts]},
-        {"lookup": "key", "from": found},
+        {"lookup": "key", "from": lookup},
         *({"calculate": formula, "as": name} for name, formula in calculate.items()),
     ]
     return {**spec, "data": {"values": _rows(panels, windows)}, "transform": transform}
@@ -278,7 +278,7 @@ def _layers(family: _Family, marks: _Marks, *, with_dots: bool, line: str) -> li
 
 
 def _rows(panels: Sequence[_Panel], windows: Sequence[Window]) -> list[dict[str, Any]]:
-    """A row for each window; a panel's columns end in its number."""
+    """Return a row for each window; a panel's columns end in its number."""
     rows = []
     for number, w in enumerate(windows):
         middle = (w.start_ns + w.end_ns) // 2 // 10**6
@@ -294,7 +294,7 @@ def _rows(panels: Sequence[_Panel], windows: Sequence[Window]) -> list[dict[str,
 
 
 def _runs(marked: Sequence[Window]) -> list[tuple[Window, Window]]:
-    """The first and the last window of each run of neighbours."""
+    """Return the first and the last window of each run of neighbours."""
     runs: list[tuple[Window, Window]] = []
     for window in marked:
         if runs and runs[-1][1].end_ns == window.start_ns:
@@ -304,7 +304,7 @@ def _runs(marked: Sequence[Window]) -> list[tuple[Window, Window]]:
     return runs
 
 
-def _in_words(family: _Family, marks: _Marks, windows: Sequence[Window]) -> str:
+def _description(family: _Family, marks: _Marks, windows: Sequence[Window]) -> str:
     """Return which windows are marked, and a sentence for each panel."""
     sentences, marked = [], marks.windows
     if marked:

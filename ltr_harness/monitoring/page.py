@@ -8,7 +8,7 @@ import ltr_harness.monitoring.limits as limits
 from ltr_harness._util.catalog import Catalog
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.two_samples import Estimate
-from ltr_harness.monitoring.arms import sentence
+from ltr_harness.monitoring.arms import verdict_sentence
 from ltr_harness.monitoring.evidence import CORRECTED
 from ltr_harness.monitoring.result import ArmComparison, Change, MonitorResult, marked_estimate, table_of
 from ltr_harness.monitoring.windows import timeline
@@ -52,7 +52,7 @@ catalog = Catalog("monitor section", MONITOR_SECTIONS, "ltr_harness.monitor_sect
 
 
 def build_monitor_report(result: MonitorResult) -> blocks.Report:
-    """Every section's answer; silent ones are left out, and those of a part that the result has not."""
+    """Return the sections with something to show; those of a part that the result lacks are left out."""
     names = [*MONITOR_SECTIONS, *(name for name in catalog.names() if name not in MONITOR_SECTIONS)]
     names = [name for name in names if getattr(result, name, ()) is not None]
     groups = {"verdict": None} | {name: group for group, inside in GROUPS.items() for name in inside}
@@ -72,7 +72,7 @@ def build_monitor_report(result: MonitorResult) -> blocks.Report:
 
 
 def write_monitor_report(result: MonitorResult, folder: str | Path) -> Path:
-    """``report.html``, ``report.md`` with its ``charts/`` and ``report.json``; equal inputs give equal bytes."""
+    """Write ``report.html``, ``report.md`` with its ``charts/`` and ``report.json``; equal inputs give equal bytes."""
     return write_report(build_monitor_report(result), folder, ("html", "md", "json", "svg"))
 
 
@@ -90,11 +90,11 @@ _CAUSES = {
     "covariate": "The queries changed",
     "unclear": "Page or ranking",
 }
-"""What a headline begins with, by the cause in the verdict; the others are the ranking's own."""
+"""The beginning of a headline, by the cause in the verdict; the others are the ranking's own."""
 
 
 def verdict_section(result: MonitorResult) -> list[Block]:
-    """The answer, its picture, and what raised an alert."""
+    """Is the ranker still as good as its baseline, and what raised an alert?"""
     verdict = result.verdict
     section_blocks: list[Block] = [banner(result)]
     if len(result.windows) > 1:
@@ -134,7 +134,7 @@ def _alert_bullets(result: MonitorResult) -> blocks.Bullets:
 
 
 def banner(result: MonitorResult) -> blocks.Banner:
-    """The status and the headline; the worst segment is in it where the headline stays short."""
+    """Return the status and the headline, with the worst segment in it where the headline stays short."""
     text = _headline(result)
     cause = _CAUSES.get(result.verdict.cause)
     unknown = result.undecided and result.verdict.cause == "unclear"  # nothing is shown to have changed
@@ -176,7 +176,7 @@ def _arms_headline(arms: ArmComparison) -> str:
     if arms.withheld or not arms.differences:
         return f"No verdict on the arms of {arms.column}"
     first = (arms.worse or arms.differences)[0]
-    return sentence([first], arms.control, arms.family).partition(" [")[0].rstrip(".")
+    return verdict_sentence([first], arms.control, arms.family).partition(" [")[0].rstrip(".")
 
 
 def _corrected_headline(result: MonitorResult) -> str:
@@ -201,8 +201,8 @@ def _change_headline(result: MonitorResult, change: Change) -> str:
     """Return what the primary metric did, in the windows that raised the alert or over all of production."""
     windows = count_of(len(result.windows), "window")
     if (part := result.examined) is not None:
-        by = _difference(part.difference, result)
-        return f"{result.primary} {by} in {len(part.windows)} of {windows}"
+        difference_text = _difference(part.difference, result)
+        return f"{result.primary} {difference_text} in {len(part.windows)} of {windows}"
     moved = [window.label for window in result.windows if window.moved]
     if moved and not change.alert:
         return f"{result.primary} moved in {len(moved)} of {windows}, first {moved[0]}"
@@ -240,7 +240,7 @@ _OF_THE_TEST = (
 
 
 def metrics_section(result: MonitorResult) -> list[Block]:
-    """Every metric, over all of production."""
+    """Did a metric change, over all of production?"""
     if not result.changes:
         return [Heading("Metrics", matters=True), _means_table(result)]
     first = result.changes[0]

@@ -44,7 +44,7 @@ _EXAMPLES, _FEATURES = 5, 5
 _MORE_MISSING = 0.05  # share of rows, between queries that differ and the others
 
 
-class Served(NamedTuple):
+class ServedModel(NamedTuple):
     """The model that should have given the logged scores, and the standard deviation of its scores on test rows."""
 
     run: Run
@@ -52,8 +52,8 @@ class Served(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def served(path: str, trust: bool) -> Served:
-    """The stored model, read once in a process; refused where it scores no features, or nobody trusts its code."""
+def served_model(path: str, trust: bool) -> ServedModel:
+    """Read the stored model, once in a process; refuse one that scores no features, or whose code nobody trusts."""
     run = load_run(Path(path), trust=trust)
     found = ""
     if run.record.status != "complete":
@@ -70,12 +70,12 @@ def served(path: str, trust: bool) -> Served:
         raise type(error)(problems) from None
     scores = run.score_columns("score")["score"]
     finite_scores = scores[np.isfinite(scores)]
-    return Served(run, float(finite_scores.std()) if finite_scores.size else 0.0)
+    return ServedModel(run, float(finite_scores.std()) if finite_scores.size else 0.0)
 
 
 def feature_columns(parity: ParityRule) -> dict[str, str]:
-    """Each feature of the model, in its order, to the column of the log; names that the model lacks are refused."""
-    run = served(parity.model, parity.trust).run
+    """Map each feature of the model, in its order, to the log's column; refuse names that the model lacks."""
+    run = served_model(parity.model, parity.trust).run
     features, found = run.record.features, f"no feature of {run.path.name}"
     unknown = {name: did_you_mean(name, features) for name in parity.features if name not in features}
     UsageError.refuse(Problem(f"parity.features: {n}", found, cure=cure) for n, cure in unknown.items())
@@ -83,8 +83,8 @@ def feature_columns(parity: ParityRule) -> dict[str, str]:
 
 
 def refuse_unlogged(parity: ParityRule, columns: tuple[str, ...], log: str) -> None:
-    """Stop where the log lacks what the model scores, naming features without a column."""
-    columns_of_features, run = feature_columns(parity), served(parity.model, parity.trust).run
+    """Refuse a log that lacks features of the model, naming those without a column."""
+    columns_of_features, run = feature_columns(parity), served_model(parity.model, parity.trust).run
     lacking = [column for column in columns_of_features.values() if column not in columns]
     if not lacking:
         return
@@ -100,11 +100,11 @@ def refuse_unlogged(parity: ParityRule, columns: tuple[str, ...], log: str) -> N
 def parity_of_rows(
     rows: LogRows, judgments: Judgments, keep: Bools | None, primary: Floats, config: MonitorConfig
 ) -> dict[str, NDArray[Any]]:
-    """Query by query how the logged scores differ from the model's; `keep` (n_rows,), `primary` (n_queries,)."""
+    """Compare the logged scores with the model's in every query; `keep` is (n_rows,), `primary` (n_queries,)."""
     parity = config.parity
     assert parity is not None
     logged = rows.numbers(parity.score or str(config.columns.score))
-    (run, spread), columns = served(parity.model, parity.trust), feature_columns(parity)
+    (run, spread), columns = served_model(parity.model, parity.trust), feature_columns(parity)
     scores, lacking = [], []
     for first_row in range(0, rows.table.num_rows, _PIECE):  # a piece at a time, as features are many
         matrix = _matrix(rows.table.slice(first_row, _PIECE), columns, run)
@@ -162,7 +162,7 @@ def parity_of_rows(
 
 
 def _matrix(table: Any, columns: dict[str, str], run: Run) -> NDArray[np.float32]:
-    """The features as the model takes them, (n_rows, n_features)."""
+    """Return the features as the model takes them, (n_rows, n_features)."""
     matrix = np.empty((table.num_rows, len(columns)), dtype=np.float32)
     for number, (name, column) in enumerate(columns.items()):
         texts = run.record.categories.get(name)
@@ -181,8 +181,8 @@ def _matrix(table: Any, columns: dict[str, str], run: Run) -> NDArray[np.float32
 def compare_served_scores(
     table: pd.DataFrame, cut: Cut, rule: ParityRule, config: MonitorConfig, alpha_share: float
 ) -> Parity:
-    """The logged scores against the model's; an alert is a share of rows above `parity.max_share`, by queries."""
-    all_rows, run = np.flatnonzero(~cut.stray[cut.codes]), served(rule.model, rule.trust).run.path.name
+    """Test the logged scores against the model's; a share of rows above `parity.max_share` is an alert."""
+    all_rows, run = np.flatnonzero(~cut.stray[cut.codes]), served_model(rule.model, rule.trust).run.path.name
     parts = [_window("all", all_rows, table, config)]
     p = [parts[0].share.p]
     for window, members in enumerate(cut.members if len(cut) > 1 else ()):
@@ -224,10 +224,10 @@ def _window(label: str, queries: Ints, table: pd.DataFrame, config: MonitorConfi
         n, value = rows[has_scores], float(differ[has_scores].sum() / rows[has_scores].sum())
         linearized = value + (differ[has_scores] - value * n) / n.mean()
         beyond = Sample(linearized - config.parity.max_share, clusters)
-        found = mean_estimate(beyond, config.confidence, "rise")
-        reach = found.high - found.value
+        estimate = mean_estimate(beyond, config.confidence, "rise")
+        reach = estimate.high - estimate.value
         low, high = np.clip([value - reach, value + reach], 0.0, 1.0).tolist()
-        share = replace(found, value=value, low=low, high=high)
+        share = replace(estimate, value=value, low=low, high=high)
     return ParityWindow(
         label=label,
         n_queries=int(has_scores.sum()),
@@ -248,25 +248,25 @@ def _ratio(part: NDArray[np.integer], counts: NDArray[np.integer]) -> float:
 
 
 def _features(table: pd.DataFrame, queries: Ints) -> tuple[ParityFeature, ...]:
-    """Of the watched features, those whose absence goes with other scores."""
+    """Return the watched features whose absence goes with other scores."""
     has_difference = column_of(table, "parity:differ")[queries] > 0
     items = column_of(table, "n_items")[queries]
     if not has_difference.any() or has_difference.all():
         return ()
-    found = []
+    features = []
     for name, shares in columns_of(table, "feature").items():
         if name.endswith(":missing"):
             rows = shares[queries] * items
             share_differing, share_of_others = (
                 float(rows[side].sum() / items[side].sum()) for side in (has_difference, ~has_difference)
             )
-            found.append(ParityFeature(name.removesuffix(":missing"), share_differing, share_of_others))
-    found.sort(key=lambda f: (-abs(f.missing - f.missing_others), f.name))
-    return tuple(f for f in found[:_FEATURES] if abs(f.missing - f.missing_others) >= _MORE_MISSING)
+            features.append(ParityFeature(name.removesuffix(":missing"), share_differing, share_of_others))
+    features.sort(key=lambda f: (-abs(f.missing - f.missing_others), f.name))
+    return tuple(f for f in features[:_FEATURES] if abs(f.missing - f.missing_others) >= _MORE_MISSING)
 
 
 def _examples(table: pd.DataFrame, cut: Cut, queries: Ints) -> tuple[ParityExample, ...]:
-    """The first queries in time, or by their ids, with a row that differs."""
+    """Return the first queries in time, or by their ids, with a row that differs."""
     differing = queries[column_of(table, "parity:differ")[queries] > 0]
     time = column_of(table, "time")
     if time is not None:

@@ -46,7 +46,7 @@ class QueryColumns:
     ips_squares: Floats | None = None
 
     def frame(self) -> pd.DataFrame:
-        """The table of queries."""
+        """Return the table of queries."""
         grades = {str(index + 1): self.grade[:, index] for index in range(self.grade.shape[1])}
         columns: dict[str, Any] = {}
         for name, values in {**vars(self), "grade": grades}.items():
@@ -58,20 +58,20 @@ class QueryColumns:
 
 
 def _frame(columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Columns under names that are Python's texts: each stage asks for many, and Arrow's are made anew each time."""
+    """Return a frame with names that are Python's texts: stages look many up, and Arrow's are made at each look."""
     frame = pd.DataFrame(dict(enumerate(columns.values())), copy=False)
     frame.columns = pd.Index(list(columns), dtype=object)
     return frame
 
 
 def columns_of(table: pd.DataFrame, name: str) -> dict[str, Any]:
-    """A field of `QueryColumns` that is a mapping: a NumPy array for each key, or a category of segments."""
+    """Return a field of `QueryColumns` that is a mapping: a NumPy array for each key, or a category of segments."""
     prefix = f"{name}:"
     return {c.removeprefix(prefix): column_of(table, c) for c in table.columns if c.startswith(prefix)}
 
 
 def column_of(table: pd.DataFrame, name: str) -> Any:
-    """A column as a NumPy array, or as a category; None where the table has none of that name."""
+    """Return a column as a NumPy array, or as a category; None where the table has none of that name."""
     if name not in table.columns:
         return None
     column = table[name]
@@ -79,43 +79,43 @@ def column_of(table: pd.DataFrame, name: str) -> Any:
 
 
 def primary_of(table: pd.DataFrame) -> Floats:
-    """(n,) the values of the metric that alerts."""
+    """Return the values of the metric that alerts, (n,)."""
     return np.asarray(table[next(name for name in table.columns if name.startswith("metric:"))].to_numpy())
 
 
 def mean_of_defined(values: Floats) -> float:
-    """NaN where nothing is known, without a warning."""
+    """Return the mean of the defined values; NaN where none is, without a warning."""
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if defined.size else float("nan")
 
 
 def grades_by_rank(table: pd.DataFrame, rows: Ints | None = None) -> NDArray[np.float32]:
-    """(n, depth), as `QueryColumns` has them; `rows` (n,)."""
+    """Return the grades of some rows, (n,), or of all, as `QueryColumns` has them, (n, depth)."""
     grades = [table[name].to_numpy(np.float32) for name in table.columns if name.startswith("grade:")]
     return np.stack(grades if rows is None else [column[rows] for column in grades], axis=1)
 
 
 def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
-    """The given queries; the table itself where that is all of them; `rows` (n_kept,)."""
+    """Return the chosen queries, (n_kept,), or the table itself where these are all of them."""
     places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
     everything = places.size == len(table) and np.array_equal(places, np.arange(places.size))
     return table if everything else table.take(places)
 
 
 def places_of(ids: "pd.Series[Any]", other_ids: "pd.Series[Any]") -> Ints:
-    """(n,) where each id stands among others; -1 where it does not; `ids` (n,), `among` (m,)."""
+    """Return the place of each id, (n,), among others, (m,); -1 of an id that is not among them."""
     places = pc.index_in(_arrow(ids), value_set=_arrow(other_ids))
     return np.asarray(places.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
 
 def without_pages(table: pd.DataFrame) -> pd.DataFrame:
-    """Without what no comparison with the baseline looks at: a large table is copied more than once."""
+    """Drop columns that no comparison with the baseline looks at: a large table is copied more than once."""
     pages = ("grade:", "event:", "online:", "parity:", "ips")
     return table.loc[:, [not name.startswith(pages) for name in table.columns]]
 
 
-def concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """The tables below each other, in order of query id; `parts` is emptied on the way, to save memory."""
+def concatenate(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Join the queries of several tables, in order of their ids; `parts` is emptied on the way, to save memory."""
     table = parts[0]
     if len(parts) > 1:
         columns = {}
@@ -134,13 +134,13 @@ def concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def digest(table: pd.DataFrame) -> str:
-    """SHA-256 of everything in the table: the same queries, whatever file, row order or batches."""
+    """Return the SHA-256 of everything in the table: the same queries, whatever file, row order or batches."""
     metrics = columns_of(table, "metric")
     categories = [column_of(table, name) for name in ("cluster", "pair_key", "arm")]
     categories += columns_of(table, "segment").values()
     numbers = (columns_of(table, name).values() for name in ("event", "feature", "online", "parity"))
     return fingerprint_arrays(
-        *_letters(table["query_id"]),
+        *_text_bytes(table["query_id"]),
         np.array(list(metrics), dtype=object),
         np.vstack(list(metrics.values())),
         column_of(table, "n_items"),
@@ -151,14 +151,14 @@ def digest(table: pd.DataFrame) -> str:
             part
             for category in categories
             if category is not None
-            for part in (category.codes.astype(np.int32), *_letters(category.categories))
+            for part in (category.codes.astype(np.int32), *_text_bytes(category.categories))
         ),
         column_of(table, "ips"),
     )
 
 
 def to_arrow(table: pd.DataFrame) -> Any:
-    """A `pyarrow.Table` that `from_arrow` reads back."""
+    """Return a `pyarrow.Table` that `from_arrow` reads back."""
     columns: dict[str, Any] = {}
     for name in table.columns:
         values = column_of(table, name)
@@ -178,7 +178,7 @@ def to_arrow(table: pd.DataFrame) -> Any:
 
 
 def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
-    """What `to_arrow` wrote; KeyError where it lacks a column, ValueError where one lacks numbers."""
+    """Read what `to_arrow` wrote; KeyError where it lacks a column, ValueError where one lacks numbers."""
     columns: dict[str, Any] = {}
     needed = ["query_id", *metrics, "n_items", "has_relevant", _GRADES]
     for name in dict.fromkeys([*needed, *table.column_names]):
@@ -199,8 +199,8 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
     return _frame(columns)
 
 
-def _letters(texts: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Lengths and bytes of texts: what identifies them, without a Python object each."""
+def _text_bytes(texts: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return the lengths and bytes of texts, which identify them without a Python object each."""
     array = _arrow(texts)
     _, offsets, letters = array.buffers()
     ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
@@ -210,6 +210,6 @@ def _letters(texts: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
 
 def _arrow(texts: Any) -> Any:
-    """A column, or an index, of text as one Arrow array: pandas' own, where it holds one."""
+    """Return a column, or an index, of text as one Arrow array: pandas' own, where it holds one."""
     array = pa.array(texts, pa.large_string())
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -41,8 +41,8 @@ from ltr_harness.metrics import Binding, bind
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.metrics.dcg import DCG
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
-from ltr_harness.monitoring.parity import feature_columns, parity_of_rows, refuse_unlogged, served
-from ltr_harness.monitoring.queries import QueryColumns, columns_of, concatenated
+from ltr_harness.monitoring.parity import feature_columns, parity_of_rows, refuse_unlogged, served_model
+from ltr_harness.monitoring.queries import QueryColumns, columns_of, concatenate
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 
@@ -54,11 +54,11 @@ class LogRead(NamedTuple):
     orphans: Ints | None
 
 
-def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -> LogRead:
+def read_log(source: Any, config: MonitorConfig, log_name: str, dask: Any = None) -> LogRead:
     """Read, check and evaluate one log."""
-    name = str(source) if isinstance(source, str | Path) else f"{which} log"
+    name = str(source) if isinstance(source, str | Path) else f"{log_name} log"
     join = config.relevance.event_log
-    event_source = join.baseline_path if join and which == "baseline" else None
+    event_source = join.baseline_path if join and log_name == "baseline" else None
     if isinstance(source, SyntheticLog):
         source = source.table()
     elif config.ubi is not None:
@@ -67,16 +67,16 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
     if config.parity is not None:
         refuse_unlogged(config.parity, log.columns, name)
     log.refuse_missing(wanted_columns(config))
-    contract, zone = Contract(which, name), config.windows.timezone
+    contract, zone = Contract(log_name, name), config.windows.timezone
     events = None
     if config.relevance.event_log:
         events = JoinedEvents.read(config.relevance, config.columns, zone, log, contract, source=event_source)
     if dask is None:
         tables = _evaluate_batches(log, config, contract, events)
     else:
-        tables = on_workers(log, config, contract, events, dask)
+        tables = evaluate_on_workers(log, config, contract, events, dask)
     contract.raise_errors()
-    table = concatenated(tables)
+    table = concatenate(tables)
     _refuse_scattered_queries(table["query_id"].to_numpy(), contract)
     if config.relevance.list_column or join:
         counts = {event: int(n.sum()) for event, n in columns_of(table, "event").items()}
@@ -109,7 +109,7 @@ def _evaluate_batches(
     for batch in log.batches(wanted_columns(config), config.columns.query_id):
         rows = batch if events is None else events.add_counts(batch, first_row)
         first_row += batch.num_rows
-        table = evaluated(rows, config, contract)
+        table = evaluate_batch(rows, config, contract)
         if table is not None:
             tables.append(table)
     return tables
@@ -126,74 +126,77 @@ LOCAL = "local"
 _SCHEDULER_WITHIN, _WORKER_WITHIN = 10, 60  # seconds
 
 
-def on_workers(
+def evaluate_on_workers(
     log: Log, config: MonitorConfig, contract: Contract, events: JoinedEvents | None, cluster: Any
 ) -> list[pd.DataFrame]:
-    """The log's queries, part by part. Each query's rows must stand together in the log."""
+    """Return the log's queries, evaluated on workers; each query's rows must stand together in the log."""
     with _client(cluster) as client:
         from distributed import KilledWorker, as_completed
 
-        futures, first = [], 0
+        futures, start = [], 0
         for piece, n in log.pieces(BATCH_ROWS):
-            mine = None if events is None else events.of_rows(first, n)
-            futures.append(client.submit(_piece, piece, config, contract.empty(), mine, first, pure=False))
-            first += n
-        place = {future.key: number for number, future in enumerate(futures)}
-        answers: list[Any] = [None] * len(futures)
+            piece_events = None if events is None else events.of_rows(start, n)
+            futures.append(
+                client.submit(
+                    _evaluate_piece, piece, config, contract.empty(), piece_events, start, pure=False
+                )
+            )
+            start += n
+        answers: dict[str, Any] = {}
         try:
             for future, answer in as_completed(futures, with_results=True):
-                answers[place[future.key]] = answer
+                answers[future.key] = answer
                 future.release()  # its memory on the worker
         except KilledWorker as problem:
             cure = "give them more memory, or the log in smaller files or row groups"
             found = f"workers died while reading it: {problem}"
             raise UsageError(Problem(log.name, found, cure=cure)) from None
     parts, edges = [], []
-    for part_contract, part, ends in answers:
+    for part_contract, part, ends in (answers[future.key] for future in futures):
         contract.add(part_contract)
         parts += part
         edges += ends
     if edges:
         contract.first_row = None
-        rest = evaluated(pa.concat_tables(edges), config, contract)
+        rest = evaluate_batch(pa.concat_tables(edges), config, contract)
         parts += [] if rest is None else [rest]
     return parts
 
 
-def _piece(
+def _evaluate_piece(
     log: Log, config: MonitorConfig, contract: Contract, events: JoinedEvents | None, first_row: int
 ) -> tuple[Contract, list[pd.DataFrame], list[Any]]:
-    """What a worker does: the piece's whole queries evaluated, its first and last query's rows untouched."""
+    """Evaluate a piece's whole queries on a worker; return the rows of its first and last query as they are."""
     query = config.columns.query_id
     contract.first_row = first_row
     parts, edges = list[pd.DataFrame | None](), list[Any]()
 
-    def edge(table: Any) -> None:
+    def add_edge(table: Any) -> None:
         if table.num_rows:  # a copy: a slice would travel with all that it was cut from
             edges.append(table.take(pa.array(range(table.num_rows))))
 
-    held, row = None, 0
+    pending, row = None, 0
     for batch in log.batches(wanted_columns(config), query, in_memory=BATCH_ROWS):
         table = batch if events is None else events.add_counts(batch, row)
         row += batch.num_rows
-        if held is None:
+        if pending is None:
             end = first_run(table, query)
-            edge(table.slice(0, end))
+            add_edge(table.slice(0, end))
             contract.first_row = first_row + end
             table = table.slice(end)
-        elif held.num_rows:
-            parts.append(evaluated(held, config, contract))
-        held = table
-    if held is not None:
-        begin = last_run(held, query)
-        parts.append(evaluated(held.slice(0, begin), config, contract) if begin else None)
-        edge(held.slice(begin))
+        elif pending.num_rows:
+            parts.append(evaluate_batch(pending, config, contract))
+        pending = table
+    if pending is not None:
+        begin = last_run(pending, query)
+        parts.append(evaluate_batch(pending.slice(0, begin), config, contract) if begin else None)
+        add_edge(pending.slice(begin))
     return contract, [part for part in parts if part is not None], edges
 
 
 @contextmanager
 def _client(cluster: Any) -> Iterator[Any]:
-    """A connection to the cluster; a local one is started and stopped."""
+    """Connect to the cluster; start and stop a local one."""
     distributed = optional_module("distributed", "a cluster needs the package distributed", "dask")
     with ExitStack() as stack:
         client = cluster
@@ -223,7 +226,7 @@ def _client(cluster: Any) -> Iterator[Any]:
 
 
 def wanted_columns(config: MonitorConfig) -> list[str]:
-    """Every column of the log that the configuration names."""
+    """Return every column of the log that the configuration names."""
     columns = config.columns
     one_each = ("query_id", "item_id", "rank", "score", "retrieved", "timestamp", "cluster_id", "pair_key")
     names: list[str | None] = [getattr(columns, role) for role in one_each]
@@ -239,19 +242,19 @@ def wanted_columns(config: MonitorConfig) -> list[str]:
 
 
 def text_columns(config: MonitorConfig) -> list[str]:
-    """Columns that stay text when a CSV file is read: ids that look like numbers are none."""
+    """Return the columns that stay text when a CSV file is read: ids that look like numbers are no numbers."""
     columns = config.columns
     names = [columns.query_id, columns.item_id, columns.cluster_id, columns.pair_key, *columns.segments]
     names += [config.arms.column] if config.arms else []
     if config.parity:
         columns_of = feature_columns(config.parity)
-        run = served(config.parity.model, config.parity.trust).run
+        run = served_model(config.parity.model, config.parity.trust).run
         names += [columns_of[name] for name in run.record.categories]
     return [name for name in names if name]
 
 
-def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> pd.DataFrame | None:
-    """`query_table`, with the log named in what it complains about."""
+def evaluate_batch(batch: Any, config: MonitorConfig, contract: Contract) -> pd.DataFrame | None:
+    """Return the `query_table` of a batch; its problems name the log."""
     try:
         return query_table(batch, config, contract)
     except DataError as error:
@@ -421,7 +424,7 @@ def _sums_of_queries(count: NDArray[np.int32], rows: LogRows) -> NDArray[np.int3
 def _listed_and_shown_rows(
     everything: LogRows, column: str | None, contract: Contract
 ) -> tuple[LogRows, LogRows, Bools]:
-    """All rows of queries that were shown something, those that were shown, and which of all (n_rows,) those are."""
+    """Return all rows of queries that were shown something, the rows shown, and which of all (n_rows,) these are."""
     is_shown = np.ones(int(everything.boundaries[-1]), dtype=bool)
     if column is None:
         return everything, everything, is_shown
@@ -430,7 +433,7 @@ def _listed_and_shown_rows(
     is_shown = flags != 0
     contract.check("not-shown", ~is_shown, everything.name)
     has_shown = np.logical_or.reduceat(is_shown, everything.boundaries[:-1])
-    _queries(contract, "nothing-shown", ~has_shown, everything)
+    _check_queries(contract, "nothing-shown", ~has_shown, everything)
     is_kept = np.repeat(has_shown, everything.sizes)
     return (
         _rows_of(everything, is_kept, has_shown),
@@ -440,7 +443,7 @@ def _listed_and_shown_rows(
 
 
 def _rows_of(rows: LogRows, chosen: Bools, queries: Bools) -> LogRows:
-    """The chosen rows (n_rows,) of the given queries (n_queries,)."""
+    """Return the chosen rows, (n_rows,), of the chosen queries, (n_queries,)."""
     sizes = np.add.reduceat(chosen, rows.boundaries[:-1], dtype=np.int64)[queries]
     order = np.flatnonzero(chosen) if rows.order is None else rows.order[chosen]
     ends = np.concatenate(([0], np.cumsum(sizes)))
@@ -452,20 +455,20 @@ def ranking(rows: LogRows, config: MonitorConfig, contract: Contract) -> tuple[F
     columns, sizes = config.columns, rows.sizes
     scores = _checked_scores(rows, columns.score, contract) if columns.score else None
     if columns.rank:
-        given = rows.numbers(columns.rank)
-        if not contract.check("rank-invalid", ~are_ranks(given), rows.name):
-            return given, np.ones(given.size, dtype=np.int64)
-        ranks = given.astype(np.int64)
+        logged_ranks = rows.numbers(columns.rank)
+        if not contract.check("rank-invalid", ~are_ranks(logged_ranks), rows.name):
+            return logged_ranks, np.ones(logged_ranks.size, dtype=np.int64)
+        ranks = logged_ranks.astype(np.int64)
         _check_ranks(ranks, rows, contract)
         if scores is not None:
-            against = _some_neighbours(rows, scores[1:] > scores[:-1])
-            _queries(contract, "rank-and-score", against, rows)
-        scores = -given
+            disagrees = _some_neighbours(rows, scores[1:] > scores[:-1])
+            _check_queries(contract, "rank-and-score", disagrees, rows)
+        scores = -logged_ranks
     else:
         ranks = np.arange(rows.boundaries[-1]) - np.repeat(rows.boundaries[:-1], sizes) + 1
-    _queries(contract, "one-item", sizes == 1, rows)
+    _check_queries(contract, "one-item", sizes == 1, rows)
     if config.primary.k is not None:
-        _queries(contract, "shorter-than-k", sizes < config.primary.k, rows)
+        _check_queries(contract, "shorter-than-k", sizes < config.primary.k, rows)
     if scores is None:  # they are invalid
         scores = np.zeros(ranks.size)
     return scores, ranks
@@ -483,34 +486,34 @@ def _checked_scores(rows: LogRows, column: str, contract: Contract) -> Floats | 
     tied = _some_neighbours(rows, ordered[1:] == ordered[:-1])
     constant = np.minimum.reduceat(scores, start) == np.maximum.reduceat(scores, start)
     constant &= rows.sizes > 1
-    _queries(contract, "constant-score", constant, rows)
-    _queries(contract, "score-tied", tied & ~constant, rows)
+    _check_queries(contract, "constant-score", constant, rows)
+    _check_queries(contract, "score-tied", tied & ~constant, rows)
     return scores
 
 
 def _check_ranks(ranks: Ints, rows: LogRows, contract: Contract) -> None:
     """Count queries whose (n_rows,) ranks are tied, or have gaps."""
     tied = _some_neighbours(rows, ranks[1:] == ranks[:-1])
-    _queries(contract, "rank-tied", tied, rows)
+    _check_queries(contract, "rank-tied", tied, rows)
     complete = ranks[rows.boundaries[1:] - 1] == rows.sizes
-    _queries(contract, "rank-gap", ~complete & ~tied, rows)
+    _check_queries(contract, "rank-gap", ~complete & ~tied, rows)
 
 
 def _some_neighbours(rows: LogRows, holds: Bools) -> Bools:
-    """(n_queries,) whether it holds for some pair of neighbouring rows of the query."""
+    """Return True for queries in which it holds for some pair of neighbouring rows, (n_queries,)."""
     following = np.concatenate((np.zeros(1, dtype=bool), holds))
     following[rows.boundaries[:-1]] = False  # the row before belongs to another query
     return np.asarray(np.logical_or.reduceat(following, rows.boundaries[:-1]))
 
 
-def _queries(contract: Contract, check: str, bad: Bools, rows: LogRows) -> None:
+def _check_queries(contract: Contract, check: str, bad: Bools, rows: LogRows) -> None:
     contract.check(check, bad, lambda query: f"query {str(rows.queries[query])!r}")
 
 
 def ips_dcg(
     judgments: Judgments, scores: Floats, propensity: Floats | None, config: MonitorConfig
 ) -> dict[str, Floats]:
-    """IPS-DCG: DCG of gains over the (n_rows,) probability that the user looked there, unbiased for DCG."""
+    """Return IPS-DCG: DCG of gains over the (n_rows,) probability that the user looked there, unbiased for DCG."""
     if propensity is None:
         return {}
     gain = getattr(config.primary, "gain", "linear")
@@ -527,7 +530,7 @@ def ips_dcg(
 
 
 def _subtopics(rows: LogRows, names: tuple[str, ...], contract: Contract) -> Subtopics | None:
-    """Grades by subtopic; None without their columns, or where some are none."""
+    """Return the grades by subtopic; None without their columns, or where some are no grades."""
     if not names:
         return None
     grades = np.column_stack([rows.numbers(name) for name in names])
@@ -541,7 +544,7 @@ _LATEST = np.datetime64("2100-01-01", "ns").astype(np.int64)
 
 
 def _first_moments(rows: LogRows, name: str, config: MonitorConfig, contract: Contract) -> Ints | None:
-    """(n_queries,) nanoseconds UTC; times without a zone are of the windows' time zone; None where some are none."""
+    """Return each query's first moment, (n_queries,) ns UTC, read in the windows' time zone; None of invalid times."""
     moments = timestamps(rows.table[name], name, config.windows.timezone, any_year=True)
     times = rows.in_canonical_order(moments)
     missing = times == NO_MOMENT
@@ -552,7 +555,7 @@ def _first_moments(rows: LogRows, name: str, config: MonitorConfig, contract: Co
 
 
 def _features(rows: LogRows, names: tuple[str, ...], contract: Contract) -> dict[str, Floats]:
-    """Mean, max and standard deviation of each feature within the query, and the share of rows it is missing in."""
+    """Return each feature's mean, max and standard deviation within the query, and its share of missing rows."""
     start, query = rows.boundaries[:-1], rows.query_of_row
     columns: dict[str, Floats] = {}
     for name in names:
@@ -579,7 +582,7 @@ def _features(rows: LogRows, names: tuple[str, ...], contract: Contract) -> dict
 
 
 def _mean(rows: LogRows, name: str) -> Floats:
-    """Mean over the query's rows, missing values left out."""
+    """Return the mean over each query's rows, missing values left out."""
     values = rows.numbers(name)
     is_finite, start = np.isfinite(values), rows.boundaries[:-1]
     n = np.add.reduceat(is_finite, start, dtype=float)

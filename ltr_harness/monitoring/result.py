@@ -1,4 +1,4 @@
-"""What a monitoring run found: what each stage answers, as values, and all of it together, as JSON and in tables.
+"""The result of a monitoring run: each stage's answer as values, and all of them together, as JSON and in tables.
 
 Intervals are [low, high] at the configured confidence. NaN is "cannot be told" and null in JSON.
 """
@@ -71,7 +71,7 @@ class Window:
 
     @property
     def moved(self) -> bool:
-        """Whether one of its differences is significant and noticeable."""
+        """True where one of its differences is significant and noticeable."""
         return self.alert or self.trailing_alert or self.running_alert
 
 
@@ -139,7 +139,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class SearchedColumn:
-    """How many of a segment's values had queries enough to be tested, and the worst of the others."""
+    """The number of a segment's values with queries enough to be tested, and the worst of the others."""
 
     column: str
     n_values: int
@@ -232,7 +232,7 @@ class Presentation:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether rank 1 for certain lost another share of its positives than the others."""
+        """True where rank 1 for certain lost another share of its positives than the others."""
         return self.rank_1_against_rest is not None and bool(self.rank_1_against_rest.direction)
 
 
@@ -405,7 +405,7 @@ class EmptyRules:
 
 @dataclass(frozen=True)
 class ListLengths:
-    """How many items a query lists."""
+    """The lengths of the lists of a log's queries, in items."""
 
     log: str
     shortest: int
@@ -417,7 +417,7 @@ class ListLengths:
 
 @dataclass(frozen=True)
 class Online(BeforeAndNow):
-    """What users did, beside what the metric says, window by window; beside a baseline, mature queries count."""
+    """The actions of users beside the metric, window by window; beside a baseline, mature queries count."""
 
     name: str
     correlation: float  # Spearman's, of the windows' means with the primary metric's; NaN below four windows
@@ -474,12 +474,12 @@ class Limit:
 
     @property
     def why_not(self) -> str:
-        """Why all of production was not tested."""
+        """The reason why all of production was not tested."""
         n = count_of(self.whole.mean.n, "query")
         return f"{n} with a value are too few, or too much alike (windows.min_queries has the least number)"
 
     @property
-    def shown(self) -> list[LimitTest]:
+    def listed_tests(self) -> list[LimitTest]:
         """All of production, and the parts of which the mean lies below."""
         return [self.whole, *(test for test in (*self.windows, *self.segments) if test.below)]
 
@@ -524,7 +524,7 @@ class OverTime:
 
 @dataclass(frozen=True, kw_only=True)
 class WherePart:
-    """Where and why, in one part of production."""
+    """The places and causes of a change in one part of production."""
 
     decompositions: tuple[SegmentDecomposition, ...] = ()
     slices: tuple[Slice, ...] = ()
@@ -534,8 +534,8 @@ class WherePart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found(WherePart):
-    """What the topics found; without a baseline most of it is empty."""
+class Findings(WherePart):
+    """The findings of all topics; without a baseline most of them are empty."""
 
     log_checks: tuple[LogCheck, ...] = ()  # of both logs, those that did not pass
     n_immature: int = 0  # queries whose labels are still arriving
@@ -573,8 +573,8 @@ class Found(WherePart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MonitorResult(Found):
-    """Everything found, and what was asked."""
+class MonitorResult(Findings):
+    """All findings, and the settings they were made under."""
 
     name: str
     metrics: tuple[str, ...]
@@ -620,14 +620,14 @@ class MonitorResult(Found):
         return sum(alert.kind == kind for alert in self.alerts)
 
     def mean(self, metric: str) -> float:
-        """Over all queries with a value; NaN where none has one."""
+        """Return the mean over all queries with a value; NaN where none has one."""
         defined_windows = [w for w in self.windows if w.means[metric] == w.means[metric]]
         total = sum(w.n_defined for w in defined_windows)
         return sum(w.means[metric] * w.n_defined for w in defined_windows) / total if total else float("nan")
 
     @property
     def examined_text(self) -> str:
-        """Which windows where and why are about; empty where it is all of production."""
+        """The windows whose places and causes are sought, in words; empty where they are all of production."""
         if self.examined is None:
             return ""
         labels = self.examined.windows
@@ -641,12 +641,12 @@ class MonitorResult(Found):
 
     @property
     def one_sided_name(self) -> str:
-        """Of the interval of one-sided tests, whose ends are bounds at `confidence` each."""
+        """The name of the interval of one-sided tests, whose ends are bounds at `confidence` each."""
         return f"{100 * (2 * self.confidence - 1):g} % interval"
 
     @property
     def test_name(self) -> str:
-        """Of the interval of the primary metric's tests."""
+        """The name of the interval of the primary metric's tests."""
         return self.interval_name if self.alternative == "change" else self.one_sided_name
 
     @property
@@ -656,13 +656,13 @@ class MonitorResult(Found):
 
     @property
     def raised(self) -> Badge:
-        """Of a difference that is significant and large: an alert, unless something else explains it."""
+        """The badge of a difference that is significant and large: an alert, unless something else explains it."""
         demoted = not any(alert.kind == "change" for alert in self.alerts)
         return Badge("caution", "neutral") if demoted else Badge("alert", "bad")
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """JSON types at full precision; what cannot be told is null."""
+        """The result in JSON types at full precision; null is what cannot be told."""
         body: dict[str, Any] = json_value(self)
         body["healthy"] = self.healthy
         body["verdict"]["text"] = self.verdict.text
@@ -689,7 +689,7 @@ def table_of(
     *columns: tuple[Column, str | Callable[[Any], Any]] | None,
     **options: Any,
 ) -> Table:
-    """A row for each record: a column shows an attribute of it, or what a function makes of it; none is empty."""
+    """Return a table of records: a column shows an attribute, or a function's value, and empty ones are left out."""
     shown_columns = [column for column in columns if column]
 
     def cell(record: Any, attribute: str | Callable[[Any], Any]) -> blocks.Cell:
@@ -707,12 +707,12 @@ def table_of(
 
 
 def marked_estimate(estimate: Estimate, *, alert: bool) -> blocks.Estimate:
-    """With its mark, for a column with an axis."""
+    """Return an estimate with its mark, for a column with an axis."""
     return blocks.Estimate(estimate.value, estimate.low, estimate.high, "worse" if alert else "")
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema of ``report.json``, read off these classes."""
+    """Return the schema of ``report.json``, read off these classes."""
     schema = _null_for_nan(TypeAdapter(MonitorResult).json_schema(mode="serialization"))
     schema["properties"] |= {"healthy": {"type": ["boolean", "null"]}}
     schema["title"] = "ltr-harness monitor result"

@@ -502,7 +502,7 @@ def unsearched_sentences(columns: Sequence[SearchedColumn]) -> list[str]:
 
 
 def worst_section(result: MonitorResult) -> list[Block]:
-    """Return the section of the queries that somebody should read."""
+    """Is there a query that somebody should read?"""
     if not result.worst_queries:
         return []
     paired = any(w.before == w.before for w in result.worst_queries)

@@ -43,7 +43,7 @@ from ltr_harness.monitoring.result import (
     Change,
     Examined,
     FeatureDrift,
-    Found,
+    Findings,
     LabelTest,
     MonitorResult,
     Online,
@@ -100,7 +100,7 @@ def watch(
     history: str | Path | None = None,
     dask: Any = None,
 ) -> Watched:
-    """`monitor`, with the per-query tables kept for the files."""
+    """Run `monitor`, and return the table of queries beside its result."""
     log = settings.log if log is None else log
     baseline = settings.baseline if baseline is None else baseline
     history = settings.history if history is None else history
@@ -158,7 +158,7 @@ class _Topics(WherePart):
     worst_queries: tuple[WorstQuery, ...]
     online: tuple[Online, ...]
     over_time: OverTime
-    family: str = Found.family
+    family: str = Findings.family
     changes: tuple[Change, ...] = ()
     paired_by_key: Estimate | None = None
     adjustment: Adjustment | None = None
@@ -182,7 +182,7 @@ def run_stages(
     history: Path | None = None,
     orphans: Ints | None = None,
 ) -> Watched:
-    """Every stage after the logs have been read; (n_orphans,) `orphans` as in `LogRead`."""
+    """Run every stage after the logs have been read; (n_orphans,) `orphans` as in `LogRead`."""
     time = queries.column_of(production, "time")
     if history is not None:
         config = config.over_all_runs()
@@ -196,7 +196,7 @@ def run_stages(
     rows = windows.window_rows(production, whole_cut, orphan_counts, config)
     alpha_share = windows.share_to_spend(rows, past, config)
     shares = windows.shares_of_windows(rows, past, config)
-    limit_tests = limits.limits(production, whole_cut, config, shares, alpha_share)
+    limit_tests = limits.check_limits(production, whole_cut, config, shares, alpha_share)
     counted = np.flatnonzero(whole_cut.mature & ~np.isnan(queries.primary_of(production)))
     logs = {"production": production}
     if baseline is None:
@@ -364,7 +364,7 @@ def _against_baseline(compared: _ComparedQueries, cut: Cut, rows: Sequence[Windo
 
 
 def _windows_of_page(moved: bool, chosen: list[int], tests: Sequence[LabelTest], cut: Cut) -> list[int]:
-    """The windows in which positives are counted by rank; none where all of production is."""
+    """Return the windows in which positives are counted by rank; none where they are in all of production."""
     if moved and not chosen:  # all of it fell
         return []
     # of lost labels not the metric's: windows that it chose are those in which more was lost at rank 1
@@ -379,7 +379,7 @@ def _over_time(
     columns: Sequence[ComparedColumn] = (),
     drift: Sequence[FeatureDrift] = (),
 ) -> OverTime:
-    """What is worst in the part of production that where and why are about, in every window: `members` (n_queries,)."""
+    """Return the worst of a part of production in every window, whose (n_queries,) queries are its `members`."""
     if len(members) < 2 or not len(periods.now):
         return OverTime()
     return OverTime(
@@ -389,7 +389,7 @@ def _over_time(
 
 
 def _where_and_why(columns: Sequence[ComparedColumn], periods: Periods, tested: Periods) -> WherePart:
-    """Where and why, of every feature and segment; `tested` are the periods as they are tested."""
+    """Search places and causes in every feature and segment; `tested` are the periods as they are tested."""
     worst, candidates = slices.find_slices(tested)
     return WherePart(
         decompositions=tuple(change.decompositions(columns, periods)),
@@ -405,7 +405,7 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 
 def _excluded_weekdays(periods: Periods) -> tuple[Ints, list[Caution]]:
-    """Weekdays of production that are not compared, and the caution about those that the baseline lacks."""
+    """Return the weekdays of production that are not compared, and the caution on those that the baseline lacks."""
     now, before = periods.times
     no_days = np.empty(0, dtype=np.int64)
     season, timezone = periods.config.windows.season, periods.config.windows.timezone
@@ -425,7 +425,7 @@ def _excluded_weekdays(periods: Periods) -> tuple[Ints, list[Caution]]:
 
 
 def _refuse_few_queries(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
-    """Both periods must have queries enough with a value."""
+    """Refuse a period with too few queries that have a value."""
     least, problems = periods.config.windows.min_queries, []
     sides = ("production", periods.now, production), ("the baseline", periods.before, baseline)
     for place, with_value, table in sides:
@@ -446,7 +446,7 @@ _LISTED = 7  # parts of a season
 
 
 def _refuse_other_seasons(periods: Periods) -> None:
-    """The baseline must have queries in each part of the season that production has."""
+    """Refuse a baseline without queries in some part of the season that production has."""
     now, before = periods.strata
     if now is None or before is None:
         return
@@ -472,14 +472,14 @@ def _name_of_season(part: int, season: str) -> str:
 
 
 def _result(
-    production: pd.DataFrame, baseline: pd.DataFrame | None, baseline_kind: str | None, found: Evidence
+    production: pd.DataFrame, baseline: pd.DataFrame | None, baseline_kind: str | None, evidence: Evidence
 ) -> MonitorResult:
-    """What was found beside what was asked, with alerts and the verdict."""
-    config = found.config
-    alerts, cautions = alerts_of(found)
-    undecided = undecided_of(found, alerts)
+    """Return all findings and settings, with the alerts and the verdict."""
+    config = evidence.config
+    alerts, cautions = alerts_of(evidence)
+    undecided = undecided_of(evidence, alerts)
     return MonitorResult(
-        **{field.name: getattr(found, field.name) for field in fields(Found)},
+        **{field.name: getattr(evidence, field.name) for field in fields(Findings)},
         name=config.name,
         metrics=tuple(queries.columns_of(production, "metric")),
         definition=config.definition(),
@@ -495,20 +495,20 @@ def _result(
         higher_is_better=config.primary.higher_is_better,
         season=config.windows.season,
         alerts=tuple(alerts),
-        cautions=(*found.cautions, *_advice(found), *cautions),
-        verdict=verdict_of(found, undecided),
+        cautions=(*evidence.cautions, *_advice(evidence), *cautions),
+        verdict=verdict_of(evidence, undecided),
         undecided=undecided,
         config=config.model_dump(mode="json", exclude=PLACES),
     )
 
 
-def _advice(found: Evidence) -> list[Caution]:
+def _advice(evidence: Evidence) -> list[Caution]:
     """Return how much adjusting helped, and settings without an effect or with an unwanted one."""
-    cautions, config = [], found.config
-    if found.adjustment is not None:
-        cautions.append(_adjusted(found.adjustment, config))
+    cautions, config = [], evidence.config
+    if evidence.adjustment is not None:
+        cautions.append(_adjustment_caution(evidence.adjustment, config))
     elif config.compare.adjust:
-        reason = "the same queries are compared in pairs" if found.changes else "there is no baseline"
+        reason = "the same queries are compared in pairs" if evidence.changes else "there is no baseline"
         cautions.append(Caution("adjust-without-effect", "note", f"compare.adjust changes nothing: {reason}"))
     rule, metrics = config.relevance, config.resolved_metrics
     if rule.unseen != "zero" and not any(map(_is_moved_by_unseen, metrics)):
@@ -522,7 +522,7 @@ def _advice(found: Evidence) -> list[Caution]:
     return cautions
 
 
-def _adjusted(adjustment: Adjustment, config: MonitorConfig) -> Caution:
+def _adjustment_caution(adjustment: Adjustment, config: MonitorConfig) -> Caution:
     removed = adjustment.variance_removed
     direction = "less" if removed >= 0 else "more"
     text = (
@@ -533,5 +533,5 @@ def _adjusted(adjustment: Adjustment, config: MonitorConfig) -> Caution:
 
 
 def _is_moved_by_unseen(metric: Metric) -> bool:
-    """Whether rows without an event at a list's end can change the metric; of a user's own metric nobody knows."""
+    """Return whether rows without an event at a list's end may change the metric: a user's own metric may."""
     return metric.name not in METRICS or metric.counts_worthless_rows or metric.uses_whole_order

@@ -49,7 +49,7 @@ _COMMENTS = {
 
 
 class Guess(NamedTuple):
-    """What the columns of a log are, the rule of relevance and the metrics."""
+    """The guessed roles of a log's columns, the rule of relevance and the metrics."""
 
     columns: dict[str, Any]
     relevance: dict[str, Any]
@@ -58,27 +58,27 @@ class Guess(NamedTuple):
 
 
 class Starter(NamedTuple):
-    """The text of a configuration, what was guessed, and what its run on the log found."""
+    """The text of a configuration, the lines that sum it up, and the result of its run on the log."""
 
     text: str
-    said: list[str]
+    lines: list[str]
     result: MonitorResult
 
 
-def starter(path: Path, output: Path, given: Mapping[str, Any]) -> Starter:
-    """A configuration for a log, which stands in `output` and passes its own check; `given` has columns by role.
+def starter(path: Path, output: Path, columns_by_role: Mapping[str, Any]) -> Starter:
+    """Return a configuration for a log that passes its own check, with the paths of a file at `output`.
 
     Raises:
-        UsageError: a role that there is not.
+        UsageError: an unknown role.
         DataError: no column plays a role that is needed, or the log does not pass.
     """
     roles = [*Columns.model_fields, "label"]
-    if unknown := [role for role in given if role not in roles]:
+    if unknown := [role for role in columns_by_role if role not in roles]:
         found = f"--column {unknown[0]}: is no role of a log"
         raise UsageError(f"{found}; expected one of {', '.join(roles)}")
     log = open_log(path)
-    log.refuse_missing(_names(given.values()))
-    guess = guess_from(log, given)
+    log.refuse_missing(_names(columns_by_role.values()))
+    guess = guess_from(log, columns_by_role)
     text = configuration(guess, path, output)
     try:
         result = watch(load_monitor_config({**yaml.safe_load(text), "log": str(path.absolute())})).result
@@ -103,7 +103,7 @@ def starter(path: Path, output: Path, given: Mapping[str, Any]) -> Starter:
 
 
 def _names(columns: Iterable[Any]) -> list[str]:
-    """The names of columns of which some stand in lists."""
+    """Return the names of columns of which some stand in lists."""
     names: list[str] = []
     for column in columns:
         if isinstance(column, str):
@@ -117,14 +117,14 @@ def _format_value(value: Any) -> str:
     return f"columns {', '.join(value)}" if isinstance(value, list) else f"column {value!r}"
 
 
-def guess_from(log: Log, given: Mapping[str, Any]) -> Guess:
-    """What the columns of a log are, by their names and the values of its first rows."""
+def guess_from(log: Log, columns_by_role: Mapping[str, Any]) -> Guess:
+    """Guess the roles of a log's columns by their names and the values of its first rows."""
     names = [name for name in log.columns if log.columns.count(name) == 1]
     rows = next(log.batches(names, None, rows=_LOOKED_AT))
     numeric = [name for name in names if _is_number(rows[name])]
-    columns = _roles(names, given)
+    columns = _roles(names, columns_by_role)
     free = [name for name in names if name not in _names(columns.values())]
-    relevance = _relevance(free, numeric, given)
+    relevance = _relevance(free, numeric, columns_by_role)
     _refuse_lacking(log.name, names, columns, has_rule=bool(relevance))
     of_rule = {*relevance.get("events", ()), relevance.get("label")}
     free = [name for name in free if name not in of_rule]
@@ -134,8 +134,8 @@ def guess_from(log: Log, given: Mapping[str, Any]) -> Guess:
         "features": features[:_MOST_FEATURES],
         "online": [name for name in free if name in numeric and is_outcome(name)],
     }
-    columns |= {role: value for role, value in lists.items() if value and role not in given}
-    n_left = 0 if "features" in given else len(features[_MOST_FEATURES:])
+    columns |= {role: value for role, value in lists.items() if value and role not in columns_by_role}
+    n_left = 0 if "features" in columns_by_role else len(features[_MOST_FEATURES:])
     return Guess(columns, relevance, _metrics(log, relevance, numeric), n_left)
 
 
@@ -157,11 +157,11 @@ def _refuse_lacking(log: str, names: Sequence[str], columns: Mapping[str, Any], 
     )
 
 
-def _roles(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns with one name each."""
+def _roles(names: Sequence[str], columns_by_role: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of roles that have one each."""
     of_queries = time_and_user(names)
     scores = [name for name in names if not orders_by_rank(name)]
-    found: dict[str, Any] = {
+    roles: dict[str, Any] = {
         "query_id": column_for("query", names),
         "item_id": column_for("document_id", names),
         "rank": rank_column(names),
@@ -169,14 +169,16 @@ def _roles(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
         "timestamp": of_queries.get("time"),
         "cluster_id": of_queries.get("user"),
     }
-    found |= {role: value for role, value in given.items() if role != "label"}
-    return {role: column for role, column in found.items() if column is not None}
+    roles |= {role: value for role, value in columns_by_role.items() if role != "label"}
+    return {role: column for role, column in roles.items() if column is not None}
 
 
-def _relevance(free: Sequence[str], numeric: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The rule: a label, or what users did; empty where there is neither."""
-    label = given.get("label") or column_for("label", [name for name in free if name in numeric])
-    if label is not None and ("label" in given or event_weight(label) is None):
+def _relevance(
+    free: Sequence[str], numeric: Sequence[str], columns_by_role: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the rule: a label, or what users did; empty where there is neither."""
+    label = columns_by_role.get("label") or column_for("label", [name for name in free if name in numeric])
+    if label is not None and ("label" in columns_by_role or event_weight(label) is None):
         return {"mode": "label", "label": label}
     weights = {name: event_weight(name) for name in free if name in numeric}
     events = {name: weight for name, weight in weights.items() if weight is not None}
@@ -184,7 +186,7 @@ def _relevance(free: Sequence[str], numeric: Sequence[str], given: Mapping[str, 
 
 
 def _metrics(log: Log, relevance: Mapping[str, Any], numeric: Sequence[str]) -> list[str]:
-    """NDCG with the gain that the labels can have, and MRR."""
+    """Return NDCG with the gain that the labels can have, and MRR."""
     exponential, label = True, relevance.get("label", "")
     if label in numeric:
         for batch in log.batches([label], None):
@@ -207,7 +209,7 @@ def _may_be_feature(name: str) -> bool:
 
 
 def _segments(rows: Any, query: str, names: Sequence[str]) -> list[str]:
-    """Columns of text with few values, equal in all rows of a query."""
+    """Return the columns of text with few values, equal in all rows of a query."""
     chosen = []
     for name in names:
         if is_id(name) or not is_text(decoded(rows[name]).type):
@@ -220,7 +222,7 @@ def _segments(rows: Any, query: str, names: Sequence[str]) -> list[str]:
 
 
 def configuration(guess: Guess, log: Path, output: Path) -> str:
-    """The file, commented."""
+    """Return the text of the file, with comments."""
     place = Path(os.path.relpath(log.absolute(), output.absolute().parent)).as_posix()
     timed = "timestamp" in guess.columns
     columns = [

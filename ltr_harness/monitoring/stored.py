@@ -56,17 +56,17 @@ class _StoredResult(Versioned, extra="ignore"):
 
 
 def is_result(path: Path) -> bool:
-    """A folder that `ltr-harness monitor -o` wrote."""
+    """Return whether a folder was written by `ltr-harness monitor -o`."""
     return (path / RESULT).is_file() and (path / PER_QUERY).is_file() and not (path / "record.json").is_file()
 
 
 def is_run(path: Path) -> bool:
-    """A run folder of `ltr-harness run`, or an experiment's folder of them."""
+    """Return whether a folder is a run of `ltr-harness run`, or an experiment's folder of runs."""
     return path.is_dir() and ((path / "record.json").is_file() or any(path.glob("*/record.json")))
 
 
 def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
-    """The per-query table of an earlier result; refused with every difference of its definition."""
+    """Read the per-query table of an earlier result; refuse one of another definition, with every difference."""
     try:
         stored_definition = read_stored(_StoredResult, path, RESULT).definition.model_dump()
         table = parquet.ParquetFile(stored_file(path, PER_QUERY).absolute()).read()
@@ -154,15 +154,15 @@ def _metric_problems(run: Run, metrics: Sequence[str]) -> list[Problem]:
 def _rule_differences(place: str, before: dict[str, Any], now: dict[str, Any]) -> list[Problem]:
     cure = f"relevance: {{from: {Path(place).name}}} takes the rule of a run" if is_run(Path(place)) else ""
     other = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
-    found = (f"has relevance.{key} = {before.get(key)!r}, production {now.get(key)!r}" for key in other)
-    return [Problem(place, difference, "the same rule of relevance", cure) for difference in found]
+    differences = (f"has relevance.{key} = {before.get(key)!r}, production {now.get(key)!r}" for key in other)
+    return [Problem(place, difference, "the same rule of relevance", cure) for difference in differences]
 
 
 _PACKAGES = ("ltr-harness", "numpy", "pandas", "pyarrow", "scipy", "numba")
 
 
 def write_tables(watched: Watched, folder: Path) -> None:
-    """``per_query.parquet`` (a later run's baseline), ``windows.csv``, ``slices.csv``, ``config.yaml``."""
+    """Write ``per_query.parquet`` (a later run's baseline), ``windows.csv``, ``slices.csv`` and ``config.yaml``."""
     windows = [
         {
             "window": w.label,
@@ -212,7 +212,7 @@ def write_tables(watched: Watched, folder: Path) -> None:
 def write_provenance(
     watched: Watched, settings: MonitorConfig, log: Any, baseline: Any, folder: Path
 ) -> None:
-    """``provenance.json``: digests of all input files and versions of everything that computes."""
+    """Write ``provenance.json``: digests of all input files and versions of everything that computes."""
     events = settings.relevance.event_log
     experiment = None if settings.propensity is None else settings.propensity.estimate
     sources = {
@@ -276,19 +276,19 @@ class PastWindow:
     hours: dict[str, int]  # of the week, to queries; empty where a log has no times
 
 
-class _Kept(Versioned):
+class _StoredHistory(Versioned):
     form: ClassVar[StoredForm] = "history"
     key: str | None = None
     windows: Any = None
 
 
 def read_history(folder: Path, key: str) -> list[PastWindow]:
-    """The windows that earlier runs left under the same definition, each once, in order of time."""
+    """Read the windows that earlier runs left under the same definition, each once, in order of time."""
     best: dict[int, PastWindow] = {}
     problems = []
     for path in sorted(folder.glob("windows-*.json")):  # none where there is no folder
         try:
-            stored_history = read_stored(_Kept, folder, path.name)
+            stored_history = read_stored(_StoredHistory, folder, path.name)
             if stored_history.key is None:
                 raise ValueError("it has no key")
             if stored_history.key != key:
@@ -314,7 +314,7 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
 
 
 def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until: int) -> Path | None:
-    """Leave this run's mature windows; None where there are none."""
+    """Write this run's mature windows; None where there are none."""
     counted = [w for w in windows if w.status in ("tested", "untested") and w.n_defined >= 2]
     rows = [
         {"mean": mean.value, "error": mean.error, "n": w.n_defined, "hours": w.hours_of_week}
@@ -337,7 +337,7 @@ def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until
 
 
 def history_key(config: MonitorConfig) -> str:
-    """What windows must share to stand in one row."""
+    """Return a digest of the definitions that windows must share to stand in one row."""
     definition, windows = config.definition(), config.windows
     key_fields: dict[str, Any] = {
         "primary": definition["metrics"][0],

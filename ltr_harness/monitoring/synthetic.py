@@ -27,7 +27,7 @@ def _first_day(text: str) -> str:
 
 
 class _SyntheticQueries(NamedTuple):
-    """What is known of each query: (n,) arrays, and features (8, n)."""
+    """The facts of each query: (n,) arrays, and features (8, n)."""
 
     time: Ints
     planted: Bools
@@ -80,7 +80,7 @@ class SyntheticLog(BaseModel):
     """Mean days until a purchase is logged; what comes after the end is missing."""
 
     def table(self) -> Any:
-        """The log: one row per item shown, a `pyarrow.Table`."""
+        """Make the log: one row per item shown, a `pyarrow.Table`."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -90,8 +90,8 @@ class SyntheticLog(BaseModel):
             raise UsageError.at("a made-up log", found, f"at most {_ROWS_AT_MOST:,} rows")
         random = np.random.Generator(np.random.PCG64([20261120, self.seed]))
         queries = self._queries(random)
-        columns_shown = self._shown(random, queries)
-        n, items = columns_shown["score"].shape
+        impressions = self._impressions(random, queries)
+        n, items = impressions["score"].shape
         query_of_row = pa.array(np.repeat(np.arange(n), items))
 
         def per_row(values: Any) -> Any:
@@ -103,17 +103,20 @@ class SyntheticLog(BaseModel):
 
         columns = {
             "request_id": per_row(text(f"{self.start}-{self.seed}-", np.arange(n), 7)),
-            "sku": text("sku-", columns_shown["sku"].reshape(-1)),
+            "sku": text("sku-", impressions["sku"].reshape(-1)),
             "position": np.tile(np.arange(1, items + 1), n),
-            "score": columns_shown["score"].reshape(-1),
+            "score": impressions["score"].reshape(-1),
             "ts": per_row(queries.time).cast(pa.timestamp("ns", "UTC")),
             "user_id": per_row(text("u", queries.user)),
             "country": pa.array(COUNTRIES).take(per_row(queries.country)),
             "device": pa.array(DEVICES).take(per_row(queries.device)),
             **{f"f{number + 1}": per_row(queries.features[number]) for number in range(8)},
-            "price": columns_shown["price"].reshape(-1),
-            **{did: columns_shown[did].reshape(-1).astype(np.int64) for did in ("relevance", "click", "buy")},
-            "examination": np.tile(columns_shown["examination"], n),
+            "price": impressions["price"].reshape(-1),
+            **{
+                outcome: impressions[outcome].reshape(-1).astype(np.int64)
+                for outcome in ("relevance", "click", "buy")
+            },
+            "examination": np.tile(impressions["examination"], n),
         }
         return pa.table(columns)
 
@@ -133,17 +136,17 @@ class SyntheticLog(BaseModel):
         features[6] += self.f7_shift * planted
         usual = np.array((0.3, 0.25, 0.2, 0.15, 0.1))
         shares = np.array(self.country_shares) / sum(self.country_shares)
-        luck = random.random(n)
-        planted_country, country = (np.searchsorted(np.cumsum(s)[:-1], luck) for s in (shares, usual))
+        draws = random.random(n)
+        planted_country, country = (np.searchsorted(np.cumsum(s)[:-1], draws) for s in (shares, usual))
         country = np.where(planted, planted_country, country)
         device = (random.random(n) < 0.5).astype(np.int64)
         user = random.integers(0, self.users, n) if self.users else np.arange(n)
-        hit = planted.copy()
+        in_slice = planted.copy()
         if self.slice_country is not None:
-            hit &= country == COUNTRIES.index(self.slice_country)
+            in_slice &= country == COUNTRIES.index(self.slice_country)
         if self.slice_device is not None:
-            hit &= device == DEVICES.index(self.slice_device)
-        noise = self.noise + self.drop * planted + self.slice_noise * hit
+            in_slice &= device == DEVICES.index(self.slice_device)
+        noise = self.noise + self.drop * planted + self.slice_noise * in_slice
         weekday = ((time // _DAY) + 3) % 7
         noise = noise + self.weekend * (weekday >= 5)
         if self.hard_country is not None:
@@ -153,18 +156,18 @@ class SyntheticLog(BaseModel):
             noise = noise * np.exp(self.user_effect * random.standard_normal(self.users)[user])
         return _SyntheticQueries(time, planted, features, country, device, user, noise)
 
-    def _shown(self, random: np.random.Generator, queries: _SyntheticQueries) -> dict[str, Any]:
-        """Items in the order of their scores, and what users did: (n, items) arrays, and (items,) examination."""
+    def _impressions(self, random: np.random.Generator, queries: _SyntheticQueries) -> dict[str, Any]:
+        """Return the items in order of score and what users did, (n, items) each, and the (items,) examination."""
         n, items = queries.time.size, self.items
-        of_grades = np.array(self.grade_shares) / sum(self.grade_shares)
-        grade = random.choice(of_grades.size, size=(n, items), p=of_grades)
+        shares = np.array(self.grade_shares) / sum(self.grade_shares)
+        grade = random.choice(shares.size, size=(n, items), p=shares)
         score = grade + queries.noise[:, None] * random.standard_normal((n, items))
         order = np.argsort(-score, axis=1, kind="stable")
         grade, score = np.take_along_axis(grade, order, axis=1), np.take_along_axis(score, order, axis=1)
         grade = self._misplaced(grade, queries.planted)
         examination = np.arange(1, items + 1, dtype=np.float64) ** -self.examination
-        looked = random.random((n, items)) < examination
-        click = looked & (random.random((n, items)) < _ATTRACTION[grade])
+        is_examined = random.random((n, items)) < examination
+        click = is_examined & (random.random((n, items)) < _ATTRACTION[grade])
         buy = click & (random.random((n, items)) < grade / 6)
         lost_share = (
             self.lost_clicks * queries.planted[:, None] * (np.arange(1, items + 1) >= self.lost_from_rank)
@@ -175,11 +178,11 @@ class SyntheticLog(BaseModel):
             buy &= arrives <= self._start() + self.days * _DAY
         catalogue = random.integers(0, 5000, (n, items)) * items + np.arange(items)  # distinct within a query
         price = np.exp(random.standard_normal((n, items)))
-        did = {"relevance": grade, "click": click, "buy": buy}
-        return {"sku": catalogue, "score": score, "price": price, **did, "examination": examination}
+        outcomes = {"relevance": grade, "click": click, "buy": buy}
+        return {"sku": catalogue, "score": score, "price": price, **outcomes, "examination": examination}
 
     def _misplaced(self, grade: Ints, planted: Bools) -> Ints:
-        """The (n, items) grades in the order shown, where a worse ranker has chosen the first item or the others."""
+        """Return the (n, items) grades as a worse ranker has chosen the first item or the others."""
         random = np.random.Generator(np.random.PCG64([20261120, self.seed, 1]))
         grade, n = grade.copy(), planted.size
         for query in np.flatnonzero(planted & (random.random(n) < self.wrong_first)):

@@ -60,7 +60,7 @@ def _two_causes(parts: Mapping[str, float], total: float) -> str:
 def _broken_besides(evidence: Evidence, blamed: str) -> list[str]:
     """Return sentences on inputs that broke and are not the cause, or not shown to be."""
     sentences = []
-    for column, worst in evidence.broken.items():
+    for column, worst in evidence.broken_inputs.items():
         if column == blamed:
             continue
         testable = _CONTRAST[0] <= worst.unmatched_share <= _CONTRAST[1]
@@ -70,7 +70,7 @@ def _broken_besides(evidence: Evidence, blamed: str) -> list[str]:
 
 
 class _Composition(NamedTuple):
-    """What another composition of the queries explains, and the change within what both periods have."""
+    """The part of a change that another composition of the queries explains, and the change within common cells."""
 
     word: str
     sentence: str
@@ -81,17 +81,22 @@ class _Composition(NamedTuple):
 
 def _composition(evidence: Evidence, total: float, share: float) -> _Composition | None:
     """Return an input that broke, a segment's mix or a feature's, that explains at least a share of the change."""
-    broken_inputs = [
+    candidates = [
         f for f in evidence.drift if f.broken and _explains(f.unmatched, f.unmatched_p, total, share)
     ]
-    if broken_inputs:
-        return _broken_input(max(broken_inputs, key=lambda f: abs(f.unmatched.value)), total)
+    if candidates:
+        return _broken_input(max(candidates, key=lambda f: abs(f.unmatched.value)), total)
+    return _largest_mix(evidence, total, share)
+
+
+def _largest_mix(evidence: Evidence, total: float, share: float) -> _Composition | None:
+    """Return the segment's mix, or a feature's, that explains most, and at least a share of the change."""
 
     def by_mix(parts: SegmentDecomposition | FeatureDrift) -> bool:
         is_free = parts.column not in evidence.adjusted_for
         return is_free and _explains(parts.mix, parts.mix_p, total, share)
 
-    segments = [s for s in evidence.decompositions if by_mix(s) and s.column not in evidence.broken]
+    segments = [s for s in evidence.decompositions if by_mix(s) and s.column not in evidence.broken_inputs]
     features = [f for f in evidence.drift if f.kind == "number" and not f.broken and by_mix(f)]
     best = max(segments, key=lambda s: abs(s.mix.value), default=None)
     if features and (best is None or abs(features[0].mix.value) > abs(best.mix.value)):
@@ -126,30 +131,30 @@ def _other_queries(feature: FeatureDrift, total: float) -> _Composition:
 
 
 def _ranking(evidence: Evidence, *, alone: bool) -> tuple[str, str]:
-    """The worst segments, or everywhere, and what was looked at before the ranking is suspected."""
+    """Return the worst segments, or everywhere, and what was looked at before the ranking is suspected."""
     columns = evidence.config.columns
     if not alone:
-        sentence, word = _nowhere(evidence), "everywhere"
+        sentence, word = _no_segment_sentence(evidence), "everywhere"
         if evidence.slices:
-            sentence, word = slices_sentence(evidence), "slice"
+            sentence, word = slice_sentence(evidence), "slice"
         return word, f"{sentence} The ranking is the suspect."
     if evidence.slices:
-        looked = "No drifted feature explains it"
+        exclusion = "No drifted feature explains it"
         if columns.segments:
             neither = "Neither the mix of segments nor a drifted feature explains it"
-            looked = neither if columns.features else "The mix of segments does not explain it"
-        return "slice", f"{slices_sentence(evidence)} {looked}: the ranking is the first suspect."
+            exclusion = neither if columns.features else "The mix of segments does not explain it"
+        return "slice", f"{slice_sentence(evidence)} {exclusion}: the ranking is the first suspect."
     if not (columns.segments or columns.features):
         return "everywhere", "No segments or features were named in which to look for the cause."
     tail = " Not explained by feature drift." if columns.features else ""
-    return "everywhere", _nowhere(evidence) + tail
+    return "everywhere", _no_segment_sentence(evidence) + tail
 
 
-def _nowhere(evidence: Evidence) -> str:
-    """What was searched for a segment that stands out, and what could not be."""
+def _no_segment_sentence(evidence: Evidence) -> str:
+    """Return how many segments were tested without one that stands out, and which ones could not be tested."""
     n = evidence.n_slice_candidates
-    found = f"No segment stands out among {n:,} that were tested." if n else "No segment was tested."
-    return " ".join([found, *unsearched_sentences(evidence.searched)])
+    sentence = f"No segment stands out among {n:,} that were tested." if n else "No segment was tested."
+    return " ".join([sentence, *unsearched_sentences(evidence.searched)])
 
 
 def _explains(part: Estimate, chance: float, total: float, share: float) -> bool:
@@ -157,13 +162,13 @@ def _explains(part: Estimate, chance: float, total: float, share: float) -> bool
 
 
 def _significant(part: Estimate, total: float, share: float) -> bool:
-    """Whether a part goes the way of the whole, for certain, and is at least a share of it."""
+    """Return whether a part goes the way of the whole, for certain, and is at least a share of it."""
     same_way = np.sign(part.value) == np.sign(total) != 0
     return bool(same_way and part.direction and abs(part.value) >= share * abs(total))
 
 
-def slices_sentence(evidence: Evidence) -> str:
-    """Where it is worst."""
+def slice_sentence(evidence: Evidence) -> str:
+    """Return a sentence on the worst segments; empty where none stands out."""
     phrases = []
     for s in evidence.slices[:3]:
         moved = f"{s.before:.3f} -> {s.now:.3f}"
@@ -174,7 +179,7 @@ def slices_sentence(evidence: Evidence) -> str:
 
 
 def verdict_of(evidence: Evidence, undecided: str = "") -> Verdict:
-    """The three sentences; what was served is the first suspect where it was not what the model says."""
+    """Return the three sentences; scores that were not the model's are the first suspect."""
     verdict = _with_limits(evidence, _without_parity(evidence))
     if undecided:
         cause = _UNCLEAR if verdict.cause in ("none", "healthy", "improved") else verdict.cause
@@ -188,7 +193,7 @@ def verdict_of(evidence: Evidence, undecided: str = "") -> Verdict:
 
 
 def _with_limits(evidence: Evidence, verdict: Verdict) -> Verdict:
-    """The verdict with the metrics that lie below their limits."""
+    """Add the metrics that lie below their limits to the verdict."""
     below = limits.alert_sentence(evidence.limits)
     if not below:
         return verdict
@@ -199,7 +204,7 @@ def _with_limits(evidence: Evidence, verdict: Verdict) -> Verdict:
 def _without_parity(evidence: Evidence) -> Verdict:
     change, caution = evidence.change, _general_caution(evidence)
     if change is None:
-        return Verdict("none", _no_baseline(evidence), slices_sentence(evidence), caution)
+        return Verdict("none", _no_baseline(evidence), slice_sentence(evidence), caution)
     moved = _moved_sentence(evidence, change)
     if evidence.lost_labels:
         return _about_labels(evidence, moved)
@@ -225,23 +230,23 @@ def _no_baseline(evidence: Evidence) -> str:
 
 def _page_or_ranking(evidence: Evidence) -> str:
     seen = evidence.presentation
-    how = "Positives are spread over the ranks differently"
+    finding = "Positives are spread over the ranks differently"
     if seen is not None and seen.signature == "page":
-        how = "Positives at rank 1 are as frequent as before while other ranks moved"
+        finding = "Positives at rank 1 are as frequent as before while other ranks moved"
     explanation = "another page does this, and so does a worse ranking below rank 1"
-    return f"{how}: {explanation}. Without propensities the two cannot be told apart."
+    return f"{finding}: {explanation}. Without propensities the two cannot be told apart."
 
 
 def _about_the_rest(evidence: Evidence, change: Change, moved: str, caution: Caution | None) -> Verdict:
-    """Where the metric has not noticeably moved."""
+    """Return the verdict where the metric has not noticeably moved."""
     if evidence.slices:
-        return Verdict("slice", moved, slices_sentence(evidence), caution)
-    if broken_texts := evidence.broken_inputs:
-        return Verdict("input", moved, f"An input broke: {'; '.join(broken_texts)}.", caution)
+        return Verdict("slice", moved, slice_sentence(evidence), caution)
+    if texts := evidence.broken_input_texts:
+        return Verdict("input", moved, f"An input broke: {'; '.join(texts)}.", caution)
     if defects := evidence.new_defects:
         sentence = f"The log itself differs from the baseline's: {defects[0]}."
         return Verdict("contract", moved, sentence, caution)
-    better = change.difference.direction and evidence.worse(change.difference.value) < 0
+    better = change.difference.direction and evidence.loss(change.difference.value) < 0
     return Verdict("improved" if better else "healthy", moved, "", caution)
 
 
@@ -252,19 +257,19 @@ def _moved_sentence(evidence: Evidence, change: Change) -> str:
         numbers += f" adjusted for {', '.join(evidence.adjusted_for)}"
     n_windows, part = count_of(len(evidence.windows), "window"), evidence.examined
     if part is not None:
-        of_part = f"{part.baseline:.4f} -> {part.production:.4f}, {part.difference}"
-        window_words = f"{len(part.windows)} of {n_windows}, first {part.windows[0]}"
-        return f"{primary} {_direction(part.difference)} in {window_words}: {of_part}; over all of production: {numbers}."
+        part_numbers = f"{part.baseline:.4f} -> {part.production:.4f}, {part.difference}"
+        place = f"{len(part.windows)} of {n_windows}, first {part.windows[0]}"
+        return f"{primary} {_direction(part.difference)} in {place}: {part_numbers}; over all of production: {numbers}."
     if change.alert:
         return f"{primary} {_direction(change.difference)}: {numbers}."
     if moved := [w.label for w in evidence.windows if w.moved]:
-        window_words = f"{len(moved)} of {n_windows}, first {moved[0]}"
-        return f"{primary} moved in {window_words}; over all of production: {numbers}."
+        place = f"{len(moved)} of {n_windows}, first {moved[0]}"
+        return f"{primary} moved in {place}; over all of production: {numbers}."
     if change.below_min_drop:
         return f"{primary} changed significantly, and by less than min_drop {min_drop:g}: {numbers}."
     if not change.difference.direction:
         return f"{primary} did not measurably change: {numbers}."
-    if evidence.worse(change.difference.value) > 0:
+    if evidence.loss(change.difference.value) > 0:
         numbers += (
             f"; over all of production not significant after correction ({p_equals(change.p_corrected)})"
         )
@@ -295,7 +300,7 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
 
 
 def _rates(evidence: Evidence, measure: str) -> str:
-    """From where to where a rate of labels went: in the worst window, where some windows alone are at fault."""
+    """Return from where to where a rate of labels went, in the worst window where some windows alone are at fault."""
     tests = label_alerts(evidence)[measure]
     windows = [test for test in tests if test.window != "all"]
     of_all = [test for test in tests if test.window == "all"]
@@ -308,7 +313,7 @@ def _rates(evidence: Evidence, measure: str) -> str:
 
 
 def _about_uneven_labels(evidence: Evidence, moved: str, fewer: str) -> Verdict:
-    """Fewer labels, and not shown to be lost at all ranks alike."""
+    """Return the verdict on fewer labels that are not shown to be lost at all ranks alike."""
     seen = evidence.presentation
     may_be_even = seen is not None and seen.rank_1_against_rest is not None and not seen.is_uneven
     ranks = "whether evenly over the ranks cannot be told" if may_be_even else "not evenly over the ranks"
@@ -320,15 +325,15 @@ def _about_uneven_labels(evidence: Evidence, moved: str, fewer: str) -> Verdict:
 
 
 def _about_page_with_ips(evidence: Evidence, corrected: Corrected, moved: str) -> Verdict:
-    by = corrected.change
-    moved_by = by.direction or "did not measurably change"
-    ips = f"{CORRECTED[:1].upper()}{CORRECTED[1:]} {moved_by}: {corrected.before:.4f} -> {corrected.now:.4f}, {by}"
+    direction = corrected.change.direction
+    numbers = f"{corrected.before:.4f} -> {corrected.now:.4f}, {corrected.change}"
+    ips = f"{CORRECTED[:1].upper()}{CORRECTED[1:]} {direction or 'did not measurably change'}: {numbers}"
     caution = _caution(f"{_CLICK_BIAS}; {CORRECTED} holds as far as the propensities do.")
     if corrected.fell:
         cause, sentence, parts = cause_of(evidence) if evidence.moved else ("everywhere", "", {})
         return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", sentence, caution, parts)
     least = f"min_drop {evidence.config.compare.min_drop:g} of what it was"
-    if by.direction == "fell":
+    if direction == "fell":
         ips += f" (less than {least})"
     if corrected.is_open:
         sentence = f"Whether the page or the ranking changed cannot be told: that does not exclude a fall of {least}."
@@ -336,7 +341,7 @@ def _about_page_with_ips(evidence: Evidence, corrected: Corrected, moved: str) -
     if corrected.gained and evidence.presentation is not None:
         seen = evidence.presentation
         ips = f"IPS-DCG rose: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {corrected.gain}"
-    if corrected.gained or by.direction == "rose":
+    if corrected.gained or direction == "rose":
         return Verdict("improved", f"The ranking got better. {ips}. On clicks, {moved}", "", caution)
     sentence = f"The ranking did not get worse by {least}."
     return Verdict("presentation", f"The page changed. {ips}. On clicks, {moved}", sentence, caution)
@@ -346,12 +351,12 @@ _CLICK_BIAS = f"{CLICK_BIAS[0].upper()}{CLICK_BIAS[1:]}"
 
 
 def _caution(text: str, severity: Severity = "warning") -> Caution:
-    """The verdict's caution: what cannot be concluded."""
+    """Return the verdict's caution: what cannot be concluded."""
     return Caution("cannot-tell", severity, text)
 
 
 def _general_caution(evidence: Evidence) -> Caution | None:
-    """The verdict's caution where the metric decides, as severe as the worst of its parts."""
+    """Return the verdict's caution where the metric decides, as severe as the worst of its parts."""
     parts: list[tuple[Severity, str]] = []
     if n := evidence.n_immature:
         parts.append(("note", f"{count_of(n, 'query')} {plural('is', n)} left out, too young for labels"))

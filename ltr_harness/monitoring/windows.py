@@ -497,7 +497,7 @@ def status(window: Window, result: MonitorResult) -> Badge:
 def timeline(result: MonitorResult) -> Chart:
     """Draw the primary metric over time, with its baseline."""
     alerts = sum(status(w, result).text == "alert" for w in result.windows)
-    words = f"{count_of(len(result.windows), 'window')}, {alerts} with an alert."
+    description = f"{count_of(len(result.windows), 'window')}, {alerts} with an alert."
     tooltip_fields = [*charts.tooltip("window", mean=".4f", low=".4f", high=".4f"), {"field": "state"}]
     colour = {"condition": {"test": "datum.state === 'alert'", "value": charts.BAD}, "value": BLUE}
     line = {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6}
@@ -512,19 +512,19 @@ def timeline(result: MonitorResult) -> Chart:
     if result.changes:
         baseline = result.changes[0].baseline
         layers = [*_baseline_layers(baseline), *layers]
-        words += f" The dashed line is the baseline, {baseline.value:.4f}."
+        description += f" The dashed line is the baseline, {baseline.value:.4f}."
         lines.append("the dashed line is the baseline")
     for limit in result.limits:
         if limit.metric == result.primary:
             layers.insert(0, _limit_layer(limit.limit))
-            words += f" The dotted line is the limit, {limit.limit:g}."
+            description += f" The dotted line is the limit, {limit.limit:g}."
             lines.append("the dotted line is the limit")
     if result.changes:
         title += "; red windows raised an alert, " + "; ".join(lines)
     else:
         title += "".join(f"; red windows raised an alert, {text}" for text in lines)
     points = [_timeline_point(w, result) for w in result.windows if not math.isnan(w.interval.value)]
-    return Chart("windows", title, charts.wide(points, 220, layer=layers), words)
+    return Chart("windows", title, charts.wide(points, 220, layer=layers), description)
 
 
 def _baseline_layers(baseline: Estimate) -> list[dict[str, Any]]:

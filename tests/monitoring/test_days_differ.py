@@ -14,7 +14,7 @@ import pytest
 from ltr_harness.comparison.stats.cluster_sums import Floats, UnitCodes
 from ltr_harness.errors import ConfigError, UsageError
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.queries import concatenated
+from ltr_harness.monitoring.queries import concatenate
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import run_stages
 from ltr_harness.monitoring.stored import PastWindow
@@ -226,7 +226,7 @@ def test_a_history_with_a_season_compares_sundays_with_sundays(
         table = query_table(values, prefix=f"{prefix}{day}-")
         return at_hours(table, np.full(n, day), np.arange(n) % 24)
 
-    before = concatenated([day_of(day, prefix="b") for day in range(28)])
+    before = concatenate([day_of(day, prefix="b") for day in range(28)])
     found = nightly(12, day_of, before, tmp_path, season=season)
     sunday = found[6].windows[0]
     # six days and this one: the difference of each to its own weekday, averaged
@@ -251,7 +251,7 @@ def test_nightly_runs_with_a_season_alarm_as_seldom_as_without(query_table: Tabl
                 query_table(values, prefix=f"{prefix}{day}-"), np.full(400, day), np.arange(400) % 24
             )
 
-        before = concatenated([day_of(day, "b") for day in range(28)])
+        before = concatenate([day_of(day, "b") for day in range(28)])
         for found in nightly(14, day_of, before, tmp_path / str(series), season="weekday"):
             if found.windows[0].trailing is not None:
                 trailing += found.windows[0].trailing.p <= 0.05
@@ -369,7 +369,7 @@ def nights(
     seed: int, query_table: Table, folder: Path, n: int, drop: Callable[[int], float], **compare: Any
 ) -> list[MonitorResult]:
     random = np.random.default_rng(seed)
-    before = concatenated([night(random, query_table, d, 0.0, "b") for d in range(14)])
+    before = concatenate([night(random, query_table, d, 0.0, "b") for d in range(14)])
     config = load_monitor_config(
         {
             "columns": {"rank": "rank", "timestamp": "ts", "segments": ["country"]},
@@ -431,7 +431,7 @@ def streams(
         values = np.clip(mean + 0.15 * random.standard_normal(200), 0, 1)
         return at_hours(query_table(values, prefix=f"{prefix}{day}-"), np.full(200, day), np.zeros(200, int))
 
-    before = concatenated([day_of(d, "b", 0.0) for d in range(28)])
+    before = concatenate([day_of(d, "b", 0.0) for d in range(28)])
     config = load_monitor_config(
         {
             "columns": {"rank": "rank", "timestamp": "ts"},

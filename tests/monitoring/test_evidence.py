@@ -48,12 +48,12 @@ def test_of_an_input_the_worst_of_what_broke_is_said() -> None:
             drift("c", broken="is 1"),
         ]
     )
-    assert found.broken_inputs == ["a is missing", "c is 1"]
+    assert found.broken_input_texts == ["a is missing", "c is 1"]
     assert [str(alert) for alert in alerts_of(found)[0]] == ["ALERT input a is missing", "ALERT input c is 1"]
 
 
 @pytest.mark.parametrize(
-    ("seen", "fell", "is_open", "stood"),
+    ("seen", "fell", "is_open", "fall_excluded"),
     [
         (None, False, False, False),
         (page("page"), False, False, False),
@@ -74,12 +74,12 @@ def test_of_an_input_the_worst_of_what_broke_is_said() -> None:
     ],
 )
 def test_a_fall_without_the_page_is_shown_open_or_excluded(
-    seen: Presentation | None, fell: bool, is_open: bool, stood: bool
+    seen: Presentation | None, fell: bool, is_open: bool, fall_excluded: bool
 ) -> None:
     found = evidence(A_TENTH, presentation=seen)
     corrected = found.corrected
     assert found.ips_fell is fell
-    assert found.ips_stood is stood
+    assert found.ips_fall_excluded is fall_excluded
     assert (corrected is not None and corrected.is_open) is is_open
 
 
@@ -147,8 +147,8 @@ def test_something_moved_in_all_of_production_or_in_a_window() -> None:
 
 
 def test_what_is_worse_depends_on_the_metric() -> None:
-    assert evidence().worse(-0.5) == 0.5
-    assert evidence({"metrics": ["kendall_tau_distance"]}).worse(-0.5) == -0.5
+    assert evidence().loss(-0.5) == 0.5
+    assert evidence({"metrics": ["kendall_tau_distance"]}).loss(-0.5) == -0.5
 
 
 def test_a_fall_of_ips_dcg_alerts_where_the_metric_did_not_fall() -> None:

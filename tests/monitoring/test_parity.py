@@ -27,7 +27,7 @@ from ltr_harness.experiments.runs import find_runs
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.parity import compare_served_scores, served
+from ltr_harness.monitoring.parity import compare_served_scores, served_model
 from ltr_harness.monitoring.queries import columns_of
 from ltr_harness.monitoring.reading import query_table
 from ltr_harness.monitoring.result import MonitorResult
@@ -304,7 +304,7 @@ def test_counts_are_those_of_a_loop(case: tuple[list[int], list[float], list[flo
     frame = query_table(table, config, Contract("production", "log"))
     assert frame is not None
     counted = columns_of(frame, "parity")
-    reach = 1e-5 * np.maximum(np.abs(feature), served(str(linear_run()), False).spread)
+    reach = 1e-5 * np.maximum(np.abs(feature), served_model(str(linear_run()), False).spread)
     for at, name in enumerate(frame["query_id"]):
         rows = [i for i in range(query.size) if query[i] == name and not np.isnan(logged[i])]
         off = [i for i in rows if not abs(logged[i] - feature[i]) <= reach[i]]
