@@ -123,7 +123,9 @@ def compare_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monitor
     reason = _reason_to_withhold(arms, assigned.several, unit_words, ratio_p, drift_p)
     measures = _measures(production, config)
     differences, family = _test_measures(measures, assigned, config)
+    verdict = verdict_sentence(differences, names[0], family)
     if reason:
+        verdict = f"No verdict on the arms: {reason}."
         differences = [replace(difference, verdict="withheld") for difference in differences]
     cautions = [*assigned.cautions, *_rare_kinds(differences, measures, arms, assigned, config)]
     undecided = dict.fromkeys(d.measure for d in differences if np.isnan(d.difference.p))
@@ -140,9 +142,7 @@ def compare_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monitor
         differences=tuple(differences),
         family=family,
         withheld=reason,
-        verdict=f"No verdict on the arms: {reason}."
-        if reason
-        else verdict_sentence(differences, names[0], family),
+        verdict=verdict,
         cautions=tuple(cautions),
     )
 
@@ -284,20 +284,9 @@ def _measures(production: pd.DataFrame, config: MonitorConfig) -> list[_Measure]
 def _test_measures(
     measures: Sequence[_Measure], assigned: _AssignedQueries, config: MonitorConfig
 ) -> tuple[list[ArmDifference], str]:
-    """Every measure of every arm as one family, and the family in words."""
-    values = np.column_stack([m.values[assigned.rows] for m in measures])
+    """Test every measure of every arm as one family, and return the family in words as well."""
     columns = [(arm, measure) for arm in assigned.names[1:] for measure in measures]
-    of_arm = np.repeat(np.arange(1, len(assigned.names)), len(measures))
-    values, group, control = (
-        np.tile(values, len(assigned.names) - 1),
-        _unit_groups(assigned),
-        assigned.arm == 0,
-    )
-    arm_values = np.where(assigned.arm[~control, None] == of_arm, values[~control], np.nan)
-    contrast = LinearCombination(
-        (ClusterSums.of(arm_values, group[~control]), ClusterSums.of(values[control], group[control])),
-        (1.0, -1.0),
-    )
+    contrast = _contrast_with_control(measures, assigned)
     testable = np.flatnonzero(
         (contrast.units >= _LEAST) & (contrast.error > 0) & (_skewness_of_alike_arms(contrast) <= _LOPSIDED)
     )
@@ -313,33 +302,59 @@ def _test_measures(
         tested.append((testable, outcomes(contrast.columns(testable), method, seeds=(), widths=widths)))
         family = f"joint correction over {tests}"
     results = FamilyResults.assembled(len(columns), tested)
-    numbers = (
-        contrast.mean,
-        results.low,
-        results.high,
-        results.p,
-        contrast.error,
-        contrast.df,
-        results.p_corrected,
-    )
-    differences = []
-    for j, (arm, measure) in enumerate(columns):
-        value, low, high, p, error, df, p_corrected = (float(column[j]) for column in numbers)
-        mean, control_mean = (float(part.mean[j]) for part in contrast.parts)
-        n, n_control = (int(part.n[j]) for part in contrast.parts)
-        difference = ArmDifference(
-            arm=arm,
-            measure=measure.name,
-            mean=mean,
-            control=control_mean,
-            difference=Estimate(value, low, high, p, error, n + n_control, df),
-            relative=value / control_mean if control_mean else float("nan"),
-            p_corrected=p_corrected,
-            n_queries=n,
-            verdict=_verdict(measure, value, p_corrected, config),
-        )
-        differences.append(difference)
+    differences = [
+        _arm_difference(arm, measure, column, contrast, results, config)
+        for column, (arm, measure) in enumerate(columns)
+    ]
     return differences, family
+
+
+def _contrast_with_control(measures: Sequence[_Measure], assigned: _AssignedQueries) -> LinearCombination:
+    """Return the mean of every measure in every arm, less that in the control: a column each, arm by arm."""
+    n_arms, control, group = len(assigned.names) - 1, assigned.arm == 0, _unit_groups(assigned)
+    values = np.tile(np.column_stack([m.values[assigned.rows] for m in measures]), n_arms)
+    arm_of_column = np.repeat(np.arange(1, n_arms + 1), len(measures))
+    arm_values = np.where(assigned.arm[~control, None] == arm_of_column, values[~control], np.nan)
+    return LinearCombination(
+        (ClusterSums.of(arm_values, group[~control]), ClusterSums.of(values[control], group[control])),
+        (1.0, -1.0),
+    )
+
+
+def _arm_difference(
+    arm: str,
+    measure: _Measure,
+    column: int,
+    contrast: LinearCombination,
+    results: FamilyResults,
+    config: MonitorConfig,
+) -> ArmDifference:
+    """Return the difference that is one column of the contrast, with its results in the family."""
+    value, low, high, p, error, df, p_corrected = (
+        float(numbers[column])
+        for numbers in (
+            contrast.mean,
+            results.low,
+            results.high,
+            results.p,
+            contrast.error,
+            contrast.df,
+            results.p_corrected,
+        )
+    )
+    mean, control_mean = (float(part.mean[column]) for part in contrast.parts)
+    n, n_control = (int(part.n[column]) for part in contrast.parts)
+    return ArmDifference(
+        arm=arm,
+        measure=measure.name,
+        mean=mean,
+        control=control_mean,
+        difference=Estimate(value, low, high, p, error, n + n_control, df),
+        relative=value / control_mean if control_mean else float("nan"),
+        p_corrected=p_corrected,
+        n_queries=n,
+        verdict=_verdict(measure, value, p_corrected, config),
+    )
 
 
 def _verdict(measure: _Measure, difference: float, p_corrected: float, config: MonitorConfig) -> str:

@@ -62,16 +62,22 @@ def _rule_for_log(source: Node, log_settings: Node) -> dict[str, Any]:
         if key == "event_log" and isinstance(of_rule, dict):
             value = {**of_rule, **value}
         rule[key] = value
-    has_estimate = bool((rule.get("propensity") or {}).get("estimate"))
-    for key, has_log, name in (
-        ("event_log", bool(rule.get("event_log")), "log of events"),
-        ("propensity", has_estimate, "measurement of propensities"),
-    ):
-        if has_log and key not in log_settings.mapping:
+    _refuse_logs_of_rule(rule, log_settings, source)
+    return rule
+
+
+def _refuse_logs_of_rule(rule: Mapping[str, Any], log_settings: Node, source: Node) -> None:
+    """Refuse a rule with logs of its own, where production's are not named beside it."""
+    logs = {}
+    if rule.get("event_log"):
+        logs["event_log"] = "log of events"
+    if (rule.get("propensity") or {}).get("estimate"):
+        logs["propensity"] = "measurement of propensities"
+    for key, name in logs.items():
+        if key not in log_settings.mapping:
             found = f"relevance.from: {source.value} has a {name} of its own"
             cure = f"add relevance.{key}: {{…}} beside from"
-            raise ConfigError(Problem(place, found, "production's", cure))
-    return rule
+            raise ConfigError(Problem(str(source.place), found, "production's", cure))
 
 
 def _rule_at(path: Path, log_settings: Set[str]) -> dict[str, Any]:

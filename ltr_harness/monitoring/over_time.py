@@ -190,21 +190,21 @@ def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str
     panels = family.panels
     limited = any(panel.limit == panel.limit for panel in panels)
     panel_facts = [_panel_facts(number, panel, limited=limited) for number, panel in enumerate(panels)]
-    has_thresholds = any(panel.thresholds for panel in panels)
-    line_name = "limit" if has_thresholds else "baseline"
+    line_name, line = "baseline", "datum.baseline"
+    if any(panel.thresholds for panel in panels):
+        line_name, line = "limit", "datum['line' + datum.key]"
     layers = _layers(family, marks, with_dots=len(windows) <= _DOTTED, line=line_name)
+    fields = ["model", "place", "baseline"]
     if limited:
         layers += _limit_layers()
+        fields.append("limit")
     room = 0 if family.shared else _ROOM
     spec = charts.small_multiples(
         [panel.name for panel in panels], panel_facts, {"layer": layers}, y_axis_width=room
     )
-    fields = ["model", "place", "baseline"]
-    if limited:
-        fields.append("limit")
     lookup = {"data": spec["data"], "key": "key", "fields": fields}
     calculate = {
-        "line": "datum['line' + datum.key]" if has_thresholds else "datum.baseline",
+        "line": line,
         # a scale needs numbers: where there is nothing to compare with, an unseen line lies on the other
         "beside": "isValid(datum.line) ? datum.line : datum.value",
         "n": "isValid(datum['n' + datum.key]) ? datum['n' + datum.key] : datum.queries",

@@ -244,12 +244,6 @@ def metrics_section(result: MonitorResult) -> list[Block]:
     if not result.changes:
         return [Heading("Metrics", matters=True), _means_table(result)]
     first = result.changes[0]
-    if first.alert:
-        verdict = result.raised
-    elif first.below_min_drop:
-        verdict = Badge("too small to matter", "neutral")
-    else:
-        verdict = Badge("no alert", "good")
     axis = blocks.axis_of(end for c in result.changes for end in (c.difference.low, c.difference.high))
     difference = Column(f"Difference [{result.test_name}]", "difference", hint=_OF_THE_TEST, axis=axis)
     uncorrected = "One test, uncorrected; of the primary metric's, the corrected one decides."
@@ -260,7 +254,7 @@ def metrics_section(result: MonitorResult) -> list[Block]:
         f"All mature queries against the baseline, {result.baseline_kind}; the first metric raises alerts.",
         result.changes,
         (Column("Metric", "code"), "metric"),
-        (Column("Verdict"), lambda c: verdict if c is first else None),
+        (Column("Verdict"), lambda c: _change_badge(result) if c is first else None),
         (Column("Baseline", "metric"), lambda c: c.baseline.value),
         (Column("Production", "metric"), lambda c: c.production.value),
         (difference, lambda c: marked_estimate(c.difference, alert=c.alert)),
@@ -274,6 +268,15 @@ def metrics_section(result: MonitorResult) -> list[Block]:
     changed = sum(bool(change.difference.direction) for change in result.changes)
     finding = f"{changed} of {len(result.changes)} changed"
     return [Heading("Metrics", finding=finding, matters=first.alert), table]
+
+
+def _change_badge(result: MonitorResult) -> Badge:
+    """Return the badge of the primary metric's change."""
+    if result.changes[0].alert:
+        return result.raised
+    if result.changes[0].below_min_drop:
+        return Badge("too small to matter", "neutral")
+    return Badge("no alert", "good")
 
 
 def _means_table(result: MonitorResult) -> Table:

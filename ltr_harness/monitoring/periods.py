@@ -105,6 +105,21 @@ def _covariates(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) 
     return np.concatenate(columns_now, axis=1), np.concatenate(columns_before, axis=1)
 
 
+def _subtract_key_effects(now: Floats, before: Floats, keys: tuple[Ints, Ints, int]) -> float:
+    """Subtract the effects of keys from values, (n_now,) and (n_before,), in place.
+
+    Returns:
+        The variance of the effects' estimates in the mean of `now`.
+    """
+    key, key_before, size = keys
+    is_defined = ~np.isnan(before)
+    effects = KeyEffects.of(before[is_defined], key_before[is_defined], size)
+    before[is_defined] -= effects.leave_one_out
+    now -= effects.effects[key]
+    shares = np.bincount(key, minlength=size) / key.size
+    return float(shares**2 @ effects.noise)
+
+
 _COMMON = 0.5  # from this share of common query ids on, the baseline is a replay
 _OF_THE_SAME_QUERIES = ("common", "times", "strata", "units")  # whatever their values
 
@@ -132,10 +147,9 @@ class Periods:
             return self
         now, before = self.now, self.before
         covariates, covariates_before = _covariates(now, before, self.config)
-        keys = None
-        if self.config.columns.pair_key in self.config.compare.adjust:
-            keys = _key_codes(now, before, self.config)
-        adjusted_now, adjusted_before, noise = dict[str, Any](), dict[str, Any](), []
+        by_keys = self.config.columns.pair_key in self.config.compare.adjust
+        keys = _key_codes(now, before, self.config) if by_keys else None
+        adjusted_now, adjusted_before, noise = dict[str, Any](), dict[str, Any](), list[float]()
         for column in (name for name in now.columns if name.startswith("metric:")):
             values, reference = column_of(now, column), column_of(before, column).copy()
             is_defined = ~np.isnan(reference)
@@ -145,14 +159,9 @@ class Periods:
             adjusted = values - covariates @ fit.slopes
             reference[is_defined] = fit.mean + fit.residuals
             if keys is not None:
-                key, key_before, size = keys
-                effects = KeyEffects.of(reference[is_defined], key_before[is_defined], size)
-                reference[is_defined] -= effects.leave_one_out
-                adjusted -= effects.effects[key]
-                shares = np.bincount(key, minlength=size) / key.size
-                noise.append(float(shares**2 @ effects.noise))
+                noise.append(_subtract_key_effects(adjusted, reference, keys))
             adjusted_now[column], adjusted_before[column] = adjusted, reference
-        if keys is not None:
+        if by_keys:
             adjusted_now["cluster"], adjusted_before["cluster"] = now["pair_key"], before["pair_key"]
         precision = Regression.of(primary_of(before), covariates_before).precision
         prediction = Prediction(covariates, precision, noise[0] if noise else 0.0)

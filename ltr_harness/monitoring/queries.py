@@ -190,13 +190,18 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
             columns[name] = category_of(column)
         else:
             values = column.cast("int64") if name == "time" else column
-            if name != "query_id" and str(values.type) not in _NUMBERS:
-                raise ValueError(f"its column {name} holds {values.type}, not numbers")
-            if name in ("query_id", "n_items", "has_relevant", "time") and values.null_count:
-                raise ValueError(f"its column {name} has an empty place")
+            _refuse_unreadable(name, values)
             column_name = f"metric:{name}" if name in metrics else name
             columns[column_name] = values.to_numpy(zero_copy_only=False)
     return _frame(columns)
+
+
+def _refuse_unreadable(name: str, values: Any) -> None:
+    """Refuse a stored column without numbers, or with an empty place where there can be none."""
+    if name != "query_id" and str(values.type) not in _NUMBERS:
+        raise ValueError(f"its column {name} holds {values.type}, not numbers")
+    if name in ("query_id", "n_items", "has_relevant", "time") and values.null_count:
+        raise ValueError(f"its column {name} has an empty place")
 
 
 def _text_bytes(texts: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -79,8 +79,7 @@ def read_log(source: Any, config: MonitorConfig, log_name: str, dask: Any = None
     table = concatenate(tables)
     _refuse_scattered_queries(table["query_id"].to_numpy(), contract)
     if config.relevance.list_column or join:
-        counts = {event: int(n.sum()) for event, n in columns_of(table, "event").items()}
-        refuse_unknown_events(config.relevance.event_names, counts, contract)
+        _refuse_unknown_events(table, config, contract)
     refuse_unknown_classes(config.relevance, contract)
     if contract.score_ranks.are_upside_down:
         contract.count("score-is-rank", contract.score_ranks.n_ranked, (repr(config.columns.score),))
@@ -120,6 +119,12 @@ def _refuse_scattered_queries(ids: Any, contract: Contract) -> None:
     repeated = np.flatnonzero(ids[1:] == ids[:-1])
     contract.count("query-scattered", repeated.size, tuple(repr(str(q)) for q in ids[repeated[:3]]))
     contract.raise_errors()
+
+
+def _refuse_unknown_events(table: pd.DataFrame, config: MonitorConfig, contract: Contract) -> None:
+    """Refuse events of the rule that never happen while unknown ones do."""
+    counts = {event: int(n.sum()) for event, n in columns_of(table, "event").items()}
+    refuse_unknown_events(config.relevance.event_names, counts, contract)
 
 
 LOCAL = "local"

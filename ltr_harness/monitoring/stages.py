@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ import ltr_harness.monitoring.slices as slices
 import ltr_harness.monitoring.stored as stored
 import ltr_harness.monitoring.windows as windows
 from ltr_harness._util.text import count_of, plural
-from ltr_harness.comparison.stats.two_samples import Estimate
 from ltr_harness.data.addresses import local_path
 from ltr_harness.data.logs.contract import LogCheck
 from ltr_harness.data.queries import Bools, Ints
@@ -40,21 +39,16 @@ from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import (
     Adjustment,
-    Change,
-    Examined,
     FeatureDrift,
     Findings,
     LabelTest,
     MonitorResult,
-    Online,
     OverTime,
     Presentation,
     SearchedColumn,
     Slice,
     Watched,
     WherePart,
-    Window,
-    WorstQuery,
 )
 from ltr_harness.monitoring.verdict import verdict_of
 
@@ -150,29 +144,6 @@ def _read_baseline(
     return table, "a log", log_checks
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Topics(WherePart):
-    """The topics that a comparison with a baseline fills, or has more of; each field as in `Evidence`."""
-
-    windows: tuple[Window, ...]
-    worst_queries: tuple[WorstQuery, ...]
-    online: tuple[Online, ...]
-    over_time: OverTime
-    family: str = Findings.family
-    changes: tuple[Change, ...] = ()
-    paired_by_key: Estimate | None = None
-    adjustment: Adjustment | None = None
-    examined: Examined | None = None
-    whole: WherePart | None = None
-    labels: tuple[LabelTest, ...] = ()
-    labels_arriving: bool = False
-    presentation: Presentation | None = None
-    cautions: tuple[Caution, ...] = ()
-    days_unknown: bool = False
-    days_caution: Caution | None = None
-    effective_users: float = float("inf")
-
-
 def run_stages(
     production: pd.DataFrame,
     baseline: pd.DataFrame | None,
@@ -189,40 +160,45 @@ def run_stages(
     if config.windows.season != "none" and time is not None and baseline is not None:
         _refuse_season_without_times(baseline, config)
     whole_cut = cut(time, len(production), config)
-    key = stored.history_key(config)
-    past = [] if history is None else stored.read_history(history, key)
-    past = [w for w in past if w.number < whole_cut.number[0]]
+    past = [] if history is None else _past_windows(history, whole_cut, config)
     orphan_counts = labels.orphans_by_window(orphans, whole_cut, config)
     rows = windows.window_rows(production, whole_cut, orphan_counts, config)
     alpha_share = windows.share_to_spend(rows, past, config)
     shares = windows.shares_of_windows(rows, past, config)
-    limit_tests = limits.check_limits(production, whole_cut, config, shares, alpha_share)
-    counted = np.flatnonzero(whole_cut.mature & ~np.isnan(queries.primary_of(production)))
-    logs = {"production": production}
-    if baseline is None:
-        topics = _without_baseline(production, whole_cut, counted, rows, config)
-    else:
-        compared = _compared_queries(production, baseline, whole_cut, counted, past, config, alpha_share)
-        topics = _against_baseline(compared, whole_cut, rows)
-        logs["baseline"] = baseline
-        baseline_kind = baseline_kind or "a log"
     evidence = Evidence(
         config=config,
         log_checks=(*log_checks, *labels.stray_queries(production, whole_cut)),
         n_immature=whole_cut.n_immature,
-        empty_rules=labels.empty_rules(logs),
-        list_lengths=labels.list_lengths(logs),
-        limits=limit_tests,
-        arms=compare_arms(production, whole_cut, config.arms, config) if config.arms else None,
-        parity=compare_served_scores(production, whole_cut, config.parity, config, alpha_share)
-        if config.parity
-        else None,
-        **vars(topics),
+        windows=tuple(rows),
+        limits=limits.check_limits(production, whole_cut, config, shares, alpha_share),
     )
+    counted = np.flatnonzero(whole_cut.mature & ~np.isnan(queries.primary_of(production)))
+    logs = {"production": production}
+    if baseline is None:
+        evidence = _without_baseline(evidence, production, whole_cut, counted)
+    else:
+        compared = _compared_queries(production, baseline, whole_cut, counted, past, config, alpha_share)
+        evidence = _against_baseline(evidence, compared, whole_cut)
+        logs["baseline"] = baseline
+        baseline_kind = baseline_kind or "a log"
+    if config.arms is not None:
+        arms = compare_arms(production, whole_cut, config.arms, config)
+        evidence = replace(evidence, arms=arms)
+    if config.parity is not None:
+        parity = compare_served_scores(production, whole_cut, config.parity, config, alpha_share)
+        evidence = replace(evidence, parity=parity)
+    rules, lengths = labels.empty_rules(logs), labels.list_lengths(logs)
+    evidence = replace(evidence, empty_rules=rules, list_lengths=lengths)
     result = _result(production, baseline, baseline_kind, evidence)
     if history is not None and time is not None:
-        stored.append_history(history, key, evidence.windows, whole_cut.until)
+        stored.append_history(history, stored.history_key(config), evidence.windows, whole_cut.until)
     return Watched(result, config, production)
+
+
+def _past_windows(history: Path, cut: Cut, config: MonitorConfig) -> list[stored.PastWindow]:
+    """Read the windows of earlier runs that lie before production's."""
+    past = stored.read_history(history, stored.history_key(config))
+    return [w for w in past if w.number < cut.number[0]]
 
 
 def _refuse_season_without_times(baseline: pd.DataFrame, config: MonitorConfig) -> None:
@@ -231,20 +207,18 @@ def _refuse_season_without_times(baseline: pd.DataFrame, config: MonitorConfig) 
         raise UsageError(f"{season} needs a baseline with timestamps; set season: none")
 
 
-def _without_baseline(
-    production: pd.DataFrame, cut: Cut, counted: Ints, rows: Sequence[Window], config: MonitorConfig
-) -> _Topics:
+def _without_baseline(evidence: Evidence, production: pd.DataFrame, cut: Cut, counted: Ints) -> Evidence:
     """Compare slices of production's (n_counted,) queries with the rest: there is nothing else to test."""
     now = queries.queries_of(production, counted)
-    periods = Periods(now, now.iloc[:0], config)
+    periods = Periods(now, now.iloc[:0], evidence.config)
     worst_slices, n_candidates, searched = list[Slice](), 0, tuple[SearchedColumn, ...]()
     if len(now):
         worst_slices, n_candidates = slices.find_slices(periods)
         searched = slices.searched_columns(periods)
-    return _Topics(
-        windows=tuple(rows),
+    return replace(
+        evidence,
         worst_queries=tuple(slices.worst_queries(production, counted, None)),
-        online=change.online(production, None, rows),
+        online=change.online(production, None, evidence.windows),
         slices=tuple(worst_slices),
         n_slice_candidates=n_candidates,
         searched=searched,
@@ -304,27 +278,26 @@ def _compared_queries(
     return _ComparedQueries(production, baseline, periods, counted, is_kept, places, past, cautions)
 
 
-def _against_baseline(compared: _ComparedQueries, cut: Cut, rows: Sequence[Window]) -> _Topics:
+def _against_baseline(evidence: Evidence, compared: _ComparedQueries, cut: Cut) -> Evidence:
     """Compare production with its baseline: how much, when, where and why."""
     production, baseline, periods = compared.production, compared.baseline, compared.periods
     counted, is_kept, places, past = compared.counted, compared.is_kept, compared.places, compared.past
     config, alpha_share = periods.config, periods.spent
     tested = periods.adjust()
     members = cut.members_of(counted)
-    rows = windows.compare_windows([*rows], cut, counted, tested, past)
+    rows = windows.compare_windows([*evidence.windows], cut, counted, tested, past)
     if config.compare.correct == "sequence":
         rows = windows.add_running_means(rows, members, tested, past)
     changes = change.changes(periods, tested)
     changes[0], rows, family = windows.correct_p_values(changes[0], rows, tested, past)
     chosen = windows.windows_to_examine(rows, members, tested)
     columns = compared_columns(periods)
-    where_part, part, whole_period, examined = _where_and_why(columns, periods, tested), periods, None, None
-    readable = slices.worst_queries(production, counted, periods)
+    where_part, part, rows_of_part = _where_and_why(columns, periods, tested), periods, counted
+    whole_period, examined = None, None
     if chosen:
         in_chosen = np.flatnonzero(np.isin(cut.codes[counted], chosen))
-        part, whole_period = periods.with_queries(in_chosen), where_part
+        part, rows_of_part, whole_period = periods.with_queries(in_chosen), counted[in_chosen], where_part
         where_part = _where_and_why(compared_columns(part), part, part.adjust())
-        readable = slices.worst_queries(production, counted[in_chosen], part)
         examined = windows.examine_windows([rows[window] for window in chosen], in_chosen, tested)
     all_mature = Periods(queries.queries_of(production, is_kept), baseline, config, places=places[is_kept])
     label_tests = labels.label_tests(
@@ -334,20 +307,16 @@ def _against_baseline(compared: _ComparedQueries, cut: Cut, rows: Sequence[Windo
     if config.relevance.from_events or config.propensity is not None:
         moved = changes[0].alert or any(w.moved for w in rows)
         page_windows = _windows_of_page(moved, chosen, label_tests, cut)
-        of_page = (
-            all_mature.with_queries(np.flatnonzero(np.isin(cut.codes[is_kept], page_windows)))
-            if page_windows
-            else all_mature
-        )
-        page = labels.presentation(of_page)
+        page = _presentation(all_mature, cut.codes[is_kept], page_windows)
     is_uneven = page is not None and page.is_uneven
-    return _Topics(
+    return replace(
+        evidence,
         windows=tuple(rows),
         **vars(where_part),
         examined=examined,
         whole=whole_period,
         over_time=_over_time(members, periods, part, where_part.slices, columns, where_part.drift),
-        worst_queries=tuple(readable),
+        worst_queries=tuple(slices.worst_queries(production, rows_of_part, part)),
         family=f"{config.compare.correct.capitalize()} over {family}",
         changes=tuple(changes),
         labels=tuple(label_tests),
@@ -369,6 +338,13 @@ def _windows_of_page(moved: bool, chosen: list[int], tests: Sequence[LabelTest],
         return []
     # of lost labels not the metric's: windows that it chose are those in which more was lost at rank 1
     return labels.windows_of_alerts(tests, cut) if any(test.alert for test in tests) else chosen
+
+
+def _presentation(mature: Periods, windows_of_queries: Ints, chosen: Sequence[int]) -> Presentation:
+    """Return the positives by rank in the chosen windows; without any, in all of production."""
+    if chosen:
+        mature = mature.with_queries(np.flatnonzero(np.isin(windows_of_queries, chosen)))
+    return labels.presentation(mature)
 
 
 def _over_time(

@@ -36,11 +36,11 @@ def cause_of(evidence: Evidence) -> tuple[str, str, dict[str, float]]:
     total = evidence.difference.value
     first = _composition(evidence, total, _EXPLAINS)
     second = first or _composition(evidence, total, _BESIDE)
-    ranking, sentence = _ranking(evidence, alone=second is None)
-    if first is None and second is None:
-        return ranking, " ".join([sentence, *_broken_besides(evidence, "")]), {}
+    if second is None:
+        word, sentence = _only_ranking(evidence)
+        return word, " ".join([sentence, *_broken_besides(evidence, "")]), {}
+    ranking, sentence = _ranking_beside(evidence)
     if first is None:
-        assert second is not None
         parts = {ranking: total - second.part, second.word: second.part}
         sentences = [_two_causes(parts, total), sentence, second.sentence]
         return ranking, " ".join([*sentences, *_broken_besides(evidence, second.column)]), parts
@@ -130,14 +130,16 @@ def _other_queries(feature: FeatureDrift, total: float) -> _Composition:
     return _Composition("covariate", text, feature.column, feature.mix.value, feature.within)
 
 
-def _ranking(evidence: Evidence, *, alone: bool) -> tuple[str, str]:
-    """Return the worst segments, or everywhere, and what was looked at before the ranking is suspected."""
+def _ranking_beside(evidence: Evidence) -> tuple[str, str]:
+    """Return where the ranking is worst, as the cause beside another one, in a word and a sentence."""
+    if evidence.slices:
+        return "slice", f"{slice_sentence(evidence)} The ranking is the suspect."
+    return "everywhere", f"{_no_segment_sentence(evidence)} The ranking is the suspect."
+
+
+def _only_ranking(evidence: Evidence) -> tuple[str, str]:
+    """Return where the ranking is worst, and what was looked at before it is suspected."""
     columns = evidence.config.columns
-    if not alone:
-        sentence, word = _no_segment_sentence(evidence), "everywhere"
-        if evidence.slices:
-            sentence, word = slice_sentence(evidence), "slice"
-        return word, f"{sentence} The ranking is the suspect."
     if evidence.slices:
         exclusion = "No drifted feature explains it"
         if columns.segments:

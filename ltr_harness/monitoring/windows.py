@@ -329,26 +329,16 @@ def compare_with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) 
     """Compare queries, (n_rows,), and windows of earlier runs with the baseline, each in its part of the season."""
     if not past or periods.common is not None:
         return periods.compare(rows=rows)
-    now = periods.sample_now(rows=rows)
-    n = np.array([rows.size, *(w.n for w in past)], dtype=np.float64)
-    weights = n / n.sum()
-    mean = now.values.mean() if rows.size else 0.0
-    variance = now.unweighted_mean[1].variance if rows.size > 1 else 0.0
-    means = np.array([mean, *(w.mean for w in past)])
-    errors = np.array([variance, *(w.error**2 for w in past)])
+    mean, joint_influence = _joint_mean(rows, past, periods)
     reference, influence = _reference(rows, past, periods)
     if periods.prediction is not None:
         # all windows share it, and today's mean does not know the earlier ones'
         own_error = np.sqrt(influence.variance) + np.sqrt(periods.prediction.key_noise)
         influence = dataclasses.replace(influence, variance=float(own_error**2))
-    total = int(n.sum())
-    joint_influence = Influence(
-        np.zeros(0), None, float((weights**2) @ errors), float(max(total - 1, 1)), total
-    )
     confidence, side = periods.config.confidence, periods.alternative
-    value, n_queries = float(weights @ means) - reference, total + len(periods.before)
+    n_queries = joint_influence.units + len(periods.before)
     estimate = difference_of_means(
-        value, joint_influence, influence, alternative=side, confidence=confidence, n=n_queries
+        mean - reference, joint_influence, influence, alternative=side, confidence=confidence, n=n_queries
     )
     for variation in periods.primary_variations:
         share = _share(variation, rows, past, periods)
@@ -357,6 +347,19 @@ def compare_with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) 
             estimate = widened
             break
     return estimate
+
+
+def _joint_mean(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tuple[float, Influence]:
+    """Return the mean of the queries and windows together, and its influence."""
+    now = periods.sample_now(rows=rows)
+    n = np.array([rows.size, *(w.n for w in past)], dtype=np.float64)
+    weights, total = n / n.sum(), int(n.sum())
+    mean = now.values.mean() if rows.size else 0.0
+    variance = now.unweighted_mean[1].variance if rows.size > 1 else 0.0
+    means = np.array([mean, *(w.mean for w in past)])
+    variances = np.array([variance, *(w.error**2 for w in past)])
+    influence = Influence(np.zeros(0), None, float((weights**2) @ variances), float(max(total - 1, 1)), total)
+    return float(weights @ means), influence
 
 
 def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tuple[float, Influence]:
