@@ -31,11 +31,11 @@ from ltr_harness.monitoring.periods import cluster_codes
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import Arm, ArmComparison, ArmDifference, MonitorResult, table_of
 from ltr_harness.monitoring.stats.several_samples import same_shares_p, sample_ratio_p
-from ltr_harness.monitoring.windows import TIGHTEST
+from ltr_harness.monitoring.windows import TIGHTEST_LOOK
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Tone
 
-_BROKEN = 0.001  # chance of shares as odd as these, below which nothing is said of the arms
-_SEVERAL = 0.01  # of the units in several arms, from which on an arm is nobody's
+_MIN_SHARES_P = 0.001  # chance of shares as odd as these, below which nothing is said of the arms
+_MAX_IN_SEVERAL_ARMS = 0.01  # of the units in several arms, from which on an arm is nobody's
 
 
 def verdict_sentence(differences: Sequence[ArmDifference], control: str, family: str) -> str:
@@ -75,10 +75,10 @@ def units_in_words(unit: str) -> str:
     return "queries" if unit == "query" else f"values of {unit}"
 
 
-_AT_MOST = 20  # arms: a column with more is no arm
-_LEAST = 10  # units of an arm, below which nothing is said
-_LOPSIDED = 0.3  # skewness of a difference, likewise: of 300 v 30 users 27 % of experiments were wrong
-_UNITS = 10_000  # so many have their own sign in the draws
+_MAX_ARMS = 20  # arms: a column with more is no arm
+_MIN_UNITS = 10  # units of an arm, below which nothing is said
+_MAX_SKEWNESS = 0.3  # skewness of a difference, likewise: of 300 v 30 users 27 % of experiments were wrong
+_MAX_SIGN_UNITS = 10_000  # so many have their own sign in the draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,20 +176,20 @@ def _reason_to_withhold(
 ) -> str:
     """Return why there is no verdict on the arms; empty where there is one."""
     (in_several, n_all), total = units_in_several, sum(arm.n_units for arm in arms)
-    if in_several > _SEVERAL * n_all:
+    if in_several > _MAX_IN_SEVERAL_ARMS * n_all:
         return (
             f"{in_several:,} of {n_all:,} {unit_words} are in several arms; if every query was given an arm, leave "
             "out columns.cluster_id"
         )
     if not total:
         return "no query is old enough for its labels"
-    if ratio_p < _BROKEN:
+    if ratio_p < _MIN_SHARES_P:
         off = max(arms, key=lambda arm: abs(arm.n_units / total - arm.expected))
         return (
             f"{off.name} has {off.n_units:,} of {total:,} {unit_words}, {100 * off.n_units / total:.2f} %, where "
             f"{100 * off.expected:.2f} % were expected ({p_equals(ratio_p)}): the assignment or the log is broken"
         )
-    if drift_p < _BROKEN:
+    if drift_p < _MIN_SHARES_P:
         changing = f"the arms' shares change from window to window ({p_equals(drift_p)})"
         return f"{changing}, and windows differ: judge each stage of the rollout by itself"
     return ""
@@ -246,8 +246,8 @@ def _arm_names(category: pd.Categorical, arms: Arms) -> list[str]:
 def _arm_problems(names: Sequence[str], arms: Arms) -> list[Problem]:
     """Check that the column has the control, other arms, not too many, and each with a share."""
     place = f"arms.column {arms.column!r}"
-    if len(names) > _AT_MOST:
-        return [Problem(place, f"has {count_of(len(names), 'value')}", f"at most {_AT_MOST} arms")]
+    if len(names) > _MAX_ARMS:
+        return [Problem(place, f"has {count_of(len(names), 'value')}", f"at most {_MAX_ARMS} arms")]
     expected = "" if names else "a name in it"
     problems = [
         Problem(place, f"has no arm {name!r}", expected, did_you_mean(name, names))
@@ -264,7 +264,11 @@ def _arm_problems(names: Sequence[str], arms: Arms) -> list[Problem]:
     return problems
 
 
-_MORE_IS_BETTER, _LESS_IS_BETTER, _NOBODY_SAYS = ("worse", "better"), ("better", "worse"), ("lower", "higher")
+_MORE_IS_BETTER, _LESS_IS_BETTER, _NEITHER_IS_BETTER = (
+    ("worse", "better"),
+    ("better", "worse"),
+    ("lower", "higher"),
+)
 
 
 def _measures(production: pd.DataFrame, config: MonitorConfig) -> list[_Measure]:
@@ -278,7 +282,7 @@ def _measures(production: pd.DataFrame, config: MonitorConfig) -> list[_Measure]
         verdicts = _LESS_IS_BETTER if name in rule.negative else _MORE_IS_BETTER
         measures.append(_Measure(f"queries with {name}", (n > 0).astype(np.float64), verdicts, 1.0))
     online = columns_of(production, "online").items()
-    return measures + [_Measure(name, values, _NOBODY_SAYS, np.inf) for name, values in online]
+    return measures + [_Measure(name, values, _NEITHER_IS_BETTER, np.inf) for name, values in online]
 
 
 def _test_measures(
@@ -288,7 +292,9 @@ def _test_measures(
     columns = [(arm, measure) for arm in assigned.names[1:] for measure in measures]
     contrast = _contrast_with_control(measures, assigned)
     testable = np.flatnonzero(
-        (contrast.units >= _LEAST) & (contrast.error > 0) & (_skewness_of_alike_arms(contrast) <= _LOPSIDED)
+        (contrast.units >= _MIN_UNITS)
+        & (contrast.error > 0)
+        & (_skewness_of_alike_arms(contrast) <= _MAX_SKEWNESS)
     )
     tested = []
     tests = count_of(testable.size, "test")
@@ -389,8 +395,8 @@ def _skewness_of_alike_arms(contrast: LinearCombination) -> Floats:
 def _unit_groups(assigned: _AssignedQueries) -> Ints:
     """Return each query's unit, (n,); of very many, units of one arm are joined at random, and stay independent."""
     unit = np.unique(assigned.unit, return_inverse=True)[1]
-    most, n = _UNITS // len(assigned.names), int(unit.max(initial=-1)) + 1
-    if n <= _UNITS:
+    most, n = _MAX_SIGN_UNITS // len(assigned.names), int(unit.max(initial=-1)) + 1
+    if n <= _MAX_SIGN_UNITS:
         return unit
     joined = np.random.Generator(np.random.PCG64(0)).permutation(n) % most
     return joined[unit] + most * assigned.arm
@@ -403,8 +409,8 @@ def _results_at_all_looks(
     m, level = contrast.mean.size, 1 - config.compare.confidence
     z = normal_of_t(hall_transform(contrast.mean / contrast.error, contrast.skewness), contrast.df)
     looks = np.array(float(np.unique(assigned.window).size))
-    p = always_valid_p(z, looks, TIGHTEST, config.compare.alpha / m, "change")
-    reach = t_of_normal(always_valid_reach(looks, TIGHTEST, level / m), contrast.df)
+    p = always_valid_p(z, looks, TIGHTEST_LOOK, config.compare.alpha / m, "change")
+    reach = t_of_normal(always_valid_reach(looks, TIGHTEST_LOOK, level / m), contrast.df)
     low, high = (
         contrast.mean - inverse_hall_transform(side * reach, contrast.skewness) * contrast.error
         for side in (1, -1)

@@ -20,11 +20,12 @@ from ltr_harness.monitoring.stats.several_samples import (
 
 _DAY = 86_400 * 10**9
 _MAX_WINDOWS = 10_000  # windows with a query: nobody looks at more
-_FEW_QUERIES = 0.05  # of the usual number: a window at the log's end with fewer does not say where it ends
+# of the usual number: a window at the log's end with fewer does not say where it ends
+_MIN_SHARE_OF_USUAL = 0.05
 THURSDAY = 3  # 1970-01-01
-_LEAST_WINDOW_DF = 4.0  # degrees of freedom, to estimate the variation of windows beside that of days
+_MIN_WINDOW_DF = 4.0  # degrees of freedom, to estimate the variation of windows beside that of days
 
-_LEAST_UNITS = 10  # for a correlation of neighbours
+_MIN_UNITS = 10  # for a correlation of neighbours
 _ENOUGH_UNITS = 28  # from so many on it is known well enough to allow for what it is off by
 _MAX_CORRELATION = 0.95  # a correlation beyond that cannot be told from a trend
 _NEGLIGIBLE = 1e-4
@@ -108,7 +109,7 @@ def cut(time: Ints | None, n: int, config: MonitorConfig) -> Cut:
 
 def _find_ends(number: Ints, counts: Ints) -> tuple[int, Bools]:
     """Find the last window that is not nearly empty, and strays: beyond a gap before the first or after the last."""
-    usual = np.flatnonzero(counts >= _FEW_QUERIES * np.median(counts))
+    usual = np.flatnonzero(counts >= _MIN_SHARE_OF_USUAL * np.median(counts))
     first, last = int(usual[0]), int(usual[-1])
     is_gap = np.diff(number) > 1
     stray = np.zeros(number.size, dtype=bool)
@@ -179,7 +180,7 @@ class Units:
         if variance is None:
             variance = variance_of_neighbours(without_season(now, before), dense_codes(self.now[rows]))
             source = "production"
-        if variance is None or (is_window and variance.df < _LEAST_WINDOW_DF):
+        if variance is None or (is_window and variance.df < _MIN_WINDOW_DF):
             return None
         return UnitVariation(self, source, variance, correlation, rows_before)
 
@@ -258,7 +259,7 @@ def correlation_of_neighbours(sample: Sample, units: Ints) -> float:
     means = np.bincount(units, sample.values) / np.maximum(counts, 1)
     deviations = means[counts > 0] - means[counts > 0].mean()
     n, squares = deviations.size, float(deviations @ deviations)
-    if n < _LEAST_UNITS or squares <= 0:
+    if n < _MIN_UNITS or squares <= 0:
         return 0.0
     lag_1 = float(deviations[1:] @ deviations[:-1]) / squares
     correlation = float(np.clip((n * lag_1 + 1) / (n - 4), 0.0, _MAX_CORRELATION))

@@ -33,9 +33,9 @@ from ltr_harness.monitoring.stats.several_samples import bonferroni
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.formats import p_value
 
-_AT_LEAST = 10  # queries of a day, or of its hour, to say something of it
-_CERTAIN = 0.005  # for a recommendation that nobody asked for
-_CORRELATED = 4  # windows; fewer have some rank correlation or other
+_MIN_QUERIES = 10  # queries of a day, or of its hour, to say something of it
+_SEASON_ALPHA = 0.005  # for a recommendation that nobody asked for
+_MIN_WINDOWS = 4  # windows; fewer have some rank correlation or other
 
 _SEASONS = {
     "weekday": "weekday by weekday",
@@ -142,8 +142,8 @@ def season_advice(table: pd.DataFrame, timezone: str) -> Caution | None:
     days = np.unique(local_days(time, timezone), return_inverse=True)[1]
     is_defined = ~np.isnan(values)
     values, hours, days = values[is_defined], hours[is_defined], days[is_defined]
-    weekly = _season_p(values, hours // 24, days) < _CERTAIN
-    daily = _season_p(values, hours % 24, days, within_days=True) < _CERTAIN
+    weekly = _season_p(values, hours // 24, days) < _SEASON_ALPHA
+    daily = _season_p(values, hours % 24, days, within_days=True) < _SEASON_ALPHA
     if weekly and daily:
         part, season, comparison = "day of the week and the hour of the day", "hour_of_week", "like with like"
     elif weekly:
@@ -162,7 +162,7 @@ def _season_p(values: Floats, parts: Ints, days: Ints, within_days: bool = False
     cell, cell_codes = np.unique(days * size + parts, return_inverse=True)
     n = np.bincount(cell_codes)
     means, day, part = np.bincount(cell_codes, values) / n, cell // size, cell % size
-    is_large = n >= _AT_LEAST
+    is_large = n >= _MIN_QUERIES
     means, day, part = means[is_large], np.unique(day[is_large], return_inverse=True)[1], part[is_large]
     if not means.size:
         return float("nan")
@@ -206,7 +206,7 @@ def online(
 
 def _rank_correlation(pairs: pd.DataFrame) -> float:
     """Return Spearman's correlation of two columns; NaN of few rows, or where one column is constant."""
-    if len(pairs) < _CORRELATED or (pairs.nunique() < 2).any():
+    if len(pairs) < _MIN_WINDOWS or (pairs.nunique() < 2).any():
         return float("nan")
     ranks = pairs.rank()
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

@@ -13,8 +13,8 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.result import Change, FeatureDrift, Findings, LabelTest
 
 CORRECTED = "self-normalised IPS-DCG"
-_NOT_LOOKED_FOR = 0.01  # p of a fall without the page, where neither the metric nor the page has moved
-_EVEN = 0.5  # of the loss: by so little rank 1 may have lost more or less than the others
+_UNEXPECTED_FALL_ALPHA = 0.01  # p of a fall without the page, where neither the metric nor the page has moved
+_MAX_UNEVENNESS = 0.5  # of the loss: by so little rank 1 may have lost more or less than the others
 
 
 class Corrected(NamedTuple):
@@ -112,7 +112,7 @@ class Evidence(Findings):
         """True where the ranking is worse, whatever the page and the number of clicks."""
         if self.corrected is None or not self.corrected.fell:
             return False
-        return self.page_moved or self.moved or self.corrected.change.p <= _NOT_LOOKED_FOR
+        return self.page_moved or self.moved or self.corrected.change.p <= _UNEXPECTED_FALL_ALPHA
 
     @property
     def ips_fall_excluded(self) -> bool:
@@ -157,7 +157,7 @@ class Evidence(Findings):
             return True  # labels do not come from ranks
         if seen.rank_1_against_rest is None:
             return seen.signature in ("none", "proportional")
-        most = _EVEN * abs(seen.positives_change)
+        most = _MAX_UNEVENNESS * abs(seen.positives_change)
         return max(-seen.rank_1_against_rest.low, seen.rank_1_against_rest.high) <= most
 
     @property

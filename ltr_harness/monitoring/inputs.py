@@ -35,11 +35,11 @@ from ltr_harness.monitoring.stats.drift import (
 )
 from ltr_harness.report.blocks import Badge, Block, Column, Details, Heading, Paragraph, Table
 
-_MISSING_MORE = 0.05  # of the rows, beyond the baseline's share: too many to be news of the queries
-_OUTSIDE = 0.2  # of the queries, with values that the baseline never had
-_NEW_NAMES = 0.5  # of the queries, in segments that the baseline never had
-_CONTINUOUS = 5  # quantile edges from which on one single value is no value at all
-_SHOWN = 3
+_MIN_MORE_MISSING = 0.05  # of the rows, beyond the baseline's share: too many to be news of the queries
+_MIN_OUTSIDE = 0.2  # of the queries, with values that the baseline never had
+_MIN_NEW_NAMES = 0.5  # of the queries, in segments that the baseline never had
+_MIN_CONTINUOUS_EDGES = 5  # quantile edges from which on one single value is no value at all
+_MAX_EXAMPLES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ def _divide_change(
     """Divide the change by cells; return also the shares of missing rows before and now, and what is broken."""
     missing_text, (now, before) = "", shares
     test = difference(periods.sample_now(now), periods.sample_before(before), alternative="rise")
-    if test.value >= _MISSING_MORE and test.p <= alpha:
+    if test.value >= _MIN_MORE_MISSING and test.p <= alpha:
         missing_text = f"is missing in {now.mean():.1%} of its rows, {before.mean():.1%} before"
     excluded = np.zeros(n_cells, dtype=bool)
     excluded[-1] = bool(missing_text)  # where too many are missing, the cell says nothing of the queries
@@ -154,10 +154,10 @@ def _odd_values(name: str, now: Floats, reference: Floats, edges: Floats) -> str
     seen = now[~np.isnan(now)]
     if name.endswith(":missing") or not seen.size or not reference.size:
         return ""
-    if edges.size >= _CONTINUOUS and seen.min() == seen.max():
+    if edges.size >= _MIN_CONTINUOUS_EDGES and seen.min() == seen.max():
         return f"is {seen[0]:g} in every query"
     outside = float(((seen < reference.min()) | (seen > reference.max())).mean())
-    if outside < _OUTSIDE:
+    if outside < _MIN_OUTSIDE:
         return ""
     return f"lies outside of all that the baseline had in {outside:.1%} of queries"
 
@@ -169,11 +169,11 @@ def _new_names(now: Ints, before: Ints, names: Sequence[str]) -> str:
         return ""
     new = float((~had[codes]).mean())
     counts = np.bincount(codes, minlength=len(names))
-    if new < _NEW_NAMES:
+    if new < _MIN_NEW_NAMES:
         return ""
 
     def examples(chosen: Bools) -> str:
-        return ", ".join(repr(names[code]) for code in np.flatnonzero(chosen)[:_SHOWN])
+        return ", ".join(repr(names[code]) for code in np.flatnonzero(chosen)[:_MAX_EXAMPLES])
 
     if new < 1:
         return f"has values that the baseline lacks in {new:.1%} of queries, such as {examples((counts > 0) & ~had)}"
@@ -223,8 +223,9 @@ def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[F
     return sorted(drifts, key=lambda f: (-np.nan_to_num(np.sign(total) * f.mix.value), f.name))
 
 
-_DRAWN = 6  # features
-_PER_BIN = 10  # queries of a window: with fewer, a bin is empty by chance, and PSI is far too high
+_MAX_FEATURES_DRAWN = 6  # features
+# queries of a window: with fewer, a bin is empty by chance, and PSI is far too high
+_MIN_QUERIES_PER_BIN = 10
 
 
 def features_over_time(
@@ -236,7 +237,7 @@ def features_over_time(
     """Return the most drifted features in all windows; `members` are the (n_queries,) queries of each."""
     by_name = {column.name: column for column in columns}
     series = []
-    for name in most_drifted(drift)[:_DRAWN]:
+    for name in most_drifted(drift)[:_MAX_FEATURES_DRAWN]:
         # within the windows that `drift` is about it may be the same for all items of a query
         column = by_name.get(name) or by_name[f"{name}:mean"]
         series.append(_feature_over_time(column, members, periods, len(columns)))
@@ -261,7 +262,7 @@ def _feature_over_time(
     size_before = effective_sample_size(before, n_bins, clusters_before)
     moved, limits = [], []
     for rows in members:
-        if rows.size < _PER_BIN * rule.bins:
+        if rows.size < _MIN_QUERIES_PER_BIN * rule.bins:
             moved.append(float("nan"))
             limits.append(float("nan"))
             continue

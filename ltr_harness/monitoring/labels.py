@@ -39,13 +39,13 @@ from ltr_harness.report.formats import p_value
 WITH_RELEVANT = "queries with a relevant document"
 LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS = "documents with a label", "relevant documents"
 
-_GRADUAL = 0.9
+_MAX_LAST_RATIO = 0.9
 
 CLICK_BIAS = "click-based NDCG mixes ranking quality with presentation"
-_RANKS = 10
-_SIZE = 0.02  # total variation of the share of positives by rank that counts as a change
-_ALPHA = 0.01
-_STEADY = 0.1  # rank 1 stands still when its rate has changed by less than this share of itself
+_MAX_RANKS = 10
+_MIN_DISTANCE = 0.02  # total variation of the share of positives by rank that counts as a change
+_SHAPE_ALPHA = 0.01
+_MAX_STEADY_CHANGE = 0.1  # rank 1 stands still when its rate has changed by less than this share of itself
 
 
 def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
@@ -148,7 +148,7 @@ def _falls_toward_end(measure: str, tests: Sequence[LabelTest], cut: Cut) -> boo
     if not low or len(low) > max(2, 2 * len(in_order) // 3) or in_order[-len(low) :] != low:
         return False
     first, last = low[0].now, low[-1].now
-    return last < _GRADUAL * first and last == min(test.now for test in low)
+    return last < _MAX_LAST_RATIO * first and last == min(test.now for test in low)
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -230,18 +230,18 @@ def _by_window(result: MonitorResult) -> Details:
 
 def presentation(periods: Periods) -> Presentation:
     """Return positives by rank, IPS-DCG, and the signature: where rank 1, seen by all, stands still, it is the page."""
-    grades = [grades_by_rank(table)[:, :_RANKS] for table in (periods.now, periods.before)]
+    grades = [grades_by_rank(table)[:, :_MAX_RANKS] for table in (periods.now, periods.before)]
     positive = [(of_period > 0).astype(np.float64) for of_period in grades]
     p, distance = profile_p(positive[0], positive[1])
     tops = [of_period[:, 0] for of_period in grades]
     first = [np.where(np.isnan(top), np.nan, top > 0) for top in tops]
     rank_1_change = periods.compare((first[0], first[1]), alternative="change")
     rows = _rank_rows(grades)
-    changed = bool(p <= _ALPHA and distance >= _SIZE)
+    changed = bool(p <= _SHAPE_ALPHA and distance >= _MIN_DISTANCE)
     rank_1_rate = {row.rank: row.rate_before for row in rows}.get(1, float("nan"))
     if not changed:
-        signature = "proportional" if rank_1_change.p <= _ALPHA else "none"
-    elif max(abs(rank_1_change.low), abs(rank_1_change.high)) <= _STEADY * rank_1_rate:
+        signature = "proportional" if rank_1_change.p <= _SHAPE_ALPHA else "none"
+    elif max(abs(rank_1_change.low), abs(rank_1_change.high)) <= _MAX_STEADY_CHANGE * rank_1_rate:
         signature = "page"
     else:
         signature = "ranking"

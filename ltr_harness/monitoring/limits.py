@@ -26,7 +26,7 @@ from ltr_harness.monitoring.slices import least_queries
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 
 ALL = "all"
-_OFF_AN_END = 15  # with fewer queries off an end of the metric's scale, a t interval is a guess
+_MIN_OFF_AN_END = 15  # with fewer queries off an end of the metric's scale, a t interval is a guess
 
 
 def check_limits(
@@ -122,7 +122,7 @@ class _LimitedMetric:
         mean = replace(mean_estimate(sample, 1 - alpha, "drop"), p=float("nan"))
         low, high = self.bounds
         n_off_an_end = min(np.count_nonzero(sample.values < high), np.count_nonzero(sample.values > low))
-        if n_off_an_end >= _OFF_AN_END:
+        if n_off_an_end >= _MIN_OFF_AN_END:
             return mean
         if not np.isfinite(high - low):
             return replace(mean, low=float("nan"), high=float("nan"))

@@ -18,7 +18,7 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.consistency import inconsistencies
 
 FROM = "from"
-_OF_THE_LOG = ("event_log", "maturity", "propensity", "label", "prediction", "list_column")
+_LOG_SETTINGS = ("event_log", "maturity", "propensity", "label", "prediction", "list_column")
 """Settings of production's own log, which change no grade."""
 
 
@@ -47,9 +47,9 @@ def _rule_for_log(source: Node, log_settings: Node) -> dict[str, Any]:
         ConfigError: settings that the rule has already, no such rule, or one that needs logs of its own.
     """
     place = str(source.place)
-    if conflicting := sorted(log_settings.mapping.keys() - {*_OF_THE_LOG}):
+    if conflicting := sorted(log_settings.mapping.keys() - {*_LOG_SETTINGS}):
         found = f"relevance.from beside {', '.join(conflicting)}, which the rule of {source.value} has"
-        cure = f"leave out one of them; {', '.join(_OF_THE_LOG)} may stand beside it"
+        cure = f"leave out one of them; {', '.join(_LOG_SETTINGS)} may stand beside it"
         raise ConfigError(Problem(place, found, cure=cure))
     path = absolute_path(source)
     try:
@@ -116,9 +116,9 @@ def _rule_of_data(section: Mapping[str, Any], log_settings: Set[str]) -> dict[st
 
 _ESTIMATE = ("relevance", "propensity", "estimate")
 _TABLES = ("relevance", "event_log"), _ESTIMATE, _ESTIMATE[1:]
-_OURS = ("history",), ("drift", "model"), ("parity", "model")
+_HARNESS_PATHS = ("history",), ("drift", "model"), ("parity", "model")
 _PATHS = (
-    *(("log",), ("baseline",), *_OURS),
+    *(("log",), ("baseline",), *_HARNESS_PATHS),
     *((*table, key) for table in _TABLES for key in ("path", "baseline_path")),
 )
 """Where files are named."""
@@ -138,7 +138,7 @@ def load_monitor_config(
     tree, rule_problems = with_rule(tree)
     problems += rule_problems
     for path in _PATHS:
-        tree = tree.change_at(path, partial(absolute_path, data=path not in _OURS))
+        tree = tree.change_at(path, partial(absolute_path, data=path not in _HARNESS_PATHS))
     try:
         config = MonitorConfig.model_validate(tree.as_python())
     except ValidationError as error:
@@ -159,13 +159,13 @@ def _about_a_log(problem: Problem, source: Any) -> Problem:
         return problem
     found = problem.found.replace("is not an experiment", "is not a monitoring file")
     expected = problem.expected.replace("an experiment", "a monitoring file").replace(
-        _NAMED, "'columns: {…}'"
+        _EXPERIMENT_NAME, "'columns: {…}'"
     )
     cure = f"is it a log? `ltr-harness init --monitor {source}` writes a monitoring file for it"
     return dataclasses.replace(problem, found=found, expected=expected, cure=cure)
 
 
-_NAMED = "'name: my-experiment'"
+_EXPERIMENT_NAME = "'name: my-experiment'"
 
 
 def _without_seed(tree: Node) -> tuple[Node, list[Problem]]:

@@ -15,8 +15,8 @@ from ltr_harness.monitoring.windows import status
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Block, Chart, Heading, Paragraph
 
-_DOTTED = 60  # windows; more have a line alone, which a browser draws a hundred times as fast
-_ROOM = 44  # pixels of a vertical axis
+_MAX_DOTTED_WINDOWS = 60  # windows; more have a line alone, which a browser draws a hundred times as fast
+_AXIS_WIDTH = 44  # pixels of a vertical axis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,12 +193,12 @@ def _spec(family: _Family, marks: _Marks, windows: Sequence[Window]) -> dict[str
     line_name, line = "baseline", "datum.baseline"
     if any(panel.thresholds for panel in panels):
         line_name, line = "limit", "datum['line' + datum.key]"
-    layers = _layers(family, marks, with_dots=len(windows) <= _DOTTED, line=line_name)
+    layers = _layers(family, marks, with_dots=len(windows) <= _MAX_DOTTED_WINDOWS, line=line_name)
     fields = ["model", "place", "baseline"]
     if limited:
         layers += _limit_layers()
         fields.append("limit")
-    room = 0 if family.shared else _ROOM
+    room = 0 if family.shared else _AXIS_WIDTH
     spec = charts.small_multiples(
         [panel.name for panel in panels], panel_facts, {"layer": layers}, y_axis_width=room
     )
@@ -252,7 +252,7 @@ def _limit_layers() -> list[dict[str, Any]]:
 
 def _layers(family: _Family, marks: _Marks, *, with_dots: bool, line: str) -> list[dict[str, Any]]:
     """Return the bands, the line to compare with, and the values."""
-    axis: dict[str, Any] = {"minExtent": _ROOM - 10, "tickCount": 4, "labelFlush": True}
+    axis: dict[str, Any] = {"minExtent": _AXIS_WIDTH - 10, "tickCount": 4, "labelFlush": True}
     scale = {"zero": family.from_zero, "nice": 4}  # both ends have a label, and panels one height
     y = charts.quantitative("value", title=None, scale=scale, axis=axis)
     x = {**charts.TIME_AXIS, "axis": {"grid": False, "tickCount": 4}}

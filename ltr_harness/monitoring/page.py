@@ -76,8 +76,8 @@ def write_monitor_report(result: MonitorResult, folder: str | Path) -> Path:
     return write_report(build_monitor_report(result), folder, ("html", "md", "json", "svg"))
 
 
-_SHOWN = 8
-WORDS = 20
+_MAX_ALERTS = 8
+MAX_HEADLINE_WORDS = 20
 
 _CAUSES = {
     "labels": "Label outage",
@@ -122,9 +122,9 @@ def _alert_bullets(result: MonitorResult) -> blocks.Bullets:
     ]
     counted = [alerts for alerts in by_window if len(alerts) > 1]
     listed = [alert for alert in result.alerts if not any(alert in alerts for alerts in counted)]
-    lines: list[Text] = [(blocks.strong(alert.kind), f" {alert.text}") for alert in listed[:_SHOWN]]
-    if len(listed) > _SHOWN:
-        lines.append(f"… and {count_of(len(listed) - _SHOWN, 'more alert')}, in the sections below")
+    lines: list[Text] = [(blocks.strong(alert.kind), f" {alert.text}") for alert in listed[:_MAX_ALERTS]]
+    if len(listed) > _MAX_ALERTS:
+        lines.append(f"… and {count_of(len(listed) - _MAX_ALERTS, 'more alert')}, in the sections below")
     for alerts in counted:
         n_windows = len({alert.window for alert in alerts})
         span = f"from {alerts[0].window} to {alerts[-1].window}"
@@ -142,7 +142,7 @@ def banner(result: MonitorResult) -> blocks.Banner:
         text = f"{cause}: {text}"
     if result.n_alerts("slice"):
         longer = f"{text}, worst in {result.slices[0].predicate}"
-        if len(longer.split()) <= WORDS:
+        if len(longer.split()) <= MAX_HEADLINE_WORDS:
             text = longer
     return blocks.Banner(_status(result), text)
 
@@ -234,7 +234,7 @@ def _difference(change: Estimate, result: MonitorResult, *, one_sided: bool = Fa
     return f"{text} ({name.replace('interval', 'CI')} {low:{sign}z.4f} to {high:{sign}z.4f})"
 
 
-_OF_THE_TEST = (
+_TEST_INTERVAL_HINT = (
     "The test's own: of a one-sided test each end is a bound, and an alert's interval leaves out 0."
 )
 
@@ -245,7 +245,7 @@ def metrics_section(result: MonitorResult) -> list[Block]:
         return [Heading("Metrics", matters=True), _means_table(result)]
     first = result.changes[0]
     axis = blocks.axis_of(end for c in result.changes for end in (c.difference.low, c.difference.high))
-    difference = Column(f"Difference [{result.test_name}]", "difference", hint=_OF_THE_TEST, axis=axis)
+    difference = Column(f"Difference [{result.test_name}]", "difference", hint=_TEST_INTERVAL_HINT, axis=axis)
     uncorrected = "One test, uncorrected; of the primary metric's, the corrected one decides."
     queries = Column("Queries", "count"), lambda c: c.production.n
     same_queries = len({c.production.n for c in result.changes}) == 1
@@ -292,7 +292,7 @@ def _means_table(result: MonitorResult) -> Table:
     )
 
 
-_INTERVAL = (
+_INTERVAL_DEFINITION = (
     "t over clusters (users) where there are any, over queries otherwise; never over rows. Beside a one-sided test, "
     "each end is a bound of its own."
 )
@@ -309,7 +309,7 @@ def definitions_section(result: MonitorResult) -> list[Block]:
         ("relevance", (f"{result.relevance}.",)),
         *metric_items(result.metrics),
         ("alert", (f"Corrected p at most {result.alpha:g} and {matters}. {result.family}.",)),
-        ("interval", (_INTERVAL,)),
+        ("interval", (_INTERVAL_DEFINITION,)),
         ("season", (_SEASONS.get(result.season, "None: all times of the baseline count alike."),)),
     ]
     digests = [("configuration", result.config_sha256), ("production", result.production_sha256)]

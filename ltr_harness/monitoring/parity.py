@@ -39,9 +39,9 @@ from ltr_harness.monitoring.result import (
 from ltr_harness.monitoring.stats.several_samples import bonferroni
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 
-_PIECE = 200_000  # rows
-_EXAMPLES, _FEATURES = 5, 5
-_MORE_MISSING = 0.05  # share of rows, between queries that differ and the others
+_PIECE_ROWS = 200_000  # rows
+_MAX_EXAMPLES, _MAX_FEATURES = 5, 5
+_MIN_MORE_MISSING = 0.05  # share of rows, between queries that differ and the others
 
 
 class ServedModel(NamedTuple):
@@ -106,8 +106,8 @@ def parity_of_rows(
     logged = rows.numbers(parity.score or str(config.columns.score))
     (run, spread), columns = served_model(parity.model, parity.trust), feature_columns(parity)
     scores, lacking = [], []
-    for first_row in range(0, rows.table.num_rows, _PIECE):  # a piece at a time, as features are many
-        matrix = _matrix(rows.table.slice(first_row, _PIECE), columns, run)
+    for first_row in range(0, rows.table.num_rows, _PIECE_ROWS):  # a piece at a time, as features are many
+        matrix = _matrix(rows.table.slice(first_row, _PIECE_ROWS), columns, run)
         scores.append(run.model.score(matrix))  # whose columns are in order, and whose inputs have a section
         lacking.append(np.isnan(matrix).any(axis=1))
     model, incomplete = (
@@ -262,7 +262,9 @@ def _features(table: pd.DataFrame, queries: Ints) -> tuple[ParityFeature, ...]:
             )
             features.append(ParityFeature(name.removesuffix(":missing"), share_differing, share_of_others))
     features.sort(key=lambda f: (-abs(f.missing - f.missing_others), f.name))
-    return tuple(f for f in features[:_FEATURES] if abs(f.missing - f.missing_others) >= _MORE_MISSING)
+    return tuple(
+        f for f in features[:_MAX_FEATURES] if abs(f.missing - f.missing_others) >= _MIN_MORE_MISSING
+    )
 
 
 def _examples(table: pd.DataFrame, cut: Cut, queries: Ints) -> tuple[ParityExample, ...]:
@@ -275,7 +277,7 @@ def _examples(table: pd.DataFrame, cut: Cut, queries: Ints) -> tuple[ParityExamp
     ids, labels = table["query_id"], cut.labels
     return tuple(
         ParityExample(str(ids.iloc[i]), labels[cut.codes[i]], float(logged[i]), float(model[i]))
-        for i in differing[:_EXAMPLES]
+        for i in differing[:_MAX_EXAMPLES]
     )
 
 

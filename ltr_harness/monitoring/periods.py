@@ -25,7 +25,7 @@ from ltr_harness.monitoring.stats.adjustment import KeyEffects, Regression, dumm
 from ltr_harness.monitoring.stats.several_samples import widen
 
 _BINS = 5  # of a feature; its line breaks between them
-_LEAST = 20  # queries of the baseline in a cell that has a mean of its own
+_MIN_CELL_QUERIES = 20  # queries of the baseline in a cell that has a mean of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def _key_codes(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -
 
 def _cell_columns(codes_now: Ints, codes_before: Ints) -> tuple[Floats, Floats]:
     counts = np.bincount(codes_before)
-    categories = np.flatnonzero(counts >= _LEAST)
+    categories = np.flatnonzero(counts >= _MIN_CELL_QUERIES)
     shares = counts[categories] / max(int(counts[categories].sum()), 1)
     return dummies(codes_now, categories, shares), dummies(codes_before, categories, shares)
 
@@ -74,7 +74,7 @@ def _feature_columns(now: Floats, before: Floats) -> tuple[Floats, Floats]:
     """Return the columns of a feature's mean over a query's rows; missing means are a cell of their own."""
     missing = _cell_columns(np.isnan(now).astype(np.int64), np.isnan(before).astype(np.int64))
     reference = before[~np.isnan(before)]
-    if reference.size < _LEAST or reference.min() == reference.max():
+    if reference.size < _MIN_CELL_QUERIES or reference.min() == reference.max():
         return missing
     curves = hinges(now, reference, _BINS), hinges(before, reference, _BINS)
     return np.hstack([missing[0], curves[0]]), np.hstack([missing[1], curves[1]])
@@ -120,8 +120,8 @@ def _subtract_key_effects(now: Floats, before: Floats, keys: tuple[Ints, Ints, i
     return float(shares**2 @ effects.noise)
 
 
-_COMMON = 0.5  # from this share of common query ids on, the baseline is a replay
-_OF_THE_SAME_QUERIES = ("common", "times", "strata", "units")  # whatever their values
+_MIN_REPLAY_SHARE = 0.5  # from this share of common query ids on, the baseline is a replay
+_UNADJUSTED = ("common", "times", "strata", "units")  # whatever their values
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +167,7 @@ class Periods:
         prediction = Prediction(covariates, precision, noise[0] if noise else 0.0)
         now, before = now.assign(**adjusted_now), before.assign(**adjusted_before)
         periods = replace(self, now=now, before=before, prediction=prediction)
-        vars(periods).update({name: getattr(self, name) for name in _OF_THE_SAME_QUERIES})
+        vars(periods).update({name: getattr(self, name) for name in _UNADJUSTED})
         return periods
 
     def with_queries(self, rows: Ints) -> "Periods":
@@ -246,7 +246,7 @@ class Periods:
         if positions is None:
             positions = places_of(self.now["query_id"], self.before["query_id"])
         rows = np.flatnonzero(positions >= 0)
-        if rows.size < max(2, _COMMON * min(len(self.now), len(self.before))):
+        if rows.size < max(2, _MIN_REPLAY_SHARE * min(len(self.now), len(self.before))):
             return None
         return rows, positions[rows]
 
@@ -324,7 +324,7 @@ class Periods:
         if self.common is None or rows is None:
             return self.common
         chosen = np.isin(self.common[0], rows)
-        if np.count_nonzero(chosen) < max(2, _COMMON * rows.size):
+        if np.count_nonzero(chosen) < max(2, _MIN_REPLAY_SHARE * rows.size):
             return None
         return self.common[0][chosen], self.common[1][chosen]
 

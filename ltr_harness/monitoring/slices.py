@@ -237,14 +237,14 @@ def _design_effect(periods: Periods) -> float:
     return max(ratios)
 
 
-_LEAST_QUERIES = 20  # queries of a segment, whatever the period
-_OF_THE_PERIOD = 20  # a segment of one in so many of its queries is searched in a short one
-_OF_A_MEAN = 10  # queries, to name a mean that was not tested
+_MIN_QUERIES = 20  # queries of a segment, whatever the period
+_PERIOD_FRACTION = 20  # a segment of one in so many of its queries is searched in a short one
+_MIN_MEAN_QUERIES = 10  # queries, to name a mean that was not tested
 
 
 def least_queries(n_queries: int, config: MonitorConfig) -> int:
     """Return how many queries a segment needs to be tested: `min_queries`, and less in a period of few."""
-    short = max(_LEAST_QUERIES, n_queries // _OF_THE_PERIOD)
+    short = max(_MIN_QUERIES, n_queries // _PERIOD_FRACTION)
     return min(config.slices.min_queries, short)
 
 
@@ -289,7 +289,7 @@ def searched_columns(periods: Periods) -> tuple[SearchedColumn, ...]:
         small = np.flatnonzero(occurs & ~is_large)
         if small.size:
             sums = np.bincount(segment.now, periods.values[0], minlength=n.size + 1)
-            named = small[n[small] >= min(_OF_A_MEAN, n[small].max())]
+            named = small[n[small] >= min(_MIN_MEAN_QUERIES, n[small].max())]
             means = sums[named] / n[named]
             worst = int(np.argmin(periods.sign * means))
             column = replace(

@@ -376,7 +376,8 @@ def _where_and_why(columns: Sequence[ComparedColumn], periods: Periods, tested: 
     )
 
 
-_A_PATTERN = 5  # weekdays of a baseline that lacks the others on purpose, and not because it is short
+# weekdays of a baseline that lacks the others on purpose, and not because it is short
+_MIN_PATTERN_WEEKDAYS = 5
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -393,7 +394,7 @@ def _excluded_weekdays(periods: Periods) -> tuple[Ints, list[Caution]]:
     if not lacking.size:
         return no_days, []
     excluded_days, effect = no_days, "ordinary differences of these days count as change"
-    if weekdays_before.size >= _A_PATTERN:
+    if weekdays_before.size >= _MIN_PATTERN_WEEKDAYS:
         excluded_days, effect = lacking, "these days are shown and not compared"
     names = ", ".join(_WEEKDAYS[day] for day in lacking)
     text, cure = f"the baseline has no {names}: {effect}", "give a baseline of whole weeks"
@@ -418,7 +419,7 @@ def _refuse_few_queries(periods: Periods, production: pd.DataFrame, baseline: pd
     DataError.refuse(problems)
 
 
-_LISTED = 7  # parts of a season
+_MAX_LISTED = 7  # parts of a season
 
 
 def _refuse_other_seasons(periods: Periods) -> None:
@@ -431,9 +432,9 @@ def _refuse_other_seasons(periods: Periods) -> None:
     if not lacking:
         return
     names = [_name_of_season(part, season) for part in lacking]
-    listed = ", ".join(names[:_LISTED])
-    if len(names) > _LISTED:
-        listed += f" and {len(names) - _LISTED} more"
+    listed = ", ".join(names[:_MAX_LISTED])
+    if len(names) > _MAX_LISTED:
+        listed += f" and {len(names) - _MAX_LISTED} more"
     periods_of_season = "days" if season == "hour" else "weeks"
     found = f"windows.season {season}: the baseline has no {listed}"
     raise UsageError(f"{found}; expected whole {periods_of_season}, or season: none")

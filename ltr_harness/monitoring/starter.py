@@ -32,10 +32,10 @@ from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import watch
 
-_LOOKED_AT = 200_000  # rows whose values say what a column is
-_MOST_VALUES = 50  # of a segment
-_MOST_FEATURES = 20
-_LISTED = 20  # columns in a message
+_SAMPLE_ROWS = 200_000  # rows whose values say what a column is
+_MAX_VALUES = 50  # of a segment
+_MAX_FEATURES = 20
+_MAX_LISTED = 20  # columns in a message
 _CURE = "--column ROLE=COLUMN names one, such as --column timestamp=ts; ROLE=null leaves it out"
 _COMMENTS = {
     "query_id": "one search: one list shown to one user",
@@ -120,7 +120,7 @@ def _format_value(value: Any) -> str:
 def guess_from(log: Log, columns_by_role: Mapping[str, Any]) -> Guess:
     """Guess the roles of a log's columns by their names and the values of its first rows."""
     names = [name for name in log.columns if log.columns.count(name) == 1]
-    rows = next(log.batches(names, None, rows=_LOOKED_AT))
+    rows = next(log.batches(names, None, rows=_SAMPLE_ROWS))
     numeric = [name for name in names if _is_number(rows[name])]
     columns = _roles(names, columns_by_role)
     free = [name for name in names if name not in _names(columns.values())]
@@ -131,11 +131,11 @@ def guess_from(log: Log, columns_by_role: Mapping[str, Any]) -> Guess:
     features = [name for name in free if name in numeric and _may_be_feature(name)]
     lists = {
         "segments": _segments(rows, columns["query_id"], [name for name in free if name not in numeric]),
-        "features": features[:_MOST_FEATURES],
+        "features": features[:_MAX_FEATURES],
         "online": [name for name in free if name in numeric and is_outcome(name)],
     }
     columns |= {role: value for role, value in lists.items() if value and role not in columns_by_role}
-    n_left = 0 if "features" in columns_by_role else len(features[_MOST_FEATURES:])
+    n_left = 0 if "features" in columns_by_role else len(features[_MAX_FEATURES:])
     return Guess(columns, relevance, _metrics(log, relevance, numeric), n_left)
 
 
@@ -148,8 +148,8 @@ def _refuse_lacking(log: str, names: Sequence[str], columns: Mapping[str, Any], 
         lacking.append("rank")
     if not has_rule:
         lacking.append("label")
-    listed = ", ".join(names[:_LISTED])
-    if len(names) > _LISTED:
+    listed = ", ".join(names[:_MAX_LISTED])
+    if len(names) > _MAX_LISTED:
         listed += " …"
     DataError.refuse(
         Problem(log, f"no column looks like the {role} ({listed})", cure=f"name it: --column {role}=COLUMN")
@@ -215,7 +215,7 @@ def _segments(rows: Any, query: str, names: Sequence[str]) -> list[str]:
         if is_id(name) or not is_text(decoded(rows[name]).type):
             continue
         pairs = rows.select([query, name]).to_pandas()
-        few = 1 < pairs[name].nunique() <= _MOST_VALUES
+        few = 1 < pairs[name].nunique() <= _MAX_VALUES
         if few and pairs.groupby(query, sort=False)[name].nunique().max() == 1:
             chosen.append(name)
     return chosen

@@ -15,7 +15,7 @@ from ltr_harness.errors import UsageError
 
 _ATTRACTION = np.array([0.03, 0.15, 0.35, 0.6, 0.9])
 _DAY = 86_400 * 10**9
-_ROWS_AT_MOST = 20_000_000  # they are made in memory
+_MAX_ROWS = 20_000_000  # they are made in memory
 COUNTRIES = ("A", "B", "C", "D", "E")
 DEVICES = ("desktop", "mobile")
 
@@ -85,9 +85,9 @@ class SyntheticLog(BaseModel):
         import pyarrow.compute as pc
 
         rows = self.days * self.queries_per_day * self.items
-        if rows > _ROWS_AT_MOST:
+        if rows > _MAX_ROWS:
             found = f"days x queries_per_day x items is {rows:,} rows"
-            raise UsageError.at("a made-up log", found, f"at most {_ROWS_AT_MOST:,} rows")
+            raise UsageError.at("a made-up log", found, f"at most {_MAX_ROWS:,} rows")
         random = np.random.Generator(np.random.PCG64([20261120, self.seed]))
         queries = self._queries(random)
         impressions = self._impressions(random, queries)

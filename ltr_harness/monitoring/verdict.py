@@ -20,13 +20,13 @@ from ltr_harness.monitoring.labels import CLICK_BIAS, LABELLED_DOCUMENTS, WITH_R
 from ltr_harness.monitoring.result import Change, FeatureDrift, SegmentDecomposition, Verdict
 from ltr_harness.monitoring.slices import unsearched_sentences
 
-_EXPLAINS = 0.5  # from this share of the change on, the mix is called the cause
-_BESIDE = 0.2  # from this share on, a second cause is named beside the first
-_ERRORS = 3  # by so many standard errors, as nobody asked for it
-_CHANCE = 0.05
-_CONTRAST = 0.05, 0.95  # share of queries at fault, to hold them against the others
+_MIN_CAUSE_SHARE = 0.5  # from this share of the change on, the mix is called the cause
+_MIN_SECOND_SHARE = 0.2  # from this share on, a second cause is named beside the first
+_MIN_ERRORS = 3  # by so many standard errors, as nobody asked for it
+_MAX_CHANCE = 0.05
+_TESTABLE_SHARES = 0.05, 0.95  # share of queries at fault, to hold them against the others
 _UNTESTED = "whether that is the cause cannot be tested: almost no query is without"
-_FEW_USERS = 20
+_MIN_USERS = 20
 _UNCLEAR = "unclear"
 _ALSO_RANKING = "a worse ranking below rank 1 does this too"
 
@@ -34,8 +34,8 @@ _ALSO_RANKING = "a worse ranking below rank 1 does this too"
 def cause_of(evidence: Evidence) -> tuple[str, str, dict[str, float]]:
     """Return the cause in a word and a sentence, and of two causes the part of the change that each explains."""
     total = evidence.difference.value
-    first = _composition(evidence, total, _EXPLAINS)
-    second = first or _composition(evidence, total, _BESIDE)
+    first = _composition(evidence, total, _MIN_CAUSE_SHARE)
+    second = first or _composition(evidence, total, _MIN_SECOND_SHARE)
     if second is None:
         word, sentence = _only_ranking(evidence)
         return word, " ".join([sentence, *_broken_besides(evidence, "")]), {}
@@ -45,8 +45,8 @@ def cause_of(evidence: Evidence) -> tuple[str, str, dict[str, float]]:
         sentences = [_two_causes(parts, total), sentence, second.sentence]
         return ranking, " ".join([*sentences, *_broken_besides(evidence, second.column)]), parts
     parts, sentences = {}, [first.sentence]
-    sure = abs(first.within.value) >= _ERRORS * first.within.error
-    if sure and _significant(first.within, total, _BESIDE):
+    sure = abs(first.within.value) >= _MIN_ERRORS * first.within.error
+    if sure and _significant(first.within, total, _MIN_SECOND_SHARE):
         parts = {first.word: first.part, ranking: total - first.part}
         sentences = [_two_causes(parts, total), first.sentence, sentence]
     return first.word, " ".join([*sentences, *_broken_besides(evidence, first.column)]), parts
@@ -63,7 +63,7 @@ def _broken_besides(evidence: Evidence, blamed: str) -> list[str]:
     for column, worst in evidence.broken_inputs.items():
         if column == blamed:
             continue
-        testable = _CONTRAST[0] <= worst.unmatched_share <= _CONTRAST[1]
+        testable = _TESTABLE_SHARES[0] <= worst.unmatched_share <= _TESTABLE_SHARES[1]
         reason = "that does not explain the change" if testable else _UNTESTED
         sentences.append(f"{column} {worst.broken}; {reason}.")
     return sentences
@@ -160,7 +160,7 @@ def _no_segment_sentence(evidence: Evidence) -> str:
 
 
 def _explains(part: Estimate, chance: float, total: float, share: float) -> bool:
-    return chance <= _CHANCE and _significant(part, total, share)
+    return chance <= _MAX_CHANCE and _significant(part, total, share)
 
 
 def _significant(part: Estimate, total: float, share: float) -> bool:
@@ -368,7 +368,7 @@ def _general_caution(evidence: Evidence) -> Caution | None:
     if evidence.days_unknown:
         text = "day-to-day variation is unknown, so ordinary differences count as change"
         parts.append(("warning", text))
-    if evidence.effective_users < _FEW_USERS:
+    if evidence.effective_users < _MIN_USERS:
         users = f"{evidence.effective_users:.0f} of one size"
         parts.append(("warning", f"few users decide: together they are worth about {users}"))
     if evidence.config.relevance.from_events:

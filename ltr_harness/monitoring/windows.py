@@ -37,9 +37,9 @@ from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Tone
 
-OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
-TIGHTEST = 30  # windows, after which a difference is to be seen soonest
-_LEAST_QUERIES = 100
+RUNNING_SHARE_OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
+TIGHTEST_LOOK = 30  # windows, after which a difference is to be seen soonest
+_MIN_QUERIES = 100
 
 
 def add_running_means(
@@ -56,18 +56,18 @@ def add_running_means(
             continue
         rows_so_far = np.sort(np.concatenate((rows_so_far, members_of_window)))
         looks += 1
-        if rows_so_far.size + n_earlier < _LEAST_QUERIES or row.status != "tested":
+        if rows_so_far.size + n_earlier < _MIN_QUERIES or row.status != "tested":
             continue
         running, p_corrected = always_valid(
             compare_with_past(rows_so_far, earlier, periods),
             looks,
             periods.baseline_error,
-            tightest=TIGHTEST,
-            alpha=OF_ALPHA * compare.alpha,
+            tightest=TIGHTEST_LOOK,
+            alpha=RUNNING_SHARE_OF_ALPHA * compare.alpha,
             confidence=periods.config.confidence,
             alternative=periods.alternative,
         )
-        p_corrected = min(1.0, p_corrected / OF_ALPHA)
+        p_corrected = min(1.0, p_corrected / RUNNING_SHARE_OF_ALPHA)
         alert = bool(p_corrected <= compare.alpha and periods.matters(running.value))
         windows_with_means[-1] = dataclasses.replace(
             row, running=running, running_p_corrected=p_corrected, running_alert=alert
@@ -75,8 +75,8 @@ def add_running_means(
     return windows_with_means
 
 
-_FEW_OFF_CEILING = 15  # with fewer queries off the ceiling, a t interval is a guess
-_BETTING_AT_MOST = 20_000  # queries; beyond, 15 of them off the ceiling move nothing
+_MIN_OFF_CEILING = 15  # with fewer queries off the ceiling, a t interval is a guess
+_MAX_BETTING_QUERIES = 20_000  # queries; beyond, 15 of them off the ceiling move nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ def _bounded_interval(values: Floats, config: MonitorConfig) -> tuple[float, flo
     """Return an interval for values that nearly all are at an end of the scale; None for others."""
     low, high = config.primary.bounds
     n_off = min(np.count_nonzero(values < high), np.count_nonzero(values > low))
-    if n_off >= _FEW_OFF_CEILING or not 0 < values.size <= _BETTING_AT_MOST or (low, high) != (0.0, 1.0):
+    if n_off >= _MIN_OFF_CEILING or not 0 < values.size <= _MAX_BETTING_QUERIES or (low, high) != (0.0, 1.0):
         return None
     sample, bounds = ClusterSums.of(values[:, None]), (np.array([low]), np.array([high]))
     _, _, below, above = bounded_means(sample, *bounds, 1 - config.confidence, 0)
@@ -274,7 +274,7 @@ def _corrected_p(
         if window.trailing:
             raw[len(windows) + i] = window.trailing.p
     if periods.config.compare.correct == "sequence":
-        return _spend_alpha(raw, windows, past, 1 - OF_ALPHA)
+        return _spend_alpha(raw, windows, past, 1 - RUNNING_SHARE_OF_ALPHA)
     p_of_others = bonferroni(raw[1:].tolist())
     if np.isnan(p_of_others).all():
         return raw
@@ -285,7 +285,9 @@ def _corrected_p(
     return np.append(first, np.minimum(2 * p_of_others, 1.0))
 
 
-_MOST_OF_IT = 0.5  # of the least fall in the windows with an alert: where the others fell as much, all fell
+_MAX_FALL_ELSEWHERE = (
+    0.5  # of the least fall in the windows with an alert: where the others fell as much, all fell
+)
 
 
 def windows_to_examine(windows: Sequence[Window], members: Sequence[Ints], periods: Periods) -> list[int]:
@@ -300,7 +302,7 @@ def windows_to_examine(windows: Sequence[Window], members: Sequence[Ints], perio
         for selected in (chosen, other_windows)
     )
     least = min(abs(fall.low), abs(fall.high))  # they were chosen for the fall, which makes it look larger
-    did_not_fall_elsewhere = rest.value * np.sign(fall.value) < _MOST_OF_IT * least
+    did_not_fall_elsewhere = rest.value * np.sign(fall.value) < _MAX_FALL_ELSEWHERE * least
     return chosen if did_not_fall_elsewhere else []
 
 

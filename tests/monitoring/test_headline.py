@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.page import WORDS, banner
+from ltr_harness.monitoring.page import MAX_HEADLINE_WORDS, banner
 from ltr_harness.monitoring.result import Alert, MonitorResult, Verdict
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.report.blocks import Badge
@@ -63,6 +63,6 @@ def test_every_cause_fits_into_twenty_words(healthy: MonitorResult, cause: str) 
     verdict = Verdict(cause, "", "", "")
     for result in (moved(healthy, -0.01), moved(healthy, -0.01, alert=True)):
         text = banner(replace(result, verdict=verdict)).text
-        assert len(text.split()) <= WORDS
+        assert len(text.split()) <= MAX_HEADLINE_WORDS
         assert "->" not in text
         assert "[" not in text

@@ -267,7 +267,7 @@ def test_the_order_of_rows_and_batches_shows_nowhere(monkeypatch: pytest.MonkeyP
     )
     for name in ("BATCH_ROWS", "IN_MEMORY_ROWS"):
         monkeypatch.setattr(f"ltr_harness.data.logs.log.{name}", 100)
-    monkeypatch.setattr("ltr_harness.monitoring.parity._PIECE", 33)
+    monkeypatch.setattr("ltr_harness.monitoring.parity._PIECE_ROWS", 33)
     assert one == other == found(log, parity=model).document["parity"]
 
 

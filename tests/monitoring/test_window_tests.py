@@ -20,7 +20,7 @@ from ltr_harness.monitoring.queries import primary_of, queries_of
 from ltr_harness.monitoring.result import Change, Window
 from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.monitoring.windows import (
-    OF_ALPHA,
+    RUNNING_SHARE_OF_ALPHA,
     _bounded_interval,
     compare_windows,
     correct_p_values,
@@ -273,7 +273,7 @@ def test_later_windows_have_less_to_spend(query_table: Table) -> None:
     change, rows, words = family(
         query_table, difference(-0.02, 0.0004), windows, [past(10)], correct="sequence"
     )
-    factor = 3 * np.pi**2 / 6 / (1 - OF_ALPHA)
+    factor = 3 * np.pi**2 / 6 / (1 - RUNNING_SHARE_OF_ALPHA)
     assert change.p_corrected == pytest.approx(0.0004 * factor * 9)
     assert [w.p_corrected for w in rows[1:3]] == pytest.approx([0.0001 * factor * 4, 0.0002 * factor * 9])
     assert rows[2].trailing_p_corrected == pytest.approx(0.0003 * factor * 9)

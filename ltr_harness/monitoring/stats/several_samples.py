@@ -9,7 +9,7 @@ from scipy.special import chdtrc
 from ltr_harness.comparison.stats.cluster_sums import Floats, UnitCodes
 from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, estimate_of
 
-_EXPECTED = 5.0  # in a cell, for chi-squared to hold
+_MIN_EXPECTED = 5.0  # in a cell, for chi-squared to hold
 
 
 def sample_ratio_p(counts: NDArray[np.int64], shares: Floats) -> float:
@@ -25,7 +25,7 @@ def same_shares_p(groups: UnitCodes, places: UnitCodes) -> float:
     table = np.zeros((int(places.max(initial=-1)) + 1, int(groups.max(initial=-1)) + 1))
     np.add.at(table, (places, groups), 1)
     shares = table.sum(axis=0) / max(table.sum(), 1)
-    large = (table.sum(axis=1)[:, None] * shares >= _EXPECTED).all(axis=1)
+    large = (table.sum(axis=1)[:, None] * shares >= _MIN_EXPECTED).all(axis=1)
     table = table[large]
     if len(table) < 2:
         return float("nan")
@@ -35,7 +35,7 @@ def same_shares_p(groups: UnitCodes, places: UnitCodes) -> float:
         return float(chdtrc(degrees_of_freedom, np.nansum((table - expected) ** 2 / expected)))
 
 
-_LEAST_DEGREES_OF_FREEDOM = 1.5  # of a variance between windows: from fewer nothing can be said
+_MIN_DF = 1.5  # of a variance between windows: from fewer nothing can be said
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def between_window_variance(sample: Sample, windows: UnitCodes) -> WindowVarianc
     squares = np.einsum("js,st,jt->j", stratum_shares, window_shares.T @ window_shares, stratum_shares)
     degrees_of_freedom = float((1 - leverage)[is_used].sum())
     scale = float((n * (1 - 2 * leverage + squares))[is_used].sum())
-    if degrees_of_freedom < _LEAST_DEGREES_OF_FREEDOM or scale <= 0:
+    if degrees_of_freedom < _MIN_DF or scale <= 0:
         return None
     observed = float((n * mean**2)[is_used].sum())
     expected = float((n * variance * (1 - leverage))[is_used].sum())
@@ -88,7 +88,7 @@ def variance_of_neighbours(sample: Sample, windows: UnitCodes) -> WindowVariance
     mean, variance = mean[is_used], variance[is_used]
     steps = np.diff(mean) ** 2 / 2
     degrees_of_freedom = 2 * steps.size / 3
-    if degrees_of_freedom < _LEAST_DEGREES_OF_FREEDOM:
+    if degrees_of_freedom < _MIN_DF:
         return None
     observed = float(steps.mean())
     expected = float((variance[1:] + variance[:-1]).mean() / 2)
