@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 def guessed_reader(path: Path) -> str:
     """Return the reader's name for a file, by its name and by the files beside it."""
     name = bare_name(path.name.lower())
+    if name.endswith((".jsonl", ".ndjson", ".json")):
+        found = "JSON is not read as rows with features and labels"
+        raise UsageError.at(path, found, cure="write the same table as Parquet or CSV")
     if path.is_dir() or name.endswith((".parquet", ".pq", ".arrow", ".feather")):
         return "parquet"
     if name.endswith((".csv", ".tsv", ".tab")):

@@ -117,12 +117,15 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collec
         echo(line)
 
 
-def print_page(page: "Report") -> None:
-    """Print the words and tables of a page, without what is folded on it."""
+def print_page(page: "Report", *, folded: bool = False) -> None:
+    """Print the words and tables of a page, and on demand what is folded on it."""
     from ltr_harness.report.blocks import Banner, Bullets, Details, Paragraph, Table, plain_text, walk
 
     printed = (
-        block for section in page.sections for block in section.blocks if not isinstance(block, Details)
+        block
+        for section in page.sections
+        for block in section.blocks
+        if folded or not isinstance(block, Details)
     )
     for block in walk(tuple(printed)):
         if isinstance(block, Table):

@@ -64,6 +64,7 @@ DEFINITIONS = {"map_retrieved": "map(denominator=retrieved)"}
 # name looks like one of ours.
 SIMILAR = {
     **dict.fromkeys(("kendall", "kendall_tau", "kendalltau"), "kendall_tau_distance"),
+    "hits": "success",
     **dict.fromkeys(("aucpr", "auprc", "bpr", "ctr", "gmap", "idcg", "mae", "mse", "pr_auc", "rbo", "rmse")),
 }
 

@@ -16,6 +16,10 @@ RANKERS = {
 }
 
 # What does not look like the library that it means; LambdaMART is an objective of several.
-_SYNONYMS = dict.fromkeys(("gbm", "lambdamart", "lambdarank", "lgb"), "lightgbm")
+_SYNONYMS = {
+    **dict.fromkeys(("gbm", "lambdamart", "lambdarank", "lgb", "lgbmranker"), "lightgbm"),
+    **dict.fromkeys(("xgb", "xgbranker"), "xgboost"),
+    **dict.fromkeys(("catboostranker", "cb"), "catboost"),
+}
 
 catalog = Catalog("ranker", RANKERS, "ltr_harness.rankers", "ltr_harness.models:Ranker", synonyms=_SYNONYMS)

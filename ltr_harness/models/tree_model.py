@@ -160,8 +160,10 @@ def name_problems(
     for name, value in params.items():
         place = f"params.{name}"
         if name not in canonical:
-            settable = [accepted for accepted, meaning in canonical.items() if meaning not in owned]
-            cure = did_you_mean(name, settable).partition(" (known: ")[0]  # hundreds would bury it
+            settable = {accepted: meaning for accepted, meaning in canonical.items() if meaning not in owned}
+            cure = did_you_mean(name, settable.values()).partition(" (known: ")[0]  # hundreds would bury it
+            if not cure.startswith("did you mean"):  # none of the library's first names is close
+                cure = did_you_mean(name, settable).partition(" (known: ")[0]
             if not cure.startswith("did you mean"):
                 cure = "see the library's documentation"
             yield Problem(place, f"{library} has no parameter {name!r} and would ignore it", cure=cure)

@@ -101,11 +101,13 @@ def _power_verdict(power_plan: PowerPlan) -> blocks.Banner:
     if not at_hand:
         verb = "finds" if numbers.startswith("1 ") else "find"
         return blocks.Banner(blocks.Badge("plan", "neutral"), f"{numbers} {verb} {effect}")
-    found = [model for model, need in needs.items() if need.draws is not None]
-    others = [model for model in needs if model not in found]
-    contenders = found[0] if len(needs) == 1 else f"the {_COUNTS.get(len(needs), str(len(needs)))} contenders"
+    reachable = [model for model, need in needs.items() if need.draws is not None]
+    others = [model for model in needs if model not in reachable]
+    contenders = (
+        reachable[0] if len(needs) == 1 else f"the {_COUNTS.get(len(needs), str(len(needs)))} contenders"
+    )
     if others:
-        contenders = ", ".join(found)
+        contenders = ", ".join(reachable)
     have = " to ".join(dict.fromkeys(f"{n:,}" for n in (at_hand[0], at_hand[-1])))
     text = f"{numbers} for {contenders} (you have {have})"
     if others:

@@ -317,7 +317,11 @@ def report(experiment_list: ExperimentList, page: Path | None = None) -> Report:
         if experiment.mean is not None:
             series.setdefault(experiment.question, []).append(experiment)
     charts = [_chart(group, number) for number, group in enumerate(series.values()) if len(group) > 1]
-    sections = [Section("experiments", (Heading("Experiments"), _table(experiment_list, page, series)))]
+    content: list[blocks.Block] = [Heading("Experiments"), _table(experiment_list, page)]
+    if incomplete := _incomplete(experiment_list):
+        content.append(blocks.Bullets(tuple(incomplete)))
+    content.append(blocks.Details("More about each experiment", (_further_table(experiment_list, series),)))
+    sections = [Section("experiments", tuple(content))]
     if charts:
         sections.append(Section("over_time", (Heading("Over time"), *charts)))
     if experiment_list.left_out:
@@ -329,27 +333,71 @@ def report(experiment_list: ExperimentList, page: Path | None = None) -> Report:
     )
 
 
-def _table(
-    experiment_list: ExperimentList, page: Path | None, series: Mapping[QuestionKey, list[ListedExperiment]]
+def _table(experiment_list: ExperimentList, page: Path | None) -> Table:
+    """Return the table of all experiments: how each ended, its best model, and the way to its report."""
+    has_several_questions = _has_several_questions(experiment_list)
+
+    def best(experiment: ListedExperiment) -> str:
+        if experiment.mean is None:
+            return "none with a value"
+        metric = f"{experiment.metric} " if has_several_questions else ""
+        return f"{experiment.best} {metric}{four_decimals(experiment.mean)}"
+
+    last = experiment_list.experiments[-1]
+    scope = (
+        f"at {last.metric} on {last.data} {last.test[:SHORT]}, and its change from the previous experiment"
+    )
+    footnotes: tuple[str, ...] = ()
+    if has_several_questions:
+        scope = "and its change from the previous experiment with the same test data and metric"
+        footnotes = (
+            "Means of other test data or another metric cannot be compared: no change is shown there.",
+        )
+    return Table.of(
+        "experiments",
+        f"Newest first: the best model's mean {scope}.",
+        tuple(reversed(experiment_list.experiments)),
+        {
+            Column("Experiment"): lambda experiment: experiment.title,
+            Column("Verdict"): lambda experiment: PILLS[experiment.outcome] if experiment.outcome else None,
+            Column("Best"): best,
+            Column("Change", "difference"): lambda experiment: experiment.change,
+            Column("When (UTC)", "tally"): lambda experiment: experiment.written[:16].replace("T", " "),
+            Column("Report"): lambda experiment: _link(experiment, experiment_list, page),
+        },
+        footnotes=footnotes,
+    )
+
+
+def _has_several_questions(experiment_list: ExperimentList) -> bool:
+    return len({experiment.question for experiment in experiment_list.experiments}) > 1
+
+
+def _incomplete(experiment_list: ExperimentList) -> list[str]:
+    """Return a line for each experiment with runs that failed or are missing."""
+    return [
+        f"{experiment.title}: {_run_counts(experiment)}"
+        for experiment in reversed(experiment_list.experiments)
+        if experiment.failed or experiment.missing
+    ]
+
+
+def _further_table(
+    experiment_list: ExperimentList, series: Mapping[QuestionKey, list[ListedExperiment]]
 ) -> Table:
-    """Return the table of all experiments: what all have in common is in its caption, else in a column."""
+    """Return the table of everything else: what all experiments have in common has no column."""
     columns: dict[Column, Callable[[ListedExperiment], Cell]] = {
-        Column("Experiment"): lambda experiment: _link(experiment, experiment_list, page),
-        Column("Verdict"): lambda experiment: PILLS[experiment.outcome] if experiment.outcome else None,
+        Column("Experiment"): lambda experiment: experiment.title,
         Column("Result"): lambda experiment: experiment.headline or "no report",
-        Column("Best model"): lambda experiment: experiment.best or "none with a value",
         Column("Mean", "metric"): _mean_cell,
         Column("Over time", hint="The best mean of each experiment on the same question."): (
             lambda experiment: _trend(experiment, series.get(experiment.question, []))
         ),
-        Column("Difference", "difference"): lambda experiment: experiment.change,
     }
-    has_several_questions = len({experiment.question for experiment in experiment_list.experiments}) > 1
-    if has_several_questions:
+    if _has_several_questions(experiment_list):
         columns |= _question_columns(experiment_list)
     n_decided = "Distinct sets of models that these test queries decided about."
     columns |= {
-        Column("Written (UTC)", "tally"): lambda experiment: experiment.written[:16].replace("T", " "),
         Column("Models x seeds x folds", "tally"): (
             lambda experiment: f"{experiment.models} x {experiment.seeds} x {experiment.folds}"
         ),
@@ -357,20 +405,11 @@ def _table(
         Column("Runs"): _run_counts,
         Column("MB", "number"): lambda experiment: experiment.size / 1e6,
     }
-    last = experiment_list.experiments[-1]
-    scope = f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the previous experiment"
-    footnotes: tuple[str, ...] = ()
-    if has_several_questions:
-        scope = "and the difference from the previous experiment with the same test data and metric"
-        footnotes = (
-            "Means of other test data or another metric cannot be compared: no difference is shown there.",
-        )
     return Table.of(
-        "experiments",
-        f"Newest first: the best model's mean, with the interval of its report, {scope}.",
+        "experiments_further",
+        "The result of each, its best mean with the interval of its report, and its size.",
         tuple(reversed(experiment_list.experiments)),
         columns,
-        footnotes=footnotes,
     )
 
 
@@ -390,11 +429,14 @@ def _question_columns(experiment_list: ExperimentList) -> dict[Column, Callable[
 
 
 def _link(experiment: ListedExperiment, experiment_list: ExperimentList, page: Path | None) -> Cell:
-    if page is None or not experiment.report:
-        return experiment.title
-    target = Path(experiment_list.folder) / experiment.folder / "report" / "report.html"
-    address = os.path.relpath(target, page.parent).replace(os.sep, "/")
-    return blocks.Link(experiment.title, quote(os.fsencode(address)))  # with bytes of a name that are no text
+    """Return the link to a report; its folder where there is no page that could link."""
+    if not experiment.report:
+        return "none"
+    folder = Path(experiment_list.folder) / experiment.folder / "report"
+    if page is None:
+        return str(folder)
+    address = os.path.relpath(folder / "report.html", page.parent).replace(os.sep, "/")
+    return blocks.Link("report", quote(os.fsencode(address)))  # with bytes of a name that are no text
 
 
 def _mean_cell(experiment: ListedExperiment) -> Cell:

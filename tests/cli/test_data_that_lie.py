@@ -178,7 +178,7 @@ def test_the_cheapest_model_sorts_by_a_price_from_below(ltr: Cli) -> None:
     rows["label"] = (rows.price < 0.2).astype(int) + (rng.random(320) < 0.1)
     rows.to_csv("rows.csv", index=False)
     assert (
-        "one-feature: 'price' ranks best by itself, the lowest first"
+        "one-feature: 'price' is the best single feature, low values first"
         in ltr("init", "rows.csv", "-o", "e.yaml")[1]
     )
     ranker = load_experiment("e.yaml").models["one-feature"].ranker.definition()

@@ -92,7 +92,7 @@ def test_columns_are_guessed_and_said(tmp_path: Path, capsys: pytest.CaptureFixt
         "query: column 'srch_id'",
         "label: column 'relevance'",
         "document_id: column 'prop_id'",
-        "one-feature: 'match: title' ranks best by itself",
+        "one-feature: 'match: title' is the best single feature",
     ):
         assert line in said
 
@@ -234,7 +234,7 @@ def test_the_present_ranking_is_the_baseline(tmp_path: Path, capsys: pytest.Capt
     rows = rows.rename(columns={"position": "slot"})
     said = _written_for(rows, tmp_path / "other.yaml", capsys)
     assert "as-shown: the present ranking, by feature 'slot', the lowest first" in said
-    assert "one-feature: 'match: title' ranks best by itself" in said
+    assert "one-feature: 'match: title' is the best single feature" in said
 
 
 def _written_for(rows: pd.DataFrame, output: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -247,7 +247,7 @@ def test_the_best_feature_is_no_suspect(tmp_path: Path, capsys: pytest.CaptureFi
     rows["customer"] = np.arange(len(rows)) + 5 * rows.relevance  # ranks best, and stands for rows
     output = tmp_path / "mine.yaml"
     said = _written_for(rows, output, capsys)
-    assert "one-feature: 'match: title' ranks best by itself\nbaseline: one-feature" in said
+    assert "one-feature: 'match: title' is the best single feature\nbaseline: one-feature" in said
     assert load_experiment(output).compare.baseline == "one-feature"
 
 

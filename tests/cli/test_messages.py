@@ -320,3 +320,38 @@ def test_columns_of_other_names_are_guessed(ltr: Cli, tmp_path: Path) -> None:
         assert "1.0000" in out or "1 feature: f" in out
     code, _, err = ltr("data", "describe", "own.csv", "--column", "query=search", "--column", "label=grade")
     assert (code, err) == (2, "error: own.csv: has no column 'search'; did you mean `query: search_id`?\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "instead", "cure"),
+    [
+        ("num_leafs: 3", "min_data_in_leaf: 1", "did you mean 'num_leaves'?"),
+        ("primary: ndcg_at_1", "primary: ndcg@1", "did you mean 'ndcg@1'?"),
+        ("primary: Hits@1", "primary: ndcg@1", "did you mean 'success'?"),
+        ("ranker: LGBMRanker", "ranker: lightgbm", "did you mean 'lightgbm'?"),
+        ("label_column: grade", "root: .", "did you mean 'label'?"),
+    ],
+)
+def test_names_of_other_tools_are_answered_by_ours(
+    ltr: Cli, tmp_path: Path, typed: str, instead: str, cure: str
+) -> None:
+    config = CONFIG.replace(instead, typed).replace("reader: letor", "reader: csv")
+    code, _, err = ltr("check", write(tmp_path, config))
+    assert code == 2
+    assert cure in err
+
+
+def test_a_label_among_the_features_is_named_as_such(ltr: Cli, tmp_path: Path) -> None:
+    reader = "reader: csv\n  label: grade\n  features: [a, grade]"
+    code, _, err = ltr("check", write(tmp_path, CONFIG.replace("reader: letor", reader)))
+    assert code == 2
+    assert "features: 'grade' is the label; expected features without it" in err
+
+
+def test_json_lines_are_no_training_data(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "rag.jsonl").write_text('{"question_id": "q", "is_gold": 1}\n')
+    assert ltr("init", "rag.jsonl") == (
+        2,
+        "",
+        "error: rag.jsonl: JSON is not read as rows with features and labels; write the same table as Parquet or CSV\n",
+    )

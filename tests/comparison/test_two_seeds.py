@@ -9,7 +9,9 @@ from scipy.stats import t as t_distribution
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.contrasts import SystemResult
+from ltr_harness.report.blocks import Banner, Bullets, Paragraph, plain_text
 from ltr_harness.report.data import ReportData
+from ltr_harness.report.sections.verdict import section
 from ltr_harness.report.terminal import render
 
 
@@ -87,3 +89,13 @@ def test_the_terminal_says_it_before_the_table() -> None:
     above, _, below = render(data, width=200).partition("─")
     assert above.splitlines()[1].startswith("Note: trained with 2 seeds; with 3 the interval would be about ")
     assert "2 seeds" not in below
+
+
+def test_the_page_says_it_between_headline_and_table() -> None:
+    data = ReportData(compared(2), [], [], None, "seeds")
+    banner, paragraph, *rest = section(data)
+    assert isinstance(banner, Banner)
+    assert isinstance(paragraph, Paragraph)
+    assert plain_text(paragraph.text).startswith("trained with 2 seeds; with 3 the interval would be about ")
+    items = [plain_text(item) for block in rest if isinstance(block, Bullets) for item in block.items]
+    assert not any("2 seeds" in item for item in items)

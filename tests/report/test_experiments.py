@@ -104,7 +104,18 @@ def test_only_equal_questions_are_subtracted(tmp_path: Path, write: Write) -> No
         ("first", 0.50), ("second", 0.53), ("third", 0.51),
     ]  # fmt: skip
     assert "first, 1970-01-01: lgbm 0.5000." in page.charts[0].text
-    table = page.tables[0]
+    shown, table = page.tables
+    assert [column.label for column in shown.columns] == [
+        "Experiment", "Verdict", "Best", "Change", "When (UTC)", "Report",
+    ]  # fmt: skip
+    assert shown.rows[0] == (
+        "third",
+        None,
+        "lgbm ndcg@10 0.5100",
+        pytest.approx(-0.02),
+        "1970-01-01 00:07",
+        "none",
+    )
     assert [row[0] for row in table.rows][:2] == ["third", "second"]  # the newest first
     place = [column.label for column in table.columns].index("Over time")
     assert [row[place] for row in table.rows][:2] == [Trend((0.50, 0.53, 0.51)), Trend((0.50, 0.53))]
@@ -122,9 +133,10 @@ def test_a_real_experiment_has_the_mean_and_interval_of_its_report(
     assert one.mean == pytest.approx(best.mean, abs=1e-12)
     assert (one.low, one.high) == (best.ci_low, best.ci_high)
     assert (one.outcome, one.headline) == data.comparison.headline
-    table = report(listed).tables[0]
+    shown, table = report(listed).tables
+    assert shown.rows[0][2] == f"{one.best} {one.mean:.4f}"
     assert {"Metric", "Test data", "From"}.isdisjoint(column.label for column in table.columns)  # all equal
-    assert table.rows[0][2] == one.headline
+    assert table.rows[0][1] == one.headline
     assert one.size == sum(path.stat().st_size for path in experiment_folder.rglob("*") if path.is_file())
     assert read_experiments(experiment_folder).experiments == listed.experiments  # the folder of one
     copy = shutil.copytree(experiment_folder, tmp_path / "runs" / "small")
@@ -170,8 +182,11 @@ def test_what_cannot_be_read_is_a_line(
     ]
     table = out.splitlines()[1:5]
     assert [line.split()[0] for line in table] == ["Experiment", "infinite", "good", "finite"]
-    assert "1 complete, 1 missing" in table[2]
+    assert "good: 1 complete, 1 missing" in out.splitlines()
     assert "none with a value" in table[1]
+    assert max(map(len, table)) < 100
+    assert "Models x seeds x folds" not in out
+    assert "Models x seeds x folds" in ltr("show", "runs", runs, "--verbose")[1]
     with pytest.raises(DataError, match="no such folder; expected a folder of experiments"):
         read_experiments(tmp_path / "nowhere")
     with pytest.raises(DataError, match="no experiment in it that has runs"):
@@ -195,9 +210,9 @@ def test_the_page_links_to_reports_and_escapes_names(
     assert "<img src=x" not in text
     listed = read_experiments(tmp_path / "runs")
     page = report(listed, tmp_path / "page of runs.html")
-    (table,) = page.tables
+    table = page.tables[0]
     assert isinstance(table, Table)
-    links = [row[0] for row in table.rows if isinstance(row[0], Link)]
+    links = [row[-1] for row in table.rows if isinstance(row[-1], Link)]
     assert len(links) == len(names)
     assert all((tmp_path / unquote(link.href)).is_file() for link in links)
     assert not [link.href for link in links if set(":<>\"' ") & set(link.href)]

@@ -300,11 +300,11 @@ def _baselines(card: "DataCard", position: str | None) -> Baselines:
         lines.append(f"as-shown: the present ranking, by feature {presented!r}, the lowest first")
     best = _best_feature(card)
     if best is not None:
-        line = f"{best.name!r} ranks best by itself"
+        line = f"{best.name!r} is the best single feature"
         model: dict[str, Any] = {"ranker": "feature", "feature": best.name}
         if not best.descending:
             model["ascending"] = True
-            line = f"{line}, the lowest first"
+            line = f"{line}, low values first"
         models["one-feature"] = model
         lines.append(f"one-feature: {line}")
     compared = next(iter(models), "random")

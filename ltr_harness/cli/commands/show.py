@@ -136,18 +136,22 @@ def show_run(run: Path, as_json: bool) -> None:
 
 @options.examples("""
   ltr-harness show runs
+  ltr-harness show runs --verbose
   ltr-harness show runs /data/runs -o /data/runs/index.html
 """)
 @command.command("runs")
 @click.argument("folder", type=options.PATH, default=Path("runs"))
 @options.output("Page to write, such as runs/index.html.", options.PATH)
+@options.flag(
+    "--verbose", "The result of each, its interval, models, seeds and folds, comparisons, runs and size."
+)
 @options.as_json
-def show_runs(folder: Path, output: Path | None, as_json: bool) -> None:
+def show_runs(folder: Path, output: Path | None, verbose: bool, as_json: bool) -> None:
     """Print all experiments of a folder.
 
-    Each has its best model, the difference to the one before on the same question, and its size.
+    Each has its verdict, its best model, the change from the one before on the same question, and its report.
 
-    A difference is taken only between experiments whose test data's judgments and primary metric are equal. FOLDER
+    A change is taken only between experiments whose test data's judgments and primary metric are equal. FOLDER
     is `runs` unless given. What in it cannot be read is listed.
     """
     from ltr_harness.report import run_index as experiments
@@ -161,7 +165,7 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> None:
     if as_json:
         echo(report.document())
         return
-    print_page(report)
+    print_page(report, folded=verbose)
     if page is not None:
         echo(f"page: {page}")
 

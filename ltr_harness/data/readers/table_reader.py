@@ -123,6 +123,10 @@ class TableReader(FileReader, ValueOptions):
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
+        for role in ("query", "label", "document_id", "weight"):
+            column = getattr(self, role)
+            if isinstance(column, str) and column in self._named_features():
+                raise MismatchError(f"features: {column!r} is the {role}", "features without it")
         roles = [*self.roles(), *self._named_features()]
         if repeated_names := repeated(roles):
             named = f"{', '.join(map(repr, repeated_names))} named more than once"

@@ -122,7 +122,8 @@ class _Finding:
         names = {name for section in sections for name in section.get("properties", ())}
         if len(self.steps) == 1:
             names |= set(also_known)
-        cure = did_you_mean(key, names)
+        stem = key.removesuffix("_name").removesuffix("_column").removesuffix("_col")
+        cure = did_you_mean(key, names, {key.lower(): stem} if stem in names else None)
         if "params" in names and not cure.startswith("did you mean"):
             cure = f"parameters of the library go under params ({cure})"
         section_name = dotted((*self.path, *self.steps[:-1])) or "the experiment"

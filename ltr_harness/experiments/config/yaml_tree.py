@@ -167,7 +167,11 @@ def from_python(value: Any, place: Place, problems: list[Problem] | None = None,
         problems += secrets_in(value, place, path)
         return Node(value, place)
     found = f"{path} is a {type(value).__name__}"
-    problems.append(Problem(str(place), found, "text, a number, a list or a mapping"))
+    if type(value).__name__ in ("DataFrame", "LazyFrame", "Table"):
+        cure = "wrap it: from_frame(df, query=…, label=…)"
+        problems.append(Problem(str(place), found, "a dataset", cure))
+    else:
+        problems.append(Problem(str(place), found, "text, a number, a list or a mapping"))
     return Node(None, place)
 
 

@@ -375,6 +375,10 @@ def with_files(config: Any, runs: str | Path) -> Any:
     sets = {key: value for key, value in data.items() if isinstance(value, RankingDataset)}
     if not sets:
         return config
+    for key in sets:
+        if key not in ("train", "valid", "test", "files"):
+            cure = '`data={"files": dataset, "folds": 5}` divides one data set by query'
+            raise UsageError.at(f"data.{key}", "is no split", "train, valid and test", cure)
     _refuse_unlike(sets)
     first = next(iter(sets.values()))
     folder = Path(runs).expanduser().resolve() / encoded(str(config.get("name"))) / "data"

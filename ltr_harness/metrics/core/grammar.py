@@ -228,6 +228,7 @@ def _refuse_near_miss(name: str) -> None:
     if small in ELSEWHERE:
         raise MetricError(f"{name!r} is {ELSEWHERE[small]}")
     stem, _, cutoff = small.rpartition("_")
+    stem = stem.removesuffix("_at")
     if cutoff.isdigit() and (ours := built_in(stem)) is not None:
         raise MetricError(f"unknown metric {name!r}; did you mean '{ours}@{cutoff}'?")
 

@@ -41,7 +41,7 @@ ExplainColumns = Mapping[str, NDArray[Any]]
 """What `explain` shows of rows (n_rows,) or ranks (n_ranks,), by heading."""
 
 
-class _NoFunctionError(MetricError, AttributeError):
+class MetricCallError(MetricError, AttributeError):
     """A metric was taken for a function of labels and scores."""
 
     def __init__(self, metric: object) -> None:
@@ -147,11 +147,11 @@ class Metric:
         Raises:
             MetricError: always; the message names what each library takes.
         """
-        raise _NoFunctionError(self)
+        raise MetricCallError(self)
 
     @property
     def __name__(self) -> str:  # scikit-learn asks every function for it, before it scores
-        raise _NoFunctionError(self)
+        raise MetricCallError(self)
 
     @property
     def evaluate(self) -> Any:  # CatBoost asks its eval_metric for it, in the first round
@@ -160,7 +160,7 @@ class Metric:
         Raises:
             MetricError: always.
         """
-        raise _NoFunctionError(self)
+        raise MetricCallError(self)
 
     @cached_property
     def _canonical(self) -> str:  # asked for at every round of boosting

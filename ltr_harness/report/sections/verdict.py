@@ -47,6 +47,8 @@ def section(data: ReportData) -> list[Block]:
     comparison = data.comparison
     outcome, text = comparison.headline
     content: list[Block] = [blocks.Banner(PILLS[outcome], text)]
+    if comparison.seeds_caution is not None:
+        content.append(Paragraph(f"{comparison.seeds_caution}.", "warning"))
     if data.failures:
         content.append(Paragraph(failures_sentence(data), "warning"))
     content.append(fixed_k_table(data))
@@ -56,8 +58,8 @@ def section(data: ReportData) -> list[Block]:
         content.append(Paragraph(f"{line[:1].upper()}{line[1:]}."))
     if signs := signs_sentence(comparison.fold_signs):
         content.append(Paragraph(signs))
-    if comparison.cautions:
-        content.append(blocks.Bullets(tuple(map(labelled, comparison.cautions))))
+    if comparison.cautions_below:
+        content.append(blocks.Bullets(tuple(map(labelled, comparison.cautions_below))))
     details = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
     method = f"{data.weighted}means with {data.confidence_label} intervals over queries".capitalize()
     if comparison.families:

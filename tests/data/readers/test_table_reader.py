@@ -354,10 +354,12 @@ def test_parquet_rows_and_types_are_named(tmp_path: Path) -> None:
 
 
 def test_one_role_for_each_column() -> None:
-    with pytest.raises(
-        ValidationError, match="'label' named more than once; expected one role for each column"
-    ):
+    with pytest.raises(ValidationError, match="features: 'label' is the label; expected features without it"):
         Csv(features=("x", "label"))
+    with pytest.raises(
+        ValidationError, match="'market' named more than once; expected one role for each column"
+    ):
+        Csv(features=("x", "market"), attributes=("market",))
     with pytest.raises(ValidationError, match="features is empty"):
         Csv(features=())
     with pytest.raises(ValidationError, match="separator"):

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness import workflow as module
 from ltr_harness._util.cores import let_idle_threads_sleep
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.readers.memory import from_arrays
-from ltr_harness.errors import DataError, TrainingError, UsageError
+from ltr_harness.data.readers.memory import from_arrays, from_frame
+from ltr_harness.errors import ConfigError, DataError, TrainingError, UsageError
 from ltr_harness.experiments.training.progress import Progress
 from ltr_harness.report.terminal_progress import TerminalProgress
 from ltr_harness.workflow import ExperimentResult
@@ -209,3 +210,14 @@ def test_a_process_of_its_own_gives_the_same_runs(
         for result in (trained, apart)
     ]
     assert values[0] == values[1]
+
+
+def test_tables_and_unknown_names_of_datasets_have_a_cure() -> None:
+    table = pd.DataFrame({"q": ["a"], "y": [1]})
+    with pytest.raises(
+        ConfigError, match=r"data\.train is a DataFrame; expected a dataset; wrap it: from_frame"
+    ):
+        run_experiment({"name": "x", "data": {"train": table}})
+    dataset = from_frame(table.assign(f=0.5), query="q", label="y")
+    with pytest.raises(UsageError, match=r'data\.all: is no split; .*`data={"files": dataset, "folds": 5}`'):
+        run_experiment({"name": "x", "data": {"all": dataset, "folds": 3}})
