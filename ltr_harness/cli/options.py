@@ -60,6 +60,10 @@ ADVANCED = frozenset(
         "all_queries",
         "judged_only",
         "depth",
+        "documents_of",
+        "within",
+        "exclude",
+        "ignore_query_itself",
         "max_grade",
         "sample",
         "test",
@@ -207,6 +211,22 @@ _OF_RANKINGS = {
         type=COUNT,
         metavar="N",
         help="Look at the first N documents of each query of a run only (trec_eval -M).",
+    ),
+    "documents_of": click.option(
+        "--documents-of",
+        metavar="SEPARATOR|FILE",
+        help="Runs list chunks: their document stands before the last SEPARATOR, such as '#', or in a FILE `chunk "
+        "document`. It counts at its first chunk.",
+    ),
+    "within": click.option(
+        "--within",
+        type=click.Choice(["documents", "chunks"]),
+        help="What K counts with --documents-of: chunks, of which later ones of a document earn nothing.  [default: "
+        "documents]",
+    ),
+    "exclude": file("--exclude", "Documents that count nowhere, `query document` a line (BRIGHT's rule)."),
+    "ignore_query_itself": flag(
+        "--ignore-query-itself", "A document whose id is the query's counts nowhere (BEIR's rule)."
     ),
     "max_grade": click.option(
         "--max-grade",

@@ -21,6 +21,7 @@ from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.contrasts import SystemResult
+    from ltr_harness.data.readers.document_rules import DocumentRules, Within
     from ltr_harness.data.readers.trec import Qrels
 
 
@@ -38,6 +39,17 @@ class RankingSource:
     judged_only: bool = False
     depth: int | None = None
     max_grade: float | None = None
+    documents_of: str | None = None
+    within: "Within | None" = None
+    exclude: Path | None = None
+    ignore_query_itself: bool = False
+
+    @cached_property
+    def document_rules(self) -> "DocumentRules":
+        from ltr_harness.data.readers.document_rules import DocumentRules
+
+        within = self.within or "documents"
+        return DocumentRules(self.documents_of, within, self.exclude, self.ignore_query_itself)
 
     def refuse_contradictions(self) -> None:
         """Raise a UsageError if the options do not go together, or if one is missing."""
@@ -46,7 +58,7 @@ class RankingSource:
         if self.data is not None and self.qrels is not None:
             raise UsageError(f"both --data and --qrels; {_PAIRS}")
         if self.data is not None:
-            self._refuse_options(["run", "all_queries", "judged_only", "depth"], "--data", "--qrels")
+            self._refuse_options(_OF_QRELS, "--data", "--qrels")
             if not self.scores:
                 cure = "or --score-column NAME, where a column of the data has them"
                 raise UsageError(
@@ -67,6 +79,16 @@ class RankingSource:
                 raise UsageError(f"{option} with {judgments}; {option} goes with {other_judgments}; {_PAIRS}")
 
 
+_OF_QRELS = (
+    "run",
+    "all_queries",
+    "judged_only",
+    "depth",
+    "documents_of",
+    "within",
+    "exclude",
+    "ignore_query_itself",
+)
 _PAIRS = "give --data FILE --scores FILE, or --qrels FILE --run FILE"
 
 
@@ -96,6 +118,7 @@ class Rankings:
     cautions: tuple[Caution, ...]  # on documents left out, and on odd values
     # (n_queries,) facts of each query of `judgments`, such as its user
     query_attributes: Mapping[str, Array] = field(default_factory=dict)
+    document_rules: str = ""  # which listed documents count; see `DocumentRules.text`
 
     @cached_property
     def fingerprint(self) -> str:
@@ -120,6 +143,7 @@ class Rankings:
             SystemResult.of(ranking.name, [evaluation], self.query_attributes),
             # a run's own pool differs from another's by what nobody judged: the qrels are what they share
             judgments_fingerprint={"all": self.fingerprint},
+            document_rules=self.document_rules,
             source=str(ranking.path),
         )
 
@@ -219,10 +243,12 @@ class _JoinedRun:
 def _read_runs(source: RankingSource, qrels_path: Path) -> Rankings:
     from ltr_harness.data.readers.judgment_formats import format_summary, qrels_of, run_of
 
+    rules = source.document_rules
+    read_run = partial(run_of, allow_repeats=rules.folds_chunks)
     try:
-        qrels = qrels_of(qrels_path)
+        qrels = rules.judgments(qrels_of(qrels_path))
     except DataError:  # the problems of the runs are listed too
-        all_of([partial(qrels_of, qrels_path), *(partial(run_of, path) for path in source.run)])
+        all_of([partial(qrels_of, qrels_path), *(partial(read_run, path) for path in source.run)])
         raise
     # one run at a time, of which only the documents are kept
     runs = all_of([partial(_join_run, path, qrels, source) for path in source.run])
@@ -236,14 +262,17 @@ def _read_runs(source: RankingSource, qrels_path: Path) -> Rankings:
     cautions += qrels.cautions
     for run in runs:
         cautions += run.cautions
-    return Rankings(rankings, qrels.judgments, qrels_path, source.max_grade, tuple(cautions))
+    return Rankings(
+        rankings, qrels.judgments, qrels_path, source.max_grade, tuple(cautions), document_rules=rules.text
+    )
 
 
 def _join_run(path: Path, qrels: "Qrels", source: RankingSource) -> _JoinedRun:
     from ltr_harness.data.readers.judgment_formats import format_summary, run_of
     from ltr_harness.data.readers.trec import join
 
-    run = run_of(path)
+    run = run_of(path, allow_repeats=source.document_rules.folds_chunks)
+    qrels, run = source.document_rules.prepare(qrels, run)
     joined = join(qrels, run, judged_only=source.judged_only, depth=source.depth, complete=source.all_queries)
     ranking = ScoredRanking("", run.path, joined.judgments, joined.scores, joined.retrieved, run.tag)
     return _JoinedRun(ranking, format_summary(run), joined.cautions)
@@ -258,7 +287,11 @@ def _run_names(runs: Sequence[_JoinedRun], paths: Sequence[Path]) -> list[str]:
 def _stem(path: Path) -> str:
     name = bare_name(path.name)
     stem, dot, suffix = name.rpartition(".")
-    return stem if dot and suffix in ("txt", "run", "csv", "tsv", "parquet", "npy", "scores") else name
+    return (
+        stem
+        if dot and suffix in ("txt", "run", "csv", "tsv", "json", "jsonl", "parquet", "npy", "scores")
+        else name
+    )
 
 
 def _file_names(paths: Sequence[Path]) -> list[str]:

@@ -196,6 +196,10 @@ def _query_differences(first: SystemResult, other: SystemResult) -> list[Problem
     """Other queries, else the same ids, but other folds, labels, rows or weights behind them."""
     if set(first.query_ids.tolist()) != set(other.query_ids.tolist()):
         return [_other_queries(first, other)]
+    if first.document_rules != other.document_rules:
+        rules = [system.document_rules or "every listed document counts" for system in (other, first)]
+        found = f"other documents count: {rules[0]}; in {first.name}: {rules[1]}"
+        return [Problem(other.name, found, "one rule for both", "evaluate both with the same rule")]
     first_folds, other_folds = first.judgments_fingerprint.keys(), other.judgments_fingerprint.keys()
     shared_folds = sorted(first_folds & other_folds)
     if shared_folds and first_folds != other_folds:  # fold 1 of three is not fold 1 of five

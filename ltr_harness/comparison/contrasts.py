@@ -69,6 +69,7 @@ class Origin:
     judgments_fingerprint: Mapping[str, str] = field(default_factory=dict)  # by fold; empty when unknown
     # likewise, of the relevant documents alone; "" where candidates are not declared
     truth_fingerprint: Mapping[str, str] = field(default_factory=dict)
+    document_rules: str = ""  # which documents of its rankings counted, in words; "" for all that are listed
     source: str = ""  # where it came from, for messages
 
 
@@ -115,6 +116,7 @@ class SystemResult(Origin, KeepsArrays):
             replicates=tuple(str(number) for number in range(1, len(evaluations) + 1)),
             higher_is_better=dict(first.directions),
             judgments_fingerprint={"all": first.judgments_fingerprint},
+            document_rules=first.document_rules,
             query_attributes={
                 **(attributes or {}),
                 "n_relevant": judgments.n_relevant,

@@ -20,6 +20,7 @@ from ltr_harness.metrics.evaluation import Evaluation, evaluate_bound
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ltr_harness.data.readers.document_rules import Within
     from ltr_harness.data.readers.trec import TrecRun
 
 
@@ -95,14 +96,21 @@ def evaluate_runs(
     judged_only: bool = False,
     depth: int | None = None,
     max_grade: float | None = None,
+    documents_of: Any = None,
+    within: Within = "documents",
+    exclude: Any = None,
+    ignore_query_itself: bool = False,
 ) -> EvaluatedRuns:
     """Metrics of rankings beside judgments, each in whatever form another tool has it.
 
     Recognised by what they are: dicts ``{query: {document: value}}`` (pytrec_eval, ir_datasets), `Qrels` and `Run` of
     ranx and their JSON, Parquet and lz4 files, named tuples (ir_measures, ir_datasets), rows of
     ``(query, document, value)``, tables of pandas, Polars, Arrow and DuckDB under the usual names of columns (those of
-    PyTerrier among them), and files: TREC's, BEIR's and MTEB's, MS MARCO's, NTCIR's, CSV and Parquet tables, judgments
-    of OpenSearch and Quepid. Ids are compared as text, so 7 and "7" are one. Queries are joined by trec_eval's rules.
+    PyTerrier among them), lists and sets of ids by query, ``{query: [document]}``, rows of JSON such as ``{"query_id":
+    "q1", "retrieved": [...], "relevant": [...]}``, and files: TREC's, BEIR's and MTEB's, MS MARCO's, NTCIR's, CSV and
+    Parquet tables, judgments of OpenSearch and Quepid. A list is a ranking whose first document is the best; a list or
+    set of judgments has the grade 1 throughout. Ids are compared as text, so 7 and "7" are one. Queries are joined by
+    trec_eval's rules.
 
     Args:
         qrels: the judgments: a path or an object. A negative grade stands for an unjudged document.
@@ -112,6 +120,14 @@ def evaluate_runs(
         judged_only: unjudged documents are taken out of the runs (``-J``).
         depth: documents of each query that count; None for all (``-M``).
         max_grade: the scale's highest grade, for metrics that need it; default: the largest label.
+        documents_of: the documents of chunks, where runs list chunks: the text before the last "#" (or another
+            separator), or chunk to document in a mapping or a file of two columns. A document counts at its first
+            chunk (max-passage).
+        within: what K counts: "documents", where later chunks take no rank, or "chunks", where they take one and earn
+            nothing.
+        exclude: documents that count neither in rankings nor in judgments: ``{query: [document]}``, pairs of query and
+            document, or a file with one pair a line (BRIGHT's rule).
+        ignore_query_itself: a document whose id is the query's does not count (BEIR's rule).
 
     Raises:
         DataError: with its place, every id, grade or score that is none, and every document listed twice.
@@ -129,13 +145,15 @@ def evaluate_runs(
         bm25: rows of (query, document, score): 2 queries, 4 rows
     """
     from ltr_harness.data.dataset import fingerprint_judgments
+    from ltr_harness.data.readers.document_rules import DocumentRules
     from ltr_harness.data.readers.judgment_formats import format_summaries, qrels_of
     from ltr_harness.data.readers.trec import join
 
     requested = as_list(metrics)
     parsed = [parse_metric(metric) for metric in requested]
-    judged = qrels_of(qrels)
-    rankings = _read_runs(runs)
+    rules = DocumentRules(documents_of, within, exclude, ignore_query_itself)
+    judged = rules.judgments(qrels_of(qrels))
+    rankings = _read_runs(runs, rules.folds_chunks)
     grade = max_grade if max_grade is not None else max(float(judged.grades.max()), 1.0)
     scaled, cautions = [metric.with_max_grade(grade) for metric in parsed], list(judged.cautions)
     if max_grade is None and scaled != parsed:
@@ -149,10 +167,15 @@ def evaluate_runs(
     fingerprint = fingerprint_judgments(judged.judgments)
     evaluations: dict[str, Evaluation] = {}
     for name, run in rankings.items():
-        joined = join(judged, run, complete=all_queries, judged_only=judged_only, depth=depth)
+        joined = join(*rules.prepare(judged, run), complete=all_queries, judged_only=judged_only, depth=depth)
         cautions += joined.cautions
         evaluations[name] = evaluate_bound(
-            BoundOnce(scaled, joined.judgments), joined.scores, parsed, joined.retrieved, fingerprint
+            BoundOnce(scaled, joined.judgments),
+            joined.scores,
+            parsed,
+            joined.retrieved,
+            fingerprint,
+            rules.text,
         )
     first = next(iter(evaluations.values()))
     cautions += [caution for caution in first.cautions if caution.kind != judged_share.FEW_JUDGED]
@@ -160,31 +183,33 @@ def evaluate_runs(
     return EvaluatedRuns(evaluations, format_summaries(judged, rankings), cautions)
 
 
-def _read_runs(runs: Any) -> dict[str, TrecRun]:
+def _read_runs(runs: Any, allow_repeats: bool) -> dict[str, TrecRun]:
     """Return the rankings by the names they were given, else their own, else their files', if these differ."""
     from ltr_harness.data.readers.judgment_formats import is_single_source
 
     if isinstance(runs, Mapping) and not is_single_source(runs):
         names = _labels(runs)
-        return dict(zip(names, _rankings(list(runs.values()), names), strict=True))
+        return dict(zip(names, _rankings(list(runs.values()), names, allow_repeats), strict=True))
     values = list(runs) if isinstance(runs, list | tuple) and not is_single_source(runs) else [runs]
     labels = ["run"]
     if len(values) > 1:
         labels = [f"run {number}" for number in range(1, len(values) + 1)]
-    rankings = _rankings(values, labels)
+    rankings = _rankings(values, labels, allow_repeats)
     stems = [bare_name(run.path.name).rpartition(".")[0] or run.path.name for run in rankings]
     tags = [run.tag or stem for run, stem in zip(rankings, stems, strict=True)]
     names = next(names for names in (tags, stems, labels) if len(set(names)) == len(rankings))
     return dict(zip(names, rankings, strict=True))
 
 
-def _rankings(values: Sequence[Any], labels: Sequence[str]) -> list[TrecRun]:
+def _rankings(values: Sequence[Any], labels: Sequence[str], allow_repeats: bool) -> list[TrecRun]:
     """Read each ranking, which messages call by its label."""
     from ltr_harness.data.readers.judgment_formats import run_of
 
     if not values:
         raise UsageError("no run to evaluate; expected at least one")
-    return all_of([partial(run_of, *pair) for pair in zip(values, labels, strict=True)])
+    return all_of(
+        [partial(run_of, *pair, allow_repeats=allow_repeats) for pair in zip(values, labels, strict=True)]
+    )
 
 
 def _labels(runs: Mapping[Any, Any]) -> list[str]:

@@ -68,12 +68,14 @@ class Evaluation:
         judgments_fingerprint: str | None = None,
         retrieved: ArrayLike | None = None,
         judged: Mapping[str, NDArray[np.float64]] | None = None,
+        document_rules: str = "",
     ) -> None:
         means = binding.means_of(per_query)
         self.judgments = binding.judgments
         self.judged_shares = dict(judged or {})
         weights = binding.judgments.query_weights
         mean_shares = {name: mean_share(shares, weights) for name, shares in self.judged_shares.items()}
+        self.document_rules = document_rules  # which documents counted, in words; "" for all that are listed
         self._judgments_fingerprint = judgments_fingerprint
         self._retrieved = None if retrieved is None else keep_array(np.asarray(retrieved))
         sealed(per_query)
@@ -364,10 +366,17 @@ def evaluate_bound(
     requested: Sequence[Metric] | None = None,
     retrieved: ArrayLike | None = None,
     judgments_fingerprint: str | None = None,
+    document_rules: str = "",
 ) -> Evaluation:
     """`evaluate` for bound metrics; `asked` has them as the caller named them, in the binding's order."""
     per_query = binding.per_query(scores, retrieved)
     judged = judged_shares(binding.metrics, binding.judgments, scores, retrieved)
     return Evaluation(
-        binding, per_query, requested or binding.metrics, judgments_fingerprint, retrieved, judged
+        binding,
+        per_query,
+        requested or binding.metrics,
+        judgments_fingerprint,
+        retrieved,
+        judged,
+        document_rules,
     )

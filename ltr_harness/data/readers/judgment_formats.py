@@ -5,7 +5,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,9 +20,10 @@ from ltr_harness._util.text import count_of, shortened
 from ltr_harness.data.columns import table_of
 from ltr_harness.data.logs.separators import SEPARATORS, separator_in
 from ltr_harness.data.queries import LONGEST_ID, Bools, Floats
-from ltr_harness.data.readers import trec
+from ltr_harness.data.readers import id_lists, trec
 from ltr_harness.data.readers.column_names import LISTINGS, column_among, columns_named, rank_column
 from ltr_harness.data.readers.csv import Delimited
+from ltr_harness.data.readers.id_lists import WORD
 from ltr_harness.data.readers.parquet import ArrowTable, Parquet
 from ltr_harness.data.readers.rows import OfRow, RowProblems
 from ltr_harness.data.readers.table_columns import OpenedTable, invalid_ids
@@ -34,7 +35,6 @@ from ltr_harness.errors import DataError, MissingExtraError, Problem, UsageError
 
 Role = Literal["qrels", "run"]
 
-WORD: dict[str, str] = {"qrels": "grade", "run": "score"}
 _EXPECTED = {
     "qrels": "a finite number, such as 0, 1, 2, or -1 for what nobody judged",
     "run": trec.A_SCORE,
@@ -53,6 +53,7 @@ class UncheckedRows:
     values: Floats  # (n_rows,)
     place: OfRow  # where a row stands, for messages
     name: str = ""  # the run's own name, or ""
+    without_rows: tuple[str, ...] = ()  # queries for which a ranking lists nothing
     subtopics: Any = None  # as the queries, for judgments by subtopic; None for others
 
     def qrels(self, *, allow_repeats: bool = False) -> Qrels:
@@ -64,9 +65,10 @@ class UncheckedRows:
         each = Qrels(Path(self.source), queries, documents, grades, form=self.form, place=self.place)
         return trec.merge_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
 
-    def run(self) -> TrecRun:
-        """Return the rows as a ranking."""
-        queries, documents = self._names("run", np.isnan(self.values))
+    def run(self, *, allow_repeats: bool = False) -> TrecRun:
+        """Return the rows as a ranking; one of each document, unless repeats are allowed."""
+        queries, documents = self._names("run", np.isnan(self.values), allow_repeats)
+        queries = queries.with_more(self.without_rows)
         return TrecRun(Path(self.source), queries, documents, self.values, self.name, form=self.form)
 
     def _names(self, role: Role, bad: Bools, allow_repeats: bool = False) -> list[NameColumn]:
@@ -106,7 +108,8 @@ class UncheckedRows:
             return f"document {document!r} is {verb} for query {query!r} at {earlier_place} already"
 
         if not allow_repeats:
-            problems.report_repeats(before, self.place, describe_repeat, expected, self.values)
+            cure = trec.CHUNKS_CURE if role == "run" else ""
+            problems.report_repeats(before, self.place, describe_repeat, expected, self.values, cure)
         problems.finish()
         return names
 
@@ -273,14 +276,31 @@ def _of_any_mapping(mapping: Mapping[Any, Any], source: str, role: Role) -> Unch
         return _of_ratings(ratings, source)
     if _MTEB in mapping:
         return _of_mteb(mapping, source, role)
-    return _of_mapping(mapping, source, role, f"dict {{query: {{document: {WORD[role]}}}}}")
+    if id_lists.is_row_of_lists(mapping):  # one line of JSON lines
+        return _of_rows_of_lists([mapping], source, role)
+    form = f"dict {{query: {{document: {WORD[role]}}}}}"
+    if not all(isinstance(inner, Mapping) for inner in mapping.values()):
+        form = "lists of documents by query, the best first"
+        if role == "qrels":
+            form = "lists of documents by query, all relevant"
+    return _of_mapping(mapping, source, role, form)
+
+
+def _of_rows_of_lists(rows: Sequence[Any], source: str, role: Role) -> UncheckedRows:
+    by_query, form = id_lists.documents_by_query(rows, source, role)
+    return _of_mapping(by_query, source, role, form)
 
 
 def is_single_source(value: Any) -> bool:
     """Return whether a value is one set of judgments or one ranking, not several under names or in a list."""
     if isinstance(value, Mapping):
-        inner = next(iter(value.values()), None)
-        return isinstance(inner, Mapping) and not any(isinstance(cell, Mapping) for cell in inner.values())
+        filled = (inner for inner in value.values() if not hasattr(inner, "__len__") or len(inner))
+        inner: Any = next(filled, {})
+        if isinstance(inner, Mapping):
+            return not any(
+                isinstance(cell, Mapping) or id_lists.is_list_of_ids(cell) for cell in inner.values()
+            )
+        return id_lists.is_list_of_ids(inner)
     if isinstance(value, list | tuple):
         return bool(value) and _is_row(value[0])
     return True
@@ -292,7 +312,8 @@ def _library(value: Any) -> str:
 
 def _is_row(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return not any(isinstance(inner, Mapping) for inner in value.values())
+        nested = any(isinstance(inner, Mapping) or id_lists.is_list_of_ids(inner) for inner in value.values())
+        return not nested or id_lists.query_name(value) is not None
     scalars = isinstance(value, tuple) and all(
         isinstance(cell, str) or not hasattr(cell, "__len__") for cell in value
     )
@@ -302,15 +323,28 @@ def _is_row(value: Any) -> bool:
 def _of_mapping(
     mapping: Mapping[Any, Any], source: str, role: Role, form: str, name: str = ""
 ) -> UncheckedRows:
-    for query, documents_of_query in mapping.items():
-        if not isinstance(documents_of_query, Mapping):
-            found = f"holds {type(documents_of_query).__name__} where documents should be"
-            raise DataError.at(f"{source}[{query!r}]", found, f"{{query: {{document: {WORD[role]}}}}}")
-    queries = [query for query, inner in mapping.items() for _ in range(len(inner))]
-    documents = [document for inner in mapping.values() for document in inner]
-    values = [value for inner in mapping.values() for value in inner.values()]
+    queries, documents, values = _columns_of_mapping(mapping, source, role)
     place = lambda row: f"{source}[{queries[row]!r}][{documents[row]!r}]"  # noqa: E731
-    return _of_columns((queries, documents, values), source, form, name, place)
+    rows = _of_columns((queries, documents, values), source, form, name, place)
+    if role == "qrels":
+        return rows
+    return replace(rows, without_rows=tuple(str(query) for query, inner in mapping.items() if not len(inner)))
+
+
+def _columns_of_mapping(
+    mapping: Mapping[Any, Any], source: str, role: Role
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return queries, documents and values of documents by query: dicts of values, or lists and sets of ids."""
+    pairs_of_query: dict[Any, Collection[tuple[Any, Any]]] = {}
+    for query, inner in mapping.items():
+        if isinstance(inner, Mapping):
+            pairs_of_query[query] = inner.items()
+        else:
+            pairs_of_query[query] = id_lists.documents_and_values(inner, f"{source}[{query!r}]", role)
+    queries = [query for query, pairs in pairs_of_query.items() for _ in range(len(pairs))]
+    documents = [document for pairs in pairs_of_query.values() for document, _ in pairs]
+    values = [value for pairs in pairs_of_query.values() for _, value in pairs]
+    return queries, documents, values
 
 
 _MTEB = "mteb_model_meta"
@@ -373,6 +407,8 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> UncheckedRows:
     rows = itertools.chain([first], iterator)
     if isinstance(first, tuple) and not hasattr(first, "_fields"):
         return _of_triples(list(rows), source, role)
+    if id_lists.is_row_of_lists(first):
+        return _of_rows_of_lists(list(rows), source, role)
     try:
         if isinstance(first, Mapping):
             table, form = pa.Table.from_pylist([dict(row) for row in rows]), "list of dicts"
@@ -437,9 +473,10 @@ def read_file(path: Path, role: Role, *, allow_repeats: bool = False) -> Uncheck
         return replace(listing, form=f"JSON, {listing.form}")
     cells = _first_line(start).split()
     if len(cells) != 3:
-        return trec.read_qrels(path, allow_repeats=allow_repeats) if role == "qrels" else trec.read_run(path)
+        read = trec.read_qrels if role == "qrels" else trec.read_run
+        return read(path, allow_repeats=allow_repeats)
     if role == "run":
-        return trec.read_marco_run(path)
+        return trec.read_marco_run(path, allow_repeats=allow_repeats)
     if _LEVEL.fullmatch(cells[2]):
         form = "NTCIR qrels (query document L2)"
         return trec.read_qrels(path, "query document level", form, allow_repeats=allow_repeats)
@@ -541,10 +578,10 @@ def qrels_of(value: Any, source: str = "qrels", *, allow_repeats: bool = False) 
     return rows.qrels(allow_repeats=allow_repeats) if isinstance(rows, UncheckedRows) else cast(Qrels, rows)
 
 
-def run_of(value: Any, source: str = "run") -> TrecRun:
+def run_of(value: Any, source: str = "run", *, allow_repeats: bool = False) -> TrecRun:
     """Return a ranking in any form; see `qrels_of`."""
-    rows = value if isinstance(value, TrecRun) else _recognise(value, source, "run")
-    return rows.run() if isinstance(rows, UncheckedRows) else cast(TrecRun, rows)
+    rows = value if isinstance(value, TrecRun) else _recognise(value, source, "run", allow_repeats)
+    return rows.run(allow_repeats=allow_repeats) if isinstance(rows, UncheckedRows) else cast(TrecRun, rows)
 
 
 def _recognise(

@@ -168,7 +168,13 @@ class RowProblems:
         self.listed += [(row, Problem(place(row), found(row), expected)) for row in rows[:SHOWN].tolist()]
 
     def report_repeats(
-        self, before: NDArray[np.int64], place: OfRow, found: OfRow, expected: str, values: NDArray[Any]
+        self,
+        before: NDArray[np.int64],
+        place: OfRow,
+        found: OfRow,
+        expected: str,
+        values: NDArray[Any],
+        other_cure: str = "",
     ) -> None:
         """Keep one problem for all rows that repeat one `before` them, -1 where they repeat none; (n_rows,) each.
 
@@ -183,6 +189,8 @@ class RowProblems:
             count, cure = f" ({count_of(rows.size, 'such row')})", "keep one of each"
         if (values[rows] == values[before[rows]]).all():
             cure = f"the values are equal: {cure}, as `sort -u` does"
+        if other_cure:
+            cure = f"{cure}, or {other_cure}"
         self.listed.append((first, Problem(place(first), found(first) + count, expected, cure)))
         self.total += 1
 

@@ -68,6 +68,7 @@ def select_names(names: Namer, subset: NDArray[np.int64], rows: NDArray[np.int64
 
 _RUN = "query Q0 document rank score tag"
 A_SCORE = "a number: every document needs a score"
+CHUNKS_CURE = "count a document at its first chunk with documents_of='#' (--documents-of '#')"
 
 LARGEST_GRADE = 2**53
 """From here on not every integer is a float64."""
@@ -192,7 +193,7 @@ def merge_subtopics(qrels: Qrels, subtopics: NameColumn, location: str) -> Qrels
     )
 
 
-def read_marco_run(path: str | Path) -> TrecRun:
+def read_marco_run(path: str | Path, *, allow_repeats: bool = False) -> TrecRun:
     """Read a ranking in MS MARCO's form, lines ``query document rank``; rank 1 is the best."""
     expected = "a rank: an integer, 1 for the best (a run with scores has six columns)"
     lines = Lines(Path(path), "query document rank", more=False)
@@ -203,18 +204,20 @@ def read_marco_run(path: str | Path) -> TrecRun:
         lambda row: f"the rank is {lines.text(row, 'rank')}",
         expected,
     )
-    _refuse_repeats(lines, queries, documents, ranks, "listed")
+    if not allow_repeats:
+        _refuse_repeats(lines, queries, documents, ranks, "listed")
     lines.finish()
     return TrecRun(lines.path, queries, documents, -ranks, "", form="MS MARCO run (query document rank)")
 
 
-def read_run(path: str | Path) -> TrecRun:
-    """Read a ranking from a file."""
+def read_run(path: str | Path, *, allow_repeats: bool = False) -> TrecRun:
+    """Read a ranking from a file; documents may be allowed to stand in a list several times."""
     lines = Lines(Path(path), _RUN, more=True)
     queries, documents, tags = lines.names("query"), lines.texts("document"), lines.names("tag")
     _refuse_blanks_in_ids(lines, tags)
     scores = lines.numbers("score", A_SCORE)
-    _refuse_repeats(lines, queries, documents, scores, "listed")
+    if not allow_repeats:
+        _refuse_repeats(lines, queries, documents, scores, "listed")
     lines.finish()
     cautions = []
     if tags.values.size > 1:
@@ -303,7 +306,7 @@ def _refuse_repeats(
     expected = "each document once per query"
     if subtopics is not None:
         expected += " and subtopic (the second column)"
-    lines.report_repeats(before, found, expected, values)
+    lines.report_repeats(before, found, expected, values, CHUNKS_CURE if verb == "listed" else "")
 
 
 @dataclass(frozen=True, eq=False)

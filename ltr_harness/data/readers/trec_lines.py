@@ -34,8 +34,13 @@ class NameColumn:
     @classmethod
     def by_row(cls, values: NDArray[np.str_], codes: NDArray[np.int64]) -> Self:
         """Return the names of rows as a column. Shapes: `values` (n_distinct,), `codes` (n_rows,)."""
-        starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+        starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))[: codes.size]
         return cls(values, codes[starts], np.append(starts, codes.size))
+
+    def with_more(self, names: Sequence[str]) -> "NameColumn":
+        """Return the column with further names that no row has."""
+        added = [name for name in names if name not in set(self.values.tolist())]
+        return NameColumn(np.concatenate([self.values, added]), self.of_block, self.starts) if added else self
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
@@ -384,11 +389,16 @@ class Lines:
         self._problems.report(bad, lambda row: f"{self.path}:{self.line(row)}", found, expected)
 
     def report_repeats(
-        self, before: NDArray[np.int64], found: OfRow, expected: str, values: NDArray[Any]
+        self,
+        before: NDArray[np.int64],
+        found: OfRow,
+        expected: str,
+        values: NDArray[Any],
+        other_cure: str = "",
     ) -> None:
         """Keep one problem for all rows (n_rows,) that repeat an earlier one, which `finish` raises."""
         self._problems.report_repeats(
-            before, lambda row: f"{self.path}:{self.line(row)}", found, expected, values
+            before, lambda row: f"{self.path}:{self.line(row)}", found, expected, values, other_cure
         )
 
     def finish(self) -> None:

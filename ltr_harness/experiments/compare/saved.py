@@ -32,7 +32,7 @@ _KEY = b"ltr_harness.comparison"
 
 _INDEX = ("model", "replicate", "query_id")
 
-_SYSTEM_FIELDS = ("name", "replicates", "deterministic", "seeded", "source")
+_SYSTEM_FIELDS = ("name", "replicates", "deterministic", "seeded", "document_rules", "source")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -174,6 +174,7 @@ def read_saved(path: Path) -> Saved:
                     seeded=saved_system.seeded,
                     judgments_fingerprint=saved_system.judgments_fingerprint,
                     truth_fingerprint=saved_system.truth_fingerprint,
+                    document_rules=saved_system.document_rules,
                     query_attributes={
                         name: first.column(attribute_column).to_numpy()
                         for name, attribute_column in saved_system.attributes

@@ -75,4 +75,6 @@ def test_repetitions_in_memory_are_one_line() -> None:
     with pytest.raises(DataError) as caught:
         run_of([("q", "d", 1.0), ("q", "d", 2.0)], "run")
     [problem] = caught.value.problems
-    assert problem.cure == "keep one of them"
+    assert problem.cure.startswith(
+        "keep one of them, or count a document at its first chunk with documents_of"
+    )

@@ -322,7 +322,10 @@ def test_json_whose_values_take_too_much(write: Write, monkeypatch: pytest.Monke
         ({"q": {"a\0": 1}}, "the document is 'a\\x00', with a NUL byte; expected an id"),
         ({"q": {"x" * 1001: 1}}, "x…', 1,001 characters long; expected an id"),
         ({"q": {"\ud800": 1}}, "qrels: an id is not Unicode text (a lone surrogate); expected text"),
-        ({"q": 3}, "qrels['q']: holds int where documents should be; expected {query: {document: grade}}"),
+        (
+            {"q": 3},
+            "qrels['q']: holds int where documents should be; expected a set of ids, or {document: grade}",
+        ),
         (
             {1: {"d": 1}, "1": {"d": 2}},
             "qrels['1']['d']: document 'd' is judged for query '1' at qrels[1]['d'] already",

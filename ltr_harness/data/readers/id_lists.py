@@ -1,0 +1,147 @@
+"""Judgments and rankings as lists and sets of ids by query, which is how tests of retrieval have them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.data.readers.column_names import LISTINGS, column_among
+from ltr_harness.errors import DataError
+
+WORD: dict[str, str] = {"qrels": "grade", "run": "score"}
+"""What judgments and rankings have beside each document."""
+
+_LISTS = {
+    "run": (
+        "retrieved", "retrieved_ids", "retrieved_doc_ids", "retrieved_documents", "retrieved_context_ids", "results",
+        "result_ids", "ranking", "ranked", "ranked_ids", "contexts", "predicted", "predictions",
+        "documents", "document_ids", "docs", "doc_ids",
+    ),
+    "qrels": (
+        "relevant", "relevant_ids", "relevant_doc_ids", "relevant_documents", "expected", "expected_ids",
+        "ground_truth", "ground_truth_ids", "gold", "gold_ids", "reference_context_ids", "positives", "qrels",
+    ),
+}  # fmt: skip
+"""The names of a query's documents in a row of JSON: those that a system retrieved, and those that are relevant."""
+
+_QUERY = (*LISTINGS["query"], "question_id", "question", "example_id", "id")
+_ONE_LIST = (list, tuple, set, frozenset, np.ndarray)
+
+
+def is_list_of_ids(value: Any) -> bool:
+    """Return whether a value is a list or set of documents, and not of rows, files or tables; an empty one is."""
+    return isinstance(value, _ONE_LIST) and all(map(_may_be_document, value))
+
+
+def _may_be_document(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        names = [name for name in value if isinstance(name, str)]
+        is_nested = any(isinstance(inner, (*_ONE_LIST, Mapping)) for inner in value.values())
+        return column_among(LISTINGS["query"], names) is None and not is_nested
+    return _is_pair(value) or _is_id(value) or value is None or isinstance(value, float)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str | int | np.integer) and not isinstance(value, bool)
+
+
+def _is_pair(value: Any) -> bool:
+    is_number = (
+        isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[1], int | float | np.number)
+    )
+    return is_number and _is_id(value[0])
+
+
+def is_row_of_lists(value: Any) -> bool:
+    """Return whether a value is a row of JSON: a query, beside the documents that are relevant or retrieved."""
+    return isinstance(value, Mapping) and any(_list_name(value, role) is not None for role in _LISTS)
+
+
+def query_name(row: Mapping[Any, Any]) -> str | None:
+    """Return the name of the query in a row of JSON; None where it is no row."""
+    name = column_among(_QUERY, [name for name in row if isinstance(name, str)])
+    return None if name is None or isinstance(row[name], (*_ONE_LIST, Mapping)) else name
+
+
+def _list_name(row: Mapping[Any, Any], role: str) -> str | None:
+    """Return the name of the documents in a row; None where it has no query or no such documents."""
+    if query_name(row) is None:
+        return None
+    return column_among(_LISTS[role], [name for name in row if isinstance(name, str)])
+
+
+def documents_by_query(rows: Sequence[Any], source: str, role: str) -> tuple[dict[Any, Any], str]:
+    """Return the documents of rows of JSON by query, and the names of their fields for messages.
+
+    Raises DataError: a row lacks the query or the documents of this role, or repeats a query.
+    """
+    by_query: dict[Any, Any] = {}
+    form = ""
+    for number, row in enumerate(rows, 1):
+        documents = _list_name(row, role) if isinstance(row, Mapping) else None
+        if documents is None:
+            fields = type(row).__name__
+            if isinstance(row, Mapping):
+                fields = ", ".join(map(str, row))
+            expected = f"a query, such as query_id, beside {', '.join(_LISTS[role][:4])} …"
+            raise DataError.at(f"{source}: row {number}", f"has {fields}", expected)
+        query = query_name(row)
+        if row[query] in by_query:
+            found = f"query {row[query]!r} has a row already"
+            raise DataError.at(f"{source}: row {number}", found, "each query once")
+        form = form or f"rows of {query}, {documents}"
+        cell = row[documents]
+        by_query[row[query]] = [cell] if _is_id(cell) else cell
+    return by_query, form
+
+
+def documents_and_values(documents: Any, place: str, role: str) -> list[tuple[Any, Any]]:
+    """Return the documents of one query with their grades or scores.
+
+    A list is a ranking whose first document is the best, or a list of relevant documents, whose grades are 1.
+
+    Raises DataError: something that is no id, a ranking without an order, or values for some of its documents only.
+    """
+    if isinstance(documents, Mapping):
+        return list(documents.items())
+    if not isinstance(documents, _ONE_LIST):
+        expected = "a list of ids, the best first" if role == "run" else "a set of ids, or {document: grade}"
+        raise DataError.at(place, f"holds {type(documents).__name__} where documents should be", expected)
+    if isinstance(documents, set | frozenset):
+        if role == "run":
+            raise DataError.at(place, "is a set, which has no order", "a list of ids, the best first")
+        documents = sorted(documents, key=str)
+    cells = [_document_and_value(cell, f"{place}[{at}]", role) for at, cell in enumerate(documents)]
+    without = [at for at, (_, value) in enumerate(cells) if value is None]
+    if len(without) == len(cells):
+        return _ranked_or_relevant([document for document, _ in cells], role)
+    if without:
+        word = WORD[role]
+        found = f"has no {word}, and others have"
+        raise DataError.at(f"{place}[{without[0]}]", found, f"a {word} for all or for none")
+    return cells
+
+
+def _ranked_or_relevant(documents: Sequence[Any], role: str) -> list[tuple[Any, Any]]:
+    """Return documents without values as a ranking, the first the best, or as judgments of the grade 1."""
+    if role == "qrels":
+        return [(document, 1) for document in documents]
+    return [(document, -rank) for rank, document in enumerate(documents, 1)]
+
+
+def _document_and_value(cell: Any, place: str, role: str) -> tuple[Any, Any]:
+    """Return a document, and its grade or score or None, of an id, a pair or an object such as ``{"id": "d1"}``."""
+    if _is_pair(cell):
+        return cell[0], cell[1]
+    if not isinstance(cell, Mapping):
+        if cell is not None and not _is_id(cell):
+            found = f"is {str(cell)[:60]!r}, a {type(cell).__name__}"
+            raise DataError.at(place, found, "an id: text or an integer")
+        return cell, None
+    document = column_among((*LISTINGS["document"], "id"), list(cell))
+    if document is None:
+        raise DataError.at(place, f"has {', '.join(map(str, cell))}", "an id, such as document_id")
+    value = column_among(LISTINGS[WORD[role]], list(cell))
+    if value is None:
+        return cell[document], None
+    return cell[document], cell[value]

@@ -1,0 +1,123 @@
+"""Judgments and rankings as lists and sets of ids by query, in Python, JSON and JSON lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ltr_harness import evaluate_runs
+from ltr_harness.errors import DataError
+
+RELEVANT = {"q1": {"d1", "d3"}, "q2": ["d1"], "q3": {"x"}}
+RETRIEVED = {"q1": ["d2", "d1"], "q2": ["d1"], "q3": []}
+
+
+def value(qrels: Any, run: Any, metric: str = "mrr") -> float:
+    (evaluation,) = evaluate_runs(qrels, run, [metric]).values()
+    return float(evaluation.means[metric])
+
+
+def test_a_list_is_a_ranking_and_an_empty_one_counts() -> None:
+    """1/2, 1 and 0: q3 has an answer, and nothing was retrieved."""
+    assert value(RELEVANT, RETRIEVED) == 0.5
+    assert value(RELEVANT, {"q1": ["d2", "d1"], "q2": ["d1"]}) == 0.75
+
+
+def test_lists_rank_as_scores_do_that_fall() -> None:
+    scores = {
+        query: {document: -rank for rank, document in enumerate(ids)} for query, ids in RETRIEVED.items()
+    }
+    grades = {query: dict.fromkeys(ids, 1) for query, ids in RELEVANT.items()}
+    for metric in ("ndcg@2", "recall@1", "map"):
+        assert value(RELEVANT, RETRIEVED, metric) == value(grades, scores, metric)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [("d2", 0.5), ("d1", 0.25)],
+        [["d1", 0.25], ["d2", 0.5]],
+        [{"id": "d1", "score": 1}, {"id": "d2", "score": 7}],
+        [{"doc_id": "d2"}, {"doc_id": "d1"}],
+        np.array(["d2", "d1"]),
+        ("d2", "d1"),
+    ],
+)
+def test_the_items_of_a_list(cells: Any) -> None:
+    assert value({"q1": {"d1"}}, {"q1": cells}) == 0.5
+
+
+def test_judgments_with_grades_in_pairs() -> None:
+    """Gains 2**2 - 1 and 2**1 - 1 at the ranks 2 and 1."""
+    found = value({"q1": [("d1", 2), ("d2", 1)]}, {"q1": ["d2", "d1"]}, "ndcg@2")
+    assert found == pytest.approx((1 + 3 / np.log2(3)) / (3 + 1 / np.log2(3)))
+
+
+@pytest.mark.parametrize(
+    ("query", "retrieved", "relevant"),
+    [
+        ("query_id", "retrieved", "relevant"),
+        ("question", "retrieved_ids", "expected"),
+        ("id", "contexts", "ground_truth"),
+        ("queryId", "retrievedDocuments", "goldIds"),
+    ],
+)
+def test_rows_of_json_in_one_file_or_two(tmp_path: Path, query: str, retrieved: str, relevant: str) -> None:
+    rows = [
+        {query: "q1", retrieved: ["a", "b"], relevant: ["b"]},
+        {query: "q2", retrieved: ["c"], relevant: "c"},
+    ]
+    lines = tmp_path / "both.jsonl"
+    lines.write_text("\n".join(map(json.dumps, rows)))
+    document = tmp_path / "both.json"
+    document.write_text(json.dumps(rows))
+    for both in (rows, lines, document, str(document)):
+        assert value(both, both) == 0.75
+    one = tmp_path / "one.jsonl"
+    one.write_text(json.dumps(rows[0]))
+    assert value(one, one) == 0.5
+
+
+def test_several_rankings_of_lists_under_names_and_in_a_list() -> None:
+    worse = {"q1": ["d2", "d9"], "q2": ["d1"]}
+    named = evaluate_runs(RELEVANT, {"good": RETRIEVED, "worse": worse}, ["mrr"], all_queries=True)
+    assert [evaluation.means["mrr"] for evaluation in named.values()] == [0.5, pytest.approx(1 / 3)]
+    listed = evaluate_runs(RELEVANT, [RETRIEVED, worse], ["mrr"], all_queries=True)
+    assert list(listed) == ["run 1", "run 2"]
+    rows = [{"query_id": query, "retrieved": ids} for query, ids in worse.items()]
+    beside_rows = evaluate_runs(RELEVANT, {"good": RETRIEVED, "worse": rows}, ["mrr"])
+    assert beside_rows["worse"].means["mrr"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "message"),
+    [
+        (RELEVANT, {"q1": {"d1"}}, "run['q1']: is a set, which has no order"),
+        (RELEVANT, {"q1": ["d1", "d1"]}, "document 'd1' is listed for query 'q1'"),
+        (RELEVANT, {"q1": ["d1", ("d2", 0.3)]}, "run['q1'][0]: has no score, and others have"),
+        (RELEVANT, {"q1": ["d1", None]}, "the document is missing"),
+        (RELEVANT, {"q1": ["d1", 2.5]}, "run['q1'][1]: is '2.5', a float; expected an id"),
+        (RELEVANT, {"q1": ["d1", {"text": "t"}]}, "run['q1'][1]: has text; expected an id"),
+        (RELEVANT, {"q1": []}, "has no rows"),
+        ({"q1": 5}, RETRIEVED, "qrels['q1']: holds int where documents should be"),
+        (RELEVANT, [{"query_id": "q1", "answer": ["a"]}], "no column is the document"),
+        (
+            RELEVANT,
+            [{"query_id": "q1", "retrieved": ["a"]}, {"query_id": "q1", "retrieved": ["b"]}],
+            "run: row 2: query 'q1' has a row already",
+        ),
+        (
+            RELEVANT,
+            [{"query_id": "q1", "retrieved": ["a"]}, {"query_id": "q2"}],
+            "run: row 2: has query_id; expected a query, such as query_id, beside retrieved",
+        ),
+    ],
+)
+def test_what_is_no_list_of_ids_is_refused_with_its_place(qrels: Any, run: Any, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        evaluate_runs(qrels, run, ["mrr"])
+    assert message in str(caught.value)
