@@ -1,4 +1,4 @@
-"""Level and power of the tests that could be the default, in worlds of many shapes: the tables of docs/statistics*.md.
+"""Level and power of tests that could be the default, in many worlds: docs/maintainers/statistics-in-depth.md.
 
     python scripts/default_test.py [--samples 1000] [--queries 20,50,200]
 
