@@ -166,18 +166,15 @@ def _from_version_1(form: StoredForm, document: JsonObject) -> JsonObject:
 def _cautions_in_2(findings: Any, notes: Any) -> list[JsonObject]:
     """Return what version 1 kept as findings of the data lints, and as notes of reading and training."""
     try:
-        of_data = [
-            {
-                "kind": finding["lint"],
-                "severity": "accepted" if finding["accepted"] else finding["severity"],
-                "text": finding["found"],
-                **{name: finding[name] for name in ("cure", "place")},
-            }
-            for finding in findings
-        ]
-        return of_data + [_of_training(text) for text in notes]
+        return [*map(_of_lint, findings), *map(_of_training, notes)]
     except (TypeError, KeyError, AttributeError):
         raise ValueError("has findings or notes that no record has") from None
+
+
+def _of_lint(finding: JsonObject) -> JsonObject:
+    severity = "accepted" if finding["accepted"] else finding["severity"]
+    kept_fields = {name: finding[name] for name in ("cure", "place")}
+    return {"kind": finding["lint"], "severity": severity, "text": finding["found"], **kept_fields}
 
 
 def _of_training(text: str) -> JsonObject:
@@ -222,7 +219,9 @@ _NOTES_IN_1: Mapping[str, tuple[str, str]] = {
 
 def _monitor_in_2(document: JsonObject) -> JsonObject:
     """Return a result of `monitor`, of which the outermost keys are renamed, with all its parts in version 2."""
-    result: JsonObject = {key: part if key == "config" else _with_df(part) for key, part in document.items()}
+    result: JsonObject = {key: _with_df(part) for key, part in document.items()}
+    if "config" in document:  # the user's own, without estimates
+        result["config"] = document["config"]
     for path, change in _CHANGES_OF_MONITOR_IN_2:
         result = _changed(result, path, change)
     return result
@@ -236,7 +235,9 @@ def _changed(value: Any, path: Sequence[str], change: Callable[[JsonObject], Jso
         return value
     if not path:
         return change(value)
-    return {key: _changed(part, path[1:], change) if key == path[0] else part for key, part in value.items()}
+    if path[0] not in value:
+        return value
+    return value | {path[0]: _changed(value[path[0]], path[1:], change)}
 
 
 def _with_df(value: Any) -> Any:
@@ -245,8 +246,9 @@ def _with_df(value: Any) -> Any:
         return [_with_df(part) for part in value]
     if not isinstance(value, dict):
         return value
-    is_estimate = "freedom" in value and "error" in value
-    return {"df" if is_estimate and key == "freedom" else key: _with_df(part) for key, part in value.items()}
+    parts = {key: _with_df(part) for key, part in value.items()}
+    is_estimate = "freedom" in parts and "error" in parts
+    return _with_names({"freedom": "df"}, parts) if is_estimate else parts
 
 
 def _with_names(names: Mapping[str, str], part: JsonObject) -> JsonObject:

@@ -145,10 +145,12 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
     """One line per row: numbers to the right, columns of words to the left."""
     lines = [list(head), *map(list, rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    columns = [(str.ljust if index in left else str.rjust, width) for index, width in enumerate(widths)]
-    padded = ([pad(cell, width) for cell, (pad, width) in zip(line, columns, strict=True)] for line in lines)
-    return ["  ".join(cells).rstrip() for cells in padded]
+    columns = []
+    for index, column in enumerate(zip(*lines, strict=True)):
+        pad = str.ljust if index in left else str.rjust
+        width = max(map(len, column))
+        columns.append([pad(cell, width) for cell in column])
+    return ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:

@@ -650,9 +650,10 @@ def _distribution(column: Floats) -> dict[str, Any]:
 def _seed_spread(replicates: Floats, column: Floats, sampling: Sampling) -> dict[str, Any]:
     """Return how the means of (n_replicates, n_queries) values vary, as fields of `Summary`."""
     means = sampling.means(np.where(np.isnan(column), np.nan, replicates).T)
+    sd = float(means.std(ddof=1)) if means.size > 1 else math.nan
     return {
         "n_replicates": len(replicates),
-        "seed_sd": float(means.std(ddof=1)) if means.size > 1 else math.nan,
+        "seed_sd": sd,
         "seed_min": float(means.min()),
         "seed_max": float(means.max()),
     }

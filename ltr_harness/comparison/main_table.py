@@ -188,7 +188,7 @@ def _difference(comparison: TableSource) -> MainColumn:
         f"{joint_word(comparison)}{percent} intervals."
     )
     interval = interval_heading(comparison)
-    is_plain = interval == f"{percent} CI"
+    terminal_interval = f"{percent} interval" if interval == f"{percent} CI" else interval
     return MainColumn(
         "Difference",
         "pairs",
@@ -196,7 +196,7 @@ def _difference(comparison: TableSource) -> MainColumn:
         "difference",
         interval=interval,
         hint=hint,
-        terminal=("change", f"{percent} interval" if is_plain else interval),
+        terminal=("change", terminal_interval),
     )
 
 

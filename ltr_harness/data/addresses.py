@@ -220,8 +220,12 @@ def _without_options(address: str) -> str:
 
 def partition_keys(folder: Path, file: Path) -> dict[str, str | None]:
     """Return the keys in the names of the folders from one down to a file, as ``day=2024-01-01/part-0.parquet``."""
-    named = (part.partition("=") for part in file.relative_to(folder).parts[:-1] if "=" in part)
-    return {key: None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, _, value in named}
+    keys: dict[str, str | None] = {}
+    for part in file.relative_to(folder).parts[:-1]:
+        key, equals, value = part.partition("=")
+        if equals:
+            keys[key] = None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)
+    return keys
 
 
 def refuse_stored_keys(file: Path | str, keys: Iterable[str], columns: Iterable[str]) -> None:

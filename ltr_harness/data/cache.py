@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
@@ -171,15 +171,20 @@ def _arrays(dataset: RankingDataset) -> dict[str, Array]:
     }
 
 
-def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
+def _stored_columns(folder: Path, names: Iterable[str]) -> dict[str, Array]:
     # One name at a time, in the way NumPy itself checks sizes against the header.
     columns: dict[str, Array] = {}
-    for name in facts["files"]:
+    for name in names:
         mode: Literal["r"] | None = "r" if name in _MAPPED else None
         stored = np.load(folder / f"{name}.npy", mmap_mode=mode, allow_pickle=False)
         if mode is None:
             sealed(stored)
         columns[name] = np.asarray(stored)  # a plain array: libraries treat np.memmap as something else
+    return columns
+
+
+def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
+    columns = _stored_columns(folder, facts["files"])
 
     def parts(kind: str, names: Sequence[str]) -> dict[str, Any]:
         """Return the arrays of a part; none where the entry lacks it, as older ones lack missed documents."""

@@ -123,7 +123,8 @@ class RankingDataset(KeepsArrays):
         """
         names = ("positions", "file_rows", "row_weights", "half_lives")
         columns = {name: getattr(self, name) for name in names}
-        return {name: values if values is None else values[rows] for name, values in columns.items()}
+        chosen = {name: values[rows] for name, values in columns.items() if values is not None}
+        return dict.fromkeys(names) | chosen
 
     def training_rows(self) -> "RankingDataset":
         """The judged documents of queries with candidates: unjudged ones are nothing to learn from."""

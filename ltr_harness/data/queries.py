@@ -62,10 +62,7 @@ def _each_array(change: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return change(value)
     if isinstance(value, dict):
-        return {
-            key: change(element) if isinstance(element, np.ndarray) else element
-            for key, element in value.items()
-        }
+        return {key: _each_array(change, element) for key, element in value.items()}
     return value
 
 
@@ -78,12 +75,10 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     if _holds_bytes_to_numpy(values):
         texts: list[Any] = [entry if entry is None else str(entry) for entry in values.to_pylist()]  # type: ignore[union-attr]
         return as_column(texts, name)
-    width = 0
-    if isinstance(values, list | tuple):
-        numbers = _listed_numbers(values)
-        if numbers is not None:
-            return numbers
-        width = _text_width(values, name)
+    numbers = _listed_numbers(values)
+    if numbers is not None:
+        return numbers
+    width = _text_width(values, name) if isinstance(values, list | tuple) else 0
     refuse_masked(values, name)
     try:
         # NumPy finds the width in twice the time
@@ -93,10 +88,8 @@ def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     except ValueError:
         raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
     _refuse_odd_array(array, name)
-    if array.dtype.kind == "T":  # NumPy's texts of any length, which few of its functions take
-        texts = array.tolist()
-        width = _text_width(texts, name)
-        array = np.array(texts, dtype=f"U{width or 1}" if set(map(type, texts)) <= {str} else object)
+    if array.dtype.kind == "T":
+        array = _with_fixed_width(array.tolist(), name)
     if array.dtype.kind == "O":
         entries = array.tolist()
         _refuse_odd_entries(entries, name)
@@ -111,9 +104,18 @@ def _holds_bytes_to_numpy(values: Any) -> bool:
     return kind.startswith(odd_kinds) and hasattr(values, "to_pylist")
 
 
-def _listed_numbers(values: Sequence[Any]) -> NDArray[Any] | None:
+def _with_fixed_width(entries: list[Any], name: str) -> NDArray[Any]:
+    """Return NumPy's texts of any length, which few of its functions take, in an array of another kind."""
+    width = _text_width(entries, name)
+    only_texts = set(map(type, entries)) <= {str}
+    return np.array(entries, dtype=f"U{width or 1}" if only_texts else object)
+
+
+def _listed_numbers(values: Any) -> NDArray[Any] | None:
     """Return a list of Python's numbers of one kind as an array; None where it is something else."""
-    code = {float: "d", int: "q"}.get(type(values[0])) if values else None
+    if not isinstance(values, list | tuple) or not values:
+        return None
+    code = {float: "d", int: "q"}.get(type(values[0]))
     if code is None:
         return None
     with suppress(TypeError, OverflowError):  # something else is among the numbers
@@ -267,8 +269,8 @@ def _text_width(values: Sequence[Any], name: str) -> int:
     kinds = set(map(type, values))
     if not any(issubclass(kind, str | bytes) for kind in kinds):
         return 0
-    lengths = (len(value) if isinstance(value, str | bytes) else 0 for value in values)
-    longest = max(map(len, values) if kinds == {str} else lengths)
+    texts = values if kinds == {str} else [value for value in values if isinstance(value, str | bytes)]
+    longest = max(map(len, texts))
     if longest > LONGEST_ID:
         index = next(
             index
@@ -277,6 +279,17 @@ def _text_width(values: Sequence[Any], name: str) -> int:
         )
         raise DataError(f"{name}[{index}] has {longest:,} characters; expected at most {LONGEST_ID:,}")
     return longest if kinds == {str} else 0
+
+
+def _refuse_missing_ids(ids: Array) -> None:
+    if ids.size == 0:
+        raise DataError("query_ids is empty; expected at least one row")
+    if ids.dtype.kind == "f" and np.isnan(ids).any():
+        raise DataError(f"query_ids[{int(np.flatnonzero(np.isnan(ids))[0])}] is missing (NaN)")
+    if ids.dtype.kind == "O":
+        missing = [i for i, value in enumerate(ids) if _is_missing(value)]
+        if missing:
+            raise DataError(f"query_ids[{missing[0]}] is missing ({len(missing)} such)")
 
 
 def _is_missing(value: Any) -> bool:
@@ -444,15 +457,9 @@ class QueryGroups(KeepsArrays):
             DataError: no rows, or a missing id.
         """
         ids = as_column(row_ids, "query_ids")
-        if ids.size == 0:
-            raise DataError("query_ids is empty; expected at least one row")
-        if ids.dtype.kind == "f" and np.isnan(ids).any():
-            raise DataError(f"query_ids[{int(np.flatnonzero(np.isnan(ids))[0])}] is missing (NaN)")
-        if ids.dtype.kind == "O":
-            missing = [i for i, value in enumerate(ids) if _is_missing(value)]
-            if missing:
-                raise DataError(f"query_ids[{missing[0]}] is missing ({len(missing)} such)")
-            ids = ids.astype(str) if all(isinstance(value, str) for value in ids) else ids
+        _refuse_missing_ids(ids)
+        if ids.dtype.kind == "O" and all(isinstance(value, str) for value in ids):
+            ids = ids.astype(str)
         starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
         blocks = ids[starts]
         try:

@@ -161,11 +161,11 @@ def _refuse(path: Path, noun: str, ids: Iterable[str], *, comment: bool = False)
 
 
 def _blocks(dataset: RankingDataset, labels: Floats, first: int, with_qid: bool) -> Iterator[str]:
-    # whole numbers without a point, others as Python prints them, which is exact
-    grades = [str(int(value)) if value == int(value) else repr(value) for value in labels.tolist()]
+    grades = list(map(_grade_text, labels.tolist()))
     keys = [f"{first + j}:" for j in range(dataset.n_features)]
     queries = np.repeat(np.arange(dataset.n_queries), dataset.groups.sizes)
-    ids = [f" qid:{name} " if with_qid else " " for name in dataset.groups.ids.tolist()]
+    names = dataset.groups.ids.tolist()
+    ids = [f" qid:{name} " for name in names] if with_qid else [" " for _ in names]
     documents = dataset.judgments.document_ids if with_qid else None
     step = max(1, _BLOCK // max(1, dataset.n_features))
     for start in range(0, dataset.n_rows, step):
@@ -177,9 +177,14 @@ def _blocks(dataset: RankingDataset, labels: Floats, first: int, with_qid: bool)
             pairs = " ".join([key + next(values) for key in keys])
             rows.append(f"{grades[start + i]}{ids[queries[start + i]]}{pairs}")
         if documents is not None:
-            names = documents[start : start + step]
-            rows = [f"{row} # docid = {name}" for row, name in zip(rows, names, strict=True)]
+            block_documents = documents[start : start + step]
+            rows = [f"{row} # docid = {name}" for row, name in zip(rows, block_documents, strict=True)]
         yield "\n".join(rows) + "\n"
+
+
+def _grade_text(value: float) -> str:
+    """Return whole numbers without a point, others as Python prints them, which is exact."""
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _write_table(
@@ -241,7 +246,8 @@ def _row_columns(dataset: RankingDataset, labels: Floats, is_missed: Bools) -> I
     sizes = judgments.groups.sizes
     yield "query_id", np.repeat(dataset.groups.ids, sizes)
     is_whole = bool(np.array_equal(labels, np.floor(labels)) and labels.max() < 2**53)
-    yield "label", labels.astype(np.int64) if is_whole else labels
+    label_column = labels.astype(np.int64) if is_whole else labels
+    yield "label", label_column
     if judgments.query_weights is not None:
         weights = np.repeat(judgments.query_weights, sizes)
         if dataset.row_weights is not None:

@@ -126,7 +126,9 @@ def _log_capitals(rows: Floats, starts: Ints, stakes: Floats, m: float, below: b
         capital = 1.0
         for t in range(n):
             stake = min(stakes[order, t], most)
-            capital *= 1 + (stake if below else -stake) * (row[start + t] - m)
+            if not below:
+                stake = -stake
+            capital *= 1 + stake * (row[start + t] - m)
             if t % 32 == 31:  # long before it is too large or small for a number
                 logs[order] += np.log(capital)
                 capital = 1.0

@@ -109,6 +109,12 @@ CHECKS = {
 }  # fmt: skip
 
 
+def _example_order(example: str) -> tuple[int, str]:
+    """Return the key that examples are sorted by: row 9 before row 10, all others by their text."""
+    length = len(example) if example.startswith("row ") else 0
+    return length, example
+
+
 @dataclass(frozen=True)
 class LogCheck:
     """A check that did not pass: how often, and where."""
@@ -192,11 +198,9 @@ class Contract:
         """Add bad rows, queries or events that the caller counted."""
         if n:
             self._counts[name] = self._counts.get(name, 0) + n
-            # The smallest three, so that reading in other batches shows the same ones; row 9 is smaller than row 10.
-            self._examples[name] = sorted(
-                {*self._examples.get(name, []), *examples},
-                key=lambda text: (len(text) if text.startswith("row ") else 0, text),
-            )[:3]
+            # The smallest three, so that reading in other batches shows the same ones.
+            all_examples = {*self._examples.get(name, []), *examples}
+            self._examples[name] = sorted(all_examples, key=_example_order)[:3]
 
     def begin(self, rows: int) -> Callable[[int], str]:
         """Begin a batch of so many rows, and return a function that names its rows."""

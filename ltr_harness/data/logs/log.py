@@ -101,19 +101,26 @@ def _leaves(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield name, part
 
 
-def _column(name: str, rows: list[int], values: list[Any], n: int) -> Any:
+def _kind_of(values: list[Any]) -> Any:
+    """Return the type of Arrow that holds values of JSON; of several kinds and of large numbers that is text."""
     kinds = {type(value) for value in values}
     if kinds == {list}:
+        return pa.list_(pa.string())
+    if kinds == {bool}:
+        return pa.bool_()
+    if kinds == {int} and all(abs(value) < 2**63 for value in values):
+        return pa.int64()
+    if kinds <= {int, float} and all(abs(value) < 2**1000 for value in values):
+        return pa.float64()
+    return pa.string()
+
+
+def _column(name: str, rows: list[int], values: list[Any], n: int) -> Any:
+    kind = _kind_of(values)
+    if kind == pa.list_(pa.string()):
         values = [[_text(part) for part in value if part is not None] for value in values]
-        kind = pa.list_(pa.string())
-    elif kinds == {bool}:
-        kind = pa.bool_()
-    elif kinds == {int} and all(abs(value) < 2**63 for value in values):
-        kind = pa.int64()
-    elif kinds <= {int, float} and all(abs(value) < 2**1000 for value in values):
-        kind = pa.float64()
-    else:
-        values, kind = [_text(value) for value in values], pa.string()
+    elif kind == pa.string():
+        values = [_text(value) for value in values]
     column = [None] * n
     for row, value in zip(rows, values, strict=True):
         column[row] = value
@@ -146,6 +153,20 @@ class Log:
     columns: tuple[str, ...]  # names of its columns
     _source: Any  # a pyarrow Table or Dataset
 
+    def _record_batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Return the rows with some columns, as they are stored."""
+        if isinstance(self._source, pa.Table):
+            return iter(self._source.select(list(columns)).to_batches())
+        import pyarrow.dataset as ds  # loads pandas, which batches in memory do not need
+
+        require_room(pa.cpu_count() + pa.io_thread_count())
+        fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
+        projection = {name: fields[name] for name in columns}
+        scanner = self._source.scanner(columns=projection, batch_size=1 << 17, batch_readahead=4)
+        batches: Iterator[Any] = scanner.to_batches()
+        is_arrow_file = isinstance(self._source.format, ds.IpcFileFormat)
+        return map(_validated, batches) if is_arrow_file else batches
+
     def batches(
         self,
         columns: Sequence[str],
@@ -164,19 +185,7 @@ class Log:
         self.refuse_missing(columns)
         empty = True
         try:
-            if isinstance(self._source, pa.Table):
-                batches = self._source.select(list(columns)).to_batches()
-            else:
-                import pyarrow.dataset as ds  # loads pandas, which batches in memory do not need
-
-                require_room(pa.cpu_count() + pa.io_thread_count())
-                fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
-                projection = {name: fields[name] for name in columns}
-                scanner = self._source.scanner(columns=projection, batch_size=1 << 17, batch_readahead=4)
-                batches = scanner.to_batches()
-            if self._is_arrow_file():
-                batches = map(_validated, batches)
-            filled = (computable(batch) for batch in batches if len(batch))
+            filled = (computable(batch) for batch in self._record_batches(columns) if len(batch))
             for table in whole_queries(filled, query, in_memory=in_memory, rows=rows):
                 empty = False
                 yield table
@@ -184,13 +193,6 @@ class Log:
             raise DataError.at(self.name, f"cannot be read: {problem}") from None
         if empty:
             raise DataError.at(self.name, "has no rows", "rows")
-
-    def _is_arrow_file(self) -> bool:
-        if isinstance(self._source, pa.Table):
-            return False
-        import pyarrow.dataset as ds
-
-        return isinstance(self._source.format, ds.IpcFileFormat)
 
     def read(self, columns: Sequence[str]) -> Any:
         """Return all rows in one table with the named columns."""

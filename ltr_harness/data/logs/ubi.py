@@ -46,6 +46,17 @@ class Ubi(ConfigSection):
     )
 
 
+def _shown_by_events(events: pd.DataFrame, queries: pd.DataFrame, event: str) -> pd.DataFrame:
+    """Return the events that tell what was shown, with what is known of their queries and not of them."""
+    shown_rows = events[(events[ACTION] == event) & events[OBJECT].notna()]
+    query_rows = queries.drop(columns=[OBJECT, TIME]).drop_duplicates(QUERY)
+    known_columns = [name for name in shown_rows if shown_rows[name].notna().any()]
+    added_columns = [name for name in query_rows if name == QUERY or name not in known_columns]
+    replaced_columns = [name for name in added_columns if name in shown_rows and name != QUERY]
+    shown_rows = shown_rows.drop(columns=replaced_columns)
+    return shown_rows.merge(query_rows[added_columns], on=QUERY, how="left")
+
+
 def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], timezone: str) -> tuple[Any, Any]:
     """Return a `pyarrow.Table` with a row per object shown, and one with a row per event that counts.
 
@@ -59,17 +70,7 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
     queries = pd.concat([_hits(table) for table in tables], ignore_index=True)
     shown_rows = queries[queries[OBJECT].notna()]
     if settings.impressions == "events":
-        shown_rows = events[(events[ACTION] == settings.impression_event) & events[OBJECT].notna()]
-        query_rows = queries.drop(columns=[OBJECT, TIME]).drop_duplicates(QUERY)
-        added_columns = [
-            name
-            for name in query_rows
-            if name == QUERY or name not in shown_rows or shown_rows[name].isna().all()
-        ]
-        shown_rows = shown_rows.drop(
-            columns=[name for name in added_columns if name in shown_rows and name != QUERY]
-        )
-        shown_rows = shown_rows.merge(query_rows[added_columns], on=QUERY, how="left")
+        shown_rows = _shown_by_events(events, queries, settings.impression_event)
     shown_rows = shown_rows.sort_values(TIME, kind="stable").drop_duplicates([QUERY, OBJECT])
     position = shown_rows.groupby(QUERY, sort=False, dropna=False).cumcount() + 1
     if settings.impressions == "events":
@@ -81,9 +82,8 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
             found = f"holds no event {settings.impression_event!r} with an object_id"
             cure = did_you_mean(settings.impression_event, events[ACTION].value_counts().index[:_SHOWN])
         raise DataError.at(path, found, "what was shown", cure)
-    shown_rows = shown_rows.sort_values(
-        QUERY, kind="stable"
-    )  # a large log is read in batches of whole queries
+    # a large log is read in batches of whole queries
+    shown_rows = shown_rows.sort_values(QUERY, kind="stable")
     empty = {name for name in shown_rows if shown_rows[name].isna().all()} - {QUERY, OBJECT, POSITION, TIME}
     impressions = pa.Table.from_pandas(shown_rows.drop(columns=[*empty]), preserve_index=False)
     return impressions, _select_events(path, events, names)

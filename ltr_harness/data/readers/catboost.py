@@ -105,10 +105,14 @@ def _read_description(path: Path) -> dict[int, tuple[str, str]]:
             problems.append(Problem(place, f"describes column {column} twice"))
         else:
             descriptions[int(column)] = (kind.lower(), name)
-    kinds = [kind for kind, _ in descriptions.values()]
-    for role, examples in (("label", "Label"), ("query", "GroupId")):
-        n = sum(_ROLES.get(kind) == role for kind in kinds)
-        if n != 1 and not problems:
-            problems.append(Problem(str(path), f"{n} columns are {examples}", "exactly one"))
     DataError.refuse(limited(problems))
+    _refuse_other_roles(path, [kind for kind, _ in descriptions.values()])
     return descriptions
+
+
+def _refuse_other_roles(path: Path, kinds: Sequence[str]) -> None:
+    """Raise unless one column has the labels and one the queries."""
+    for role, example in (("label", "Label"), ("query", "GroupId")):
+        n = sum(_ROLES.get(kind) == role for kind in kinds)
+        if n != 1:
+            raise DataError.at(path, f"{n} columns are {example}", "exactly one")

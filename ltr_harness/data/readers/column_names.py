@@ -198,10 +198,12 @@ def column_for(role: str, columns: Sequence[str], configured_column: str | None 
 def column_among(names: Sequence[str], columns: Sequence[str]) -> str | None:
     """Return the column with the first of these names that occurs; None where none does."""
     keys = {_key(name): name for name in reversed(columns)}
-    singular = {key: key.removesuffix("s") for key in keys}
-    column_of_key = {
-        key if singular_key in _ids() else singular_key: keys[key] for key, singular_key in singular.items()
-    } | keys
+    column_of_key = {}
+    for key, column in keys.items():
+        singular = key.removesuffix("s")
+        known_key = key if singular in _ids() else singular
+        column_of_key[known_key] = column
+    column_of_key |= keys
     return next((column_of_key[_key(name)] for name in names if _key(name) in column_of_key), None)
 
 

@@ -44,22 +44,33 @@ class Delimited(OpenedTable):
         first_record = next(self._records(), None)
         if first_record is None:
             raise DataError.at(path, "has only blank lines", "rows")
-        try:  # or pyarrow would refuse another encoding in words that nobody understands
-            bytes(self._data[: 1 << 20] if header else b"").lstrip().partition(b"\n")[0].decode("utf-8")
+        line, fields = first_record[0], first_record[1]
+        if header:
+            self._refuse_other_encoding(line)
+        if len(fields) == 1:
+            refuse_other_separator(path, line, fields[0], separator, _NAME_IT)
+        self.columns = fields if header else [str(i) for i in range(len(fields))]
+        self._refuse_repeated_names(line)
+
+    def _refuse_other_encoding(self, line: int) -> None:
+        """Raise for a header that pyarrow would refuse in words that nobody understands."""
+        try:
+            bytes(self._data[: 1 << 20]).lstrip().partition(b"\n")[0].decode("utf-8")
         except UnicodeDecodeError:
-            place, found = f"{path}:{first_record[0]}", "the header is not UTF-8"
+            place, found = f"{self.path}:{line}", "the header is not UTF-8"
             raise DataError.at(place, found, "UTF-8 text", "save it as UTF-8") from None
-        if len(first_record[1]) == 1:
-            refuse_other_separator(path, first_record[0], first_record[1][0], separator, _NAME_IT)
-        self.columns = first_record[1] if header else [str(i) for i in range(len(first_record[1]))]
-        if repeated_names := repeated(self.columns):
-            if header_problem := self.missing_header():
-                raise DataError(header_problem)
-            found = f"the header names {', '.join(map(repr, repeated_names))} twice"
-            if "" in repeated_names:
-                places = [str(number) for number, name in enumerate(self.columns, start=1) if not name]
-                found = f"columns {shortened(places, SHOWN)} have no name"
-            raise DataError.at(f"{path}:{first_record[0]}", found, "a name of its own for each column")
+
+    def _refuse_repeated_names(self, line: int) -> None:
+        repeated_names = repeated(self.columns)
+        if not repeated_names:
+            return
+        if header_problem := self.missing_header():
+            raise DataError(header_problem)
+        found = f"the header names {', '.join(map(repr, repeated_names))} twice"
+        if "" in repeated_names:
+            places = [str(number) for number, name in enumerate(self.columns, start=1) if not name]
+            found = f"columns {shortened(places, SHOWN)} have no name"
+        raise DataError.at(f"{self.path}:{line}", found, "a name of its own for each column")
 
     def missing_header(self) -> Problem | None:
         """Return the problem that at least half of the first row is numbers, unless they merely count columns."""
@@ -149,8 +160,8 @@ class Delimited(OpenedTable):
 
     def _number_types(self, numbers: Sequence[str]) -> dict[str, Any]:
         """Return the types to read columns of numbers with: truth values where the first rows have true and false."""
-        is_truth = {name for name, kind in self._first_types.items() if pa.types.is_boolean(kind)}
-        return {name: pa.bool_() if name in is_truth else pa.float64() for name in numbers}
+        truths = {name for name, kind in self._first_types.items() if pa.types.is_boolean(kind)}
+        return dict.fromkeys(numbers, pa.float64()) | dict.fromkeys(truths.intersection(numbers), pa.bool_())
 
     def _parsed(self, kinds: Mapping[str, Any], texts: Sequence[str]) -> Any:
         from pyarrow import csv
@@ -348,4 +359,5 @@ class Csv(TableReader):
 
     def opened(self, path: Path) -> Delimited:
         is_tsv = bare_name(path.name).endswith((".tsv", ".tab"))
-        return Delimited(path, self.separator or ("\t" if is_tsv else ","))
+        default = "\t" if is_tsv else ","
+        return Delimited(path, self.separator or default)

@@ -77,25 +77,34 @@ class UncheckedRows:
         columns = {"query": self.queries, "document": self.documents}
         if self.subtopics is not None and not allow_repeats:
             columns["subtopic"] = self.subtopics
-        problems = RowProblems()
-        for column, texts in columns.items():
-            found = partial(_describe_invalid_id, column, texts)
-            problems.report(invalid_ids(texts), self.place, found, "an id")
-        word = WORD[role]
-
-        def describe_value(row: int) -> str:
-            value = self.values[row]
-            finding = "missing or no number" if np.isnan(value) else f"{value:g}"
-            return f"the {word} is {finding}"
-
-        problems.report(bad, self.place, describe_value, _EXPECTED[role])
-        problems.finish()
+        self._refuse_bad_rows(columns, role, bad)
         bound = Bound.of_file(sum(int(texts.nbytes) for texts in columns.values()))
         names = []
         for column, texts in columns.items():
             encoded = texts.combine_chunks().dictionary_encode()
             values = checked_names(encoded.dictionary.to_pylist(), self.source, column, bound)
             names.append(NameColumn.by_row(values, encoded.indices.to_numpy().astype(np.int64)))
+        if not allow_repeats:
+            self._refuse_repeats(columns, role, names)
+        return names
+
+    def _refuse_bad_rows(self, columns: Mapping[str, Any], role: Role, bad: Bools) -> None:
+        """Raise for rows whose value is bad, or without an id."""
+        problems = RowProblems()
+        for column, texts in columns.items():
+            found = partial(_describe_invalid_id, column, texts)
+            problems.report(invalid_ids(texts), self.place, found, "an id")
+
+        def describe_value(row: int) -> str:
+            value = self.values[row]
+            finding = "missing or no number" if np.isnan(value) else f"{value:g}"
+            return f"the {WORD[role]} is {finding}"
+
+        problems.report(bad, self.place, describe_value, _EXPECTED[role])
+        problems.finish()
+
+    def _refuse_repeats(self, columns: Mapping[str, Any], role: Role, names: Sequence[NameColumn]) -> None:
+        """Raise for documents that a query has twice."""
         before = trec.line_before(trec.lists_of(names[0], *names[2:]), names[1])
         verb = "judged" if role == "qrels" else "listed"
         expected = "each document once per query"
@@ -107,11 +116,10 @@ class UncheckedRows:
             earlier_place = self.place(int(before[row]))
             return f"document {document!r} is {verb} for query {query!r} at {earlier_place} already"
 
-        if not allow_repeats:
-            cure = trec.CHUNKS_CURE if role == "run" else ""
-            problems.report_repeats(before, self.place, describe_repeat, expected, self.values, cure)
+        cure = trec.CHUNKS_CURE if role == "run" else ""
+        problems = RowProblems()
+        problems.report_repeats(before, self.place, describe_repeat, expected, self.values, cure)
         problems.finish()
-        return names
 
 
 def _describe_invalid_id(column: str, texts: Any, row: int) -> str:
@@ -194,18 +202,19 @@ def _of_columns(
     place: OfRow | None = None,
 ) -> UncheckedRows:
     """Return the rows of queries, documents and values. Raises DataError: ids that are neither text nor integers."""
-    ids = [
-        column
-        if set(map(type, column)) <= {str}  # as nearly always, and a million looks cheaper
-        else [_id(value, source, word) for value in column]
-        for word, column in zip(("query", "document"), columns, strict=False)
-    ]
+    ids = [_ids(columns[0], source, "query"), _ids(columns[1], source, "document")]
     try:
         texts = [pa.chunked_array([pa.array(column, pa.large_string())]) for column in ids]
     except UnicodeEncodeError:
         raise DataError.at(source, "an id is not Unicode text (a lone surrogate)", "text") from None
     place = place or (lambda row: f"{source}: row {row + 1}")
     return UncheckedRows(source, form, texts[0], texts[1], _numbers(columns[2]), place, name)
+
+
+def _ids(values: Sequence[Any], source: str, column: str) -> Sequence[str]:
+    if set(map(type, values)) <= {str}:  # as nearly always, and a million looks cheaper
+        return values
+    return [_id(value, source, column) for value in values]
 
 
 def _id(value: Any, source: str, column: str) -> str:
@@ -485,6 +494,13 @@ def read_file(path: Path, role: Role, *, allow_repeats: bool = False) -> Uncheck
     )
 
 
+def _has_columns(header: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether a header shows query and document, or has the names that were given."""
+    if names and {*names} <= {*header}:
+        return True
+    return all(column_among(LISTINGS[role], header) is not None for role in ("query", "document"))
+
+
 def opened_table(path: Path, names: Sequence[str] = ()) -> tuple[OpenedTable, str] | None:
     """Return the table in a file and its form, if its header has the names or shows query and document; else None."""
     start = _start(path)
@@ -495,8 +511,7 @@ def opened_table(path: Path, names: Sequence[str] = ()) -> tuple[OpenedTable, st
     header = _first_line(start)
     for separator, word in SEPARATORS.items():
         cells = [cell.strip().strip('"') for cell in header.split(separator)]
-        has_id_names = column_among(LISTINGS["query"], cells) and column_among(LISTINGS["document"], cells)
-        if len(cells) > 2 and (has_id_names or (names and {*names} <= {*cells})):
+        if len(cells) > 2 and _has_columns(cells, names):
             return Delimited(path, separator), f"{word}-separated table"
     if bare_name(path.name).lower().endswith(".csv"):
         separator = separator_in(header) or ","

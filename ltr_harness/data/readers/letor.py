@@ -397,19 +397,12 @@ def _repeats(parsed: Sequence[_Parsed]) -> Iterator[Caution]:
             yield Caution("repeated-features", "note", text)
 
 
-def _parse(chunk: Chunk, with_qid: bool, first_index: int, arrays: _Arrays, options: ValueOptions) -> _Parsed:
-    # np.empty costs no memory until it is written, so rows are a fair bound for runs of queries.
-    block_rows = np.empty(chunk.n_rows, dtype=np.int64)
-    block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
-    document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
-    bad = np.empty((SHOWN, 3), dtype=np.int64)
-    outputs = (*arrays[:3], block_rows, block_spans, document_spans, bad, arrays.weights)
-    beyond = kernels.BEYOND.index(options.beyond_float32)
-    counts, hard = kernels.parse(chunk.data, with_qid, first_index, *outputs, beyond)
-    last = first_index + arrays.features.shape[1] - 1
-    bad_lines = bad[: min(counts.problems, SHOWN)].tolist()
-    n_settled = n_late = 0
-    for row, column, start, end, line in hard.tolist():  # few numbers, whose rounding Python decides
+def _round_hard_numbers(
+    chunk: Chunk, hard: NDArray[np.int64], arrays: _Arrays, options: ValueOptions
+) -> tuple[list[list[int]], int]:
+    """Store the few numbers whose rounding Python decides; return bad lines, and how many numbers are no float32."""
+    bad_lines, n_beyond = [], 0
+    for row, column, start, end, line in hard.tolist():
         value = float(chunk.data[start:end].tobytes())
         code = None
         if column == kernels.LABEL:
@@ -422,14 +415,29 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, arrays: _Arrays, opti
                 code = kernels.WEIGHT_WRONG
         else:
             single, is_beyond = _as_float32(value, options)
-            n_settled += is_beyond
+            n_beyond += is_beyond
             if is_beyond and options.beyond_float32 == "error":
                 code = kernels.VALUE_INFINITE
             if column >= 0:  # else a later value of the row counts, which makes this one no more right
                 arrays.features[row, column] = single
         if code is not None:
-            n_late += 1
             bad_lines.append([line, code, start])
+    return bad_lines, n_beyond
+
+
+def _parse(chunk: Chunk, with_qid: bool, first_index: int, arrays: _Arrays, options: ValueOptions) -> _Parsed:
+    # np.empty costs no memory until it is written, so rows are a fair bound for runs of queries.
+    block_rows = np.empty(chunk.n_rows, dtype=np.int64)
+    block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
+    document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
+    bad = np.empty((SHOWN, 3), dtype=np.int64)
+    outputs = (*arrays[:3], block_rows, block_spans, document_spans, bad, arrays.weights)
+    beyond = kernels.BEYOND.index(options.beyond_float32)
+    counts, hard = kernels.parse(chunk.data, with_qid, first_index, *outputs, beyond)
+    last = first_index + arrays.features.shape[1] - 1
+    bad_lines = bad[: min(counts.problems, SHOWN)].tolist()
+    late_lines, n_beyond = _round_hard_numbers(chunk, hard, arrays, options)
+    bad_lines += late_lines
     bad_lines.sort(key=itemgetter(0))
     arrays.lines[:] += chunk.first_line
     complete = counts.problems == 0 and chunk.n_rows in (counts.documents, counts.words)
@@ -440,9 +448,9 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, arrays: _Arrays, opti
         _texts(chunk, document_spans) if complete else None,
         [problem_in(chunk, line, code, offset, last) for line, code, offset in bad_lines],
         counts._replace(
-            problems=counts.problems + n_late,
+            problems=counts.problems + len(late_lines),
             first_repeat=chunk.first_line + counts.first_repeat,
-            beyond=counts.beyond + n_settled,
+            beyond=counts.beyond + n_beyond,
         ),
     )
     release(chunk.data)

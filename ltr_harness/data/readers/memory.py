@@ -89,8 +89,9 @@ def from_arrays(
     starts, ids = _starts_and_ids(n_rows, query_ids, group_sizes)
     names = tuple(map(str, range(matrix.shape[1]) if feature_names is None else feature_names))
     attributes = attributes or {}
+    labels_or_zeros = np.zeros(n_rows) if labels is None else labels
     columns = {
-        "labels": np.zeros(n_rows) if labels is None else labels,
+        "labels": labels_or_zeros,
         "weights": weights,
         "positions": positions,
         "document_ids": document_ids,

@@ -114,6 +114,10 @@ def _parse_grades(value: Any) -> Any:
         raise MismatchError("bins is a number", f"the limits, such as bins: [2, 4]; {cure}")
     if not isinstance(limits, list | tuple):
         return {str(label): grade for label, grade in value.items()}
+    return _grades_of_bins(limits)
+
+
+def _grades_of_bins(limits: Sequence[Any]) -> dict[str, int]:
     if not all(isinstance(limit, int | float) and np.isfinite(limit) for limit in limits) or not limits:
         raise MismatchError("bins is not a list of numbers", "such as bins: [2, 4]")
     if any(low >= high for low, high in pairwise(limits)):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness._util.text import count_of, plural, shortened
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments, Subtopics
-from ltr_harness.data.queries import ONE_ROW_EACH, Bools, Floats, QueryGroups, repeats_in_words, sealed
+from ltr_harness.data.queries import ONE_ROW_EACH, Array, Bools, Floats, QueryGroups, repeats_in_words, sealed
 from ltr_harness.data.readers.reader import ValueOptions, grades_in_words
 from ltr_harness.data.repeats import row_before
 from ltr_harness.errors import Caution, DataError, Problem
@@ -95,6 +95,10 @@ class Rows:
 _COLUMNS = ("labels", "weights", "half_lives", "positions", "document_ids", "judged", "retrieved")
 
 
+def _chosen(column: Array | None, is_chosen: Bools) -> Array | None:
+    return None if column is None else column[is_chosen]
+
+
 def assembled(
     rows: Rows,
     source: str,
@@ -109,10 +113,13 @@ def assembled(
         DataError: scattered queries, a document twice in a query, or an attribute that differs within a query.
     """
     groups, order, regrouped = _group_rows(rows, regroup)
-    subtopics = None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, groups.n_rows)
+    subtopics = None
+    if rows.subtopics is not None:
+        subtopics = Subtopics.of_matrix(rows.subtopics, groups.n_rows)
+        if order is not None:
+            subtopics = subtopics.take(order)
     if order is not None:
         rows = rows.in_order(order)
-        subtopics = None if subtopics is None else subtopics.take(order)
     if rows.retrieved is not None and not rows.retrieved.any():
         found = "all documents were missed: `retrieved` is 0 in all rows"
         raise DataError.at(source, found, "1 in the rows of candidates")
@@ -135,8 +142,8 @@ def assembled(
     if rows.retrieved is not None and not rows.retrieved.all():
         numbers = np.arange(groups.n_rows) if order is None else order
         file_rows = numbers[rows.retrieved]
-        positions = None if positions is None else positions[rows.retrieved]
-        half_lives = None if half_lives is None else half_lives[rows.retrieved]
+        positions = _chosen(positions, rows.retrieved)
+        half_lives = _chosen(half_lives, rows.retrieved)
     return RankingDataset(
         sealed(rows.features),
         judgments,
@@ -437,11 +444,8 @@ def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
 
 def _column_problems(split: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:
     """Return a split's columns beyond train's and those that it lacks; without any, features of another kind."""
-    place, train_names, split_names = (
-        _place(split, dataset),
-        set(train.feature_names),
-        set(dataset.feature_names),
-    )
+    place = _place(split, dataset)
+    train_names, split_names = set(train.feature_names), set(dataset.feature_names)
     unknown = [name for name in dataset.feature_names if name not in train_names]
     absent = [name for name in train.feature_names if name not in split_names]
     problems = []
@@ -458,14 +462,18 @@ def _column_problems(split: str, dataset: RankingDataset, train: RankingDataset)
         problems.append(Problem(place, found, "the features of the train split", cure))
     if absent and not dataset.sparse:
         problems.append(Problem(place, f"lacks {_feature_list(absent)}", "every feature of the train split"))
-    if problems:
-        return problems
+    return problems or _kind_problems(split, dataset, train)
+
+
+def _kind_problems(split: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:
+    """Return the features that are categories in one of the splits alone."""
+    problems = []
     for name in (*dataset.categories, *train.categories):
         kind, train_kind = _kind_of_feature(name, dataset), _kind_of_feature(name, train)
         if kind != train_kind:
             found = f"feature {name!r} is {kind} and in the train split {train_kind}"
             cure = "name it under `categorical:` of the reader"
-            problems.append(Problem(place, found, "one kind in all splits", cure))
+            problems.append(Problem(_place(split, dataset), found, "one kind in all splits", cure))
     return problems
 
 

@@ -224,6 +224,17 @@ class ScoreTable:
             raise DataError.at(self._table.path, found, "ids: text or integers") from None
 
 
+def _count_rows(numbers: NDArray[np.float64], queries: NDArray[np.int64] | None) -> bool:
+    """Return whether numbers count the rows from 0 or 1, in their order: those of the file or of each query."""
+    if numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
+        return True
+    if queries is None:
+        return False
+    order, sizes = np.argsort(queries, kind="stable"), np.bincount(queries)
+    expected = np.arange(len(queries)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return any(np.array_equal(numbers[order], expected + first) for first in (0, 1))
+
+
 def _could_name(texts: Any | None, queries: NDArray[np.int64] | None) -> bool:
     """Return whether a column may identify a row's query, or its document in a query, and is no count of rows."""
     if texts is None or invalid_ids(texts).any():
@@ -236,15 +247,8 @@ def _could_name(texts: Any | None, queries: NDArray[np.int64] | None) -> bool:
     except ValueError:
         pass
     else:
-        if not np.array_equal(numbers, np.floor(numbers)):
+        if not np.array_equal(numbers, np.floor(numbers)) or _count_rows(numbers, queries):
             return False
-        if numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
-            return False
-        if queries is not None:  # numbers that count each query's rows, from 0 or 1, in their order
-            order, sizes = np.argsort(queries, kind="stable"), np.bincount(queries)
-            expected = np.arange(len(queries)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            if any(np.array_equal(numbers[order], expected + first) for first in (0, 1)):
-                return False
     if queries is None:
         return n_values > 1
     if len(queries) == int(queries.max()) + 1:
@@ -257,6 +261,16 @@ _TABLES = (*_TEXT, ".parquet", ".pq", ".arrow", ".feather")
 
 # What NumPy raises besides where a header is damaged: it reads it as Python.
 _HEADER = (tokenize.TokenError, SyntaxError, TypeError, MemoryError)
+
+
+def _ranks_for_scores(table: OpenedTable) -> str:
+    """Return the column of ranks of a table where nothing is called as scores are; DataError without one."""
+    ranks = rank_column(table.columns)
+    if ranks is None or any("score" in name.lower() for name in table.columns):
+        cure = did_you_mean("score", table.columns)
+        lacking = Problem(str(table.path), "has no column 'score'", cure=cure)
+        raise DataError(table.missing_header() or lacking)
+    return ranks
 
 
 def read_scores(
@@ -275,17 +289,10 @@ def read_scores(
     if name.endswith(_TABLES):
         reader = Csv() if name.endswith(_TEXT) else Parquet()
         table = reader.opened(file)
-        by = "score"
-        if by not in table.columns:  # ranks do where nothing is called as scores are
-            ranks = rank_column(table.columns)
-            if ranks is None or any("score" in name.lower() for name in table.columns):
-                cure = did_you_mean("score", table.columns)
-                lacking = Problem(str(table.path), "has no column 'score'", cure=cure)
-                raise DataError(table.missing_header() or lacking)
-            by = ranks
-            if cautions is not None:
-                text = f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best"
-                cautions.append(Caution("ranks-for-scores", "note", text))
+        by = "score" if "score" in table.columns else _ranks_for_scores(table)
+        if by != "score" and cautions is not None:
+            text = f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best"
+            cautions.append(Caution("ranks-for-scores", "note", text))
         scored = ScoreTable(table, by, judgments, columns or {})
         scores, order = scored.matched(by, order, other_queries)
     else:

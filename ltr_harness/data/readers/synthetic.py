@@ -165,19 +165,22 @@ class Synthetic(Reader, use_attribute_docstrings=True):
             if name not in _SPLITS
         )
         parts = [self._split(name) for name in files]
-        sizes = np.concatenate([part.sizes for part in parts])
-        attributes: dict[str, NDArray[Any]] = {"intent": np.concatenate([part.intents for part in parts])}
+
+        def joined(field: str) -> NDArray[Any]:
+            return np.concatenate([getattr(part, field) for part in parts])
+
+        sizes = joined("sizes")
+        attributes = {"intent": joined("intents")}
         if self.markets:
-            numbers = np.concatenate([part.markets for part in parts])
-            attributes["market"] = np.char.add("market_", (numbers + 1).astype(np.str_))
-        positions = np.concatenate([part.positions for part in parts]) if self.clicks else None
+            attributes["market"] = np.char.add("market_", (joined("markets") + 1).astype(np.str_))
+        positions = joined("positions") if self.clicks else None
         rows = Rows(
-            features=np.concatenate([part.features for part in parts]),
+            features=joined("features"),
             feature_names=self.feature_names,
-            labels=np.concatenate([part.labels for part in parts]),
+            labels=joined("labels"),
             positions=positions,
             block_starts=np.cumsum(sizes) - sizes,
-            block_ids=np.concatenate([part.ids for part in parts]),
+            block_ids=joined("ids"),
             place=lambda row: f"synthetic row {row}",
             attributes={name: np.repeat(each, sizes) for name, each in attributes.items()},
         )

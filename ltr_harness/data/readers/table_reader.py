@@ -380,10 +380,7 @@ class TableReader(FileReader, ValueOptions):
             features, left_out = self._default_features(tables[0], cautions)
             for table in tables:
                 problems += table.decimal_commas([name for name in left_out if name in table.columns])
-        of_rule = [self._day] if self._day and self._day not in roles else []
-        if self.relevance is not None and self._labelled:
-            numbers, texts = columns_to_read(self.relevance, self._rule_roles())
-            of_rule += [name for name in (*numbers, *texts) if name not in (*roles, *of_rule)]
+        of_rule = self._rule_columns()
         for table in tables:
             present = set(table.columns)
             if not present.issuperset(roles) and (header_problem := table.missing_header()):
@@ -396,6 +393,15 @@ class TableReader(FileReader, ValueOptions):
             ]
         DataError.refuse(limited(problems, noun="missing column"))
         return features, cautions
+
+    def _rule_columns(self) -> list[str]:
+        """Return the columns that the rule of relevance reads and that have no other role, the day before them."""
+        roles = self.roles()
+        columns = [self._day] if self._day and self._day not in roles else []
+        if self.relevance is not None and self._labelled:
+            numbers, texts = columns_to_read(self.relevance, self._rule_roles())
+            columns += [name for name in (*numbers, *texts) if name not in (*roles, *columns)]
+        return columns
 
     def _default_features(
         self, table: OpenedTable, cautions: list[Caution]

@@ -158,16 +158,19 @@ def located(files: Sequence[str], root: Path, *, folders: bool = False, alone: b
         if path in paths:
             problems.append(Problem(str(path), "is listed twice in one split", "each file once"))
         paths.append(path)
-        if path.is_file() or (folders and path.is_dir()):
-            continue
-        if path.is_dir():
-            problems.append(Problem(str(path), "is a folder", "a file", f"the folder has {_listing(path)}"))
-        elif path.exists():
-            problems.append(_pipe(path))
-        else:
-            problems.append(Problem(str(path), "no such file", cure=_nearest(path)))
+        if not (path.is_file() or (folders and path.is_dir())):
+            problems.append(_no_file(path))
     DataError.refuse(problems)
     return paths
+
+
+def _no_file(path: Path) -> Problem:
+    """Return the problem of a path that is no file."""
+    if path.is_dir():
+        return Problem(str(path), "is a folder", "a file", f"the folder has {_listing(path)}")
+    if path.exists():
+        return _pipe(path)
+    return Problem(str(path), "no such file", cure=_nearest(path))
 
 
 def text_bytes(path: Path) -> NDArray[np.uint8]:

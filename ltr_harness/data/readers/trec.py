@@ -4,7 +4,7 @@ A run's rows are ordered by scores alone. An iteration that is not the same in a
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, shortened
 from ltr_harness.data.judgments import Grades, Judgments, Subtopics
-from ltr_harness.data.queries import QueryGroups, sealed
+from ltr_harness.data.queries import Bools, QueryGroups, sealed
 from ltr_harness.data.readers import trec_kernels as kernels
 from ltr_harness.data.readers.trec_lines import WITHOUT_BLANKS, Lines, NameColumn, PackedNames, number_of
 from ltr_harness.errors import Caution, DataError
@@ -336,19 +336,7 @@ def join(
             f"has no query of {qrels.path}: its queries are {run_queries}, those of the qrels {qrels_queries}"
         )
         raise DataError.at(run.path, found, "a run over the queries of the qrels")
-    cautions = [*run.cautions]
-    unknown, lacking = run.queries.values[in_qrels < 0], qrels.queries.values[~included]
-    if unknown.size:
-        finding = f"{unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels"
-        text = f"{finding} and are left out: {shortened(unknown, 3)}"
-        cautions.append(Caution("unknown-queries", "note", text, place=str(run.path)))
-    if lacking.size:
-        fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
-        finding = (
-            f"{lacking.size:,} of the {count_of(included.size, 'query')} of the qrels are not in the run"
-        )
-        text = f"{finding} and {fate}: {shortened(lacking, 3)}"
-        cautions.append(Caution("absent-queries", "note", text, place=str(run.path)))
+    cautions = (*run.cautions, *_cautions_on_queries(qrels, run, in_qrels, included, complete))
     if complete:
         included[:] = True
     arrangement = _Arrangement(qrels, run, in_qrels, included, judged_only, depth)
@@ -371,7 +359,23 @@ def join(
         subtopics=None if qrels.subtopics is None else qrels.subtopics.take(line[:n].astype(np.int64)),
         names=arrangement.names,
     )
-    return Joined(judgments, scores[:n], retrieved[:n], tuple(cautions))
+    return Joined(judgments, scores[:n], retrieved[:n], cautions)
+
+
+def _cautions_on_queries(
+    qrels: Qrels, run: TrecRun, in_qrels: NDArray[np.int32], included: Bools, complete: bool
+) -> Iterator[Caution]:
+    """Yield a caution on the queries that the run alone has, and one on those that the qrels alone have."""
+    unknown, lacking = run.queries.values[in_qrels < 0], qrels.queries.values[~included]
+    if unknown.size:
+        finding = f"{unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels"
+        text = f"{finding} and are left out: {shortened(unknown, 3)}"
+        yield Caution("unknown-queries", "note", text, place=str(run.path))
+    if lacking.size:
+        fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
+        n_of_all = f"{lacking.size:,} of the {count_of(included.size, 'query')}"
+        text = f"{n_of_all} of the qrels are not in the run and {fate}: {shortened(lacking, 3)}"
+        yield Caution("absent-queries", "note", text, place=str(run.path))
 
 
 class _Arrangement:

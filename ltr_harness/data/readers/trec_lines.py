@@ -207,11 +207,12 @@ class Lines:
         self._data = data[3:] if data[:3].tobytes() == b"\xef\xbb\xbf" else data
         most = len(self._data) // (2 * len(self._form)) + 1  # pages that are not written take no memory
         self._kinds = np.array([_KINDS.get(field, kernels.CODED) for field in self._form], dtype=np.int64)
-        self._columns: dict[str, Any] = {
-            field: Coded() if kind == kernels.CODED else Numbers(most)
-            for field, kind in zip(self._form, self._kinds.tolist(), strict=True)
-            if kind in (kernels.CODED, kernels.NUMBER)
-        }
+        self._columns: dict[str, Any] = {}
+        for field, kind in zip(self._form, self._kinds.tolist(), strict=True):
+            if kind == kernels.CODED:
+                self._columns[field] = Coded()
+            elif kind == kernels.NUMBER:
+                self._columns[field] = Numbers(most)
         self._kinds[np.flatnonzero(self._kinds == kernels.NUMBER)[1:]] = kernels.OTHER_NUMBER
         # names that most rows have of their own, one after the other
         n_bytes = self._data.size if kernels.TEXT in self._kinds else 0
@@ -225,15 +226,20 @@ class Lines:
         n_wrong = self._read()
         if not self.n_rows:
             raise DataError.at(path, "has only blank lines and comments", f"lines `{form}`")
+        self._report_wrong(n_wrong)
+        self.finish()
+
+    def _report_wrong(self, n_wrong: int) -> None:
+        """Report the lines of another number of fields."""
         every, n_shown = "", SHOWN
         if n_wrong == self.n_rows > 1:  # a file of another kind, not a file with mistakes: one line says it
             every, n_shown = f", like all {self.n_rows:,}", 1
         for row, line, fields in self._wrong[:n_shown]:
             found = f"the line has {count_of(fields, 'field')}{every}"
             cure = WITHOUT_BLANKS if fields > len(self._form) else ""
-            self._problems.listed.append((row, Problem(f"{self.path}:{line}", found, f"`{form}`", cure)))
+            expected = f"`{' '.join(self._form)}`"
+            self._problems.listed.append((row, Problem(f"{self.path}:{line}", found, expected, cure)))
         self._problems.total = 1 if every else n_wrong
-        self.finish()
 
     def _read(self) -> int:
         """Parse all lines into the columns, and return the number of bad lines."""
@@ -267,8 +273,11 @@ class Lines:
             if position - released > 1 << 22:
                 release(data[released:position])
                 released = position
-        n_wrong = 0
-        # from the first wrong line on, rows are only counted, and the wrong ones among them
+        return self._count_wrong(position, line)
+
+    def _count_wrong(self, position: int, line: int) -> int:
+        """Count the rows from the first wrong line on, and return how many of them are wrong."""
+        data, n_wrong = self._data, 0
         while position < data.size:
             fields = self._split(position, _BLOCK)
             for row in np.flatnonzero(fields.is_bad)[: SHOWN - len(self._wrong)].tolist():

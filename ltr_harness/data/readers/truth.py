@@ -100,7 +100,9 @@ def reader_of_rows(reader: Reader, files: Sequence[str], root: Path) -> tuple[Re
     if not isinstance(reader, TableReader) or isinstance(reader, CatBoostPool):
         return reader, True
     labelled = has_labels(reader, [reader.opened(path) for path in reader.paths(files, root)])
-    return reader if labelled else reader.without_labels(), labelled
+    if not labelled:
+        reader = reader.without_labels()
+    return reader, labelled
 
 
 def has_labels(reader: TableReader, tables: Sequence[OpenedTable]) -> bool:

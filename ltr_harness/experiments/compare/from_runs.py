@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -198,10 +199,11 @@ def _names_of_models(keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], s
     """Return the name of each experiment's model, after its experiment's where two experiments have such a model."""
     keys = list(keys)
     times = Counter(model for _, model in keys)
-    return {
-        (experiment, model): model if times[model] == 1 else f"{experiment}/{model}"
-        for experiment, model in keys
-    }
+    names = {}
+    for experiment, model in keys:
+        is_alone = times[model] == 1
+        names[experiment, model] = model if is_alone else f"{experiment}/{model}"
+    return names
 
 
 def configuration(record: Record) -> Mapping[str, Any]:
@@ -209,9 +211,7 @@ def configuration(record: Record) -> Mapping[str, Any]:
     tuning = record.tuning
     if tuning is None:
         return record.config
-    fixed_options = {
-        key: dict(value) if isinstance(value, dict) else value for key, value in record.config.items()
-    }
+    fixed_options = deepcopy(dict(record.config))
     for option in tuning.chosen:
         field, dot, name = option.partition(".")
         if dot and isinstance(fixed_options.get(field), dict):

@@ -1,7 +1,7 @@
 """``comparison.parquet``, which keeps a comparison's per-query values for any tool."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -20,6 +20,7 @@ from ltr_harness._util.stored import (
     validated,
 )
 from ltr_harness.comparison.contrasts import Origin, SystemResult
+from ltr_harness.data.queries import Array
 from ltr_harness.errors import DataError
 from ltr_harness.experiments.runs import record
 
@@ -87,23 +88,8 @@ class Saved:
 
 def to_parquet(comparison: "Comparison") -> bytes:
     """Return the file's content; the same comparison gives the same bytes."""
-    reserved_names, tables = {*_INDEX, *comparison.metrics}, []
-    for system in comparison.systems:
-        n_queries, n_replicates = len(system.query_ids), len(system.replicates)
-        columns = {
-            "model": pa.array([system.name] * (n_queries * n_replicates)),
-            "replicate": pa.array(np.repeat(np.array(system.replicates), n_queries)),
-            "query_id": pa.chunked_array([pa.array(system.query_ids)] * n_replicates),
-        }
-        for metric in comparison.metrics:
-            columns[metric] = pa.array(system.values[metric].reshape(-1))
-        for name, values in system.query_attributes.items():
-            try:
-                column = pa.array(values)
-            except pa.ArrowException:  # a column of several types: its words are what slices are cut by
-                column = pa.array([None if value is None else str(value) for value in values.tolist()])
-            columns[_column_name(name, reserved_names)] = pa.chunked_array([column] * n_replicates)
-        tables.append(pa.table(columns))
+    reserved_names = {*_INDEX, *comparison.metrics}
+    tables = [_table_of(system, comparison.metrics, reserved_names) for system in comparison.systems]
     metadata = {
         "schema_version": SCHEMA_VERSION,
         "written_by": harness_version(),
@@ -130,6 +116,29 @@ def to_parquet(comparison: "Comparison") -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     return bytes(sink.getvalue())
+
+
+def _table_of(system: SystemResult, metrics: Sequence[str], reserved_names: Set[str]) -> pa.Table:
+    """Return a row for each query of each replicate."""
+    n_queries, n_replicates = len(system.query_ids), len(system.replicates)
+    columns = {
+        "model": pa.array([system.name] * (n_queries * n_replicates)),
+        "replicate": pa.array(np.repeat(np.array(system.replicates), n_queries)),
+        "query_id": pa.chunked_array([pa.array(system.query_ids)] * n_replicates),
+    }
+    for metric in metrics:
+        columns[metric] = pa.array(system.values[metric].reshape(-1))
+    for name, values in system.query_attributes.items():
+        column = _attribute_column(values)
+        columns[_column_name(name, reserved_names)] = pa.chunked_array([column] * n_replicates)
+    return pa.table(columns)
+
+
+def _attribute_column(values: Array) -> pa.Array:
+    try:
+        return pa.array(values)
+    except pa.ArrowException:  # a column of several types: its words are what slices are cut by
+        return pa.array([None if value is None else str(value) for value in values.tolist()])
 
 
 def saved_at(path: Path) -> Path | None:
@@ -200,7 +209,7 @@ def _read_metadata(path: Path) -> bytes | None:
         return None
 
 
-def _column_name(name: str, reserved_names: set[str]) -> str:
+def _column_name(name: str, reserved_names: Set[str]) -> str:
     """Return the name of an attribute's column, another one where a metric or the index has its own."""
     return f"query.{name}" if name in reserved_names else name
 

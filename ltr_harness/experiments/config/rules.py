@@ -1,7 +1,7 @@
 """The rules between the parts of an experiment, beyond those that each part checks by itself."""
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
@@ -12,7 +12,13 @@ from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.data.time_folds import MOST_FOLDS
 from ltr_harness.errors import RankerError
 from ltr_harness.experiments.config import schema as experiment
-from ltr_harness.experiments.config.schema import DataLayout, ModelConfig, SplitConfig, TimeFoldsConfig
+from ltr_harness.experiments.config.schema import (
+    DataLayout,
+    Holdout,
+    ModelConfig,
+    SplitConfig,
+    TimeFoldsConfig,
+)
 from ltr_harness.experiments.config.tune import BUILT_IN, Range, Space, TuneConfig
 from ltr_harness.experiments.config.yaml_tree import KeyPath, Node
 from ltr_harness.metrics import Metric
@@ -135,16 +141,20 @@ def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Violation]:
     }
     for fold, split in splits.items():
         sides = {"train": split.train, "valid": split.valid, "test": split.test}
-        files = {
-            side: {posixpath.normpath(file) for file in paths} if isinstance(paths, tuple) else set()
-            for side, paths in sides.items()
-        }
+        files = {side: _normal_paths(paths) for side, paths in sides.items()}
         for (first, second), reason in reasons.items():
             shared_files = sorted(files[first] & files[second])
             if shared_files:
                 blamed_side, cure = ("valid", _HOLDOUT) if "valid" in (first, second) else ("test", "")
                 found = f"{', '.join(shared_files)} is in {first} and in {second} of the same split: {reason}"
                 yield Violation(("data", "splits", fold, blamed_side), found, "different files", cure)
+
+
+def _normal_paths(files: tuple[str, ...] | Holdout | None) -> set[str]:
+    """Return the files of a split's part; none where it is held out of another."""
+    if not isinstance(files, tuple):
+        return set()
+    return {posixpath.normpath(file) for file in files}
 
 
 def stopping_rules(
@@ -314,13 +324,15 @@ def _space_violations(
             yield Violation(option_path, f"tune.models.{path[-1]}: {found}", problem.expected, problem.cure)
 
 
+def _ends(values: Range | Sequence[Any]) -> tuple[Any, Any]:
+    return (values.low, values.high) if isinstance(values, Range) else (values[0], values[-1])
+
+
 def probes(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield points that together try both ends of every range and every value of every list."""
-    sides = {
-        option: (values.low, values.high) if isinstance(values, Range) else (values[0], values[-1])
-        for option, values in space.items()
-    }
-    low, high = ({option: ends[side] for option, ends in sides.items()} for side in (0, 1))
+    ends = {option: _ends(values) for option, values in space.items()}
+    low = {option: lowest for option, (lowest, _) in ends.items()}
+    high = {option: highest for option, (_, highest) in ends.items()}
     yield low
     if high != low:
         yield high

@@ -1,6 +1,6 @@
 """Data card: facts of every split, hashes by which equal rows and columns are found, and what splits have in common."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import json_value
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import QueryGroups
+from ltr_harness.data.queries import Floats, QueryGroups
 from ltr_harness.data.splits import shuffled
 from ltr_harness.experiments.inspection.agreement import JudgmentAgreement, agreement
 from ltr_harness.experiments.inspection.candidates import CandidateRecall, candidate_recall
@@ -269,15 +269,6 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     sample = replace(dataset, judgments=judgments).take(chosen.astype(np.int64))
     sampled, random = _sampled_features(sample)
     ties, equal = _equal_rows(content, labels, query) if names else (0, np.zeros(labels.size, dtype=bool))
-    firsts = enumerate(content.duplicate_of.tolist())
-    facts = zip(
-        names,
-        *(part.tolist() for part in content.numbers.values()),
-        *zip(*sampled, strict=True),
-        content.constant.tolist(),
-        [names[first] if first != j else "" for j, first in firsts],
-        strict=True,
-    )
     return SplitCard(
         name=name,
         n_queries=dataset.n_queries,
@@ -301,7 +292,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         candidates=candidate_recall(dataset),
         agreement=agreement(dataset),
         n_sampled=sample.n_queries,
-        features=tuple(FeatureFacts(*fields) for fields in facts),
+        features=tuple(_features(names, content, sampled)),
         content=content,
         dataset=dataset,
     )
@@ -318,8 +309,24 @@ def n_alike_queries(content: Content, seen: NDArray[np.bool_], groups: QueryGrou
     )
 
 
-def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], float]:
-    """Return a sample's facts of each feature, as the fields of `FeatureFacts`, and NDCG@10 of random order."""
+def _features(
+    names: Sequence[str], content: Content, sampled: Sequence[Mapping[str, Any]]
+) -> Iterator[FeatureFacts]:
+    """Yield each feature's facts: those of all rows, and those of the sampled ones."""
+    numbers = {field: values.tolist() for field, values in content.numbers.items()}
+    constant = content.constant.tolist()
+    for j, first in enumerate(content.duplicate_of.tolist()):
+        yield FeatureFacts(
+            name=names[j],
+            **{field: values[j] for field, values in numbers.items()},
+            **sampled[j],
+            constant=constant[j],
+            duplicate_of=names[first] if first != j else "",
+        )
+
+
+def _sampled_features(sample: RankingDataset) -> tuple[list[dict[str, Any]], float]:
+    """Return a sample's facts of each feature, by field of `FeatureFacts`, and NDCG@10 of random order."""
     labels, groups, relevant = sample.labels, sample.groups, sample.labels > 0
     with np.errstate(divide="ignore"):
         log_share = np.repeat(np.log(groups.sum(relevant, np.float64) / groups.sizes), groups.sizes)
@@ -337,27 +344,48 @@ def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], fl
         missing = np.isnan(values)
         ranked = np.where(missing, -np.inf, values)
         up, down = mean(ranked), mean(np.where(missing, -np.inf, -values))
-        numbers = name not in sample.categories
-        are_integers = numbers and are_whole(values)
         low, high = groups.min(ranked), groups.max(ranked)
-        varies = bool((high > low).any())
-        facts.append(
-            (
-                float(max(up, down)),
-                bound is None or bool(up >= down),
-                auc(ranked, relevant),
-                n_only_relevant(values, relevant, log_share) if numbers else 0,
-                numbers and tells_relevant(values, relevant),
-                varies,
-                are_integers,
-                are_integers and varies and are_ids(values, groups.boundaries),
-                are_integers and varies and all_different(values),
-                are_integers and varies and count_rows_of_queries(values, low, high, groups.boundaries),
-                are_integers and are_times(values),
-                highest_per_row(high, groups.sizes),
-            )
-        )
+        of_order = {
+            "ndcg": float(max(up, down)),
+            "descending": bound is None or bool(up >= down),
+            "auc": auc(ranked, relevant),
+            "varies_in_queries": bool((high > low).any()),
+            "highest_per_row": highest_per_row(high, groups.sizes),
+        }
+        if name in sample.categories:
+            facts.append(of_order | _NO_NUMBERS)
+            continue
+        of_labels = {
+            "n_only_relevant": n_only_relevant(values, relevant, log_share),
+            "tells_relevant": tells_relevant(values, relevant),
+        }
+        facts.append(of_order | of_labels | _likenesses(values, low, high, groups))
     return facts, mean(np.zeros(sample.n_rows))
+
+
+_NO_NUMBERS = {
+    "n_only_relevant": 0,
+    "tells_relevant": False,
+    "whole": False,
+    "like_ids": False,
+    "like_row_numbers": False,
+    "like_ranks": False,
+    "like_times": False,
+}
+"""Facts of a category, which is none of these."""
+
+
+def _likenesses(values: Floats, low: Floats, high: Floats, groups: QueryGroups) -> dict[str, bool]:
+    """Return the things that numbers (n_rows,) look like, from their lowest and highest of each query."""
+    is_whole = are_whole(values)
+    varies = bool((high > low).any())
+    return {
+        "whole": is_whole,
+        "like_ids": is_whole and varies and are_ids(values, groups.boundaries),
+        "like_row_numbers": is_whole and varies and all_different(values),
+        "like_ranks": is_whole and varies and count_rows_of_queries(values, low, high, groups.boundaries),
+        "like_times": is_whole and are_times(values),
+    }
 
 
 def _equal_rows(

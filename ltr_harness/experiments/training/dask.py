@@ -289,7 +289,11 @@ class DaskWorkerPool(WorkerPool):
         root = self._job.experiment.data.root
         facts = [facts for fold in self._job.folds for facts in fold.facts.values()]
         paths = sorted({root / name for of_part in facts for name in of_part.files})
-        return [(str(path), path.stat().st_size if path.exists() else -1) for path in paths]
+        return [(str(path), _bytes_of(path)) for path in paths]
+
+
+def _bytes_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else -1
 
 
 # --- what happens on a worker ---
@@ -322,11 +326,14 @@ def inspect_worker(
 ) -> tuple[dict[str, str], bool, list[str]]:
     """A worker's versions, whether it sees the data files, and what is wrong with the other files there."""
     sees_data = all(Path(path).is_file() and Path(path).stat().st_size == size for path, size in inputs)
-    differing_files = [
-        f"sees another {path} than there is here" if Path(path).exists() else f"does not see {path}"
-        for path in changed_files(needed)
-    ]
+    differing_files = list(map(_difference_of_file, changed_files(needed)))
     return package_versions(packages), sees_data, differing_files
+
+
+def _difference_of_file(path: str) -> str:
+    if Path(path).exists():
+        return f"sees another {path} than there is here"
+    return f"does not see {path}"
 
 
 def cancel(topic: str, dask_worker: Any) -> None:

@@ -1,7 +1,7 @@
 """The data of an experiment, from files or from memory: every fold's parts, read once."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -289,19 +289,26 @@ class FoldReader:
             cure = "set data.max_grade to the scale's highest grade"
             raise DataError(Problem(part.source, found, f"labels up to {highest:g}", cure))
 
+    def _source_files(self, name: str, side: str) -> tuple[Sequence[str], str]:
+        """Return the files with a part of a fold, and whose they are: of a hold-out those that it is held out from."""
+        if self._data.files:
+            return self._data.files, "train"
+        split = self._data.splits[name]
+        side_files = getattr(split, side)
+        if isinstance(side_files, tuple):
+            return side_files, side
+        return split.train, "train"
+
     def _facts(self, name: str, side: str, cached: CachedSet) -> SplitFacts:
         data, part, root = self._data, cached.dataset, self._data.root
-        side_files = None if data.files else getattr(data.splits[name], side)
-        files = side_files if isinstance(side_files, tuple) else data.files or data.splits[name].train
-        side = side if files is side_files else "train"  # a hold-out is of the files that it is held out from
+        files, side = self._source_files(name, side)
         inputs = [*data.reader.inputs(files, root)]
         if truth_files := self._judgment_files(side):
             inputs += truths.judgment_files(truth_files, root)
-        names = [path.relative_to(root) if path.is_relative_to(root) else path for path in inputs]
-        digests = {
-            addressed(name.as_posix()): self._cache.digest(path)
-            for name, path in zip(names, inputs, strict=True)
-        }
+        digests = {}
+        for path in inputs:
+            shown_path = path.relative_to(root) if path.is_relative_to(root) else path
+            digests[addressed(shown_path.as_posix())] = self._cache.digest(path)
         return SplitFacts(
             source=without_secrets(part.source),
             fingerprint=cached.fingerprints.dataset,

@@ -173,10 +173,11 @@ class Search:
             fields: dict[str, Any] = {name: frozen_trial.user_attrs.get(name) for name in KEPT}
             fields["status"] = _STATUS.get(frozen_trial.state.name, "failed")
             trials.append(Trial(number=number, point=frozen_trial.params, **fields))
+        importance = self._importance() if self.used_up else {}
         record = self.study.model_copy(
             update={
                 "trials": trials,
-                "importance": self._importance() if self.used_up else {},
+                "importance": importance,
                 "environment": package_versions(("ltr-harness", "optuna")),
             }
         )

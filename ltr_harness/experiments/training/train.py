@@ -66,7 +66,8 @@ def per_query_columns(
         attributes.setdefault("query_weight", test.judgments.query_weights)
     for attribute, values in attributes.items():
         is_taken = attribute in columns or attribute in evaluation.metrics
-        columns[f"data.{attribute}" if is_taken else attribute] = values
+        column = f"data.{attribute}" if is_taken else attribute
+        columns[column] = values
     headroom = evaluation.headroom(primary)
     if headroom is not None:
         columns |= headroom.columns(name)
@@ -168,16 +169,18 @@ class _Trained:
             *cautions_beside_lints(fold.splits.get("test", fold.train).cautions),
             *fitted.cautions,
         ]
+        stopping = None
+        if uses_validation and job.stopping is not None:
+            stopping = StoppingFacts.of(job.stopping)
+        n_leaves = fitted.n_leaves if isinstance(fitted, TreeModel) else None
         return {
             "status": "complete",
             "params": dict(fitted.params),
-            "stopping": StoppingFacts.of(job.stopping)
-            if uses_validation and job.stopping is not None
-            else None,
+            "stopping": stopping,
             "best_round": fitted.best_round,
             "rounds_trained": fitted.rounds_trained,
             "cautions": cautions,
-            "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
+            "n_leaves": n_leaves,
             **self.results(folder),
         }
 
@@ -315,6 +318,7 @@ def _planned_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
     config = job.config_of(task)
     rankers = [config.ranker, *(job.experiment.models[name].ranker for name in task.parts)]
     packages = [package for ranker in rankers for package in ranker.packages]
+    point = None if config.point is None else config.point.model_dump()
     return {
         "experiment": job.experiment.name,
         "model": task.model,
@@ -326,7 +330,7 @@ def _planned_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
         "identity": task.identity,
         "config": revised_definition(job, config),
         "rounds": config.rounds,
-        "point": None if config.point is None else config.point.model_dump(),
+        "point": point,
         "threads": job.threads,
         "features": list(fold.train.feature_names),
         "categories": {name: list(texts) for name, texts in fold.train.categories.items()},
@@ -343,10 +347,11 @@ def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
     metrics = list(job.metrics)
     if job.stopping is not None:
         metrics.append(job.stopping.metric)
+    tuning = None if isinstance(task.choice, str) else task.choice
     return {
         "evaluation_identity": task.evaluation_identity,
         "reading": reading_of(job.experiment.data, fold.name),
-        "tuning": None if isinstance(task.choice, str) else task.choice,
+        "tuning": tuning,
         "data": dict(fold.facts),
         "primary": str(job.primary),
         "own_metrics": {
