@@ -229,15 +229,13 @@ def run_experiment(
             prepare(job, accept), fail_fast=fail_fast, progress=listener, in_processes=in_processes
         )
     if on_failure == "raise":
-        failed = [run.record for run in result.failures]
-        TrainingError.refuse(
-            Problem(
-                f"{failed_record.model}, {failed_record.fold}, seed {failed_record.seed}",
-                str(failed_record.error),
-            )
-            for failed_record in failed
-        )
+        records = [run.record for run in result.failures]
+        TrainingError.refuse(_failure(record) for record in records)
     return result
+
+
+def _failure(record: Record) -> Problem:
+    return Problem(f"{record.model}, {record.fold}, seed {record.seed}", str(record.error))
 
 
 @dataclass(frozen=True, eq=False)

@@ -282,6 +282,13 @@ def stop_early(
     return StopEarly(stopping.StoppingRule(parse_metric(metric), patience, min_delta, every), data)
 
 
+def _add_unreported(env: Any, results: Sequence[Any]) -> None:
+    """Add the results that LightGBM does not have by their set and metric to those of its round."""
+    reported = {(result[0], str(result[1])) for result in env.evaluation_result_list}
+    new = [result for result in results if (result[0], str(result[1])) not in reported]
+    env.evaluation_result_list.extend(new)
+
+
 class Watch(Watching, AfterRound):
     """A callback for `lightgbm.train` that evaluates named sets itself, in the chosen rounds, and stops.
 
@@ -366,9 +373,7 @@ class Watch(Watching, AfterRound):
         results = list(chain.from_iterable(results_of.values()))
         if self._best_round != best_before:
             self._best_results = results
-        reported = {(result[0], str(result[1])) for result in env.evaluation_result_list}
-        new = [result for result in results if (result[0], str(result[1])) not in reported]
-        env.evaluation_result_list.extend(new)
+        _add_unreported(env, results)
         if not (stop or is_last):
             return
         self._printing.end()
@@ -385,6 +390,14 @@ class Watch(Watching, AfterRound):
             if callback.order > self.order:
                 callback(env)
 
+    def _refuse_recording(self) -> None:
+        callbacks = stopping.callbacks_of_training("lightgbm")
+        if any(isinstance(callback, _RECORDING) for callback in callbacks):
+            raise UsageError(
+                f"record_evaluation keeps the results of every round, and Watch(…, every={self._every}) has some; "
+                "expected every=1, or the values from Watch.history"
+            )
+
     def _start(self, env: Any) -> None:
         model = env.model
         if not isinstance(model, lightgbm.Booster):
@@ -395,12 +408,8 @@ class Watch(Watching, AfterRound):
         self._max_rounds = env.end_iteration
         if self.stops:
             refuse_conflicting_stopping(self, env)
-        callbacks = stopping.callbacks_of_training("lightgbm")
-        if self._every > 1 and any(isinstance(callback, _RECORDING) for callback in callbacks):
-            raise UsageError(
-                f"record_evaluation keeps the results of every round, and Watch(…, every={self._every}) has some; "
-                "expected every=1, or the values from Watch.history"
-            )
+        if self._every > 1:
+            self._refuse_recording()
         self._keep_rows()
         own_sets = [model.train_set, *model.valid_sets]
         for name, dataset in self._data.items():

@@ -18,10 +18,12 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.cli.metric_names import with_relevant
 from ltr_harness.cli.output import echo, echo_cautions
 from ltr_harness.cli.rankings import RankingSource, ScoredRanking, load_rankings
+from ltr_harness.data.queries import Floats
 from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.presets import TREC_EVAL
 from ltr_harness.metrics.core.ranking import RowRanker
+from ltr_harness.metrics.evaluation import Evaluation
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 RECALL_LEVELS = tuple(level / 10 for level in range(11))
@@ -182,13 +184,23 @@ def _compute_measures(
             means = np.array([sum(column) for column in levels.T.tolist()]) / len(levels)
             computed.append(PrintedMeasure(name, means))
         elif name == "iprec_at_recall":
-            for level, values in zip(RECALL_LEVELS, levels, strict=True):
-                computed.append(PrintedMeasure(f"{name}_{level:.2f}", values))
+            computed += _precisions_at_recall(levels)
         elif evaluation is not None:
             total: Total = "geometric mean" if name.startswith("gm_") else "mean"
-            for text, metric in printed.items():
-                computed.append(PrintedMeasure(text, evaluation[metric].per_query, total))
+            computed += _measures_of(evaluation, printed, total)
     return computed
+
+
+def _precisions_at_recall(levels: Floats) -> Iterator[PrintedMeasure]:
+    for level, values in zip(RECALL_LEVELS, levels, strict=True):
+        yield PrintedMeasure(f"iprec_at_recall_{level:.2f}", values)
+
+
+def _measures_of(
+    evaluation: Evaluation, printed: Mapping[str, Metric], total: Total
+) -> Iterator[PrintedMeasure]:
+    for text, metric in printed.items():
+        yield PrintedMeasure(text, evaluation[metric].per_query, total)
 
 
 def _line(name: str, query: str, value: str) -> str:

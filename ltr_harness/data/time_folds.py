@@ -125,11 +125,8 @@ class TimeFolds:
     def _before_gap(self, day: date) -> date:
         return day if self.gap is None else self.gap.before(day)
 
-    def _fold(self, first: date, end: date, number: int) -> "TimeFold | None":
-        """The fold whose test part ends `number` steps before the data; None where too little is left to train on."""
-        end = (self.step or self.test).before(end, number)
-        begin = self.test.before(end)
-        parts, tested = {"test": FoldPart(begin, end)}, end - begin
+    def _refuse_overlap(self, begin: date, end: date) -> None:
+        """Raise for test parts that overlap, and for labels that look beyond the gap; the part is `begin` to `end`."""
         if self.step is not None and self.step.before(end) > begin:
             found = f"step is {self.step}, shorter than test, {self.test}: queries would be tested twice"
             raise DataError.at("data.folds", found, f"a step of {self.test} or longer")
@@ -137,6 +134,13 @@ class TimeFolds:
             found = "there is no gap" if self.gap is None else f"gap is {self.gap}"
             found += f", and labels look {self.label_horizon} ahead: training labels would know the next part"
             raise DataError.at("data.folds", found, f"a gap of {self.label_horizon} or longer")
+
+    def _fold(self, first: date, end: date, number: int) -> "TimeFold | None":
+        """The fold whose test part ends `number` steps before the data; None where too little is left to train on."""
+        end = (self.step or self.test).before(end, number)
+        begin = self.test.before(end)
+        parts, tested = {"test": FoldPart(begin, end)}, end - begin
+        self._refuse_overlap(begin, end)
         if self.valid is not None:
             border = self._before_gap(begin)
             begin = self.valid.before(border)

@@ -107,6 +107,19 @@ def parsed_metrics(metrics: Sequence[str | Metric] | str | Metric, max_grade: fl
     return parsed if max_grade is None else [metric.with_max_grade(max_grade) for metric in parsed]
 
 
+def _empty_columns(metrics: Sequence[Metric], *, with_shares: bool) -> dict[str, Floats]:
+    """Return the columns of metrics, and of the shares of judged documents, without a query."""
+    columns = {str(metric): np.empty(0) for metric in metrics}
+    if with_shares:
+        columns |= _share_columns({str(metric): np.empty(0) for metric in metrics if not metric.diagnostic})
+    return columns
+
+
+def _ranking(table: pa.Table, column: str, has_ranks: bool) -> Floats:
+    """Return the numbers of a column, the larger the better."""
+    return _negative_ranks(table, column) if has_ranks else numbers_of(table[column], column)
+
+
 def of_scores(
     table: pa.Table,
     ids: pa.Array,
@@ -131,9 +144,7 @@ def of_scores(
         weights = one_per_query(weights, sizes, named["weight"])
     if not len(ids):
         empty = np.empty(0)
-        columns = dict.fromkeys(names, empty)
-        if "judged" in named:
-            columns |= _share_columns({str(metric): empty for metric in metrics if not metric.diagnostic})
+        columns = _empty_columns(metrics, with_shares="judged" in named)
         return [_result(ids, empty, empty, weights, columns) for _ in scores]
     top = float(np.fmax.reduce(numbers["label"], initial=1.0))
     _refuse_scales(names, [str(metric.with_max_grade(top)) for metric in metrics])
@@ -148,12 +159,7 @@ def of_scores(
     listed = _flags(numbers, named, "retrieved")
     binding = BoundOnce(metrics, judgments)
     _refuse_scales(names, binding.names)
-    rankings = []
-    for score in scores:
-        if score in ranks:
-            rankings.append(_negative_ranks(table, score))
-        else:
-            rankings.append(numbers_of(table[score], score))
+    rankings = [_ranking(table, score, score in ranks) for score in scores]
     facts = ids, sizes, judgments.n_relevant, weights
     results = []
     for ranking in rankings:

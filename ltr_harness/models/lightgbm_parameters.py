@@ -241,6 +241,26 @@ def problems(
     return refused
 
 
+def _lambdarank_limits(gains: Any, facts: TrainingFacts) -> Iterator[Problem]:
+    """Yield labels that have no gain, and queries with too many rows."""
+    size = _DEFAULT_GAINS
+    if gains is not None:
+        size = len(gains.split(",")) if isinstance(gains, str) else len(np.atleast_1d(gains))
+    if facts.max_label > size - 1:
+        yield Problem(
+            "objective",
+            f"the largest training label is {facts.max_label:g}, and lambdarank has gains for 0 to {size - 1}",
+            cure=f"give params.label_gain with {count_of(int(facts.max_label) + 1, 'value')}, map the "
+            "labels to fewer with data.grades, or use objective: rank_xendcg",
+        )
+    if facts.largest_query > _LARGEST_QUERY:
+        yield Problem(
+            "objective",
+            f"a training query has {facts.largest_query} rows, and lambdarank takes at most {_LARGEST_QUERY}",
+            cure="cut such queries, or use objective: rank_xendcg or XGBoost, which have no limit",
+        )
+
+
 def _limits(objective: str, given: Mapping[str, Any], facts: TrainingFacts) -> Iterator[Problem]:
     if objective in _RANKING and facts.n_fractional:
         verb = "truncates" if objective == "rank_xendcg" else "refuses"
@@ -251,22 +271,8 @@ def _limits(objective: str, given: Mapping[str, Any], facts: TrainingFacts) -> I
             "integer labels",
             "make grades of them, as data.grades: {bins: [2, 4]} does, or use objective: regression",
         )
-    gains, size = given.get("label_gain"), _DEFAULT_GAINS
-    if gains is not None:
-        size = len(gains.split(",")) if isinstance(gains, str) else len(np.atleast_1d(gains))
-    if objective == "lambdarank" and facts.max_label > size - 1:
-        yield Problem(
-            "objective",
-            f"the largest training label is {facts.max_label:g}, and lambdarank has gains for 0 to {size - 1}",
-            cure=f"give params.label_gain with {count_of(int(facts.max_label) + 1, 'value')}, map the "
-            "labels to fewer with data.grades, or use objective: rank_xendcg",
-        )
-    if objective == "lambdarank" and facts.largest_query > _LARGEST_QUERY:
-        yield Problem(
-            "objective",
-            f"a training query has {facts.largest_query} rows, and lambdarank takes at most {_LARGEST_QUERY}",
-            cure="cut such queries, or use objective: rank_xendcg or XGBoost, which have no limit",
-        )
+    if objective == "lambdarank":
+        yield from _lambdarank_limits(given.get("label_gain"), facts)
     leaf = as_number(given.get("min_data_in_leaf"), 20)
     if facts.n_rows < 2 * leaf:
         yield Problem(

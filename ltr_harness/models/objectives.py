@@ -213,10 +213,17 @@ def label_problems(objective: str, relevant: int | None, facts: TrainingFacts | 
             found = f"training labels are from {labels.min():g} to {labels.max():g}"
             cure = "map them with data.grades, or use squared error"
             yield Problem("objective", found, f"labels {words}, with {objective}", cure)
-    if objective not in BINARY:
-        if relevant is not None:
-            yield Problem("relevant", f"has no effect with the objective {objective}", cure="leave it out")
-    elif relevant is None:
+    if objective in BINARY:
+        yield from _threshold_problems(objective, relevant, labels, facts)
+    elif relevant is not None:
+        yield Problem("relevant", f"has no effect with the objective {objective}", cure="leave it out")
+
+
+def _threshold_problems(
+    objective: str, relevant: int | None, labels: Floats, facts: TrainingFacts | None
+) -> Iterator[Problem]:
+    """Yield what is wrong with the lowest label that counts as relevant in training."""
+    if relevant is None:
         expected = "the lowest label that counts as relevant in training, such as relevant: 1"
         yield Problem("relevant", f"not given: {objective} has only relevant and not relevant", expected)
     elif relevant < 1:
@@ -251,24 +258,25 @@ def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) 
     if optimised.k is not None and primary.k is not None and optimised.k < primary.k:
         text = f"the objective ends at rank {optimised.k}, and {primary} decides"
         cautions.append(Caution("shallow-objective", "warning", text))
-    objective_gains, metric_gains = (
-        _gains(gain, max_grade) for gain in (optimised.gain, getattr(primary, "gain", None))
+    return [*cautions, *_gain_cautions(optimised, primary, max_grade)]
+
+
+def _gain_cautions(optimised: Optimised, primary: Metric, max_grade: float) -> Iterator[Caution]:
+    """Yield a caution where the gains of training are not in proportion to those that decide."""
+    objective_gains = _gains(optimised.gain, max_grade)
+    metric_gains = _gains(getattr(primary, "gain", None), max_grade)
+    if objective_gains is None or metric_gains is None:
+        return
+    if np.allclose(objective_gains * metric_gains[-1], metric_gains * objective_gains[-1]):
+        return
+    objective_text, metric_text = (
+        ", ".join(plain_number(float(gain)) for gain in gains) for gains in (objective_gains, metric_gains)
     )
-    if (
-        objective_gains is not None
-        and metric_gains is not None
-        and not np.allclose(objective_gains * metric_gains[-1], metric_gains * objective_gains[-1])
-    ):
-        listed = [
-            ", ".join(plain_number(float(gain)) for gain in gains)
-            for gains in (objective_gains, metric_gains)
-        ]
-        text = (
-            f"the objective's gains of grades 0 to {max_grade:g} are {listed[0]}, those of {primary} {listed[1]}: "
-            "another metric"
-        )
-        cautions.append(Caution("other-gains", "warning", text))
-    return cautions
+    text = (
+        f"the objective's gains of grades 0 to {max_grade:g} are {objective_text}, those of {primary} {metric_text}: "
+        "another metric"
+    )
+    yield Caution("other-gains", "warning", text)
 
 
 def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[Caution]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.contrasts import SystemResult
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.stats.method import Test
 from ltr_harness.errors import UsageError
@@ -19,6 +20,15 @@ from ltr_harness.testing.metric_suite import MetricSuite
 from ltr_harness.testing.ranker_suite import RankerSuite
 
 __all__ = ["MetricSuite", "RankerSuite", "assert_not_worse"]
+
+
+def _only_system(name: str, value: Any) -> SystemResult:
+    """Return the one model of an input, under the name of its side."""
+    systems = read_inputs([value]).systems
+    if len(systems) != 1:
+        models = ", ".join(system.name for system in systems)
+        raise UsageError(f"{name} holds {count_of(len(systems), 'model')} ({models}); expected one")
+    return dataclasses.replace(systems[0], name=name)
 
 
 def assert_not_worse(
@@ -76,15 +86,8 @@ def assert_not_worse(
     if qrels is not None:
         evaluated = evaluate_runs(qrels, sides, [metric])
         sides = {name: evaluated[name] for name in sides}
-    systems = []
-    for name, value in sides.items():
-        found = read_inputs([value]).systems
-        if len(found) != 1:
-            models = ", ".join(system.name for system in found)
-            raise UsageError(f"{name} holds {count_of(len(found), 'model')} ({models}); expected one")
-        systems.append(dataclasses.replace(found[0], name=name))
     result = compare(
-        *systems,
+        *(_only_system(name, value) for name, value in sides.items()),
         metrics=[metric],
         baseline="baseline",
         common_queries=common_queries,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ltr_harness.cli.ci_files import CheckedGate
     from ltr_harness.comparison.comparison import Comparison
     from ltr_harness.comparison.gates import Gate
+    from ltr_harness.report.data import ReportData
 
 
 @options.examples("""
@@ -110,17 +111,21 @@ def command(
         from ltr_harness.report.writing import write_report
 
         echo(f"report: {write_report(data, output)}", err=as_json)
-    # for a CI system, whether gates pass or not
-    if junit is not None:
-        from ltr_harness.cli.ci_files import write_junit
-
-        write_junit(junit, comparison.verdict, checked)
-    if summary is not None:
-        from ltr_harness.cli.ci_files import append_summary
-
-        append_summary(summary, data, checked)
+    _write_for_ci(junit, summary, data, checked)
     echo_cautions(compared.cautions)
     _pass_or_fail(checked)
+
+
+def _write_for_ci(
+    junit: Path | None, summary: Path | None, data: "ReportData", gates: "Sequence[CheckedGate]"
+) -> None:
+    """Write the files for a CI system, whether gates pass or not."""
+    from ltr_harness.cli.ci_files import append_summary, write_junit
+
+    if junit is not None:
+        write_junit(junit, data.comparison.verdict, gates)
+    if summary is not None:
+        append_summary(summary, data, gates)
 
 
 def _parsed(texts: Sequence[str]) -> "list[Gate]":

@@ -393,11 +393,12 @@ def _rescore(
         return runs_of, []
     records = [run.record for run in complete]
     unlearned = [metric for metric in lacking if not all_have_temperature(records, metric)]
+    stored_metrics = [metric for metric in metrics if metric not in unlearned]
     rescored: dict[Run, Run] = {}
     computed_names: dict[str, None] = {}
     for run in complete:
-        stored = {metric: _stored(run, metric) for metric in metrics if metric not in unlearned}
-        stored_names = [*kept_names, *(name for name in stored.values() if name is not None)]
+        stored = {metric: _stored(run, metric) for metric in stored_metrics}
+        stored_names = [*kept_names, *filter(None, stored.values())]
         computed = [metric for metric in dict.fromkeys(metrics) if stored.get(metric) is None]
         evaluation = _evaluation(run, computed, records)
         if evaluation is not None:

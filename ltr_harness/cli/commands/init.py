@@ -93,7 +93,7 @@ def command(
     name, its columns and its content. Without TRAIN the experiment is about made-up data.
     """
     if log is not None:
-        if train or valid or test or accept or reader_name:
+        if any((train, valid, test, accept, reader_name)):
             raise UsageError("--monitor beside data of an experiment; expected a log, -o and --column alone")
         output = output_of(context, output)
         refuse_existing(output)
@@ -104,20 +104,16 @@ def command(
         cure = "name the test file too, or leave both out"
         raise UsageError.at("--valid", "given without --test", cure=cure)
     if train:
-        files: dict[str, tuple[Path, ...]] = {"train": train, "valid": (), "test": ()}
-        if valid is not None:
-            files["valid"] = (valid,)
-        if test is not None:
-            files["test"] = (test,)
+        files = {"train": train, "valid": _as_files(valid), "test": _as_files(test)}
         name = reader_name or data_source.guessed_reader(train[0])
         text, lines = _guess_experiment(files, name, data_source.made_reader(name, reader_options), output)
         for line in lines:
             echo(line)
         _refuse_failing(text, output, accept)
+    elif any((valid, test, reader_name, reader_options)):
+        expected = "expected it as the argument, as in `ltr-harness init train.csv`"
+        raise UsageError(f"no training file; {expected}")
     else:
-        if valid or test or reader_name or reader_options:
-            expected = "expected it as the argument, as in `ltr-harness init train.csv`"
-            raise UsageError(f"no training file; {expected}")
         text = _made_up_experiment(output.stem)
     refuse_existing(output)  # reading took its time
     write_whole(output, text)
@@ -324,6 +320,10 @@ def _best_feature(card: "DataCard") -> "FeatureFacts | None":
     return max(candidates, key=lambda facts: -1.0 if math.isnan(facts.ndcg) else facts.ndcg, default=None)
 
 
+def _as_files(path: Path | None) -> tuple[Path, ...]:
+    return () if path is None else (path,)
+
+
 def guessed_columns(
     columns: Sequence[str], numeric: Collection[str], given: dict[str, Any], place: str
 ) -> tuple[dict[str, Any], list[str]]:
@@ -441,6 +441,21 @@ def data_section(
     return [*lines, f"  splits: {{train: {inside['train']}, valid: {held}, test: {inside['test']}}}"]
 
 
+def _metric_lines(exponential: bool, top: float) -> list[str]:
+    """Return the section of metrics for labels up to `top`, which are grades for an exponential gain or not."""
+    ndcg, gain = "ndcg", ""
+    if not exponential:
+        ndcg = "ndcg(gain=linear)"
+        gain = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
+    graded = "err, " if exponential and top > 1 else ""
+    return [
+        "metrics:",
+        "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",
+        f"  report: [{ndcg}, mrr, {graded}map]    # each at every cutoff; `ltr-harness list metrics` for more",
+        f"  primary: {ndcg}@10{gain}                 # the one number that decides",
+    ]
+
+
 def starter(
     name: str,
     data: Iterable[str],
@@ -457,12 +472,9 @@ def starter(
     top = 4.0 if train is None else float(train.labels.max())
     has_whole_labels = train is None or bool((train.labels == train.labels.round()).all())
     exponential = has_whole_labels and top <= LARGEST_EXPONENTIAL
-    ndcg = "ndcg" if exponential else "ndcg(gain=linear)"
     preset = "small" if train is None or train.n_queries <= FEW_QUERIES else "web"
-    graded = "err, " if exponential and top > 1 else ""
     scale = _scale_lines(top) if has_whole_labels and max_grade and top > 0 else []
-    linear = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
-    gain = "" if exponential else linear
+    ndcg = "ndcg" if exponential else "ndcg(gain=linear)"
     cheapest = [f"  {model}: {one_line_yaml(options)}" for model, options in baselines.models.items()]
     few_rows = train is not None and train.n_rows < FEW_ROWS
     test = "test: permutation, confidence: 0.95"
@@ -476,10 +488,7 @@ def starter(
         *data,
         *scale,
         "",
-        "metrics:",
-        "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",
-        f"  report: [{ndcg}, mrr, {graded}map]    # each at every cutoff; `ltr-harness list metrics` for more",
-        f"  primary: {ndcg}@10{gain}                 # the one number that decides",
+        *_metric_lines(exponential, top),
         "",
         "# One rule for every library: stop when the metric on the validation queries has not improved for so many",
         "# rounds, keep the best round.",

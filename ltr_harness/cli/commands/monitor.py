@@ -13,7 +13,7 @@ from ltr_harness.cli.output import echo
 
 if TYPE_CHECKING:
     from ltr_harness.monitoring.config import MonitorConfig
-    from ltr_harness.monitoring.result import Watched
+    from ltr_harness.monitoring.result import MonitorResult, Watched
 
 ALERT = 4
 
@@ -126,8 +126,12 @@ def _print_result(watched: "Watched", output: Path | None, per_query: bool, quie
         _print_metrics(watched, per_query)
     if result.arms is not None and not quiet:
         echo(result.arms.verdict)
-    if not with_headline:
-        return
+    if with_headline:
+        _print_reasons(result, output)
+
+
+def _print_reasons(result: "MonitorResult", output: Path | None) -> None:
+    """Print where and why, and where the report is."""
     reasons = [part for part in (result.verdict.where, str(result.verdict.caution or "")) if part]
     if reasons:
         echo(" ".join(reasons), err=True)

@@ -326,6 +326,13 @@ class RuleLabels:
     cautions: tuple[Caution, ...]
 
 
+def _cautions_of_checks(contract: Contract) -> Iterator[Caution]:
+    """Yield the cautions of the checks that did not pass and that matter to labels."""
+    for check in contract.log_checks:
+        if check.severity == "warning" or check.check in _NOTED:
+            yield replace(check.caution, place="relevance")
+
+
 def labels_of(
     log: Log,
     rule: Relevance,
@@ -351,11 +358,7 @@ def labels_of(
     if rule.list_column or rule.event_log:
         refuse_unknown_events(rule.event_names, tally.n_events, contract)
     refuse_unknown_classes(rule, contract)
-    cautions += [
-        replace(check.caution, place="relevance")
-        for check in contract.log_checks
-        if check.severity == "warning" or check.check in _NOTED
-    ]
+    cautions += _cautions_of_checks(contract)
     if seconds(rule.maturity) and columns.timestamp is not None:
         is_young = labelling.young_rows(columns.timestamp)
         judged &= ~is_young

@@ -404,6 +404,18 @@ def _error_cautions(
         yield Caution("independent-errors", "warning", text, cure, result.metric)
 
 
+def _text_columns(log: Log) -> list[str]:
+    """Return the columns that name results of monitor, an arm of them, and runs."""
+    columns = []
+    if MONITOR in log.columns:
+        columns.append(MONITOR)
+        if ARM in log.columns:
+            columns.append(ARM)
+    if CANDIDATE in log.columns:
+        columns += [BASELINE, CANDIDATE]
+    return columns
+
+
 def _read_past_experiments(
     log: Log, folder: Path, requested_metrics: Sequence[str], measure: str | None
 ) -> tuple[tuple[str, ...], Floats, dict[str, Floats]]:
@@ -412,15 +424,8 @@ def _read_past_experiments(
     Runs and results of monitor that the table names are read as well; their paths are relative to `folder`.
     """
     metrics = _metrics_of_table(log, requested_metrics)
-    text_columns, measured = [], metrics
-    if MONITOR in log.columns:
-        text_columns.append(MONITOR)
-        if ARM in log.columns:
-            text_columns.append(ARM)
-    else:
-        measured = [ONLINE, *metrics]
-    if CANDIDATE in log.columns:
-        text_columns += [BASELINE, CANDIDATE]
+    text_columns = _text_columns(log)
+    measured = metrics if MONITOR in text_columns else [ONLINE, *metrics]
     number_columns = [column for name in measured for column in (name, name + SUFFIX)]
     table = log.read([NAME, *text_columns, *number_columns])
     names = texts_of(category_of(table[NAME], NAME)).tolist()

@@ -59,15 +59,22 @@ class _Metadata(Versioned, extra="ignore"):
 
     def refuse_other(self, schema: pa.Schema, rows: int) -> None:
         """Raise a ValueError where the table is not what the metadata says."""
+        self._refuse_names()
+        if rows != sum(len(system.replicates) * system.n_queries for system in self.systems):
+            raise ValueError(f"its {rows:,} rows are not those of its models' queries")
+        self._refuse_columns(schema)
+
+    def _refuse_names(self) -> None:
         names = [system.name for system in self.systems]
         metrics = [name for name, _ in self.metrics]
         if len({*names}) < len(names) or self.baseline not in names:
             raise ValueError(f"its models are {', '.join(names)}, the baseline is {self.baseline}")
         if len({*metrics}) < len(metrics) or self.primary not in metrics:
             raise ValueError(f"its metrics are {', '.join(metrics)}, and {self.primary} decides")
-        if rows != sum(len(system.replicates) * system.n_queries for system in self.systems):
-            raise ValueError(f"its {rows:,} rows are not those of its models' queries")
+
+    def _refuse_columns(self, schema: pa.Schema) -> None:
         refuse_twice(schema.names)
+        metrics = [name for name, _ in self.metrics]
         attributes = {column for system in self.systems for _, column in system.attributes}
         if lacking := {"query_id", *metrics, *attributes} - {*schema.names}:
             raise ValueError(f"it has no column {min(lacking)}")

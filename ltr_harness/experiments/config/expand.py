@@ -323,18 +323,22 @@ def expand_sweep(tree: Node) -> tuple[Node, list[PlacedProblem]]:
     for name, node in models.mapping.items():
         grid, random = (axes[kind].get(name, []) for kind in ("grid", "random"))
         points = list(_points(grid, random, config, name, problems)) if grid or random else []
-        nodes = {name: node}
-        if points:
-            names = _names(name, points, {*models.mapping, *entries})
-            nodes = {
-                point_name: _with_point(node, name, point)
-                for point_name, point in zip(names, points, strict=True)
-            }
+        nodes = _nodes_of_points(name, node, points, {*models.mapping, *entries})
         entries |= nodes
         places |= dict.fromkeys(nodes, models.key_places[name])
     if problems:
         return tree, problems
     return tree.drop_keys("sweep").with_entry("models", Node(entries, models.place, places)), []
+
+
+def _nodes_of_points(name: str, node: Node, points: list[Point], used_names: set[str]) -> dict[str, Node]:
+    """Return a model's points by their names; the model itself where it is not swept."""
+    if not points:
+        return {name: node}
+    names = _names(name, points, used_names)
+    return {
+        point_name: _with_point(node, name, point) for point_name, point in zip(names, points, strict=True)
+    }
 
 
 def origins(tree: Node) -> dict[str, str]:

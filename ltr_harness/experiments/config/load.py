@@ -359,12 +359,7 @@ class _Loading:
             return None
         reader = self.validate(kind, node.keep_keys(kind.model_fields), path)
         rest = node.drop_keys("reader", *kind.model_fields)
-        if "relevance" in rest.mapping:
-            found = f"data.relevance with reader {name!r}"
-            found += ", whose files have ready labels and no columns of events"
-            cure = "write the rows as a table with what users did, and use reader: csv or parquet"
-            self.add(rest.key_places["relevance"], found, cure=cure)
-            rest = rest.drop_keys("relevance")
+        rest = self.without_relevance(rest, name)
         if kind.default_splits and not {"splits", "folds"} & rest.mapping.keys():
             rest = rest.with_entry("splits", from_python({"all": dict(kind.default_splits)}, node.place))
         layout = self.validate(sections.DataLayout, rest, path, also_known=("reader", *kind.model_fields))
@@ -375,6 +370,17 @@ class _Loading:
         if layout.max_grade is None and rule is not None:
             layout = layout.model_copy(update={"max_grade": rule.scale})
         return None if reader is None else DataConfig(**dict(layout), reader_name=name, reader=reader)
+
+    def without_relevance(self, data: Node, reader: str) -> Node:
+        """Return the options that are no reader's without a rule of relevance, which tables alone have."""
+        if "relevance" not in data.mapping:
+            return data
+        found = (
+            f"data.relevance with reader {reader!r}, whose files have ready labels and no columns of events"
+        )
+        cure = "write the rows as a table with what users did, and use reader: csv or parquet"
+        self.add(data.key_places["relevance"], found, cure=cure)
+        return data.drop_keys("relevance")
 
     def splits(self) -> dict[str, sections.SplitConfig]:
         """Return the valid splits, whatever else is wrong with the data section."""

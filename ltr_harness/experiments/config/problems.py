@@ -147,19 +147,23 @@ class _Finding:
         value, kind, place = self.place.value, self.detail["type"], self.place.place
         found = f"{self.name} is {node_text(self.place)}"
         if isinstance(value, str):
-            words = [word for option in self.accepted for word in option.get("enum", ())]
-            names = [word for word in words if isinstance(word, str)]
-            if kind == "literal_error" and names:
-                return PlacedProblem.at(place, found, cure=did_you_mean(value, names))
-            if kind == "string_too_short":
-                expected += " that is not empty"
-            if _accepts_unquoted(value, self.accepted):
-                return PlacedProblem.at(place, found, expected, "write it without quotes")
+            return self.wrong_text(value, found, expected)
         if isinstance(value, float) and "{holdout: …}" in expected:
             return PlacedProblem.at(place, found, cure=f"did you mean `{{holdout: {value:g}}}`?")
         if isinstance(value, int | float) and kind == "string_type":
             return PlacedProblem.at(place, found, expected, "put it in quotes to make it text")
         return PlacedProblem.at(place, found, expected)
+
+    def wrong_text(self, value: str, found: str, expected: str) -> PlacedProblem:
+        kind, place = self.detail["type"], self.place.place
+        words = [word for option in self.accepted for word in option.get("enum", ())]
+        names = [word for word in words if isinstance(word, str)]
+        if kind == "literal_error" and names:
+            return PlacedProblem.at(place, found, cure=did_you_mean(value, names))
+        if kind == "string_too_short":
+            expected += " that is not empty"
+        cure = "write it without quotes" if _accepts_unquoted(value, self.accepted) else ""
+        return PlacedProblem.at(place, found, expected, cure)
 
 
 def _path_text(path: KeyPath, steps: KeyPath, node: Node) -> str:

@@ -157,22 +157,27 @@ def _normal_paths(files: tuple[str, ...] | Holdout | None) -> set[str]:
     return {posixpath.normpath(file) for file in files}
 
 
+def _violations_of_rounds(name: str, model: ModelConfig, stopping: bool) -> Iterator[Violation]:
+    """Yield the reason why a model must not say its rounds."""
+    path = ("models", name, "rounds")
+    if not model.ranker.boosted:
+        found = f"models.{name}.rounds: ranker {model.ranker_name!r} is not trained in rounds"
+        yield Violation(path, found, cure="leave it out")
+    elif stopping:
+        cure = "stopping.max_rounds is the limit; `stopping: null` lets every model train its own rounds"
+        yield Violation(path, f"models.{name}.rounds with stopping", "one of them", cure)
+
+
 def stopping_rules(
     splits: Mapping[str, SplitConfig], models: Mapping[str, ModelConfig], stopping: bool
 ) -> Iterator[Violation]:
     """Either the validation data decides how many rounds to train, or each model says it."""
     for name, model in models.items():
-        rounds = ("models", name, "rounds")
-        if not model.ranker.boosted:
-            if model.rounds is not None:
-                found = f"models.{name}.rounds: ranker {model.ranker_name!r} is not trained in rounds"
-                yield Violation(rounds, found, cure="leave it out")
-        elif stopping and model.rounds is not None:
-            cure = "stopping.max_rounds is the limit; `stopping: null` lets every model train its own rounds"
-            yield Violation(rounds, f"models.{name}.rounds with stopping", "one of them", cure)
-        elif not stopping and model.rounds is None:
+        if model.ranker.boosted and not stopping and model.rounds is None:
             cure = "add rounds: 300, or a stopping section for all models"
             yield Violation(("models", name), f"models.{name} does not say how long to train", cure=cure)
+        elif model.rounds is not None:
+            yield from _violations_of_rounds(name, model, stopping)
     for fold, split in splits.items():
         if stopping and split.valid is None:
             cure = "add valid: {holdout: 0.2, seed: 1}, or use stopping: null and give each model its rounds"
@@ -261,6 +266,34 @@ def with_built_in(tune: TuneConfig, models: Mapping[str, ModelConfig]) -> TuneCo
     return tune.model_copy(update={"models": spaces})
 
 
+def _search_violations(
+    name: str, model: ModelConfig, space: str | dict[str, Any], stopping: bool, check_rankers: bool
+) -> Iterator[Violation]:
+    """Yield what is wrong with the search of one model."""
+    path = ("tune", "models", name)
+    if model.ranker.parts():
+        found = f"tune.models.{name}: a model that is made of others is not searched"
+        cure = "tune its parts; `sweep:` compares several settings"
+        yield Violation(path, found, cure=cure)
+    elif isinstance(space, str):
+        objective_text = f" with the objective {model.objective}" if model.objective else ""
+        found = f"there is no built-in space for the ranker {model.ranker_name}{objective_text}"
+        expected = "a mapping such as {params.num_leaves: {low: 7, high: 127, log: true}}"
+        yield Violation(path, f"tune.models.{name}: {found}", expected)
+    elif getattr(model.ranker, "data_parallel", False):
+        found = f"tune.models.{name}: a model that is trained across workers cannot be tuned"
+        cure = "tune it without data_parallel, on fewer queries, and write down what was chosen"
+        yield Violation(path, found, cure=cure)
+    elif not space:
+        yield Violation(path, f"tune.models.{name} searches nothing", "at least one option, or built-in")
+    elif stopping and experiment.ROUNDS in space:
+        found = f"tune.models.{name}.{experiment.ROUNDS} with stopping"
+        cure = "stopping chooses the rounds of every trial; leave it out, or use `stopping: null`"
+        yield Violation((*path, experiment.ROUNDS), found, "one of them", cure)
+    else:
+        yield from _space_violations(path, model, space, check_rankers)
+
+
 def tune_rules(
     tune: TuneConfig,
     models: Mapping[str, ModelConfig],
@@ -272,33 +305,11 @@ def tune_rules(
 ) -> Iterator[Violation]:
     """A search is of options and values that the ranker takes; `models` are the valid ones of `named_models`."""
     for name, space in tune.models.items():
-        path, model = ("tune", "models", name), models.get(name)
         if name not in named_models:
             cure = did_you_mean(name, named_models) if named_models else ""
-            yield Violation(path, f"tune.models: there is no model {name!r}", cure=cure)
-        elif model is None:
-            continue
-        elif model.ranker.parts():
-            found = f"tune.models.{name}: a model that is made of others is not searched"
-            cure = "tune its parts; `sweep:` compares several settings"
-            yield Violation(path, found, cure=cure)
-        elif isinstance(space, str):
-            objective_text = f" with the objective {model.objective}" if model.objective else ""
-            found = f"there is no built-in space for the ranker {model.ranker_name}{objective_text}"
-            expected = "a mapping such as {params.num_leaves: {low: 7, high: 127, log: true}}"
-            yield Violation(path, f"tune.models.{name}: {found}", expected)
-        elif getattr(model.ranker, "data_parallel", False):
-            found = f"tune.models.{name}: a model that is trained across workers cannot be tuned"
-            cure = "tune it without data_parallel, on fewer queries, and write down what was chosen"
-            yield Violation(path, found, cure=cure)
-        elif not space:
-            yield Violation(path, f"tune.models.{name} searches nothing", "at least one option, or built-in")
-        elif stopping and experiment.ROUNDS in space:
-            found = f"tune.models.{name}.{experiment.ROUNDS} with stopping"
-            cure = "stopping chooses the rounds of every trial; leave it out, or use `stopping: null`"
-            yield Violation((*path, experiment.ROUNDS), found, "one of them", cure)
-        else:
-            yield from _space_violations(path, model, space, check_rankers)
+            yield Violation(("tune", "models", name), f"tune.models: there is no model {name!r}", cure=cure)
+        elif name in models:
+            yield from _search_violations(name, models[name], space, stopping, check_rankers)
     for fold, split in splits.items():
         if split.valid is None and tune.inner_folds is None:
             found = f"split {fold!r} has no validation data, on which tune could choose"

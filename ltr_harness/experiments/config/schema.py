@@ -397,11 +397,15 @@ def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
         else:
             fields[field] = value
     RankerError.refuse(problems)
+    ranker = _validated_ranker(type(config.ranker), fields)
+    return ModelConfig(ranker_name=config.ranker_name, ranker=ranker, rounds=rounds, carried=config.carried)
+
+
+def _validated_ranker(kind: type[Ranker], fields: Mapping[str, Any]) -> Ranker:
     try:
-        ranker = type(config.ranker).model_validate(fields)
+        return kind.model_validate(fields)
     except ValidationError as error:
         details = error.errors(include_url=False)
         raise RankerError(
             [Problem(".".join(map(str, detail["loc"])), detail["msg"]) for detail in details]
         ) from None
-    return ModelConfig(ranker_name=config.ranker_name, ranker=ranker, rounds=rounds, carried=config.carried)

@@ -264,26 +264,35 @@ def read_yaml(path: Path, name: str | None = None) -> Node:
         if path.is_fifo():
             text = f"{printable(name)} is a pipe: waiting for what is written to it"
             log.warning(Caution("waiting-for-a-pipe", "note", text))
-        size = path.stat().st_size
-        with path.open("rb") as stream:
-            content = stream.read(_LARGEST + 1)  # a device says that its size is 0, and may never end
-        if len(content) > _LARGEST:
-            most = f"{size / 2**20:,.0f} MiB" if size else f"more than {_LARGEST >> 20} MiB"
-            found = f"is {most}, which no experiment is"
-            raise ConfigError(Problem(name, found, "an experiment", not_an_experiment(name)))
-        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        text = _content(path, name).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
-        cure = f"there is no folder {str(path.parent)!r}"
-        if path.parent.is_dir():  # what it holds instead
-            names = [file.name for file in path.parent.iterdir() if file.suffix in (".yaml", ".yml")]
-            cure = did_you_mean(path.name, names) if names else ""
-        raise ConfigError(Problem(name, "no such file", cure=cure)) from None
+        raise ConfigError(Problem(name, "no such file", cure=_cure_of_absence(path))) from None
     except UnicodeDecodeError as problem:
         found = f"byte {problem.start} is not UTF-8"
         raise ConfigError(Problem(name, found, "UTF-8 text", not_an_experiment(name))) from None
     except OSError as problem:
         raise ConfigError(Problem(name, f"cannot be read: {problem.strerror}")) from None
     return parse_yaml(text, name, path.resolve().parent)
+
+
+def _content(path: Path, name: str) -> bytes:
+    """Return the bytes of a file that is no larger than experiments are."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        content = stream.read(_LARGEST + 1)  # a device says that its size is 0, and may never end
+    if len(content) > _LARGEST:
+        most = f"{size / 2**20:,.0f} MiB" if size else f"more than {_LARGEST >> 20} MiB"
+        found = f"is {most}, which no experiment is"
+        raise ConfigError(Problem(name, found, "an experiment", not_an_experiment(name)))
+    return content
+
+
+def _cure_of_absence(path: Path) -> str:
+    """Return the name that may be meant among the files of its folder."""
+    if not path.parent.is_dir():
+        return f"there is no folder {str(path.parent)!r}"
+    names = [file.name for file in path.parent.iterdir() if file.suffix in (".yaml", ".yml")]
+    return did_you_mean(path.name, names) if names else ""
 
 
 def not_an_experiment(name: str) -> str:

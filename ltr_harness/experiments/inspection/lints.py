@@ -19,7 +19,7 @@ from ltr_harness.data.readers.column_names import (
 )
 from ltr_harness.data.relevance.rule import EVENT_COUNTS, MOST_ROWS, event_counts
 from ltr_harness.errors import Caution, Severity, worst_first
-from ltr_harness.experiments.inspection.card import DataCard, FeatureFacts, SplitCard
+from ltr_harness.experiments.inspection.card import DataCard, FeatureFacts, Overlap, SplitCard
 from ltr_harness.experiments.inspection.column_facts import is_of_another_range
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
@@ -139,39 +139,49 @@ def _by_cause(cautions: Iterable[Caution]) -> list[list[Caution]]:
 
 def _overlaps(card: DataCard) -> Iterator[Caution]:
     splits = {split.name: split for split in card.splits}
-    severity: Severity
     for overlap in card.overlaps:
-        place = f"{overlap.first} and {overlap.second}"
-        same = overlap.n_same_content
         if overlap.n_queries:
-            names = ", ".join(overlap.queries)
-            if overlap.n_queries > len(overlap.queries):
-                names += ", …"
-            text = f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
-            text += f"{same:,} of them with identical rows" if same else "their rows differ"
-            severity = "error" if same else "warning"
-            different = "make sure that equal names mean different queries, or divide by query"
-            cure = "divide by query: `ltr-harness data split`" if same else different
-            yield Caution("query-in-two-splits", severity, text, cure, place)
-        if not overlap.n_rows or same:
-            continue
-        first, second = splits[overlap.first], splits[overlap.second]
-        share = overlap.n_rows / second.n_rows
-        rows = f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%})"
-        text = f"{rows} have the features of a row of {first.name}"
-        # features that tell few documents apart are as often alike within the first
-        by_chance = TIMES_SEEN * ((first.n_elsewhere + 1) / first.n_rows)
-        severity = "warning" if share > max(SEEN_SHARE, by_chance) else "note"
-        cure = "check whether they are the same documents: a model ranks rows that it was trained on too well"
-        # the second's queries are like the first's by far more often than the first's are like each other
-        most = TIMES_ALIKE * ((first.n_alike + 1) / max(first.n_several_rows, 1))
-        if overlap.n_alike >= FEWEST_ALIKE and overlap.n_alike / second.n_several_rows >= most:
-            severity, cure = "error", "divide by query, each once: `ltr-harness data split`"
-            text += (
-                f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their "
-                f"rows with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with another query"
-            )
-        yield Caution("identical-rows", severity, text, cure, place)
+            yield _shared_queries(overlap)
+        if overlap.n_rows and not overlap.n_same_content:
+            yield _shared_rows(overlap, splits[overlap.first], splits[overlap.second])
+
+
+def _shared_queries(overlap: Overlap) -> Caution:
+    """Return the caution on queries that two splits have."""
+    names = ", ".join(overlap.queries)
+    if overlap.n_queries > len(overlap.queries):
+        names += ", …"
+    text = f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names})"
+    place = f"{overlap.first} and {overlap.second}"
+    if overlap.n_same_content:
+        text += f"; {overlap.n_same_content:,} of them with identical rows"
+        cure = "divide by query: `ltr-harness data split`"
+        return Caution("query-in-two-splits", "error", text, cure, place)
+    text += "; their rows differ"
+    cure = "make sure that equal names mean different queries, or divide by query"
+    return Caution("query-in-two-splits", "warning", text, cure, place)
+
+
+def _shared_rows(overlap: Overlap, first: SplitCard, second: SplitCard) -> Caution:
+    """Return the caution on rows of one split that have the features of a row of another."""
+    place = f"{overlap.first} and {overlap.second}"
+    share = overlap.n_rows / second.n_rows
+    rows = f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%})"
+    text = f"{rows} have the features of a row of {first.name}"
+    # the second's queries are like the first's by far more often than the first's are like each other
+    most = TIMES_ALIKE * ((first.n_alike + 1) / max(first.n_several_rows, 1))
+    if overlap.n_alike >= FEWEST_ALIKE and overlap.n_alike / second.n_several_rows >= most:
+        cure = "divide by query, each once: `ltr-harness data split`"
+        text += (
+            f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their "
+            f"rows with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with another query"
+        )
+        return Caution("identical-rows", "error", text, cure, place)
+    # features that tell few documents apart are as often alike within the first
+    by_chance = TIMES_SEEN * ((first.n_elsewhere + 1) / first.n_rows)
+    severity: Severity = "warning" if share > max(SEEN_SHARE, by_chance) else "note"
+    cure = "check whether they are the same documents: a model ranks rows that it was trained on too well"
+    return Caution("identical-rows", severity, text, cure, place)
 
 
 def _columns(card: DataCard, features_option: str) -> Iterator[Caution]:

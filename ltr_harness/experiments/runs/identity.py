@@ -105,16 +105,7 @@ def requirements(runs: Sequence[Run]) -> str:
         for name, number in run.record.packages.items():
             _check(run, name, number)
             versions_by_package.setdefault(name, {}).setdefault(number, run.path.name)
-    DataError.refuse(
-        Problem(
-            name,
-            "the runs used " + ", ".join(f"{version} ({run})" for version, run in versions.items()),
-            "one version",
-            "export each run by itself",
-        )
-        for name, versions in versions_by_package.items()
-        if len(versions) > 1
-    )
+    _refuse_several_versions(versions_by_package)
     facts = ("python", "platform", "machine")
     environments = [run.record.environment for run in runs]
     environment_texts = {
@@ -126,6 +117,17 @@ def requirements(runs: Sequence[Run]) -> str:
     heading = [f"# {names}", *(f"# made with {text}" for text in sorted(environment_texts))]
     pins = [f"{name}=={version}" for name, [version] in sorted(versions_by_package.items())]
     return "\n".join([*map(printable, heading), *pins]) + "\n"
+
+
+def _refuse_several_versions(versions_by_package: Mapping[str, Mapping[str, str]]) -> None:
+    problems = []
+    for name, run_of_version in versions_by_package.items():
+        if len(run_of_version) > 1:
+            listed = ", ".join(f"{version} ({run})" for version, run in run_of_version.items())
+            problems.append(
+                Problem(name, f"the runs used {listed}", "one version", "export each run by itself")
+            )
+    DataError.refuse(problems)
 
 
 def pins(run: Run, names: Iterable[str]) -> list[str]:

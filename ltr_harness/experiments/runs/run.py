@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -309,15 +309,7 @@ class Run:
             file = parquet.ParquetFile((self.path / name).absolute())
             refuse_twice(file.schema_arrow.names)
             fields = {field.name: field.type for field in file.schema_arrow}
-            numbers = [*_NUMBERS[name], *filter(is_computed_column, fields)]
-            if name == PER_QUERY:
-                numbers += self.record.metrics
-            for column in numbers:
-                kind = fields.get(column, pa.float64())
-                if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-                    raise ValueError(f"its column {column} holds {kind}, not numbers")
-            if lacking := {*_NEEDED[name]} - {*fields}:
-                raise ValueError(f"it has no column {min(lacking)}")
+            self._refuse_fields(name, fields)
             names = None if columns is None else [requested for requested in columns if requested in fields]
             # a run's files are small and many: threads and the search for a data set in a folder cost more than reading
             table = file.read(columns=names, use_threads=False)
@@ -328,6 +320,18 @@ class Run:
         except (ValueError, OSError, pa.ArrowException) as problem:
             reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
             raise DataError(f"{self.path / name}: cannot be read ({reason}); {_RESTORE}") from None
+
+    def _refuse_fields(self, name: str, fields: Mapping[str, pa.DataType]) -> None:
+        """Raise a ValueError where a stored table lacks a column, or where a column of numbers has none."""
+        numbers = [*_NUMBERS[name], *filter(is_computed_column, fields)]
+        if name == PER_QUERY:
+            numbers += self.record.metrics
+        for column in numbers:
+            kind = fields.get(column, pa.float64())
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                raise ValueError(f"its column {column} holds {kind}, not numbers")
+        if lacking := {*_NEEDED[name]} - {*fields}:
+            raise ValueError(f"it has no column {min(lacking)}")
 
     def require_test(self) -> None:
         """Raise a DataError where the model was trained on all rows, and none was left to test it on."""

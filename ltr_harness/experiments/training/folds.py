@@ -22,6 +22,7 @@ from ltr_harness.data.dataset import (
     fingerprint_truth,
     values_by_query,
 )
+from ltr_harness.data.queries import Texts
 from ltr_harness.data.readers import column_names
 from ltr_harness.data.readers import truth as truths
 from ltr_harness.data.readers.rows import check_alignment, occurring_categories, with_categories, with_columns
@@ -115,22 +116,24 @@ class FoldReader:
                 parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.training_rows)
             # all with the training part's columns and categories: a text that it never saw is missing
             check_alignment({split: part.dataset for split, part in parts.items()})
-            names, categories = (
-                parts["train"].dataset.feature_names,
-                occurring_categories(parts["train"].dataset),
-            )
-            for split, part in parts.items():
-                if part.dataset.feature_names != names:
-                    make = partial(with_columns, part.dataset, names)
-                    part = self._cache.derived(part, ["columns", *names], make)
-                if part.dataset.categories != categories:
-                    recipe = ["categories", json.dumps(categories)]
-                    make = partial(with_categories, part.dataset, categories)
-                    part = self._cache.derived(part, recipe, make)
-                parts[split] = part
+            train = parts["train"].dataset
+            names, categories = train.feature_names, occurring_categories(train)
+            parts = {split: self._aligned(part, names, categories) for split, part in parts.items()}
             facts = {split: self._facts(name, split, part) for split, part in parts.items()}
             self._folds[name] = Fold(name, {split: part.dataset for split, part in parts.items()}, facts)
         return self._folds[name]
+
+    def _aligned(
+        self, part: CachedSet, names: tuple[str, ...], categories: Mapping[str, tuple[str, ...]]
+    ) -> CachedSet:
+        """Return a part with these columns and categories."""
+        if part.dataset.feature_names != names:
+            make = partial(with_columns, part.dataset, names)
+            part = self._cache.derived(part, ["columns", *names], make)
+        if part.dataset.categories != categories:
+            make = partial(with_categories, part.dataset, categories)
+            part = self._cache.derived(part, ["categories", json.dumps(categories)], make)
+        return part
 
     def cautions(self, name: str) -> tuple[Caution, ...]:
         """Return the cautions of the data lints on a fold, the worst first; found once, and stored by its content."""
@@ -227,11 +230,8 @@ class FoldReader:
         """The rows of files beside their judgments; of `sides` with one truth, each has its own queries."""
         data, rows, truth_files = self._data, self._rows(files), self._judgment_files(side)
         if data.judgments is not None and truth_files:
-            other_ids = None
             other_files = [side_files for name, side_files in (sides or {}).items() if name != side]
-            if other_files and data.judgments.files is not None:
-                ids = [truths.as_text(self._rows(paths).dataset.groups.ids) for paths in other_files]
-                other_ids = np.unique(np.concatenate(ids))
+            other_ids = self._query_ids(other_files) if data.judgments.files is not None else None
             columns, one_label = data.judgments.columns, data.judgments.several
             key = (files, truth_files, fingerprint_arrays(other_ids))
 
@@ -269,6 +269,13 @@ class FoldReader:
                 reader, _ = truths.reader_of_rows(reader, files, self._data.root)
             self._read[files] = self._cache.read(reader, files, self._data.root)
         return self._read[files]
+
+    def _query_ids(self, file_sets: Sequence[tuple[str, ...]]) -> Texts | None:
+        """Return the ids of all queries of some sets of files, each once; None without files."""
+        if not file_sets:
+            return None
+        ids = [truths.as_text(self._rows(files).dataset.groups.ids) for files in file_sets]
+        return np.unique(np.concatenate(ids))
 
     def _take_queries(
         self, file_set: CachedSet, queries: NDArray[np.int64], source: str | None = None
@@ -387,24 +394,10 @@ def with_files(config: Any, runs: str | Path) -> Any:
             cure = '`data={"files": dataset, "folds": 5}` divides one data set by query'
             raise UsageError.at(f"data.{key}", "is no split", "train, valid and test", cure)
     _refuse_unlike(sets)
-    first = next(iter(sets.values()))
     folder = Path(runs).expanduser().resolve() / encoded(str(config.get("name"))) / "data"
     folder.mkdir(parents=True, exist_ok=True)
     names = {key: _written(dataset, folder) for key, dataset in sets.items()}
-    roles = {
-        "weight": first.judgments.query_weights is not None,
-        "position": first.positions is not None,
-        "document_id": first.judgments.document_ids is not None,
-        "retrieved": first.judgments.missed is not None,
-    }
-    section: dict[str, Any] = {
-        "reader": "parquet",
-        "root": str(folder),
-        "features": list(first.feature_names),
-        **{role: role for role, is_known in roles.items() if is_known},
-    }
-    if first.query_attributes:
-        section["attributes"] = list(first.query_attributes)
+    section = {"reader": "parquet", "root": str(folder), **_columns_of(next(iter(sets.values())))}
     rest = {key: value for key, value in data.items() if key not in sets}
     if "files" in names:
         section["files"] = [names.pop("files")]
@@ -412,6 +405,21 @@ def with_files(config: Any, runs: str | Path) -> Any:
     if splits:
         section["splits"] = splits
     return {**config, "data": {**section, **rest}}
+
+
+def _columns_of(dataset: RankingDataset) -> dict[str, Any]:
+    """Return the options that name the columns of a data set's file."""
+    roles = {
+        "weight": dataset.judgments.query_weights is not None,
+        "position": dataset.positions is not None,
+        "document_id": dataset.judgments.document_ids is not None,
+        "retrieved": dataset.judgments.missed is not None,
+    }
+    columns: dict[str, Any] = {"features": list(dataset.feature_names)}
+    columns |= {role: role for role, is_known in roles.items() if is_known}
+    if dataset.query_attributes:
+        columns["attributes"] = list(dataset.query_attributes)
+    return columns
 
 
 def _refuse_unlike(sets: Mapping[str, RankingDataset]) -> None:

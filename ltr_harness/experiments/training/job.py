@@ -361,6 +361,17 @@ def list_tasks(job: Job, *, tuned: bool = False) -> Job:
     """The job with what has to be done; listed again after the searches, whose models are not known before."""
     studies = _studies_of(job, restart=job.force and not tuned)
     choices = {(study.model, study.fold): choice_of(job, study) for study in studies}
+    listed = replace(job, tasks=tuple(_tasks(job, choices)), studies=studies)
+    cautions = list(_searches_not_reused(listed))
+    if None not in choices.values():  # else tasks are listed again
+        cautions += _runs_not_reused(listed)
+    for caution in cautions:
+        log.warning(caution)
+    return listed
+
+
+def _tasks(job: Job, choices: Mapping[tuple[str, str], Choice | None]) -> Iterable[Task]:
+    """Return the runs of all models, folds and seeds, but those whose searches, by model and fold, are open."""
     open_searches = {key for key, choice in choices.items() if choice is None}
     parts_of = {name: model.ranker.parts() for name, model in job.experiment.models.items()}
     models = sorted(parts_of, key=lambda name: bool(parts_of[name]))  # parts come before what is made of them
@@ -378,13 +389,7 @@ def list_tasks(job: Job, *, tuned: bool = False) -> Job:
                     part_tasks[name] = tasks[name, fold.name, part_seed]
                 choice = choices.get((model, fold.name))
                 tasks[model, fold.name, seed] = _task(job, model, seed, fold, choice, part_tasks)
-    listed = replace(job, tasks=tuple(tasks.values()), studies=studies)
-    cautions = list(_searches_not_reused(listed))
-    if not open_searches:  # else tasks are listed again
-        cautions += _runs_not_reused(listed)
-    for caution in cautions:
-        log.warning(caution)
-    return listed
+    return tasks.values()
 
 
 def _studies_of(job: Job, *, restart: bool) -> tuple[StudyRecord, ...]:

@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ltr_harness._util.text import count_of
@@ -120,13 +121,10 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def time_left(job: Job) -> TimeLeft:
-    """Judge every run that is to be done by the median of the finished ones that resemble it most."""
-    todo = [task for task in job.tasks if task.state != "done"]
-    if not todo:
-        return TimeLeft(0.0, 0)
+def _seconds_taken(folder: Path) -> dict[str, dict[Hashable, list[float]]]:
+    """Return the seconds of the runs in a folder, to train and to score again, by each thing that runs share."""
     took: dict[str, dict[Hashable, list[float]]] = {"train": {}, "score again": {}}
-    for path in job.folder.glob(f"*/{RECORD}"):
+    for path in folder.glob(f"*/{RECORD}"):
         record = read_record(path.parent)
         if record is None or record.status != "complete":
             continue
@@ -135,6 +133,15 @@ def time_left(job: Job) -> TimeLeft:
         for likeness in _likenesses(record.model, record.fold, swept_model, record.ranker, record.objective):
             took["train"].setdefault(likeness, []).append(total)
             took["score again"].setdefault(likeness, []).append(total - record.seconds.get("fit", 0.0))
+    return took
+
+
+def time_left(job: Job) -> TimeLeft:
+    """Judge every run that is to be done by the median of the finished ones that resemble it most."""
+    todo = [task for task in job.tasks if task.state != "done"]
+    if not todo:
+        return TimeLeft(0.0, 0)
+    took = _seconds_taken(job.folder)
     estimates = []
     for task in todo:
         config = job.experiment.models[task.model]

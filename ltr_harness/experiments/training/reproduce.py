@@ -237,17 +237,20 @@ def _metric(run: Run, name: str) -> Metric:
     )
 
 
-def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:
-    record = run.record
-    reasons = list(outdated(record).values())
+def _changed_data(record: Record, fold: Fold) -> Iterator[str]:
     for split, before in record.data.items():
         now = fold.facts.get(split)
         if now is None:
-            reasons.append(f"there is no {split} split any more")
+            yield f"there is no {split} split any more"
         elif now.fingerprint != before.fingerprint:
             files = [name for name, digest in before.files.items() if now.files.get(name) != digest]
             named = f" ({', '.join(files)})" if files else ""
-            reasons.append(f"the {split} data are not what they were{named}")
+            yield f"the {split} data are not what they were{named}"
+
+
+def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:
+    record = run.record
+    reasons = [*outdated(record).values(), *_changed_data(record, fold)]
     for name, own_metric in record.own_metrics.items():
         if _metric(run, name).digest != own_metric.sha256:
             reasons.append(f"{own_metric.spelling.partition('.py:')[0]}.py is not the file it was")

@@ -351,6 +351,12 @@ def tune(job: Job, progress: "Progress") -> None:
             progress.tried(search.study, search.tell(asked_trial, outcome))
 
 
+def _next_search(searches: Sequence[Search], parallel: int) -> Search | None:
+    """Return the search with the fewest running trials among those that may run another."""
+    ready = [search for search in searches if search.n_running < parallel and not search.used_up]
+    return min(ready, key=lambda search: search.n_running, default=None)
+
+
 def _trials(
     job: Job, searches: Sequence[Search], pool: Executor | None, workers: int
 ) -> Iterator[tuple[Search, AskedTrial, Trial]]:
@@ -359,14 +365,9 @@ def _trials(
     try:
         while True:
             while len(running) < workers:
-                ready = [
-                    candidate
-                    for candidate in searches
-                    if candidate.n_running < job.tune.parallel and not candidate.used_up
-                ]
-                if not ready:
+                search = _next_search(searches, job.tune.parallel)
+                if search is None:
                     break
-                search = min(ready, key=lambda candidate: candidate.n_running)
                 asked_trial = search.ask()
                 future: Future[Trial] = Future()
                 if pool is None:

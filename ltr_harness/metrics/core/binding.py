@@ -66,25 +66,30 @@ class Binding:
         self._weights = sealed(np.empty(0)) if weights is None else weights
         self._bind(threads)
 
+    def _row_rankers(self) -> dict[_Order, RowRanker]:
+        """Return one ranking per tie rule and precision, as deep as the deepest of its metrics looks."""
+        judgments = self.judgments
+        depths: dict[_Order, int] = {}
+        for metric in self.metrics:
+            # missed documents are in the ranking only where a metric compares whole orders
+            with_missed = metric.uses_whole_order and judgments.missed is not None
+            order = (metric.ties, metric.score_precision, with_missed)
+            depths[order] = max(depths.get(order, 0), metric.depth)
+        return {
+            order: RowRanker(judgments.pool if order[2] else judgments, order[0], depth)
+            for order, depth in depths.items()
+        }
+
     def _bind(self, threads: int) -> None:
         judgments = self.judgments
         self._parts = _parts(self.metrics, judgments, threads)
         if self._parts:
             return
-        # one ranking per tie rule and precision, one kernel call per definition, whatever the cutoffs; missed
-        # documents are in the ranking only where a metric compares whole orders
+        # one kernel call per definition, whatever the cutoffs
         families: dict[Hashable, list[int]] = {}
         for i, metric in enumerate(self.metrics):
             families.setdefault(metric.definition, []).append(i)
-        depths: dict[_Order, int] = {}
-        for metric in self.metrics:
-            with_missed = metric.uses_whole_order and judgments.missed is not None
-            order = (metric.ties, metric.score_precision, with_missed)
-            depths[order] = max(depths.get(order, 0), metric.depth)
-        self._rankers = {
-            order: RowRanker(judgments.pool if order[2] else judgments, order[0], depth)
-            for order, depth in depths.items()
-        }
+        self._rankers = self._row_rankers()
         self._families = []
         for members in families.values():
             family = self.metrics[members[0]]

@@ -278,18 +278,22 @@ _LOGIT: Final = ("binary:logistic", "reg:logistic")
 _LOG: Final = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox")
 
 
+def _base_of_xgboost(text: str, objective: str) -> float:
+    """Return the score that all rows begin with, on the scale of the trees."""
+    stated = json.loads(text)  # since 3.1 a list
+    base = float(stated[0] if isinstance(stated, list) else stated)
+    if objective in _LOGIT:
+        return -math.log(1 / base - 1)
+    return math.log(base) if objective in _LOG else base
+
+
 def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
     booster = learner["gradient_booster"]
     if booster["name"] == "gblinear":
         raise refused("gblinear has no trees", "booster gbtree or dart")
     parameters = learner["learner_model_param"]
     _refuse_classes(max(int(parameters["num_class"]), int(parameters.get("num_target", 1))))
-    stated = json.loads(parameters["base_score"])  # since 3.1 a list
-    base, objective = float(stated[0] if isinstance(stated, list) else stated), learner["objective"]["name"]
-    if objective in _LOGIT:
-        base = -math.log(1 / base - 1)
-    elif objective in _LOG:
-        base = math.log(base)
+    base = _base_of_xgboost(parameters["base_score"], learner["objective"]["name"])
     content = booster.get("gbtree", booster)["model"]
     tree_texts = content["trees"]
     _refuse_codes(
