@@ -185,7 +185,7 @@ def evaluate_runs(
 
 def _read_runs(runs: Any, allow_repeats: bool) -> dict[str, TrecRun]:
     """Return the rankings by the names they were given, else their own, else their files', if these differ."""
-    from ltr_harness.data.readers.judgment_formats import is_single_source
+    from ltr_harness.data.readers.judgment_objects import is_single_source
 
     if isinstance(runs, Mapping) and not is_single_source(runs):
         names = _labels(runs)

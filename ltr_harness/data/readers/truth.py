@@ -18,13 +18,15 @@ from ltr_harness.data.judgments import Judgments, MissedDocuments, OneLabel, Raw
 from ltr_harness.data.queries import Bools, Floats, QueryGroups
 from ltr_harness.data.readers.catboost import CatBoostPool
 from ltr_harness.data.readers.column_names import column_for
-from ltr_harness.data.readers.judgment_formats import columns_of, opened_table, qrels_of, table_in_memory
+from ltr_harness.data.readers.judgment_formats import opened_table, qrels_of
+from ltr_harness.data.readers.judgment_objects import table_in_memory
 from ltr_harness.data.readers.parquet import Parquet
 from ltr_harness.data.readers.reader import Reader, ValueOptions
 from ltr_harness.data.readers.rows import OfRow, RowProblems, limited, per_query, query_ids
 from ltr_harness.data.readers.table_columns import OpenedTable, Roles, TableColumns, joined
 from ltr_harness.data.readers.table_reader import TableReader
 from ltr_harness.data.readers.trec import Qrels
+from ltr_harness.data.readers.unchecked_rows import columns_of
 from ltr_harness.errors import Caution, DataError, Problem
 
 NoCandidates = Literal["zero", "skip"]

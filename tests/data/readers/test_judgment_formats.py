@@ -20,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.data.readers import text_files as cost
-from ltr_harness.data.readers.judgment_formats import is_single_source, qrels_of, run_of
+from ltr_harness.data.readers.judgment_formats import qrels_of, run_of
+from ltr_harness.data.readers.judgment_objects import is_single_source
 from ltr_harness.data.readers.trec import Qrels, TrecRun
 from ltr_harness.errors import DataError, UsageError
 
