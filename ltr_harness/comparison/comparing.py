@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness.comparison import comparability
+from ltr_harness.comparison import comparability, units_and_weights
 from ltr_harness.comparison.cautions import cautions as comparison_cautions
 from ltr_harness.comparison.cautions import one_training, two_seeds
 from ltr_harness.comparison.comparison import Comparison, family_text
@@ -108,9 +108,9 @@ def _sampled(
 ) -> tuple[list[SystemResult], Method, Sampling]:
     """Return the systems in one order of queries, the method with the units and weights in use, and these."""
     ordered = comparability.aligned(systems)
-    weights = comparability.weights_of_queries(ordered, method.weights)
+    weights = units_and_weights.weights_of_queries(ordered, method.weights)
     ordered, unit = in_periods(ordered, method.unit, baseline, primary, weights)
-    units = None if unit is None else comparability.unit_codes(ordered, unit)
+    units = None if unit is None else units_and_weights.unit_codes(ordered, unit)
     attribute = UNWEIGHTED if weights is None else method.weights or WEIGHT
     return ordered, replace(method, unit=unit, weights=attribute), Sampling(units, weights)
 

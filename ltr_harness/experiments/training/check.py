@@ -11,9 +11,9 @@ import numpy as np
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plural
-from ltr_harness.comparison.comparability import read_weights, unit_texts
 from ltr_harness.comparison.contrasts import WEIGHT
 from ltr_harness.comparison.stats.method import UNWEIGHTED
+from ltr_harness.comparison.units_and_weights import read_weights, unit_texts
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.time_folds import DAY, PERIOD, period_in
 from ltr_harness.errors import (

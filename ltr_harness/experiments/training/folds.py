@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import sources_digest
 from ltr_harness._util.text import addressed, count_of, plural, without_secrets
-from ltr_harness.comparison.comparability import unit_texts
+from ltr_harness.comparison.units_and_weights import unit_texts
 from ltr_harness.data.cache import CachedSet, DataCache
 from ltr_harness.data.dataset import (
     RankingDataset,
