@@ -27,8 +27,9 @@ from ltr_harness._util.compiled import compiled, compiled_vectorized
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.watching import JudgmentsArg, OncePerSet, judgments_of_sets, match_judgments
+from ltr_harness.data.arrays import Floats
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Floats, check_scores
+from ltr_harness.data.queries import check_scores
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core import RowRanker, SwapChange

@@ -11,9 +11,9 @@ import numpy as np
 from ltr_harness._util.files import bare_name
 from ltr_harness._util.text import count_of, plain_number
 from ltr_harness.cli import data_source, options
+from ltr_harness.data.arrays import Array, Bools, Floats, Ints
 from ltr_harness.data.dataset import fingerprint_judgments
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Array, Bools, Floats, Ints
 from ltr_harness.errors import Caution, DataError, Problem, UsageError, all_of
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.binding import BoundOnce

@@ -18,7 +18,7 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness.cli.metric_names import with_relevant
 from ltr_harness.cli.output import echo, echo_cautions
 from ltr_harness.cli.rankings import RankingSource, ScoredRanking, load_rankings
-from ltr_harness.data.queries import Floats
+from ltr_harness.data.arrays import Floats
 from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.presets import TREC_EVAL

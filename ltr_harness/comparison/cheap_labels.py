@@ -20,9 +20,9 @@ from ltr_harness.comparison.stats.cluster_sums import (
 )
 from ltr_harness.comparison.stats.families import outcomes
 from ltr_harness.comparison.stats.method import Method
+from ltr_harness.data.arrays import Bools, Ints
 from ltr_harness.data.columns import hashes_of
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Bools, Ints
 from ltr_harness.errors import Caution, NotComparableError
 
 FEW = 100  # human-labelled queries below which ties decide whether cheap labels count

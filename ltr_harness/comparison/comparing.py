@@ -15,7 +15,7 @@ from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.contrasts import WEIGHT, Contrast, Sampling, SystemResult, contrast, summarise
 from ltr_harness.comparison.over_time import in_periods, signs_cautions
 from ltr_harness.comparison.stats.method import UNWEIGHTED, Method
-from ltr_harness.data.queries import Bools
+from ltr_harness.data.arrays import Bools
 from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
 
 

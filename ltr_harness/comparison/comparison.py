@@ -35,7 +35,7 @@ from ltr_harness.comparison.over_time import (
 )
 from ltr_harness.comparison.stats.cluster_sums import TIE, UnitCodes, effective_number, paired_differences
 from ltr_harness.comparison.stats.method import Method, Test
-from ltr_harness.data.queries import KeepsArrays
+from ltr_harness.data.arrays import KeepsArrays
 from ltr_harness.errors import Caution, UsageError, labelled
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.grammar import MetricName

@@ -38,7 +38,7 @@ from ltr_harness.comparison.stats.seeds import (
     variance_components,
 )
 from ltr_harness.comparison.stats.spread import Spread
-from ltr_harness.data.queries import Array, Bools, Floats, Ints, KeepsArrays, Texts, as_column
+from ltr_harness.data.arrays import Array, Bools, Floats, Ints, KeepsArrays, Texts, as_column
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core import judged_share

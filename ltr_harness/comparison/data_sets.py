@@ -23,7 +23,7 @@ from ltr_harness.comparison.stats.families import (
 )
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import MethodDifference, weighted_difference
-from ltr_harness.data.queries import Bools
+from ltr_harness.data.arrays import Bools
 from ltr_harness.errors import Caution, NotComparableError, Problem, UsageError
 
 _WORDS = ("better", "worse")

@@ -12,7 +12,7 @@ from ltr_harness._util.number_text import MISSING, NumberFormat, number_text
 from ltr_harness.comparison.contrasts import Paired, Summary
 from ltr_harness.comparison.headroom import ModelHeadroom
 from ltr_harness.comparison.stats.method import Method
-from ltr_harness.data.queries import Floats
+from ltr_harness.data.arrays import Floats
 
 TableForm = Literal["page", "terminal", "notebook", "frame"]
 """A form of the table: `page` is HTML, Markdown and LaTeX, `frame` is `Comparison.table`."""

@@ -14,8 +14,8 @@ from ltr_harness.comparison.contrasts import Difference, bounds_of, differences_
 from ltr_harness.comparison.stats.cluster_sums import Floats, paired_differences
 from ltr_harness.comparison.stats.families import by_t, rare_share
 from ltr_harness.comparison.stats.method import Method
+from ltr_harness.data.arrays import KeepsArrays
 from ltr_harness.data.columns import numbers_of
-from ltr_harness.data.queries import KeepsArrays
 from ltr_harness.errors import DataError, NotComparableError, UsageError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.arrow import QUERY, WEIGHT, metrics_in

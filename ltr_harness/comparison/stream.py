@@ -22,9 +22,9 @@ from ltr_harness.comparison.paired_moments import PairedMoments
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums, Floats, paired_differences
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
+from ltr_harness.data.arrays import WORDS_AS_LABELS, Bools, KeepsArrays
 from ltr_harness.data.columns import hashes_of, numbers_of, values_shown
 from ltr_harness.data.logs.log import Log, open_log
-from ltr_harness.data.queries import WORDS_AS_LABELS, Bools, KeepsArrays
 from ltr_harness.data.readers.column_names import orders_by_rank
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, arrow

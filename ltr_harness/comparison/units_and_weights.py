@@ -11,7 +11,7 @@ from ltr_harness._util.text import count_of
 from ltr_harness.comparison.contrasts import WEIGHT, SystemResult
 from ltr_harness.comparison.stats.cluster_sums import UnitCodes
 from ltr_harness.comparison.stats.method import UNWEIGHTED
-from ltr_harness.data.queries import Array, Floats, Texts, as_column
+from ltr_harness.data.arrays import Array, Floats, Texts, as_column
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.metrics.core.headroom import is_computed_column
 

@@ -34,6 +34,7 @@ from ltr_harness._util.files import (
 from ltr_harness._util.text import count_of
 from ltr_harness._util.user_code import code_digest, installed_version, is_own_module
 from ltr_harness.data.addresses import COPIES
+from ltr_harness.data.arrays import Array, sealed
 from ltr_harness.data.dataset import (
     RankingDataset,
     fingerprint_arrays,
@@ -41,7 +42,7 @@ from ltr_harness.data.dataset import (
     fingerprint_judgments,
 )
 from ltr_harness.data.judgments import Judgments, MissedDocuments, RawJudgments, Subtopics
-from ltr_harness.data.queries import Array, QueryGroups, sealed
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.reader import Reader
 from ltr_harness.errors import Caution, DataError
 

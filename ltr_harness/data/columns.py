@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
+from ltr_harness.data.arrays import TRUTHS
 from ltr_harness.data.computable import computable_column
-from ltr_harness.data.queries import TRUTHS
 from ltr_harness.errors import DataError
 
 if TYPE_CHECKING:

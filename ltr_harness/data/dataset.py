@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, named
+from ltr_harness.data.arrays import Floats, Ints, KeepsArrays
 from ltr_harness.data.judgments import Judgments, RawJudgments, Subtopics
-from ltr_harness.data.queries import Floats, Ints, KeepsArrays, QueryGroups, as_slice, of_rows
+from ltr_harness.data.queries import QueryGroups, as_slice, of_rows
 from ltr_harness.errors import Caution, DataError
 
 

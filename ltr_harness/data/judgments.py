@@ -12,25 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.text import count_of
 from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
-from ltr_harness.data.queries import (
+from ltr_harness.data.arrays import (
     WORDS_AS_LABELS,
     Bools,
     Floats,
     Ints,
     KeepsArrays,
-    QueryGroups,
     as_column,
     as_floats,
-    as_row_flags,
-    as_slice,
     numbers_in,
-    of_rows,
-    place_of,
     refuse_masked,
-    refuse_repeated,
     sealed,
     truths_as_numbers,
 )
+from ltr_harness.data.queries import QueryGroups, as_row_flags, as_slice, of_rows, place_of, refuse_repeated
 from ltr_harness.errors import DataError, Problem
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ltr_harness._util.text import count_of
-from ltr_harness.data.queries import Array, Ints, QueryGroups
+from ltr_harness.data.arrays import Array, Ints
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError
 
 _NOT_BOTH = "queries can be kept together or stratified, not both: a user may belong to several strata"

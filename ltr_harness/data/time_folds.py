@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ltr_harness._util.text import count_of
-from ltr_harness.data.queries import Array, Ints, QueryGroups, Texts
+from ltr_harness.data.arrays import Array, Ints, Texts
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError
 
 Days = Ints

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ltr_harness._util.files import Temporary, bare_name, opened_for_writing, whole_files
 from ltr_harness._util.text import count_of, csv_cell, plural, printable
+from ltr_harness.data.arrays import Array, Bools, Floats
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Array, Bools, Floats
 from ltr_harness.errors import Caution, DataError
 
 FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow", "qrels")

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
 from ltr_harness.data.alignment import refuse_unaligned
+from ltr_harness.data.arrays import as_column
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import QueryGroups, as_column
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.splits import fold_parts
 from ltr_harness.errors import DataError, MissingExtraError, UsageError
 from ltr_harness.metrics import Metric, bind, parse_metric

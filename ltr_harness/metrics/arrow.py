@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of
+from ltr_harness.data.arrays import WORDS_AS_LABELS, Array, Bools, Floats, Ints
 from ltr_harness.data.columns import (
     A_RANK,
     are_ranks,
@@ -24,7 +25,7 @@ from ltr_harness.data.columns import (
 from ltr_harness.data.computable import computable
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.logs.log import whole_queries
-from ltr_harness.data.queries import WORDS_AS_LABELS, Array, Bools, Floats, Ints, QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core import judged_share

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, html_table, plural
 from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
+from ltr_harness.data.arrays import KeepsArrays, as_column, keep_array, sealed
 from ltr_harness.data.judgments import Judgments, Subtopics
-from ltr_harness.data.queries import KeepsArrays, QueryGroups, as_column, keep_array, sealed
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import Caution, DataError, MetricError
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import as_list, with_tool

@@ -10,8 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_harness.data.arrays import Floats, as_column
 from ltr_harness.data.judgments import Judgments, Subtopics
-from ltr_harness.data.queries import Floats, QueryGroups, as_column
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, pool_rows, without_unlisted
 from ltr_harness.metrics.core.custom import FunctionMetric

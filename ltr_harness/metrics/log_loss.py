@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr_harness.data.queries import Floats, Ints, QueryGroups
+from ltr_harness.data.arrays import Floats, Ints
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics.core.softmax import LEAST, ProbabilityMetric
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr_harness.data.queries import Floats
+from ltr_harness.data.arrays import Floats
 from ltr_harness.metrics.mrr import FirstHitMetric
 
 

@@ -15,8 +15,8 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.boosting.swap_gradients import GradientsPerSet
 from ltr_harness.boosting.watching import Watching, watch_by_rule
+from ltr_harness.data.arrays import sealed
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import sealed
 from ltr_harness.errors import Caution, Problem, RankerError
 from ltr_harness.metrics import Metric
 from ltr_harness.models import objectives as losses

@@ -21,8 +21,9 @@ import numpy as np
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured, Watching, watch_by_rule
+from ltr_harness.data.arrays import Array, Floats
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Array, Floats, QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import Caution, TrainingError, optional_module
 from ltr_harness.metrics import Metric
 from ltr_harness.models.ranker import VALID, Training, Workers

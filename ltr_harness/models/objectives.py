@@ -17,8 +17,9 @@ from pydantic.dataclasses import dataclass as validated_dataclass
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plain_number
 from ltr_harness.boosting.swap_gradients import MetricObjective, require_order
+from ltr_harness.data.arrays import Floats
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Floats, QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import Caution, MetricError, Problem
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import MAKE_GRADES

@@ -19,9 +19,9 @@ from ltr_harness._util.files import file_digest, stored_file
 from ltr_harness._util.stored import DERIVED, read_stored
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
+from ltr_harness.data.arrays import number_matrix
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import number_matrix
 from ltr_harness.errors import Caution, DataError, HarnessError, Problem, RankerError, TrainingError
 from ltr_harness.metrics import Metric
 

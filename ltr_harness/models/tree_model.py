@@ -25,8 +25,8 @@ from ltr_harness._util.files import cache_folder, sources_digest, write_whole
 from ltr_harness._util.text import count_of
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured
+from ltr_harness.data.arrays import sealed
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import sealed
 from ltr_harness.errors import Caution, DataError, Problem, TrainingError
 from ltr_harness.models.ranker import FittedModel, Training, TrainingFacts, as_matrix
 

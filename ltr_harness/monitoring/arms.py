@@ -22,8 +22,8 @@ from ltr_harness.comparison.stats.reference import (
     t_of_normal,
 )
 from ltr_harness.comparison.stats.two_samples import Estimate, always_valid_p, always_valid_reach
+from ltr_harness.data.arrays import Floats, Ints
 from ltr_harness.data.columns import codes_of
-from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import Arms, MonitorConfig

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness.comparison.stats.two_samples import Sample
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.logs.settings import seconds
-from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.data.times import local_clock, local_days
 from ltr_harness.errors import Caution, Problem, UsageError
 from ltr_harness.monitoring.config import MonitorConfig, Windows

@@ -10,8 +10,8 @@ from scipy.special import fdtrc
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.cluster_sums import paired_differences
 from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, mean_estimate
+from ltr_harness.data.arrays import Floats, Ints
 from ltr_harness.data.columns import codes_of, with_common_categories
-from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.data.times import local_days
 from ltr_harness.errors import Caution
 from ltr_harness.monitoring.calendar import hours_of_week

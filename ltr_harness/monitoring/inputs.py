@@ -15,8 +15,8 @@ import pandas as pd
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.two_samples import difference
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.columns import codes_of, with_common_categories
-from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.experiments.runs import load_run
 from ltr_harness.monitoring.calendar import dense_codes

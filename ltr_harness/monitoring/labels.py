@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.stats.two_samples import Estimate, profile_p
+from ltr_harness.data.arrays import Floats, Ints
 from ltr_harness.data.logs.contract import Contract, LogCheck
-from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.data.relevance.labels import LABELLED, RELEVANT
 from ltr_harness.monitoring.calendar import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig

@@ -14,8 +14,8 @@ from ltr_harness._util.text import count_of
 from ltr_harness.comparison.stats.betting import bounded_means
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums
 from ltr_harness.comparison.stats.two_samples import Estimate, Sample, mean_estimate
+from ltr_harness.data.arrays import Floats, Ints
 from ltr_harness.data.columns import codes_of
-from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.metrics import Metric
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import MonitorConfig

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.stats.two_samples import Estimate, Sample, mean_estimate
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.columns import coded, numbers_of
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.logs.contract import THREADS, LogRows
-from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.data.readers.rows import remap_codes
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.experiments.runs import Run, load_run

@@ -15,8 +15,8 @@ import pandas as pd
 
 from ltr_harness.comparison.stats.cluster_sums import paired_differences
 from ltr_harness.comparison.stats.two_samples import Alternative, Estimate, Sample, difference, mean_estimate
+from ltr_harness.data.arrays import Array, Floats, Ints
 from ltr_harness.data.columns import codes_of, with_common_categories
-from ltr_harness.data.queries import Array, Floats, Ints
 from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.monitoring.calendar import Units, UnitVariation, hours_of_week, part_of_season, units_of
 from ltr_harness.monitoring.config import MonitorConfig

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pandas.api.types import union_categoricals
 
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.columns import category_of
 from ltr_harness.data.dataset import fingerprint_arrays
-from ltr_harness.data.queries import Bools, Floats, Ints
 
 _GRADES = "grade_by_rank"  # the grades' column in a file
 _NUMBERS = {"bool", "double", "float", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))}

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.data.addresses import local_path, refuse_secrets
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.columns import are_ranks
 from ltr_harness.data.judgments import Judgments, Subtopics
 from ltr_harness.data.logs.contract import (
@@ -29,7 +30,7 @@ from ltr_harness.data.logs.contract import (
 )
 from ltr_harness.data.logs.log import BATCH_ROWS, Log, first_run, last_run, open_log
 from ltr_harness.data.logs.ubi import impressions_and_events
-from ltr_harness.data.queries import Bools, Floats, Ints, QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.relevance.events import JoinedEvents, refuse_unknown_classes, refuse_unknown_events
 from ltr_harness.data.relevance.labels import fit, grades_of_rows, judged_rows
 from ltr_harness.data.relevance.propensities import estimated_labels, examination

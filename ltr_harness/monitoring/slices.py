@@ -14,8 +14,8 @@ from scipy.special import stdtrit
 
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.stats.two_samples import Estimate, Influence, one_sided
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.columns import codes_of, with_common_categories
-from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods

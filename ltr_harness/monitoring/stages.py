@@ -20,8 +20,8 @@ import ltr_harness.monitoring.stored as stored
 import ltr_harness.monitoring.windows as windows
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.data.addresses import local_path
+from ltr_harness.data.arrays import Bools, Ints
 from ltr_harness.data.logs.contract import LogCheck
-from ltr_harness.data.queries import Bools, Ints
 from ltr_harness.data.relevance.labels import describe
 from ltr_harness.data.relevance.propensities import estimated
 from ltr_harness.errors import Caution, DataError, Problem, UsageError

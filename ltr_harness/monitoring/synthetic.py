@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ltr_harness.data.queries import Bools, Floats, Ints
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.errors import UsageError
 
 _ATTRACTION = np.array([0.03, 0.15, 0.35, 0.6, 0.9])

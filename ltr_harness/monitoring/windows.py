@@ -25,8 +25,8 @@ from ltr_harness.comparison.stats.two_samples import (
     always_valid,
     difference_of_means,
 )
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.logs.settings import seconds
-from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.monitoring.calendar import Cut, UnitVariation, hours_of_week, part_of_season
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, cluster_codes, mean_of

@@ -8,8 +8,9 @@ import numpy as np
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.contrasts import SystemResult
+from ltr_harness.data.arrays import Floats, Ints
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Floats, Ints, QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.experiments.runs import Run
 from ltr_harness.experiments.runs.run import TEST_SCORES

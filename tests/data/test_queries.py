@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness import evaluate, from_arrays
+from ltr_harness.data.arrays import as_column
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import QueryGroups, as_column, check_scores
+from ltr_harness.data.queries import QueryGroups, check_scores
 from ltr_harness.errors import DataError
 
 

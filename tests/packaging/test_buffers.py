@@ -35,7 +35,7 @@ from ltr_harness import (
 )
 from ltr_harness.arrow import means, merge, per_query, per_query_of
 from ltr_harness.comparison import PairedMoments, evaluate_stream
-from ltr_harness.data.queries import keep_array
+from ltr_harness.data.arrays import keep_array
 from ltr_harness.metrics import MetricValues, SwapChange, function_metric, tie_audit
 from tests.packaging.test_public import LISTED, loaded
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ltr_harness._util.compiled import compiled
 from ltr_harness.comparison.stats.cluster_sums import SMALLEST_P, ClusterSums, Floats
-from ltr_harness.data.queries import Ints
+from ltr_harness.data.arrays import Ints
 
 _ORDERS = 50  # and each reversed
 _STAKES = 5_000_000  # of them, 40 MB, as of the reversed: more than 100,000 values have fewer orders

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from ltr_harness.data.queries import Floats as Floats
+from ltr_harness.data.arrays import Floats as Floats
 
 UnitCodes = NDArray[np.integer]
 

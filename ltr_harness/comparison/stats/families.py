@@ -21,7 +21,7 @@ from ltr_harness.comparison.stats.cluster_sums import (
 )
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.comparison.stats.seeds import MethodDifference
-from ltr_harness.data.queries import Bools, Ints
+from ltr_harness.data.arrays import Bools, Ints
 
 _FEWEST = 2 - 1e-9  # effective units from which on there is a spread
 _ENDLESS = 1e50  # standard errors: resamples of a few units may have no spread

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums, LinearCombination
-from ltr_harness.data.queries import Bools, Floats, Ints
+from ltr_harness.data.arrays import Bools, Floats, Ints
 
 Bytes = NDArray[np.uint8]
 

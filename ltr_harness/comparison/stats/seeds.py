@@ -15,7 +15,7 @@ from ltr_harness.comparison.stats.cluster_sums import (
     student_p,
 )
 from ltr_harness.comparison.stats.two_samples import one_sided
-from ltr_harness.data.queries import Bools, Floats
+from ltr_harness.data.arrays import Bools, Floats
 
 
 def seed_agreement(

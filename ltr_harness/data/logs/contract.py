@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
+from ltr_harness.data.arrays import Floats
 from ltr_harness.data.columns import A_RANK, ArrowColumns
 from ltr_harness.data.logs.settings import ListColumns
-from ltr_harness.data.queries import Floats
 from ltr_harness.errors import Caution, DataError, Problem, Severity
 
 if TYPE_CHECKING:

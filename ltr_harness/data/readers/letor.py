@@ -16,8 +16,8 @@ from pydantic import Field
 
 from ltr_harness._util.cores import available_cores
 from ltr_harness._util.text import count_of
+from ltr_harness.data.arrays import LONGEST_ID, Floats
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import LONGEST_ID, Floats
 from ltr_harness.data.readers import svmlight_kernels as kernels
 from ltr_harness.data.readers.reader import FileReader, ValueOptions
 from ltr_harness.data.readers.rows import (

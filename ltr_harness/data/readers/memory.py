@@ -11,12 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.text import count_of
 from ltr_harness.data.alignment import refuse_unaligned
-from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.judgments import OneLabel
-from ltr_harness.data.queries import (
+from ltr_harness.data.arrays import (
     WORDS_AS_LABELS,
     Floats,
-    QueryGroups,
     all_numbers,
     as_column,
     as_floats,
@@ -26,6 +23,9 @@ from ltr_harness.data.queries import (
     truths_as_numbers,
     unmasked,
 )
+from ltr_harness.data.dataset import RankingDataset
+from ltr_harness.data.judgments import OneLabel
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.reader import Beyond
 from ltr_harness.data.readers.rows import Rows, assembled, blocks_of
 from ltr_harness.data.readers.text_files import Bound, in_words

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.text import count_of, plural, shortened
+from ltr_harness.data.arrays import Array, Bools, Floats, sealed
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments, Subtopics
-from ltr_harness.data.queries import ONE_ROW_EACH, Array, Bools, Floats, QueryGroups, repeats_in_words, sealed
+from ltr_harness.data.queries import ONE_ROW_EACH, QueryGroups, repeats_in_words
 from ltr_harness.data.readers.reader import ValueOptions, grades_in_words
 from ltr_harness.data.repeats import row_before
 from ltr_harness.errors import Caution, DataError, Problem

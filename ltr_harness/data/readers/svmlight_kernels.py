@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness.data.queries import LONGEST_ID
+from ltr_harness.data.arrays import LONGEST_ID
 
 # What `parse` reports; the words are in letor.py.
 (

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
+from ltr_harness.data.arrays import LONGEST_ID, TRUTHS
 from ltr_harness.data.columns import (
     ArrowColumns,
     coded,
@@ -22,7 +23,6 @@ from ltr_harness.data.columns import (
     values_of,
     values_shown,
 )
-from ltr_harness.data.queries import LONGEST_ID, TRUTHS
 from ltr_harness.data.readers.column_names import is_index, may_count_rows
 from ltr_harness.data.readers.reader import ValueOptions
 from ltr_harness.data.readers.rows import Rows, blocks_of, limited, query_ids, remap_codes, within_float32

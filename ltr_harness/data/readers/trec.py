@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, shortened
+from ltr_harness.data.arrays import Bools, sealed
 from ltr_harness.data.judgments import Grades, Judgments, Subtopics
-from ltr_harness.data.queries import Bools, QueryGroups, sealed
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers import trec_kernels as kernels
 from ltr_harness.data.readers.trec_lines import WITHOUT_BLANKS, Lines, NameColumn, PackedNames, number_of
 from ltr_harness.errors import Caution, DataError

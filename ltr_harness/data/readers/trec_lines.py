@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
+from ltr_harness.data.arrays import LONGEST_ID, Ints
 from ltr_harness.data.columns import Ids
-from ltr_harness.data.queries import LONGEST_ID, Ints
 from ltr_harness.data.readers import trec_kernels as kernels
 from ltr_harness.data.readers.rows import SHOWN, OfRow, RowProblems
 from ltr_harness.data.readers.text_files import Bound, located, release, text_bytes

@@ -13,9 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural, shortened
+from ltr_harness.data.arrays import Bools, Floats
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments, MissedDocuments, OneLabel, RawJudgments, Subtopics
-from ltr_harness.data.queries import Bools, Floats, QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.catboost import CatBoostPool
 from ltr_harness.data.readers.column_names import column_for
 from ltr_harness.data.readers.judgment_formats import opened_table, qrels_of

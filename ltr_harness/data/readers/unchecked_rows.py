@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ltr_harness._util.text import shortened
-from ltr_harness.data.queries import LONGEST_ID, Bools, Floats
+from ltr_harness.data.arrays import LONGEST_ID, Bools, Floats
 from ltr_harness.data.readers import trec
 from ltr_harness.data.readers.column_names import LISTINGS, column_among, columns_named, rank_column
 from ltr_harness.data.readers.id_lists import WORD

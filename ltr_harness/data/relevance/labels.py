@@ -13,11 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
+from ltr_harness.data.arrays import Floats
 from ltr_harness.data.columns import texts_of
 from ltr_harness.data.logs.contract import Contract, LogRows, in_order, per_query
 from ltr_harness.data.logs.log import Log
 from ltr_harness.data.logs.settings import ListColumns, seconds
-from ltr_harness.data.queries import Floats, places_within
+from ltr_harness.data.queries import places_within
 from ltr_harness.data.relevance.events import (
     JoinedEvents,
     counts_column,

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
+from ltr_harness.data.arrays import Floats, Ints
 from ltr_harness.data.columns import ArrowColumns
 from ltr_harness.data.logs.contract import Contract, LogRows
 from ltr_harness.data.logs.log import open_log
-from ltr_harness.data.queries import Floats, Ints
 from ltr_harness.data.relevance.rule import Propensity, PropensityLog, Relevance
 from ltr_harness.errors import Caution, DataError, Problem, all_of
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.contrasts import SystemResult, text_ids
-from ltr_harness.data.queries import Floats, Texts
+from ltr_harness.data.arrays import Floats, Texts
 from ltr_harness.errors import Caution, NotComparableError, Problem, all_of
 from ltr_harness.experiments.inspection.lints import REPEATED
 from ltr_harness.experiments.runs import Run

@@ -19,9 +19,9 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.stored import NewerVersionError, StoredForm, Versioned, read_stored
 from ltr_harness._util.text import count_of, shortened
 from ltr_harness.data.addresses import local_path
+from ltr_harness.data.arrays import Bools, Floats
 from ltr_harness.data.columns import category_of, is_numeric, numbers_of, texts_of, values_shown
 from ltr_harness.data.logs.log import Log, open_log
-from ltr_harness.data.queries import Bools, Floats
 from ltr_harness.errors import Caution, DataError, MetricError, Problem, UsageError, all_of
 from ltr_harness.experiments.compare.compare import compare
 from ltr_harness.experiments.compare.errors_in_variables import (

@@ -20,7 +20,7 @@ from ltr_harness._util.stored import (
     validated,
 )
 from ltr_harness.comparison.contrasts import Origin, SystemResult
-from ltr_harness.data.queries import Array
+from ltr_harness.data.arrays import Array
 from ltr_harness.errors import DataError
 from ltr_harness.experiments.runs import record
 

@@ -13,9 +13,9 @@ from ltr_harness._util.text import FORMULA
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.comparison.comparability import FOREIGN, LABEL_FACTS
 from ltr_harness.comparison.contrasts import WEIGHT, SystemResult, text_ids
+from ltr_harness.data.arrays import Floats, Texts
 from ltr_harness.data.columns import decoded, table_of
 from ltr_harness.data.logs.separators import refuse_other_separator
-from ltr_harness.data.queries import Floats, Texts
 from ltr_harness.data.readers.column_names import column_for
 from ltr_harness.data.time_folds import DAY, PERIOD, period_in
 from ltr_harness.errors import Caution, DataError, MetricError

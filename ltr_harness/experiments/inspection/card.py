@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import json_value
+from ltr_harness.data.arrays import Floats
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Floats, QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.splits import shuffled
 from ltr_harness.experiments.inspection.agreement import JudgmentAgreement, agreement
 from ltr_harness.experiments.inspection.candidates import CandidateRecall, candidate_recall

@@ -18,9 +18,10 @@ from ltr_harness._util.files import file_digest, stored_file, write_stored
 from ltr_harness._util.stored import Stored, read_stored, refuse_twice
 from ltr_harness._util.text import count_of, html_table, plural
 from ltr_harness._util.user_code import resolve_trusted, trusting
+from ltr_harness.data.arrays import number_matrix
 from ltr_harness.data.dataset import RankingDataset
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import QueryGroups, number_matrix
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.data.readers.rows import check_alignment, with_categories, with_columns
 from ltr_harness.errors import DataError
 from ltr_harness.experiments.runs.folder import RECORD

@@ -14,6 +14,7 @@ from ltr_harness._util.catalog import did_you_mean
 from ltr_harness._util.files import sources_digest
 from ltr_harness._util.text import addressed, count_of, plural, without_secrets
 from ltr_harness.comparison.units_and_weights import unit_texts
+from ltr_harness.data.arrays import Texts
 from ltr_harness.data.cache import CachedSet, DataCache
 from ltr_harness.data.dataset import (
     RankingDataset,
@@ -22,7 +23,6 @@ from ltr_harness.data.dataset import (
     fingerprint_truth,
     values_by_query,
 )
-from ltr_harness.data.queries import Texts
 from ltr_harness.data.readers import column_names
 from ltr_harness.data.readers import truth as truths
 from ltr_harness.data.readers.rows import check_alignment, occurring_categories, with_categories, with_columns

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
-from ltr_harness.data.queries import Ints
+from ltr_harness.data.arrays import Ints
 from ltr_harness.data.splits import folds
 from ltr_harness.data.time_folds import DAY
 from ltr_harness.errors import DataError

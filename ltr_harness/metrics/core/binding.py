@@ -14,18 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import shortened
 from ltr_harness.data.alignment import refuse_unaligned
+from ltr_harness.data.arrays import KeepsArrays, all_numbers, as_column, sealed
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import (
-    KeepsArrays,
     QueryGroups,
-    all_numbers,
-    as_column,
     as_row_flags,
     check_scores,
     place_of,
     refuse_score_count,
     scores_not_numbers,
-    sealed,
 )
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics.core.grammar import as_list, parse_metric

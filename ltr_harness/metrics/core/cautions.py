@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from ltr_harness._util.text import count_of, plain_number
+from ltr_harness.data.arrays import Bools
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Bools
 from ltr_harness.errors import Caution, Severity
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS, gains_of
 from ltr_harness.metrics.core.metric import BinaryMetric, Metric

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ltr_harness._util.text import count_of, plain_number
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.metric import ExplainColumns, Metric
 

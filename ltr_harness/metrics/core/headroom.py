@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ltr_harness._util.text import count_of, four_decimals
+from ltr_harness.data.arrays import Array, Floats, KeepsArrays
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Array, Floats, KeepsArrays
 from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics.core import judged_share
 from ltr_harness.metrics.core.binding import BoundOnce

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr_harness.data.arrays import Array, Floats
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Array, Floats
 from ltr_harness.errors import Caution
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.metric import Metric

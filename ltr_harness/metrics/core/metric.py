@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness._util.catalog import load_target
 from ltr_harness._util.text import plain_number
 from ltr_harness.data.alignment import refuse_unaligned
+from ltr_harness.data.arrays import as_column
 from ltr_harness.data.judgments import Judgments, Subtopics
-from ltr_harness.data.queries import QueryGroups, as_column
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics.core.explanation import Explanation
 from ltr_harness.metrics.core.presets import conventions

@@ -7,8 +7,8 @@ from typing import Literal, Self
 import numpy as np
 
 from ltr_harness._util.compiled import compiled
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Bools, Floats, Ints
 from ltr_harness.errors import MetricError
 
 Ties = Literal["expected", "stable", "worst", "best", "id"]

@@ -7,8 +7,9 @@ from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
+from ltr_harness.data.arrays import Floats, Ints
 from ltr_harness.data.judgments import Judgments
-from ltr_harness.data.queries import Floats, Ints, QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking

@@ -17,7 +17,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.data.queries import KeepsArrays
+from ltr_harness.data.arrays import KeepsArrays
 
 SwapForm = Literal["sum", "first hit", "precision", "cascade", "pairs", "own"]
 SwapFunction = Callable[[int, NDArray[np.int64], int], NDArray[np.float64]]

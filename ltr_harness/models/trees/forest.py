@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.compiled import compiled
-from ltr_harness.data.queries import Bools, Floats, Ints
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.errors import DataError
 from ltr_harness.models.ranker import FittedModel
 

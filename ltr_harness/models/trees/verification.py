@@ -10,8 +10,9 @@ from ltr_harness._util.files import errors_naming, unfinished
 from ltr_harness.comparison.stats.cluster_sums import ClusterSums, paired_differences
 from ltr_harness.comparison.stats.families import mean_intervals
 from ltr_harness.comparison.stats.method import Method
+from ltr_harness.data.arrays import Bools, Floats
 from ltr_harness.data.dataset import RankingDataset
-from ltr_harness.data.queries import Bools, Floats, QueryGroups
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import GateError
 from ltr_harness.metrics import Binding, Metric, bind
 from ltr_harness.models.ranker import FittedModel

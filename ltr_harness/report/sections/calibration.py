@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from ltr_harness.data.queries import Bools, Floats, QueryGroups
+from ltr_harness.data.arrays import Bools, Floats
+from ltr_harness.data.queries import QueryGroups
 from ltr_harness.metrics.core.softmax import ProbabilityMetric, log_softmax
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ltr_harness.data.queries import Floats
+from ltr_harness.data.arrays import Floats
 from ltr_harness.data.relevance.propensities import effective_size
 from ltr_harness.data.relevance.rule import Relevance
 from ltr_harness.experiments.runs.record import Record

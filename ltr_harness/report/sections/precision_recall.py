@@ -7,7 +7,7 @@ import numpy as np
 
 from ltr_harness._util.compiled import compiled
 from ltr_harness._util.text import plain_number
-from ltr_harness.data.queries import Bools, Floats, Ints
+from ltr_harness.data.arrays import Bools, Floats, Ints
 from ltr_harness.metrics.core.metric import BinaryMetric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.map import MAP

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from ltr_harness.data.arrays import LONGEST_ID
 from ltr_harness.data.dataset import RankingDataset, fingerprint_dataset
-from ltr_harness.data.queries import LONGEST_ID
 from ltr_harness.data.readers.csv import Csv
 from ltr_harness.data.readers.memory import from_frame
 from ltr_harness.data.readers.parquet import Parquet, ParquetTable

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_harness._util.files import write_whole
-from ltr_harness.data.queries import Floats
+from ltr_harness.data.arrays import Floats
 from ltr_harness.errors import UsageError
 from ltr_harness.models.ranker import FittedModel
 from ltr_harness.models.trees import formats

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ltr_harness._util.files import write_whole
-from ltr_harness.data.queries import Floats
+from ltr_harness.data.arrays import Floats
 from ltr_harness.models.ranker import FittedModel
 from ltr_harness.models.trees.forest import LEAF, Forest
 from ltr_harness.models.trees.formats import ModelFormat, ScoreFunction, package
