@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ltr_harness"
 FOLDERS = ("metrics", "comparison")
-FILES = ("data/queries.py", "data/judgments.py", "data/dataset.py", "data/splits.py")
+FILES = tuple(f"data/{name}.py" for name in ("arrays", "queries", "judgments", "dataset", "splits"))
 HEAVY = ("pydantic", "yaml", "click", "pandas")
 
 

@@ -331,7 +331,9 @@ def expand_sweep(tree: Node) -> tuple[Node, list[PlacedProblem]]:
     return tree.drop_keys("sweep").with_entry("models", Node(entries, models.place, places)), []
 
 
-def _nodes_of_points(name: str, node: Node, points: list[Point], used_names: set[str]) -> dict[str, Node]:
+def _nodes_of_points(
+    name: str, node: Node, points: list[AxisValues], used_names: set[str]
+) -> dict[str, Node]:
     """Return a model's points by their names; the model itself where it is not swept."""
     if not points:
         return {name: node}

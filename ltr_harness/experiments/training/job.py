@@ -370,7 +370,7 @@ def list_tasks(job: Job, *, tuned: bool = False) -> Job:
     return listed
 
 
-def _tasks(job: Job, choices: Mapping[tuple[str, str], Choice | None]) -> Iterable[Task]:
+def _tasks(job: Job, choices: Mapping[tuple[str, str], SearchOutcome | None]) -> Iterable[Task]:
     """Return the runs of all models, folds and seeds, but those whose searches, by model and fold, are open."""
     open_searches = {key for key, choice in choices.items() if choice is None}
     parts_of = {name: model.ranker.parts() for name, model in job.experiment.models.items()}
