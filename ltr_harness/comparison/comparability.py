@@ -28,14 +28,7 @@ def incompatibilities(systems: Sequence[SystemResult], metrics: Sequence[str] | 
     """Return every reason why these results must not be compared, at these metrics or at all that they have."""
     problems = []
     for system in systems:
-        for metric in [metric for metric in metrics or () if metric not in system.values]:
-            near, cure = _nearest(metric, list(system.values)), ""
-            if near is None:
-                found = f"has no {metric}; it has {', '.join(system.values) or 'no metric'}"
-            else:
-                reason, cure = _why_never(near, metric)
-                found = f"has no {metric}, and its {near} is never comparable with that: {reason}"
-            problems.append(Problem(system.name, found, cure=cure))
+        problems += [_lacks(system, metric) for metric in metrics or () if metric not in system.values]
     first = systems[0]
     words = {True: "higher", False: "lower"}
     for system in systems[1:]:
@@ -48,6 +41,17 @@ def incompatibilities(systems: Sequence[SystemResult], metrics: Sequence[str] | 
                 problems.append(Problem(system.name, found, "one definition"))
         problems += _query_differences(first, system)
     return problems
+
+
+def _lacks(system: SystemResult, metric: str) -> Problem:
+    """Return the problem of a metric that a system does not have, beside the nearest one that it has."""
+    near = _nearest(metric, list(system.values))
+    if near is None:
+        found = f"has no {metric}; it has {', '.join(system.values) or 'no metric'}"
+        return Problem(system.name, found)
+    reason, cure = _why_never(near, metric)
+    found = f"has no {metric}, and its {near} is never comparable with that: {reason}"
+    return Problem(system.name, found, cure=cure)
 
 
 LARGEST_VALUE = 1e60

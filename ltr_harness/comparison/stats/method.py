@@ -1,6 +1,7 @@
 """The method of comparison: section ``compare:``, commands' options and keywords are made of `Method`'s fields."""
 
 import operator
+from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -102,24 +103,29 @@ class Method:
     )
 
     def __post_init__(self) -> None:
-        problems = []
+        problems = list(self._problems_of_options())
+        if self.test in ("bootstrap", "bounded"):
+            problems += self._problems_with_test()
+        ConfigError.refuse(problems)
+
+    def _problems_of_options(self) -> Iterator[Problem]:
         for option in fields(self):
             value = getattr(self, option.name)
             if option.name == "test":
                 if value not in TESTS:
                     found, cure = f"unknown test {value!r}", did_you_mean(str(value), TESTS, SIMILAR_TESTS)
-                    problems.append(Problem("test", found, cure=cure))
+                    yield Problem("test", found, cure=cure)
             elif not ((value is None and option.default is None) or _is_valid(value, option)):
-                problems.append(Problem(option.name, f"{value!r}", option.metadata["expected"]))
-        # not known for units of unlike size, nor for weights
-        if self.weights not in (None, UNWEIGHTED) and self.test in ("bootstrap", "bounded"):
+                yield Problem(option.name, f"{value!r}", option.metadata["expected"])
+
+    def _problems_with_test(self) -> Iterator[Problem]:
+        """Yield the problems of a test that is not known for units of unlike size, nor for weights."""
+        expected = "test permutation, skew-adjusted or t"
+        if self.weights not in (None, UNWEIGHTED):
             found = f"{self.test} where queries are weighted by {self.weights!r}"
-            cure = "weights none counts each query once"
-            problems.append(Problem("test", found, "test permutation, skew-adjusted or t", cure))
-        if self.unit is not None and self.test in ("bootstrap", "bounded"):
-            found = f"{self.test} with unit {self.unit!r}"
-            problems.append(Problem("test", found, "test permutation, skew-adjusted or t"))
-        ConfigError.refuse(problems)
+            yield Problem("test", found, expected, "weights none counts each query once")
+        if self.unit is not None:
+            yield Problem("test", f"{self.test} with unit {self.unit!r}", expected)
 
     @property
     def alpha(self) -> float:

@@ -159,12 +159,12 @@ def located(files: Sequence[str], root: Path, *, folders: bool = False, alone: b
             problems.append(Problem(str(path), "is listed twice in one split", "each file once"))
         paths.append(path)
         if not (path.is_file() or (folders and path.is_dir())):
-            problems.append(_no_file(path))
+            problems.append(_problem_of(path))
     DataError.refuse(problems)
     return paths
 
 
-def _no_file(path: Path) -> Problem:
+def _problem_of(path: Path) -> Problem:
     """Return the problem of a path that is no file."""
     if path.is_dir():
         return Problem(str(path), "is a folder", "a file", f"the folder has {_listing(path)}")
