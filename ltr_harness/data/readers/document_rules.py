@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.text import count_of, plural, shortened
-from ltr_harness.data.queries import Bools, Ints
+from ltr_harness.data.arrays import Bools, Ints
 from ltr_harness.data.readers.id_lists import documents_and_values, is_list_of_ids
 from ltr_harness.data.readers.text_files import located, text_bytes
 from ltr_harness.data.readers.trec import Qrels, TrecRun
