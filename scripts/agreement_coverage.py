@@ -34,7 +34,7 @@ NUMBERS = ("correlation", "slope", "same_signs", "positive", "needed")
 Task = tuple[int, str, Sequence[float], int]  # experiments, world, true correlation of each metric, samples
 
 
-def drawn(rng: np.random.Generator, n: int, rho: float, kind: str) -> tuple[np.ndarray, ...]:
+def draw_effects(rng: np.random.Generator, n: int, rho: float, kind: str) -> tuple[np.ndarray, ...]:
     """True effects (u, v), measured (x, y) and standard errors (s, t): (n,) each."""
     heavy, winners = "heavy" in kind, "winners" in kind
     size = 12 * n + 100 if winners else n
@@ -55,9 +55,9 @@ def truth(rho: float, kind: str) -> Callable[[MetricOnline], tuple[float, ...]]:
     """Return the true values of a sample's intervals: for the winners if they are uncorrected, else for all ideas."""
     rng = np.random.default_rng(1)
     ideas = kind if "nothing" in kind else KINDS[2 if "heavy" in kind else 0]
-    u, v, *_ = drawn(rng, 400_000, rho, kind if kind == KINDS[3] else ideas)
+    u, v, *_ = draw_effects(rng, 400_000, rho, kind if kind == KINDS[3] else ideas)
     fixed = float(np.corrcoef(u, v)[0, 1]), rho, float(np.mean(u * v > 0))
-    u, v, *_ = drawn(rng, 40_000, rho, ideas)
+    u, v, *_ = draw_effects(rng, 40_000, rho, ideas)
     errors, grid = ERROR * np.exp(np.linspace(-0.9, 0.9, 7)), np.linspace(-2, 12, 113)
     table = []
     for error in errors:  # P(online > 0) at measured differences
@@ -91,7 +91,7 @@ def one_metric(task: Task) -> str:
     rng = np.random.default_rng(zlib.crc32(f"{n} {rho} {kind}".encode()))
     held, naive = np.full((samples, len(NUMBERS)), np.nan), np.full(samples, np.nan)
     for sample in range(samples):
-        _, _, x, s, y, t = drawn(rng, n, rho, kind)
+        _, _, x, s, y, t = draw_effects(rng, n, rho, kind)
         past = pd.DataFrame({"experiment": np.arange(n), "online": y, "online_se": t, "m": x, "m_se": s})
         try:
             (metric,) = agreement(past, tested_if="m > 0" if kind == KINDS[4] else None).metrics
@@ -115,7 +115,7 @@ def two_metrics(task: Task) -> str:
     factor = np.linalg.cholesky([[1, ALIKE], [ALIKE, 1]])
     held, separated = np.full((2, samples), np.nan)
     for sample in range(samples):
-        _, v, _, s, y, t = drawn(rng, n, 0.0, kind)
+        _, v, _, s, y, t = draw_effects(rng, n, 0.0, kind)
         effects, error = factor @ rng.normal(size=(2, 2, n))
         past = pd.DataFrame({"experiment": np.arange(n), "online": y, "online_se": t})
         for name, rho, e, f in zip("ab", rhos, effects, error, strict=True):

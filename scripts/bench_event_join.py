@@ -204,7 +204,7 @@ CONTENDERS: dict[str, Callable[[Path, Path, str], int]] = {
 }
 
 
-def measured(name: str, folder: Path, by: str) -> tuple[float, float, float, str]:
+def measure_process(name: str, folder: Path, by: str) -> tuple[float, float, float, str]:
     """Return wall and processor seconds, GiB at the peak, and the output of a process of its own."""
     command = [sys.executable, __file__, "--folder", str(folder), "--by", by, "--worker", name]
     started = time.perf_counter()
@@ -241,7 +241,7 @@ def main() -> None:
             if name in ("duckdb", "polars") and importlib.util.find_spec(name) is None:
                 print(f"{name:<8} not installed: left out")
                 continue
-            wall, processor, memory, output = measured(name, folder, options.by)
+            wall, processor, memory, output = measure_process(name, folder, options.by)
             rate = (options.rows + options.events) / wall / 1e6
             print(
                 f"{name:<8} {wall:6.1f} s ({processor:5.1f} s of CPU time)  {rate:5.1f} M rows/s  {memory:5.2f} GiB"

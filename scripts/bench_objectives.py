@@ -79,7 +79,7 @@ def synthetic(seed: int) -> tuple[Any, Any, Any]:
     return train, valid, test
 
 
-def trained(
+def train_and_score(
     fold: tuple[Any, Any, Any], ranker: str, fields: dict[str, Any], stop: str, seed: int
 ) -> tuple[float, Any]:
     """The metric that stopped training, on validation, and the scores of the test split."""
@@ -115,7 +115,7 @@ def compare_objectives(options: argparse.Namespace) -> None:
                 if isinstance(objective, dict):
                     fields["objective"] = {"metric": scale[stop]}
                 runs = [
-                    [trained(fold, ranker, fields, scale[stop], seed) for fold in folds]
+                    [train_and_score(fold, ranker, fields, scale[stop], seed) for fold in folds]
                     for seed in options.seeds
                 ]
                 reached = sum(value for run in runs for value, _ in run)

@@ -56,7 +56,7 @@ def variants(options: argparse.Namespace) -> Iterator[tuple[str, str, dict[str, 
             yield ranker, title, {"objective": objective, "preset": options.preset, "params": params}
 
 
-def measured(
+def measure_ranker(
     splits: dict[str, RankingDataset], ranker: str, fields: dict[str, Any], patience: int
 ) -> dict[str, Any]:
     """The kept round, and NDCG@10 of every validation and test query."""
@@ -95,7 +95,7 @@ def main() -> None:
             key = json.dumps([options.queries, seed, options.patience, ranker, resolved], default=str)
             if key not in results:
                 splits = splits or splits_of(seed, options.queries)
-                results[key] = {"key": key, **measured(splits, ranker, fields, options.patience)}
+                results[key] = {"key": key, **measure_ranker(splits, ranker, fields, options.patience)}
                 with options.kept.open("a") as file:
                     file.write(json.dumps(results[key]) + "\n")
             found.setdefault((f"{ranker} {fields['objective']}", title), []).append(results[key])

@@ -79,11 +79,11 @@ def main() -> int:
             command = [sys.executable, "-c", MEASURE, f"{folder}/large", str(page)]
             subprocess.run(command, check=True, env=environment)
         print(f"report.html: {(page / 'report.html').stat().st_size / 1e6:.2f} MB")
-        opening(page / "report.html")
+        measure_opening(page / "report.html")
     return 0
 
 
-def opening(page: Path) -> None:
+def measure_opening(page: Path) -> None:
     """Seconds until the page can be read and until its last chart is drawn; the median of five."""
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     try:

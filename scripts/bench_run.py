@@ -54,13 +54,13 @@ def main() -> None:
         harness_seconds, straight_seconds = [], []
         for i in range(arguments.runs):
             folder = Path(scratch) / f"runs{i}"
-            harness_seconds.append(timed(lambda folder=folder: harness(overrides, folder)))
-            straight_seconds.append(timed(lambda: straight(job)))
+            harness_seconds.append(time_action(lambda folder=folder: harness(overrides, folder)))
+            straight_seconds.append(time_action(lambda: run_straight(job)))
             ratio = harness_seconds[-1] / straight_seconds[-1]
             print(
                 f"harness {harness_seconds[-1]:6.1f} s   straight script {straight_seconds[-1]:6.1f} s   {ratio:.3f}"
             )
-        print(f"{straight(job).strip()}, the same in both")
+        print(f"{run_straight(job).strip()}, the same in both")
         pairs = [h / s for h, s in zip(harness_seconds, straight_seconds, strict=True)]
         target = 0.6 if arguments.fourth and arguments.threads == 1 else 1.1
         print(
@@ -68,7 +68,7 @@ def main() -> None:
         )
 
 
-def timed(action: object) -> float:
+def time_action(action: object) -> float:
     started = time.perf_counter()
     action()  # type: ignore[operator]
     return time.perf_counter() - started
@@ -81,7 +81,7 @@ def harness(overrides: list[str], runs: Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def straight(job: Path) -> str:
+def run_straight(job: Path) -> str:
     command = [sys.executable, __file__, "--straight", str(job)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

@@ -65,38 +65,38 @@ def main() -> None:
     arguments = parser.parse_args()
     if not set(arguments.what) <= set(names):
         sys.exit(f"{' '.join(arguments.what)}: expected any of {', '.join(names)}")
-    measured(experiment())  # whatever is compiled once per machine
+    measure_run(experiment())  # whatever is compiled once per machine
     for size in arguments.what or names:
         print(
             f"{size:<9}{'wall s':>8}{'+/unit':>8}{'training':>10}{'the rest':>10}{'peak MiB':>10}{'+/unit':>8}"
         )
         walls, peaks = [], []
         for factor in FACTORS:
-            measurements = [measured(experiment(**{size: factor})) for _ in range(arguments.runs)]
+            measurements = [measure_run(experiment(**{size: factor})) for _ in range(arguments.runs)]
             wall, train, rest, peak = (min(column) for column in zip(*measurements, strict=True))
             walls.append(wall)
             peaks.append(peak)
-            more = f"{added(walls)[-1]:8.2f}" if factor > 1 else " " * 8
-            room = f"{added(peaks)[-1]:8.1f}" if factor > 1 else ""
+            more = f"{costs_per_unit(walls)[-1]:8.2f}" if factor > 1 else " " * 8
+            room = f"{costs_per_unit(peaks)[-1]:8.1f}" if factor > 1 else ""
             print(f"x{factor:<8}{wall:8.2f}{more}{train:10.2f}{rest:10.2f}{peak:10.0f}{room}", flush=True)
         for name, values in (("time", walls), ("memory", peaks)):
-            print(f"{name}: {'SUPERLINEAR' if superlinear(values) else 'linear or better'}", flush=True)
+            print(f"{name}: {'SUPERLINEAR' if is_superlinear(values) else 'linear or better'}", flush=True)
 
 
-def superlinear(values: list[float]) -> bool:
+def is_superlinear(values: list[float]) -> bool:
     """Return whether the last value exceeds a line through the others by more than measurements vary by."""
     first, *_, before, last = values
     unit = max(0.0, (before - first) / (FACTORS[-2] - FACTORS[0]))
     return last > 1.1 * (before + 1.25 * unit * (FACTORS[-1] - FACTORS[-2]))
 
 
-def added(values: list[float]) -> list[float]:
+def costs_per_unit(values: list[float]) -> list[float]:
     """Return the cost of one more unit at each step."""
     pairs = zip(FACTORS, values, FACTORS[1:], values[1:], strict=False)
     return [(after - before) / (many - few) for few, before, many, after in pairs]
 
 
-def measured(config: dict[str, Any]) -> tuple[float, float, float, float]:
+def measure_run(config: dict[str, Any]) -> tuple[float, float, float, float]:
     """Seconds in all, of them in training, of them elsewhere, and peak memory in MiB."""
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "scale.yaml"

@@ -90,7 +90,7 @@ TASKS: dict[str, Callable[[str, str, list[str]], None]] = {
 }
 
 
-def timed(task: str, *arguments: str) -> dict[str, float]:
+def measure_task(task: str, *arguments: str) -> dict[str, float]:
     """Seconds by the clock, of CPU, and peak MiB of a process of its own."""
     command = [sys.executable, __file__, "--task", task, *arguments]
     return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
@@ -126,7 +126,7 @@ def main() -> None:
             for _ in range(given.turns):
                 for task, turns in found.items():
                     arguments = ["--path", str(path), "--scores", scores, "--metric", given.metric]
-                    turns.append(timed(task, *arguments))
+                    turns.append(measure_task(task, *arguments))
             best = {
                 task: {key: min(turn[key] for turn in turns) for key in ("wall", "cpu")}
                 for task, turns in found.items()

@@ -102,7 +102,7 @@ def trec_eval(options: argparse.Namespace, folder: Path, qrels: Path, run: Path)
     return [str(source / "trec_eval"), *measures, str(qrels), str(run)]
 
 
-def measured(command: list[str]) -> tuple[float, float, str]:
+def measure_command(command: list[str]) -> tuple[float, float, str]:
     """CPU seconds, peak MiB, and the output."""
     with tempfile.TemporaryFile() as output:
         one_thread = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
@@ -142,7 +142,7 @@ def main() -> None:
             if isinstance(command, str):
                 print(f"{name:14}left out: {command}")
                 continue
-            seconds, largest, output = min(measured(command) for _ in range(options.times))
+            seconds, largest, output = min(measure_command(command) for _ in range(options.times))
             print(f"{name:14}{seconds:6.2f} s of CPU {largest:7.0f} MiB  {output}", flush=True)
 
 

@@ -29,7 +29,7 @@ TRUTHS = (0, 0.5, 1, 2, 4)  # means of worlds whose standard deviation is about 
 COVERED = ("normal", "exponential", "lognormal losses")
 
 
-def rare(share: float, size: float, noise: float = 0.05) -> World:
+def rare_effects(share: float, size: float, noise: float = 0.05) -> World:
     """Differences of which a share is moved by `size`, and the others so far the other way that the mean is 0."""
 
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
@@ -64,9 +64,9 @@ WORLDS: dict[str, tuple[World, float]] = {
     "exponential losses": (lambda rng, shape: 1 - rng.exponential(size=shape), 1),
     "lognormal": (lambda rng, shape: rng.lognormal(sigma=0.7, size=shape) - np.exp(0.245), 1),
     "lognormal losses": (lambda rng, shape: np.exp(0.245) - rng.lognormal(sigma=0.7, size=shape), 1),
-    "10 % lose 0.3": (rare(0.1, -0.3), 0.1),
-    "10 % gain 0.3": (rare(0.1, 0.3), 0.1),
-    "3 % lose 0.5": (rare(0.03, -0.5), 0.03),
+    "10 % lose 0.3": (rare_effects(0.1, -0.3), 0.1),
+    "10 % gain 0.3": (rare_effects(0.1, 0.3), 0.1),
+    "3 % lose 0.5": (rare_effects(0.03, -0.5), 0.03),
     "90 % ties": (ties(0.9), 0.1),
     "98 % ties": (ties(0.98), 0.02),
     "reciprocal ranks": (reciprocal_ranks, 1),
@@ -100,7 +100,7 @@ TESTS: dict[str, Callable[[Floats], NDArray[np.bool_]]] = {
 }
 
 
-def measured(world: World, n: int, samples: int, seed: int) -> dict[str, tuple[float, float]]:
+def measure_tests(world: World, n: int, samples: int, seed: int) -> dict[str, tuple[float, float]]:
     """Level and power of each test, in percent."""
     rng = np.random.default_rng(seed)
     spread = float(world(rng, (100_000, 1)).std())
@@ -123,14 +123,15 @@ def table(sizes: Sequence[int], samples: int) -> list[str]:
         for n in sizes:
             unseen = "\\*" if share < 1 - 0.05 ** (1 / n) else ""
             cells = [
-                f"{level:.1f}/{power:.0f}" for level, power in measured(world, n, samples, number).values()
+                f"{level:.1f}/{power:.0f}"
+                for level, power in measure_tests(world, n, samples, number).values()
             ]
             lines.append(f"| {name}{unseen} | {n:,} | {' | '.join(cells)} |")
             print(lines[-1], file=sys.stderr, flush=True)
     return lines
 
 
-def missed(world: World, n: int, samples: int) -> tuple[float, float]:
+def miss_rates(world: World, n: int, samples: int) -> tuple[float, float]:
     """Least and most 95 % intervals of the default test that miss, in percent, over several true means."""
     alone = [slice(column, column + 1) for column in range(samples)]
     d = world(np.random.default_rng(n), (n, samples))
@@ -146,7 +147,7 @@ def coverage(sizes: Sequence[int], samples: int) -> list[str]:
     """Lines of the table of intervals: a world in each row."""
     lines = [f"| queries | {' | '.join(map(str, sizes))} |", "|---|" + "--:|" * len(sizes)]
     for name in COVERED:
-        ends = [missed(WORLDS[name][0], n, samples) for n in sizes]
+        ends = [miss_rates(WORLDS[name][0], n, samples) for n in sizes]
         lines.append(f"| {name} | {' | '.join(f'{low:.1f} to {high:.1f}' for low, high in ends)} |")
     return lines
 

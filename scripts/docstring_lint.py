@@ -32,7 +32,7 @@ def parameters(function: ast.FunctionDef) -> list[ast.arg]:
     return [parameter for parameter in named if parameter.arg not in ("self", "cls")]
 
 
-def described(docstring: str) -> dict[str, str]:
+def parameter_texts(docstring: str) -> dict[str, str]:
     """Parameter to its text under ``Args:``."""
     match = re.search(r"^Args:\n((?:[ \t]+.*\n|\n)*)", docstring + "\n", re.MULTILINE)
     texts: dict[str, str] = {}
@@ -56,7 +56,7 @@ def problems(function: ast.FunctionDef) -> list[str]:
     ]
     if not arrays and len(arguments) < MANY:
         return []
-    texts = described(ast.get_docstring(function) or "")
+    texts = parameter_texts(ast.get_docstring(function) or "")
     missing = [argument.arg for argument in arguments if argument.arg not in texts]
     if missing:
         return [f"Args: does not describe {', '.join(missing)}"]

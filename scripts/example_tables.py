@@ -77,7 +77,7 @@ def experiments() -> pa.Table:
 Form = Callable[[list[Any], random.Random], Any]
 
 
-def _coded(values: list[Any], draw: random.Random) -> Any:
+def _dictionary_array(values: list[Any], draw: random.Random) -> Any:
     """A dictionary of unusual order, with a value that no row has."""
     words = sorted({value for value in values if value is not None}, key=str, reverse=True)
     kind = draw.choice([pa.int8(), pa.uint8(), pa.int16(), pa.uint32(), pa.int64()])
@@ -106,7 +106,7 @@ SAME: Mapping[type, Mapping[str, Form]] = {
         "string": _array_of(pa.string()),
         "large string": _array_of(pa.large_string()),
         "string view": _array_of(pa.string_view()),
-        "dictionary": _coded,
+        "dictionary": _dictionary_array,
         "runs": _runs,
     },
     int: {
@@ -116,10 +116,15 @@ SAME: Mapping[type, Mapping[str, Form]] = {
         },
         "double": lambda values, draw: pa.array(values, pa.float64(), from_pandas=True),
         "decimals": _decimals,
-        "dictionary": _coded,
+        "dictionary": _dictionary_array,
         "runs": _runs,
     },
-    float: {"double": _array_of(pa.float64()), "decimals": _decimals, "dictionary": _coded, "runs": _runs},
+    float: {
+        "double": _array_of(pa.float64()),
+        "decimals": _decimals,
+        "dictionary": _dictionary_array,
+        "runs": _runs,
+    },
     bool: {"bool": _array_of(pa.bool_()), "runs": _runs},
     datetime: {
         **{f"timestamp[{unit}]": _array_of(pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
@@ -145,7 +150,7 @@ MOMENTS = [0, 1, -1, 2**62, -(2**62), 2**63 - 1, -(2**63), 253402300799, -621355
 ZONES = ["UTC", "+05:30", "Europe/Berlin", "Asia/Kolkata", "Mars/Olympus", ""]
 
 
-def _drawn(values: list[Any]) -> Callable[[int, random.Random], list[Any]]:
+def _drawing_from(values: list[Any]) -> Callable[[int, random.Random], list[Any]]:
     def draw_values(n: int, draw: random.Random) -> list[Any]:
         few = draw.sample(values, min(len(values), draw.choice([1, 2, 5])))
         return [draw.choice(few) for _ in range(n)]
@@ -153,7 +158,7 @@ def _drawn(values: list[Any]) -> Callable[[int, random.Random], list[Any]]:
     return draw_values
 
 
-def _nested(n: int, draw: random.Random) -> Any:
+def _list_array(n: int, draw: random.Random) -> Any:
     values = [draw.choice([[], [1], [1, 2], None]) for _ in range(n)]
     kinds = [pa.list_, pa.large_list, pa.list_view, pa.large_list_view]
     return pa.array(values, draw.choice(kinds)(draw.choice([pa.int64(), pa.float32(), pa.decimal128(5, 1)])))
@@ -187,7 +192,7 @@ def _extension(n: int, draw: random.Random) -> Any:
 
 
 def _moments(n: int, draw: random.Random) -> Any:
-    counts = pa.array(_drawn(MOMENTS)(n, draw), pa.int64())
+    counts = pa.array(_drawing_from(MOMENTS)(n, draw), pa.int64())
     unit = draw.choice(["s", "ms", "us", "ns"])
     kind = draw.choice(
         [pa.timestamp(unit), pa.timestamp(unit, draw.choice(ZONES) or None), pa.duration(unit)]
@@ -233,14 +238,16 @@ def _coded_by(make: Callable[[int, random.Random], Any]) -> Callable[[int, rando
 
 OTHER: Mapping[str, Callable[[int, random.Random], Any]] = {
     "null": lambda n, draw: pa.nulls(n, draw.choice([pa.null(), pa.string(), pa.float64(), pa.int8()])),
-    "texts": _drawn(TEXTS),
-    "sentinels": _drawn(SENTINELS),
-    "numbers": _drawn(NUMBERS),
-    "whole numbers": _drawn(WHOLE),
-    "half floats": lambda n, draw: pa.array(np.array(_drawn([0, 1, 65504, np.nan])(n, draw), np.float16)),
-    "unsigned": lambda n, draw: pa.array(_drawn([0, 1, 2**64 - 1])(n, draw), pa.uint64()),
-    "truth": _drawn([True, False, None]),
-    "nested": _nested,
+    "texts": _drawing_from(TEXTS),
+    "sentinels": _drawing_from(SENTINELS),
+    "numbers": _drawing_from(NUMBERS),
+    "whole numbers": _drawing_from(WHOLE),
+    "half floats": lambda n, draw: pa.array(
+        np.array(_drawing_from([0, 1, 65504, np.nan])(n, draw), np.float16)
+    ),
+    "unsigned": lambda n, draw: pa.array(_drawing_from([0, 1, 2**64 - 1])(n, draw), pa.uint64()),
+    "truth": _drawing_from([True, False, None]),
+    "nested": _list_array,
     "fixed": lambda n, draw: pa.array([[1.0, 2.0]] * n, pa.list_(pa.float32(), 2)),
     "structure": _structure,
     "map": lambda n, draw: pa.array([[("a", 1)]] * n, pa.map_(pa.string(), pa.int64())),
@@ -252,11 +259,11 @@ OTHER: Mapping[str, Callable[[int, random.Random], Any]] = {
     "interval": lambda n, draw: pa.array([(1, 2, 3)] * n, pa.month_day_nano_interval()),
     "huge decimals": _huge_decimals,
     "binary": _binary,
-    "coded texts": _coded_by(_drawn(TEXTS)),
-    "coded sentinels": _coded_by(_drawn(SENTINELS)),
-    "coded numbers": _coded_by(_drawn(NUMBERS)),
+    "coded texts": _coded_by(_drawing_from(TEXTS)),
+    "coded sentinels": _coded_by(_drawing_from(SENTINELS)),
+    "coded numbers": _coded_by(_drawing_from(NUMBERS)),
     "coded moments": _coded_by(_moments),
-    "coded truth": _coded_by(_drawn([True, False])),
+    "coded truth": _coded_by(_drawing_from([True, False])),
 }
 
 
@@ -271,9 +278,9 @@ def changed_table(table: pa.Table, draw: random.Random) -> tuple[pa.Table, bool]
         else:
             same = False
             column = other_column(values, draw)
-        column = _chunked(column, draw)
+        column = _in_chunks(column, draw)
         table = table.set_column(table.column_names.index(name), name, column)
-    return (table, same) if draw.random() < 0.9 else (_misshapen(table, draw), False)
+    return (table, same) if draw.random() < 0.9 else (_misshape(table, draw), False)
 
 
 def other_column(values: list[Any], draw: random.Random) -> Any:
@@ -285,7 +292,7 @@ def other_column(values: list[Any], draw: random.Random) -> Any:
     return pa.array(OTHER[draw.choice(sorted(OTHER))](len(values), draw))
 
 
-def _chunked(column: Any, draw: random.Random) -> Any:
+def _in_chunks(column: Any, draw: random.Random) -> Any:
     """The column as it is, as a slice of a longer one, or in several chunks of which one is empty."""
     column = pa.array(column) if isinstance(column, list) else column
     match draw.randrange(3):
@@ -300,7 +307,7 @@ def _chunked(column: Any, draw: random.Random) -> Any:
             return pa.chunked_array([column[:2], column[2:2], column[2:]])
 
 
-def _misshapen(table: pa.Table, draw: random.Random) -> pa.Table:
+def _misshape(table: pa.Table, draw: random.Random) -> pa.Table:
     """Without rows, without a column, with a name twice or an unusual one, or in another order."""
     name = draw.choice(table.column_names)
     match draw.randrange(5):
@@ -455,7 +462,7 @@ def _odd_entries(values: Any, draw: random.Random) -> Any:
     return entries if draw.random() < 0.5 else entries.tolist()
 
 
-def _masked(values: Any, draw: random.Random) -> Any:
+def _mask(values: Any, draw: random.Random) -> Any:
     mask = np.zeros(values.shape, dtype=bool)
     mask.flat[draw.sample(range(mask.size), draw.choice([1, mask.size // 2, mask.size]))] = True
     return np.ma.masked_array(values, mask, hard_mask=draw.random() < 0.5)
@@ -469,7 +476,7 @@ def _polars_series(values: Any, draw: random.Random) -> Any:
 
 OTHER_ARRAYS: Mapping[str, Callable[[Any, random.Random], Any]] = {
     "entries": _odd_entries,
-    "masked": _masked,
+    "masked": _mask,
     "dtype": lambda values, draw: values.astype(draw.choice(DTYPES)),
     "structured": lambda values, draw: np.zeros(len(values), dtype=[("a", "f8"), ("b", "U2")]),
     "matrix": lambda values, draw: values.reshape(-1, 1, 1) if draw.random() < 0.5 else values[None],

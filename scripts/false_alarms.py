@@ -104,7 +104,9 @@ def catalogue(draws: Draws, size: tuple[int, int]) -> Table:
     frame, _ = base(draws, size)
     n_queries, n_rows = size
     n_products = 40 * n_rows
-    chosen = np.concatenate([draws.choice(n_products, n_rows, replace=False) for _ in range(n_queries)])
+    matching_names = np.concatenate(
+        [draws.choice(n_products, n_rows, replace=False) for _ in range(n_queries)]
+    )
     products = pd.DataFrame(
         {
             "document_id": [f"p{number}" for number in range(n_products)],
@@ -113,7 +115,7 @@ def catalogue(draws: Draws, size: tuple[int, int]) -> Table:
             "age_days": draws.integers(1, 2_000, n_products),
         }
     )
-    return Table(pd.concat([frame, products.iloc[chosen].reset_index(drop=True)], axis=1))
+    return Table(pd.concat([frame, products.iloc[matching_names].reset_index(drop=True)], axis=1))
 
 
 def query_features(draws: Draws, size: tuple[int, int]) -> Table:
@@ -328,7 +330,7 @@ def _label_of_counts(draws: Draws, size: tuple[int, int]) -> Table:
     return Table(frame.assign(clicks=draws.poisson(5, len(frame))), {"label": "clicks"})
 
 
-def _joined(named: bool) -> Callable[[Draws, tuple[int, int]], Table]:
+def _plant_join(named: bool) -> Callable[[Draws, tuple[int, int]], Table]:
     """A join that triples the rows of relevant documents."""
 
     def planted(draws: Draws, size: tuple[int, int]) -> Table:
@@ -352,12 +354,12 @@ def _returns(draws: Draws, size: tuple[int, int]) -> Table:
     return Table(frame.assign(label=draws.normal(size=len(frame)).round(4)))
 
 
-def _leak(draws: Draws, size: tuple[int, int]) -> Table:
+def _plant_leak(draws: Draws, size: tuple[int, int]) -> Table:
     frame = shop(draws, size).frame
     return Table(frame.assign(score_of_experts=frame.label + draws.normal(0, 0.01, len(frame))))
 
 
-def _bought(draws: Draws, size: tuple[int, int]) -> Table:
+def _plant_purchases(draws: Draws, size: tuple[int, int]) -> Table:
     frame = shop(draws, size).frame
     relevant = (frame.label > 0) & (draws.random(len(frame)) < 0.8)
     return Table(frame.assign(amount=np.where(relevant, draws.lognormal(3, 1, len(frame)), 0)))
@@ -384,12 +386,12 @@ TRAPS: dict[str, tuple[str, Callable[[Draws, tuple[int, int]], Table]]] = {
     "counts as events": ("event-counts", _counts),
     "counts as events, relevant": ("nearly-all-relevant", _counts),
     "counts as label": ("event-counts", _label_of_counts),
-    "joined rows": ("equal-rows", _joined(named=False)),
-    "joined rows with ids": ("refused", _joined(named=True)),
+    "joined rows": ("equal-rows", _plant_join(named=False)),
+    "joined rows with ids": ("refused", _plant_join(named=True)),
     "queries of one row": ("single-document-queries", _single_rows),
     "labels below 0": ("negative-labels", _returns),
-    "a leak": ("leaking-feature", _leak),
-    "an outcome": ("outcome-feature", _bought),
+    "a leak": ("leaking-feature", _plant_leak),
+    "an outcome": ("outcome-feature", _plant_purchases),
     "sorted by label": ("sorted-labels", _sorted),
 }
 
@@ -437,7 +439,7 @@ class Measured:
         return not self.n_errors and self.most_warnings <= 1
 
 
-def measured(kind: str, sets: Iterator[Mapping[str, RankingDataset]]) -> Measured:
+def count_findings(kind: str, sets: Iterator[Mapping[str, RankingDataset]]) -> Measured:
     """Count the findings in sound sets."""
     n_sets = n_errors = most = 0
     kinds: Counter[str] = Counter()
@@ -463,7 +465,7 @@ def n_found(trap: str, n_sets: int) -> int:
     return sum(is_found(kind, plant(np.random.default_rng([n, 1]), size_of(n))) for n in range(n_sets))
 
 
-def chosen(names: Mapping[str, Any], words: list[str]) -> list[str]:
+def matching_names(names: Mapping[str, Any], words: list[str]) -> list[str]:
     return [name for name in names if not words or any(word in name for word in words)]
 
 
@@ -479,18 +481,18 @@ def main() -> int:
     folder = Path(os.environ.get("LTR_HARNESS_DATA", Path(__file__).parents[2] / "shared" / "data"))
     rows = []
     if folder.is_dir():
-        rows += [measured(name, iter([splits])) for name, splits in real_sets(folder) if not words]
+        rows += [count_findings(name, iter([splits])) for name, splits in real_sets(folder) if not words]
     else:
         print(f"no real sets: {folder} is not there")
-    rows += [measured(kind, sound_sets(kind, options.sets)) for kind in chosen(SOUND, words)]
+    rows += [count_findings(kind, sound_sets(kind, options.sets)) for kind in matching_names(SOUND, words)]
     table = [
-        [row.kind, str(row.n_sets), str(row.n_errors), str(row.most_warnings), _listed(row.kinds)]
+        [row.kind, str(row.n_sets), str(row.n_errors), str(row.most_warnings), _kinds_in_words(row.kinds)]
         for row in rows
     ]
     head = ["sound sets", "sets", "errors", "most warnings of a set", "which, in how many"]
     print(*text_table(head, table, left=[0, 4]), "", sep="\n")
 
-    found = {trap: n_found(trap, options.sets) for trap in chosen(TRAPS, words)}
+    found = {trap: n_found(trap, options.sets) for trap in matching_names(TRAPS, words)}
     table = [[trap, TRAPS[trap][0], f"{n} of {options.sets}"] for trap, n in found.items()]
     print(*text_table(["trap", "lint", "found"], table, left=[0, 1]), sep="\n")
     failed = [row.kind for row in rows if not row.is_sound] + [
@@ -501,7 +503,7 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _listed(kinds: Counter[str]) -> str:
+def _kinds_in_words(kinds: Counter[str]) -> str:
     return ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()))
 
 

@@ -156,7 +156,7 @@ CASES += [
 ]
 
 
-def filled(case: Case, folder: Path, draw: random.Random) -> tuple[list[str], list[Path]]:
+def fill_arguments(case: Case, folder: Path, draw: random.Random) -> tuple[list[str], list[Path]]:
     """The arguments with RUN as a run folder of the example, and one to three files to mangle."""
     kind = "lgbm" if "LGBM" in case.arguments else ""
     records = folder.glob(f"runs/{'s' if case.stored else 'e'}/{kind}*/record.json")
@@ -216,7 +216,7 @@ def codes_of_calls(numbers: dict[int, str], seconds: float) -> int:
     return 0
 
 
-def ending(work: Callable[[], int], folder: Path, seconds: float) -> tuple[int | None, str, int]:
+def run_in_child(work: Callable[[], int], folder: Path, seconds: float) -> tuple[int | None, str, int]:
     """Exit code (None: too long; negative: a signal), stderr and peak memory of work in a process of its own."""
     child = os.fork()
     if child == 0:
@@ -234,7 +234,7 @@ def ending(work: Callable[[], int], folder: Path, seconds: float) -> tuple[int |
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    until = time.monotonic() + seconds * busy()
+    until = time.monotonic() + seconds * load_factor()
     while time.monotonic() < until:
         done, status, used = os.wait4(child, os.WNOHANG)
         if done:
@@ -248,7 +248,7 @@ def ending(work: Callable[[], int], folder: Path, seconds: float) -> tuple[int |
     return os.waitstatus_to_exitcode(status), error_text, used.ru_maxrss * 1024
 
 
-def busy() -> float:
+def load_factor() -> float:
     """Return the factor by which work may take longer, so that a busy machine makes no command a hang."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
@@ -307,18 +307,18 @@ def findings(
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if calls and (not cases or draw.random() < 0.5):
-            yield from called(calls, draw, folder, failures)
+            yield from make_calls(calls, draw, folder, failures)
         else:
-            yield mangled(draw.choice(cases), draw, folder, failures)
+            yield run_mangled(draw.choice(cases), draw, folder, failures)
 
 
 def check_examples(good: Path, cases: list[Case], draw: random.Random) -> None:
     """Run each command with the files as they are."""
     case_folder = good.with_name("case")
     for case in cases:
-        arguments, _ = filled(case, good, draw)
+        arguments, _ = fill_arguments(case, good, draw)
         shutil.copytree(good, case_folder)
-        code, err, _ = ending(partial(command_code, arguments), case_folder, SECONDS_PER_CASE)
+        code, err, _ = run_in_child(partial(command_code, arguments), case_folder, SECONDS_PER_CASE)
         if code not in (0, 4):
             raise SystemExit(f"the unmangled example fails: {' '.join(arguments)}\n{err}")
         shutil.rmtree(case_folder)
@@ -338,16 +338,16 @@ class FailedCases:
         return place
 
 
-def mangled(case: Case, draw: random.Random, folder: Path, failures: FailedCases) -> Ended:
+def run_mangled(case: Case, draw: random.Random, folder: Path, failures: FailedCases) -> Ended:
     """Run a command with some of its files mangled."""
     case_folder = folder / "case"
     shutil.copytree(folder / "good", case_folder)
-    arguments, files = filled(case, case_folder, draw)
+    arguments, files = fill_arguments(case, case_folder, draw)
     for path in files:
         for _ in range(draw.choice([1, 1, 2, 4])):
             (mangle_stored if case.stored else mangle)(path, draw)
     seconds = SECONDS_OF_STORED if case.stored else SECONDS_PER_CASE
-    code, err, memory = ending(partial(command_code, arguments), case_folder, seconds)
+    code, err, memory = run_in_child(partial(command_code, arguments), case_folder, seconds)
     out = (case_folder / "stdout").read_text(errors="replace") if code is not None else ""
     complaint_text = complaint(code, err, out)
     if not complaint_text and case.stored and memory > MEMORY_OF_STORED:
@@ -362,14 +362,14 @@ def mangled(case: Case, draw: random.Random, folder: Path, failures: FailedCases
     return Ended(arguments[0], code, complaint_text)
 
 
-def called(calls: list[str], draw: random.Random, folder: Path, failures: FailedCases) -> Iterator[Ended]:
+def make_calls(calls: list[str], draw: random.Random, folder: Path, failures: FailedCases) -> Iterator[Ended]:
     """Make calls of the Python interface, several in a process."""
     case_folder = folder / "case"
     case_folder.mkdir()
     numbers = {draw.getrandbits(32): draw.choice(calls) for _ in range(CALLS_PER_PROCESS)}
-    seconds = SECONDS_OF_STORED * busy()
+    seconds = SECONDS_OF_STORED * load_factor()
     work = partial(codes_of_calls, numbers, seconds)
-    code, err, _ = ending(work, case_folder, SECONDS_OF_STORED * CALLS_PER_PROCESS)
+    code, err, _ = run_in_child(work, case_folder, SECONDS_OF_STORED * CALLS_PER_PROCESS)
     if code == -signal.SIGALRM:
         code = None
     lines = [line.split() for line in (case_folder / "stdout").read_text().splitlines()]
@@ -388,7 +388,7 @@ def called(calls: list[str], draw: random.Random, folder: Path, failures: Failed
     yield Ended(name, code, complaint_text)
 
 
-def chosen(only: str | None) -> tuple[list[Case], list[str]]:
+def choose_cases(only: str | None) -> tuple[list[Case], list[str]]:
     """The commands and calls of this name or kind, or all."""
     from fuzz_calls import CALLS
 
@@ -417,7 +417,9 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     endings: Counter[str] = Counter()
     seen: Counter[str] = Counter()
-    found = findings(folder, *chosen(arguments.only), random.Random(arguments.seed), 60 * arguments.minutes)
+    found = findings(
+        folder, *choose_cases(arguments.only), random.Random(arguments.seed), 60 * arguments.minutes
+    )
     for ended in found:
         endings[f"{ended.name} {ended.code}"] += 1
         if ended.wrong:

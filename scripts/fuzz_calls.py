@@ -44,7 +44,7 @@ class OtherAnswerError(Exception):
     """The same content in another form gave another answer, or none."""
 
 
-def answered(call: Callable[[Any], Any], good: Any, given: Any, same: bool) -> None:
+def compare_answers(call: Callable[[Any], Any], good: Any, given: Any, same: bool) -> None:
     """Call with what is given, and compare with the good input where the content is the same."""
     if not same:
         call(given)
@@ -75,7 +75,7 @@ def with_frame(good: pa.Table, call: Callable[[Any], Any], draw: random.Random) 
     """A call that takes a table, with it in other types and as other frames."""
     table, same_columns = tables.changed_table(good, draw)
     frame, same_frame = tables.frame_of(table, draw)
-    answered(call, good, frame, same_columns and same_frame)
+    compare_answers(call, good, frame, same_columns and same_frame)
 
 
 def arrays() -> dict[str, Any]:
@@ -84,7 +84,7 @@ def arrays() -> dict[str, Any]:
     return {name: rows[name].to_numpy() for name in rows.column_names}
 
 
-def described(found: Any) -> Any:
+def every_form(found: Any) -> Any:
     """Return the values of an evaluation, after making every form that it has."""
     repr(found)
     found._repr_html_()
@@ -112,8 +112,8 @@ def evaluate(draw: random.Random) -> None:
     metrics = draw.sample(MORE_METRICS, 2) if draw.random() < 0.3 else METRICS
     given, same = tables.changed_arrays(good, draw)
     with_metrics = metrics == METRICS
-    answered(
-        lambda values: described(ltr_harness.evaluate(**values, metrics=metrics)),
+    compare_answers(
+        lambda values: every_form(ltr_harness.evaluate(**values, metrics=metrics)),
         good,
         given,
         same and with_metrics,
@@ -148,7 +148,7 @@ def from_arrays(draw: random.Random) -> None:
         from scipy import sparse
 
         given["features"], same = draw.choice([sparse.csr_matrix, sparse.coo_array])(good["features"]), False
-    answered(lambda values: dataset(ltr_harness.from_arrays(**values)), good, given, same)
+    compare_answers(lambda values: dataset(ltr_harness.from_arrays(**values)), good, given, same)
 
 
 def judgments(draw: random.Random) -> None:
@@ -166,7 +166,7 @@ def judgments(draw: random.Random) -> None:
         judged = ltr_harness.Judgments.checked(values["labels"], groups, document_ids=values["documents"])
         return as_python(ltr_harness.bind(METRICS, judged).per_query(values["scores"]))
 
-    answered(call, good, given, same)
+    compare_answers(call, good, given, same)
 
 
 def from_frame(draw: random.Random) -> None:
@@ -195,7 +195,7 @@ def from_frame(draw: random.Random) -> None:
     table, same_columns = tables.changed_table(good, draw)
     frame, same_frame = tables.frame_of(table, draw)
     same = same_columns and same_frame and set(roles) <= {"features", "position", "document_id"}
-    answered(
+    compare_answers(
         lambda data: dataset(ltr_harness.from_frame(data, **roles)),
         good,
         frame,
@@ -227,7 +227,7 @@ def per_query_of_batches(draw: random.Random) -> None:
             return None
         return as_python(arrow.merge(arrow.per_query_of(batches, METRICS)).drop_columns(["query_id"]))
 
-    answered(call, good, table, same)
+    compare_answers(call, good, table, same)
 
 
 def stream(draw: random.Random) -> None:
@@ -253,7 +253,7 @@ def stream_of_a_file(draw: random.Random) -> None:
         return
     if kind in ("csv", "jsonl"):  # which keep no types
         same = False
-    answered(lambda data: as_python(evaluate_stream(data, METRICS, "score").means), good, name, same)
+    compare_answers(lambda data: as_python(evaluate_stream(data, METRICS, "score").means), good, name, same)
 
 
 def write_table(table: pa.Table, name: str, draw: random.Random) -> None:
@@ -375,7 +375,7 @@ def times(draw: random.Random) -> None:
             return as_python(divided_by_time(found.groups, {"valid": 0.2, "test": 0.2}, moments, "day"))
         return as_python(days_of(moments, "day", zone, found.groups))
 
-    answered(call, good, frame, same and same_frame)
+    compare_answers(call, good, frame, same and same_frame)
 
 
 class FirstFeature:
@@ -395,7 +395,7 @@ def sklearn(draw: random.Random) -> None:
         folds = [as_python(test) for _, test in QueryKFold(2).split(features, groups=values["qid"])]
         return [folds, as_python(scorer("ndcg@3")(FirstFeature(), features, values["y"], qid=values["qid"]))]
 
-    answered(call, good, given, same)
+    compare_answers(call, good, given, same)
 
 
 CALLS: dict[str, Callable[[random.Random], None]] = {

@@ -56,7 +56,7 @@ WORKS = [
 ]  # fmt: skip
 
 
-def started(work: Work, folder: Path) -> subprocess.Popen[str]:
+def start_command(work: Work, folder: Path) -> subprocess.Popen[str]:
     """The command in a session of its own, so that its workers get the signal too."""
     run = min(folder.glob("runs/e/lgbm*/record.json")).parent
     words = [str(run) if word == "RUN" else word for word in work.arguments]
@@ -70,7 +70,7 @@ def started(work: Work, folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def left(work: Work, folder: Path) -> dict[str, str]:
+def files_left(work: Work, folder: Path) -> dict[str, str]:
     """Every file that the command left, by its path in the folder, as a hash."""
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -80,18 +80,18 @@ def left(work: Work, folder: Path) -> dict[str, str]:
     }
 
 
-def undisturbed(work: Work, good: Path, folder: Path) -> tuple[dict[str, str], float]:
+def run_undisturbed(work: Work, good: Path, folder: Path) -> tuple[dict[str, str], float]:
     """Return the files that the command leaves and its seconds, after a first time that warms the caches."""
     files: list[dict[str, str]] = []
     for _ in range(2):
         shutil.copytree(good, folder)
         began = time.monotonic()
-        process = started(work, folder)
+        process = start_command(work, folder)
         _, err = process.communicate()
         seconds = time.monotonic() - began
         if process.returncode:
             raise SystemExit(f"{work.name} fails undisturbed:\n{err}")
-        files.append(left(work, folder))
+        files.append(files_left(work, folder))
         shutil.rmtree(folder)
     if files[0] != files[1] or not files[0]:
         differ = sorted(name for name in files[0] if files[0][name] != files[1].get(name))
@@ -99,13 +99,13 @@ def undisturbed(work: Work, good: Path, folder: Path) -> tuple[dict[str, str], f
     return files[0], seconds
 
 
-def disturbed(
+def run_disturbed(
     work: Work, folder: Path, expected: dict[str, str], seconds: float, draw: random.Random
 ) -> str | None:
     """Disturb the command one to three times, then let it end; what is wrong with what it left."""
     story = []
     for _ in range(draw.choice([1, 1, 2, 3])):
-        process = started(work, folder)
+        process = start_command(work, folder)
         blow, moment = draw.choice(SIGNALS), draw.uniform(0, 1.05) * seconds
         alone = draw.random() < 0.4
         story.append(f"{blow.name} {'to it alone ' if alone else ''}after {moment:.3f} s")
@@ -118,17 +118,17 @@ def disturbed(
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             return f"{'; '.join(story)}: processes of it go on and hold its output open"
-        if unanswered(err):
+        if is_unanswered(err):
             return f"{'; '.join(story)}: {err}"
-        for name, content in left(work, folder).items():
+        for name, content in files_left(work, folder).items():
             if expected.get(name) != content:
                 return f"{'; '.join(story)}: {name} is not what the undisturbed command leaves"
-    process = started(work, folder)
+    process = start_command(work, folder)
     _, err = process.communicate()
     # a file that is there already is never overwritten by init: it says so, and it is whole
-    if process.returncode and not (work.name == "init" and left(work, folder) == expected):
+    if process.returncode and not (work.name == "init" and files_left(work, folder) == expected):
         return f"{'; '.join(story)}: then exit code {process.returncode}: {err}"
-    ended = left(work, folder)
+    ended = files_left(work, folder)
     if ended != expected:
         differ = sorted(
             name for name in ended.keys() | expected.keys() if ended.get(name) != expected.get(name)
@@ -138,7 +138,7 @@ def disturbed(
     return f"{'; '.join(story)}: leaves {', '.join(unfinished)}" if unfinished else None
 
 
-def unanswered(err: str) -> bool:
+def is_unanswered(err: str) -> bool:
     """Return whether stderr has a traceback where Ctrl-C is a message.
 
     It is one while `run_command` runs; before, also while its module is imported, Python itself answers.
@@ -161,7 +161,7 @@ def main() -> None:
     good.mkdir()
     examples(good)
     works = [work for work in WORKS if arguments.only in (None, work.name)]
-    expected = {work.name: undisturbed(work, good, case_folder) for work in works}
+    expected = {work.name: run_undisturbed(work, good, case_folder) for work in works}
     draw = random.Random(arguments.seed)
     done: Counter[str] = Counter()
     n_wrong = 0
@@ -169,7 +169,7 @@ def main() -> None:
     while time.monotonic() < until:
         work = draw.choice(works)
         shutil.copytree(good, case_folder)
-        problem = disturbed(work, case_folder, *expected[work.name], draw)
+        problem = run_disturbed(work, case_folder, *expected[work.name], draw)
         done[work.name] += 1
         if problem:
             n_wrong += 1

@@ -155,7 +155,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
             yield from codes(constant)
 
 
-def changed(mutant: Mutant) -> CodeType:
+def mutated_code(mutant: Mutant) -> CodeType:
     path = Path(mutant.function[0])
     source = path.read_bytes()
     source = source[: mutant.start] + mutant.after.encode() + source[mutant.end :]
@@ -176,7 +176,7 @@ def put_in_place(function: Function, code: CodeType) -> int:
     return len(places)
 
 
-def forked(work: Callable[[], int], cpu_seconds: float) -> int | None:
+def run_in_fork(work: Callable[[], int], cpu_seconds: float) -> int | None:
     """Return the result of `work` in a fork of this process; None where it died or took too long."""
     child = os.fork()
     if child == 0:
@@ -252,7 +252,7 @@ class Session:
             into.write_bytes(pickle.dumps((self.seconds, self.failed, dict(self.enters))))
             return 0
 
-        if forked(work, 1800) != 0:
+        if run_in_fork(work, 1800) != 0:
             raise SystemExit("the tests did not come to an end")
         self.seconds, self.failed, enters = pickle.loads(into.read_bytes())
         self.enters.update(enters)
@@ -297,7 +297,7 @@ class Session:
     def _is_killed(self, mutant: Mutant, items: list[pytest.Item]) -> bool:
         if not items:
             return False
-        code = changed(mutant)
+        code = mutated_code(mutant)
         # a test that imports it inside would get the function as it was
         importlib.import_module(".".join(Path(mutant.path).with_suffix("").parts).removesuffix(".__init__"))
 
@@ -312,7 +312,7 @@ class Session:
             return 0
 
         expected = sum(self.seconds[item.nodeid] for item in items)
-        status = forked(work, 2 * expected + 5)
+        status = run_in_fork(work, 2 * expected + 5)
         if status == _NOWHERE:
             place = f"{mutant.path}:{mutant.line}"
             pytest.exit(f"{place}: no function {mutant.function[2]} to put a change into", returncode=2)

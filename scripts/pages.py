@@ -234,10 +234,10 @@ def findings(
 
     heard: list[Finding] = []
     for width, height in screens.items():
-        page = opened(browser, path, heard, prefix, viewport={"width": width, "height": height})
+        page = open_page(browser, path, heard, prefix, viewport={"width": width, "height": height})
         note(f"{width}", *boxes(page, "outside the first screen", OUTSIDE))
         page.evaluate(UNFOLD)
-        settle(page)
+        wait_for_charts(page)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             note(f"{width} {scheme}", *boxes(page, "wider than the window", WIDER))
@@ -249,10 +249,10 @@ def findings(
         page.emulate_media(color_scheme="light")
         note(f"{width} light", *inaccessible(page))
         page.context.close()
-    page = opened(browser, path, heard, prefix, viewport=SHEET, color_scheme="dark")
+    page = open_page(browser, path, heard, prefix, viewport=SHEET, color_scheme="dark")
     page.evaluate(UNFOLD_ALL)
     page.emulate_media(media="print", color_scheme="dark")
-    settle(page)
+    wait_for_charts(page)
     note("printed", *boxes(page, "wider than the window", WIDER), *boxes(page, "cut label", CUT))
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     if paper not in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)"):
@@ -262,7 +262,7 @@ def findings(
     return windows_of
 
 
-def opened(browser: Any, path: Path, heard: list[Finding], prefix: str, **options: Any) -> Any:
+def open_page(browser: Any, path: Path, heard: list[Finding], prefix: str, **options: Any) -> Any:
     """Open the page in a window of its own, charts drawn; its messages and requests are appended to `heard`."""
     page = browser.new_context(offline=True, **options).new_page()
     address = path.resolve().as_uri()
@@ -276,11 +276,11 @@ def opened(browser: Any, path: Path, heard: list[Finding], prefix: str, **option
     page.on("pageerror", lambda error: heard.append(Finding("console", str(error))))
     page.add_init_script(CLOCK)
     page.goto(address)
-    settle(page)
+    wait_for_charts(page)
     return page
 
 
-def settle(page: Any, seconds: float = 30) -> None:
+def wait_for_charts(page: Any, seconds: float = 30) -> None:
     """Wait until the charts are drawn, and drawn anew where the width has changed."""
     end = time.monotonic() + seconds
     page.wait_for_timeout(200)
@@ -319,7 +319,7 @@ def summary(browser: Any, path: Path, prefix: str) -> str:
     heard: list[Finding] = []
     readable, drawn = [], []
     for _ in range(3):
-        page = opened(browser, path, heard, prefix, viewport={"width": 1280, "height": 800})
+        page = open_page(browser, path, heard, prefix, viewport={"width": 1280, "height": 800})
         paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
         readable.append(page.evaluate(paint) / 1000)
         drawn.append(page.evaluate("window.drawnAt") / 1000)

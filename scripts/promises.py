@@ -210,7 +210,7 @@ def of_periods(
     return sample
 
 
-def compared(values: Floats, **attributes: Floats) -> Comparison:
+def compare_values(values: Floats, **attributes: Floats) -> Comparison:
     """A comparison of models with (n, models) values of one metric, the first of which is the baseline."""
     ids = np.array([f"q{number}" for number in range(len(values))])
     systems = [
@@ -226,7 +226,7 @@ def any_letters(draw: Callable[[Random], Floats]) -> Sample:
     """Equal models: are there two letters?"""
 
     def sample(rng: Random, far: float) -> float:
-        return float(len({*compared(draw(rng)).letters().groups.values()}) > 1)
+        return float(len({*compare_values(draw(rng)).letters().groups.values()}) > 1)
 
     return sample
 
@@ -237,7 +237,7 @@ def any_slice(draw: Draw, n: int) -> Sample:
     def sample(rng: Random, far: float) -> float:
         d = 0.1 * draw(rng, (n, 3))
         d[:, 0] = 0
-        found = compared(0.5 + d, country=rng.choice(list("abcd"), n), rows=rng.integers(5, 100, n))
+        found = compare_values(0.5 + d, country=rng.choice(list("abcd"), n), rows=rng.integers(5, 100, n))
         return float(any(part.verdict in ("better", "worse") for part in slice_results(found)))
 
     return sample
@@ -264,7 +264,7 @@ def at_the_margin(draw: Draw, n: int, method: Method = DEFAULT) -> Sample:
     return sample
 
 
-def equivalent(draw: Draw, n: int, models: int = 1) -> Sample:
+def equivalence_sample(draw: Draw, n: int, models: int = 1) -> Sample:
     """Differences of the margin each: is one called equivalent?"""
 
     def sample(rng: Random, far: float) -> float:
@@ -283,7 +283,7 @@ def of_sets(draw: Draw, sizes: tuple[int, ...]) -> Sample:
         for number, n in enumerate(sizes):
             values = 0.5 + np.clip(0.1 * draw(rng, (n, 2)), -0.5, 0.5)
             values[:, 0] = rng.uniform(0.4999, 0.5001)
-            each[str(number)] = compared(values)
+            each[str(number)] = compare_values(values)
         average = across_data_sets(each).models
         return float(
             any(
@@ -299,13 +299,13 @@ def ranks(draw: Draw, sizes: tuple[int, ...]) -> Sample:
     """Five equal models on several data sets: is any left out of those that may be best?"""
 
     def sample(rng: Random, far: float) -> float:
-        each = {str(number): compared(0.1 * draw(rng, (n, 5))) for number, n in enumerate(sizes)}
+        each = {str(number): compare_values(0.1 * draw(rng, (n, 5))) for number, n in enumerate(sizes)}
         return float(any(model.first_rank > 1 for model in across_data_sets(each).models))
 
     return sample
 
 
-def cheap(differing: float, hardest: bool = False) -> Sample:
+def cheap_label_sample(differing: float, hardest: bool = False) -> Sample:
     """Cheap labels of 2,000 queries beside human ones of 100, drawn by chance or where the judge sees a loss."""
 
     def sample(rng: Random, far: float) -> float:
@@ -667,10 +667,10 @@ def _of_margins() -> Iterator[Promise]:
         "samples in which a difference of the margin is called equivalent, of nine one or more",
         "margins of .1, .5 and 2 standard deviations",
         (
-            World("normal", 20, equivalent(normal, 20)),
-            World("normal", 200, equivalent(normal, 200)),
-            World("normal, nine models", 50, equivalent(half_shared, 50, 9)),
-            World("normal, nine models", 400, equivalent(half_shared, 400, 9)),
+            World("normal", 20, equivalence_sample(normal, 20)),
+            World("normal", 200, equivalence_sample(normal, 200)),
+            World("normal, nine models", 50, equivalence_sample(half_shared, 50, 9)),
+            World("normal, nine models", 400, equivalence_sample(half_shared, 400, 9)),
         ),
         far=(0.1, 0.5, 2.0),
         samples=1000,
@@ -678,7 +678,7 @@ def _of_margins() -> Iterator[Promise]:
 
 
 def _of_several_sets() -> Iterator[Promise]:
-    def skewed(rng: Random, size: tuple[int, int]) -> Floats:
+    def draw_lognormal(rng: Random, size: tuple[int, int]) -> Floats:
         return of_shape("lognormal")(rng, size)
 
     normal, ties, rare = of_shape("normal"), of_shape("90 % ties"), of_shape("10 % gain 0.3")
@@ -691,7 +691,7 @@ def _of_several_sets() -> Iterator[Promise]:
             World("one difference, 30 + 100 queries, 90 % ties", 30, of_sets(ties, (30, 100)), 0.1),
             World("one difference, 25 + 200 queries, 10 % gain 0.3", 25, of_sets(rare, (25, 200)), 0.1),
             World("five models, 50 + 50 queries, normal", 50, ranks(normal, (50, 50))),
-            World("five models, 50 + 50 queries, lognormal", 50, ranks(skewed, (50, 50)), 0.2),
+            World("five models, 50 + 50 queries, lognormal", 50, ranks(draw_lognormal, (50, 50)), 0.2),
             World("five models, 100 + 200 queries, 90 % ties", 100, ranks(ties, (100, 200)), 0.1),
             World("five models, 200 + 200 queries, 90 % ties", 200, ranks(ties, (200, 200)), 0.1),
         ),
@@ -705,16 +705,16 @@ def _of_others() -> Iterator[Promise]:
         "intervals that miss",
         "human labels drawn by chance",
         (
-            World("all queries differ", 100, cheap(1.0)),
-            World("20 % of queries differ", 100, cheap(0.2), 0.2),
-            World("5 % of queries differ", 100, cheap(0.05), 0.05),
+            World("all queries differ", 100, cheap_label_sample(1.0)),
+            World("20 % of queries differ", 100, cheap_label_sample(0.2), 0.2),
+            World("5 % of queries differ", 100, cheap_label_sample(0.05), 0.05),
         ),
     )
     yield Promise(
         "Cheap labels of a choice",
         "samples that pass the check of chance",
         "human labels where the judge sees the largest losses",
-        (World("20 % of queries differ", 100, cheap(0.2, hardest=True)),),
+        (World("20 % of queries differ", 100, cheap_label_sample(0.2, hardest=True)),),
         at_most=0.01,
         samples=200,
     )

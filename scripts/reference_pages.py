@@ -169,11 +169,15 @@ def experiment_page(schema: Schema) -> str:
     for key, value in top.items():
         inner = fields(value, definitions)
         if inner:
-            parts += [f"## {key}", *described(value), keys_table(inner, definitions)]
+            parts += [f"## {key}", *description_lines(value), keys_table(inner, definitions)]
     data, model = sections["data"], sections["models"]["additionalProperties"]
-    parts += ["## data", *described(data), keys_table(data["properties"], definitions)]
+    parts += ["## data", *description_lines(data), keys_table(data["properties"], definitions)]
     parts += kinds("reader", data, definitions)
-    parts += ["## models", *described(sections["models"]), keys_table(model["properties"], definitions)]
+    parts += [
+        "## models",
+        *description_lines(sections["models"]),
+        keys_table(model["properties"], definitions),
+    ]
     parts += kinds("ranker", model, definitions)
     return "\n\n".join(parts) + "\n"
 
@@ -205,7 +209,11 @@ def monitor_page(schema: Schema) -> str:
     for key, value in schema["properties"].items():
         inner = fields(value, definitions)
         if inner:
-            parts += [f"## {key}", *described(resolved(value, definitions)), keys_table(inner, definitions)]
+            parts += [
+                f"## {key}",
+                *description_lines(resolved(value, definitions)),
+                keys_table(inner, definitions),
+            ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -217,11 +225,11 @@ def keys_table(properties: Schema, definitions: Schema) -> str:
         default = (
             "–" if default == "null" or "{" in default else f"`{default}`"
         )  # objects have their own tables
-        rows.append((f"`{key}`", accepted(value, definitions), default, markdown(one_line(text))))
+        rows.append((f"`{key}`", accepted_values(value, definitions), default, markdown(one_line(text))))
     return table(("key", "takes", "default", "meaning"), rows)
 
 
-def accepted(schema: Schema, definitions: Schema) -> str:
+def accepted_values(schema: Schema, definitions: Schema) -> str:
     """The values a key takes, in a few words."""
     schema = resolved(schema, definitions)
     if "const" in schema:
@@ -231,13 +239,13 @@ def accepted(schema: Schema, definitions: Schema) -> str:
     for either in ("anyOf", "oneOf"):
         if either in schema:
             words = dict.fromkeys(
-                accepted(alternative, definitions)
+                accepted_values(alternative, definitions)
                 for alternative in schema[either]
                 if alternative != {"type": "null"}
             )
             return " or ".join(words)
     if schema.get("type") == "array":
-        return f"list of {accepted(schema.get('items', {}), definitions)}"
+        return f"list of {accepted_values(schema.get('items', {}), definitions)}"
     if "pattern" in schema:
         return schema.get("description") or "text"
     return {"object": "mapping", "string": "text", "boolean": "true or false", "number": "number"}.get(
@@ -266,7 +274,7 @@ def resolved(schema: Schema, definitions: Schema) -> Schema:
     return found
 
 
-def described(schema: Schema) -> list[str]:
+def description_lines(schema: Schema) -> list[str]:
     return [markdown(one_line(schema["description"]))] if schema.get("description") else []
 
 
@@ -329,11 +337,11 @@ def command_parts(command: click.Command, context: click.Context, path: str) -> 
             option for option in command.get_params(context) if (option.name in advanced) == are_advanced
         ]
         records = [option.get_help_record(context) for option in options]
-        described = [
+        described_names = [
             record for record in records if record is not None and record[1] and "--help" not in record[0]
         ]
-        if described:
-            yield table((heading, "meaning"), [(f"`{name}`", prose(text)) for name, text in described])
+        if described_names:
+            yield table((heading, "meaning"), [(f"`{name}`", prose(text)) for name, text in described_names])
     yield from help_text(command.epilog or "")
 
 

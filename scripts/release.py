@@ -74,14 +74,14 @@ def change(folder: Path, version: str) -> None:
     """Write the version and turn the unreleased changes into its own."""
     changes = folder / CHANGES
     today = f"{datetime.now(UTC):%Y-%m-%d}"
-    changes.write_text(released(changes.read_text(encoding="utf-8"), version, today), encoding="utf-8")
+    changes.write_text(release_changes(changes.read_text(encoding="utf-8"), version, today), encoding="utf-8")
     module = folder / VERSION_FILE
     text = module.read_text(encoding="utf-8")
     old = f'__version__ = "{written_version(folder)}"'
     module.write_text(text.replace(old, f'__version__ = "{version}"'), encoding="utf-8")
 
 
-def released(changes: str, version: str, date: str) -> str:
+def release_changes(changes: str, version: str, date: str) -> str:
     """The changelog with what was unreleased under the version; the program ends where there is nothing."""
     _, heading, rest = changes.partition(UNRELEASED)
     if not re.search(r"^- ", rest.partition("\n## ")[0], re.MULTILINE):

@@ -103,7 +103,7 @@ def of_version(checkout: Path, folders: Sequence[Path], tests: Sequence[str]) ->
 Both = tuple[str, Facts, Facts]  # a variant's name, and its facts before and now
 
 
-def counted(which: str, cells: Iterable[tuple[Any, Any]], differs: Callable[[Any, Any], bool]) -> str:
+def counts_row(which: str, cells: Iterable[tuple[Any, Any]], differs: Callable[[Any, Any], bool]) -> str:
     """Return a row: how many of the cells differ."""
     pairs = list(cells)
     return f"| {which} | {sum(differs(*cell) for cell in pairs):,} of {len(pairs):,} |"
@@ -128,40 +128,44 @@ def rows(variants: Sequence[Both]) -> list[str]:
 
     default, skewed = pairs("seeds", "one seed"), pairs("skew-adjusted seeds", "skew-adjusted one seed")
     lines = [
-        counted("verdict, default test", default, other_verdict),
-        counted("verdict, `test: skew-adjusted`", skewed, other_verdict),
+        counts_row("verdict, default test", default, other_verdict),
+        counts_row("verdict, `test: skew-adjusted`", skewed, other_verdict),
         *ratios("p, default test", default, "p"),
         *ratios("width of the interval, default test", default, "width"),
         *ratios("width of the interval, `test: skew-adjusted`", skewed, "width"),
         *ratios("the same, against the worst model", pairs("skew-adjusted far"), "width"),
         *ratios("detectable difference", default, "detectable"),
-        counted("detectable difference, now none", default, lambda old, now: math.isnan(now["detectable"])),
+        counts_row(
+            "detectable difference, now none", default, lambda old, now: math.isnan(now["detectable"])
+        ),
     ]
     for kind in ("seeds", "one seed"):
         letters = cells("apart", kind)
         lines += [
-            counted(f"two models' letters, {kind}", letters, lambda old, now: old[0] != now[0]),
-            counted(
+            counts_row(f"two models' letters, {kind}", letters, lambda old, now: old[0] != now[0]),
+            counts_row(
                 f"letters against `all_pairs`, before, {kind}", letters, lambda old, now: old[0] != old[1]
             ),
-            counted(f"letters against `all_pairs`, now, {kind}", letters, lambda old, now: now[0] != now[1]),
-            counted(f"verdict on a slice, {kind}", cells("slices", kind), other),
+            counts_row(
+                f"letters against `all_pairs`, now, {kind}", letters, lambda old, now: now[0] != now[1]
+            ),
+            counts_row(f"verdict on a slice, {kind}", cells("slices", kind), other),
         ]
     margin = pairs("seeds, margin", "one seed, margin")
     lines += [
-        counted(
+        counts_row(
             f"*equivalent* to *better* or *worse*, margin {MARGIN}",
             margin,
             lambda old, now: old["verdict"] == "equivalent" and now["verdict"] in DECIDED,
         ),
-        counted(
+        counts_row(
             "*equivalent* to *not distinguishable*",
             margin,
             lambda old, now: (old["verdict"], now["verdict"]) == ("equivalent", "not distinguishable"),
         ),
-        counted("verdict of queries with weights", pairs("traffic"), other_verdict),
-        counted("gate at a margin", cells("gates", "seeds", "one seed"), other),
-        counted("gate with a margin set", cells("gates", "seeds, margin", "one seed, margin"), other),
+        counts_row("verdict of queries with weights", pairs("traffic"), other_verdict),
+        counts_row("gate at a margin", cells("gates", "seeds", "one seed"), other),
+        counts_row("gate with a margin set", cells("gates", "seeds, margin", "one seed, margin"), other),
     ]
     return lines
 

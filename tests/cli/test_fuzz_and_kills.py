@@ -42,7 +42,7 @@ def test_calls_with_odd_tables_and_arrays(
 ) -> None:
     monkeypatch.syspath_prepend(str(repository / "scripts"))
     monkeypatch.chdir(tmp_path)
-    from fuzz_calls import CALLS, OtherAnswerError, answered
+    from fuzz_calls import CALLS, OtherAnswerError, compare_answers
 
     for call in CALLS.values():
         for number in range(3):
@@ -54,10 +54,10 @@ def test_calls_with_odd_tables_and_arrays(
             raise DataError("2; expected another")
         return given
 
-    answered(refuse_two, 1, 3, same=False)
+    compare_answers(refuse_two, 1, 3, same=False)
     for given, message in ((2, "refused in another form: 2; expected another"), (3, "expected 1")):
         with pytest.raises(OtherAnswerError, match=message):
-            answered(refuse_two, 1, given, same=True)
+            compare_answers(refuse_two, 1, given, same=True)
 
 
 def test_ctrl_c_while_the_command_is_imported_is_no_finding(
@@ -78,6 +78,6 @@ main(["list", "metrics"])
         [sys.executable, "-c", interrupted], env=env, capture_output=True, text=True, check=False
     )
     assert 'exit_codes.py", line' in done.stderr
-    assert not kills.unanswered(done.stderr)
-    assert kills.unanswered(done.stderr.replace("in <module>", "in run_command"))
-    assert kills.unanswered("error: internal error: KeyError: 1")
+    assert not kills.is_unanswered(done.stderr)
+    assert kills.is_unanswered(done.stderr.replace("in <module>", "in run_command"))
+    assert kills.is_unanswered("error: internal error: KeyError: 1")

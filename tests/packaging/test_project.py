@@ -331,14 +331,14 @@ class TestRelease:
         return clone
 
     def test_unreleased_changes_become_the_versions(self, release: ModuleType) -> None:
-        assert release.released(self.CHANGES, "0.2.0", "2026-02-03") == self.CHANGES.replace(
+        assert release.release_changes(self.CHANGES, "0.2.0", "2026-02-03") == self.CHANGES.replace(
             "## [Unreleased]\n", "## [Unreleased]\n\n## [0.2.0] - 2026-02-03\n"
         )
 
     def test_a_release_without_a_change_is_none(self, release: ModuleType) -> None:
         empty = self.CHANGES.replace("- One thing.", "")  # what stands under 0.1.0 is not unreleased
         with pytest.raises(SystemExit, match="no entries under '## \\[Unreleased\\]'"):
-            release.released(empty, "0.2.0", "2026-02-03")
+            release.release_changes(empty, "0.2.0", "2026-02-03")
 
     def test_the_version_is_written_in_its_one_place(
         self, release: ModuleType, repository: Path, tmp_path: Path

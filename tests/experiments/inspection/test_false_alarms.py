@@ -18,7 +18,7 @@ def alarms(script: Callable[[str], ModuleType]) -> ModuleType:
 @pytest.mark.long
 def test_one_small_set_of_each_kind(alarms: ModuleType) -> None:
     assert [
-        kind for kind in alarms.SOUND if not alarms.measured(kind, alarms.sound_sets(kind, 1)).is_sound
+        kind for kind in alarms.SOUND if not alarms.count_findings(kind, alarms.sound_sets(kind, 1)).is_sound
     ] == []
     assert alarms.size_of(0) == (50, 5)
     assert [trap for trap in alarms.TRAPS if not alarms.n_found(trap, 1)] == []
@@ -26,14 +26,14 @@ def test_one_small_set_of_each_kind(alarms: ModuleType) -> None:
 
 @pytest.mark.long
 def test_real_sets(alarms: ModuleType, shared_data: Path) -> None:
-    measured = [alarms.measured(name, iter([splits])) for name, splits in alarms.real_sets(shared_data)]
+    measured = [alarms.count_findings(name, iter([splits])) for name, splits in alarms.real_sets(shared_data)]
     assert [one for one in measured if not one.is_sound] == []
 
 
 @pytest.mark.slow
 def test_twenty_sets_of_each_kind(alarms: ModuleType) -> None:
     assert [
-        kind for kind in alarms.SOUND if not alarms.measured(kind, alarms.sound_sets(kind, 20)).is_sound
+        kind for kind in alarms.SOUND if not alarms.count_findings(kind, alarms.sound_sets(kind, 20)).is_sound
     ] == []
     assert {trap: n for trap in alarms.TRAPS if (n := alarms.n_found(trap, 20)) < 20} == {}
 
@@ -41,5 +41,5 @@ def test_twenty_sets_of_each_kind(alarms: ModuleType) -> None:
 def test_what_counts_as_sound(alarms: ModuleType) -> None:
     draws = np.random.default_rng(1)
     leaking = alarms.TRAPS["a leak"][1](draws, (50, 5)).read()
-    assert not alarms.measured("a leak", iter([{"train": leaking}])).is_sound
+    assert not alarms.count_findings("a leak", iter([{"train": leaking}])).is_sound
     assert not alarms.is_found("a leak", alarms.shop(draws, (50, 5)))
