@@ -19,6 +19,12 @@ class CheckedGate(NamedTuple):
     gate: str
     failures: Sequence[str]
     cautions: Sequence[Caution] = ()
+    not_excluded: str = ""  # the largest loss that it leaves possible where it passes
+
+    @property
+    def passed(self) -> str:
+        """The gate, and what passing it leaves possible."""
+        return f"{self.gate} ({self.not_excluded})" if self.not_excluded else self.gate
 
 
 def write_junit(path: Path, verdict: str, gates: Sequence[CheckedGate]) -> None:
@@ -75,8 +81,10 @@ def as_markdown(data: "ReportData", gates: Sequence[CheckedGate]) -> str:
     page = markdown.render(Report(data.title, (), (Section("verdict", tuple(verdict.section(data))),)))
     lines = []
     for gate in gates:
-        mark = "❌" if gate.failures else "✅"
-        lines.append(f"- {mark} {markdown.escape(printable(gate.gate))}")
+        line = f"❌ {markdown.escape(printable(gate.gate))}"
+        if not gate.failures:
+            line = f"✅ {markdown.escape(printable(gate.passed))}"
+        lines.append(f"- {line}")
         details = (*gate.failures, *map(str, gate.cautions))
         lines += [f"    - {markdown.escape(printable(detail))}" for detail in details]
     listed = "\n".join(["\n## Gates\n", *lines, ""]) if lines else ""

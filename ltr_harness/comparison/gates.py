@@ -73,6 +73,18 @@ class Gate:
                 cautions.append(Caution("rare-kind", "warning", text, place=model))
         return cautions
 
+    def not_excluded(self, comparison: Comparison) -> str:
+        """State the largest loss that a passed gate leaves possible; "" where it is not about significance alone."""
+        if not self.significant or self.limit is not None or self.margin is not None:
+            return ""
+        name = resolve_metric(self.metric, comparison.systems)
+        pairs = [comparison.paired(model, name) for model in self._models(comparison)]
+        ends = [self._ends(pair)[0] for pair in pairs]
+        possible = [end for end in ends if math.isfinite(end) and _SIGNS[self.sign](end, 0.0)]
+        if not possible:
+            return ""
+        return f"a difference of {max(possible, key=abs):+.4f} is not excluded"
+
     def _models(self, comparison: Comparison) -> Sequence[str]:
         place = f"gate {self.text!r}"
         if self.model is not None and self.model not in comparison.models:

@@ -122,6 +122,24 @@ def test_a_gate_that_a_rare_kind_of_query_could_turn_says_so_where_it_passes(ltr
     assert (code, err) == (0, "gate passed: mrr < baseline - 0.5\n")
 
 
+def test_a_gate_that_passes_because_nothing_is_shown_says_what_is_not_excluded(ltr: Cli) -> None:
+    """Of twelve queries a loss of .17 passes: the lower end of the interval stands beside the gate."""
+    old = [1, 1, 0.5, 1, 1, 0, 1, 0.5, 1, 1, 1, 0]
+    new = [1, 0, 0.5, 1, 0.5, 0, 0, 1, 1, 1, 0.5, 0]
+    for name, values in {"old": old, "new": new}.items():
+        rows = "".join(f"{query},{value}\n" for query, value in enumerate(values))
+        Path(f"{name}.csv").write_text("query_id,mrr\n" + rows)
+    gate = "mrr < baseline and significant"
+    code, out, err = ltr("old.csv", "new.csv", "--fail-if", gate, "--json", "--summary", "s.md")
+    (low,) = [row["ci_low"] for row in json.loads(out)["pairs"]]
+    assert code == 0
+    assert low < -0.3
+    assert f"gate passed: {gate} (a difference of {low:+.4f} is not excluded)\n" in err
+    assert f"(a difference of {low:+.4f} is not excluded)" in Path("s.md").read_text().replace("\\", "")
+    code, _, err = ltr("new.csv", "old.csv", "--fail-if", "mrr < baseline - 0.9 and significant")
+    assert (code, err.splitlines()[0]) == (0, "gate passed: mrr < baseline - 0.9 and significant")
+
+
 def test_a_strict_gate_takes_thousands_of_queries_and_no_rare_kind_turns_it(ltr: Cli) -> None:
     gate = ("--strict", "--fail-if", "mrr < baseline - 0.02")
     write_alike(100)

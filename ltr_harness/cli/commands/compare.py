@@ -142,7 +142,7 @@ def _checked(gates: "Sequence[Gate]", comparison: "Comparison") -> "list[Checked
 
     failures = all_of([partial(gate.failures, comparison) for gate in gates], UsageError)
     return [
-        CheckedGate(gate.text, lines, gate.cautions(comparison))
+        CheckedGate(gate.text, lines, gate.cautions(comparison), gate.not_excluded(comparison))
         for gate, lines in zip(gates, failures, strict=True)
     ]
 
@@ -151,7 +151,7 @@ def _pass_or_fail(gates: "Sequence[CheckedGate]") -> None:
     """Print which gates pass. Raises GateError: others fail."""
     for gate in gates:
         if not gate.failures:
-            echo(f"gate passed: {gate.gate}", err=True)
+            echo(f"gate passed: {gate.passed}", err=True)
         echo_cautions(
             replace(caution, place=f"gate {gate.gate!r}: {caution.place}") for caution in gate.cautions
         )
