@@ -329,16 +329,22 @@ def _panel_sentence(panel: _Panel, labels: Sequence[str], marked: Set[str]) -> s
     if outside:
         windows = "the others" if inside else "the windows"
         phrases.append(f"{_range(outside)} in {windows}")
-    n_windows = count_of(len(points), "window")
+    phrases += _crossings(panel, count_of(len(points), "window"))
+    return f"{panel.name}: {', '.join(phrases)}."
+
+
+def _crossings(panel: _Panel, windows: str) -> list[str]:
+    """Return in how many of the windows the values are above thresholds, below a limit or an alert."""
+    phrases = []
     if panel.thresholds:
         above = sum(value > top for value, top in zip(panel.values, panel.thresholds, strict=True))
-        phrases.append(f"above its limit in {above} of {n_windows}")
+        phrases.append(f"above its limit in {above} of {windows}")
     if panel.limit == panel.limit:
-        below = sum(value < panel.limit for _, value in points)
-        phrases.append(f"below its limit {panel.limit:g} in {below} of {n_windows}")
+        below = sum(value < panel.limit for value in panel.values)  # NaN is not
+        phrases.append(f"below its limit {panel.limit:g} in {below} of {windows}")
     if panel.alerts:
         phrases.append(f"an alert of its own in {count_of(panel.alerts, 'window')}")
-    return f"{panel.name}: {', '.join(phrases)}."
+    return phrases
 
 
 def _range(values: Sequence[float]) -> str:

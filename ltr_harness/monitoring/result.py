@@ -4,7 +4,7 @@ Intervals are [low, high] at the configured confidence. NaN is "cannot be told" 
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -697,13 +697,15 @@ def table_of(
         return blocks.Estimate(value.value, value.low, value.high) if isinstance(value, Estimate) else value
 
     rows = [[cell(record, attribute) for _, attribute in shown_columns] for record in records]
-    filled = [
-        index
-        for index in range(len(shown_columns))
-        if not rows or any(blocks.sort_value(row[index]) not in (None, "") for row in rows)
-    ]
+    filled = _filled_columns(rows) if rows else range(len(shown_columns))
     cells = tuple(tuple(row[index] for index in filled) for row in rows)
     return Table(name, caption, tuple(shown_columns[index][0] for index in filled), cells, **options)
+
+
+def _filled_columns(rows: Sequence[Sequence[blocks.Cell]]) -> Sequence[int]:
+    """Return the places of the columns with a value in some row."""
+    columns = enumerate(zip(*rows, strict=True))
+    return [i for i, cells in columns if any(blocks.sort_value(cell) not in (None, "") for cell in cells)]
 
 
 def marked_estimate(estimate: Estimate, *, alert: bool) -> blocks.Estimate:

@@ -128,15 +128,24 @@ def guess_from(log: Log, columns_by_role: Mapping[str, Any]) -> Guess:
     _refuse_lacking(log.name, names, columns, has_rule=bool(relevance))
     of_rule = {*relevance.get("events", ()), relevance.get("label")}
     free = [name for name in free if name not in of_rule]
-    features = [name for name in free if name in numeric and _may_be_feature(name)]
-    lists = {
-        "segments": _segments(rows, columns["query_id"], [name for name in free if name not in numeric]),
-        "features": features[:_MAX_FEATURES],
+    lists = _listed_columns(rows, free, numeric, columns["query_id"])
+    lists = {role: column for role, column in lists.items() if column and role not in columns_by_role}
+    features = lists.get("features", [])
+    n_left = len(features[_MAX_FEATURES:])
+    del features[_MAX_FEATURES:]
+    columns |= lists
+    return Guess(columns, relevance, _metrics(log, relevance, numeric), n_left)
+
+
+def _listed_columns(
+    rows: Any, free: Sequence[str], numeric: Sequence[str], query: str
+) -> dict[str, list[str]]:
+    """Return the columns of roles that may have several, among those that are still free."""
+    return {
+        "segments": _segments(rows, query, [name for name in free if name not in numeric]),
+        "features": [name for name in free if name in numeric and _may_be_feature(name)],
         "online": [name for name in free if name in numeric and is_outcome(name)],
     }
-    columns |= {role: value for role, value in lists.items() if value and role not in columns_by_role}
-    n_left = 0 if "features" in columns_by_role else len(features[_MAX_FEATURES:])
-    return Guess(columns, relevance, _metrics(log, relevance, numeric), n_left)
 
 
 def _refuse_lacking(log: str, names: Sequence[str], columns: Mapping[str, Any], *, has_rule: bool) -> None:
