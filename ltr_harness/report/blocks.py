@@ -17,7 +17,7 @@ from ltr_harness._util.text import none_if_undefined, printable
 from ltr_harness.comparison.contrasts import Estimated
 
 OURS = "written by ltr-harness report"
-"""Stands in every table and picture, so that a later report may replace it."""
+"""A mark in every table and picture, by which a later report may replace the file."""
 
 T = TypeVar("T")
 Style = Literal["plain", "strong", "emphasis", "code"]
@@ -123,7 +123,7 @@ class Trend:
 
 
 Cell = str | int | float | None | Estimate | Badge | ModelName | Link | Trend
-"""What a table may hold; None stays empty."""
+"""The content of a cell of a table; None is an empty cell."""
 
 
 def sort_value(cell: Cell) -> float | str | None:
@@ -201,7 +201,7 @@ class Column:
     format: Format = "text"  # anything but text and code is aligned right
     group: str = ""  # columns of one group share a heading above theirs
     best: Best | None = None  # which end of the column is good; the best cell is set in bold
-    hint: str = ""  # a sentence for those who wonder what the heading means
+    hint: str = ""  # a sentence that explains the heading
     axis: tuple[float, float] | None = None  # estimates are drawn, too: the ends of what all rows share
 
     @property
@@ -327,7 +327,7 @@ class Code(_BaseBlock):
 
 
 Block = Heading | Banner | Paragraph | Bullets | Table | Chart | Details | Choice | Definitions | Code
-"""What sections are made of."""
+"""The elements of a section."""
 
 
 def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:

@@ -24,12 +24,12 @@ VEGALITE_VERSION = "6.4"
 
 
 class EngineError(Exception):
-    """The engine cannot do what was asked; the text says why."""
+    """A failure of the chart engine, with its reason as text."""
 
 
 def warm_up() -> None:
     """Start the engine, which takes half a second of another core."""
-    with suppress(EngineError):  # who asks for a chart is told
+    with suppress(EngineError):  # raised again for the first chart
         _ENGINE.start()
 
 
@@ -84,7 +84,7 @@ class _Engine:
         return answer
 
     def _running_process(self) -> subprocess.Popen[bytes]:
-        # a forked process must not talk into its parent's conversation
+        # a forked process must not use its parent's pipes
         if self._owner != os.getpid():
             self._owner, self._process = os.getpid(), None
         if self._process is None:
@@ -95,8 +95,8 @@ class _Engine:
                     [sys.executable or "", "-P", __file__],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,  # what it says when it dies is for its makers
-                    start_new_session=True,  # Ctrl-C is for us; the engine ends when nobody can ask any more
+                    stderr=subprocess.DEVNULL,  # what it prints in a crash is for its developers
+                    start_new_session=True,  # Ctrl-C reaches us alone; the engine ends with its input
                 )
             except OSError as problem:
                 message = f"the chart engine cannot be started: {problem.strerror or problem}"
@@ -188,7 +188,7 @@ def serve() -> None:
     def send(reply: Mapping[str, str]) -> None:
         try:
             print(json.dumps(reply), file=answers, flush=True)
-        except BrokenPipeError:  # who asked was killed
+        except BrokenPipeError:  # the process that asked was killed
             os._exit(0)
 
     try:

@@ -74,7 +74,7 @@ class ReportData:
         return tuple(name for name in self.models if name != self.baseline)
 
     def joint(self, metric: str | None = None) -> str:
-        """Return the word for what holds for several comparisons together, before its noun; "" for one."""
+        """Return "joint ", to stand before a noun, where several models are compared; "" for a single comparison."""
         return joint_word(self.comparison, metric)
 
     def p_label(self, metric: str | None = None) -> str:
@@ -87,7 +87,7 @@ class ReportData:
 
     @property
     def weighted(self) -> str:
-        """The word for means of queries that do not count alike, before its noun; "" where they do."""
+        """The word "weighted ", to stand before a noun, where queries have weights; "" where each counts once."""
         return "weighted " if self.comparison.weights is not None else ""
 
     @cached_property
@@ -163,7 +163,7 @@ class ReportData:
 
     @cached_property
     def ordered_runs(self) -> tuple[Run, ...]:
-        """The finished runs in a stable order: as the models are, then fold, then seed."""
+        """The finished runs in a stable order: by model, best first, then by fold and seed."""
         rank = {name: number for number, name in enumerate(self.models)}
         by_seed = sorted(self.runs, key=attrgetter("record.model", "record.fold", "record.seed"))
         return tuple(sorted(by_seed, key=lambda run: rank.get(run.record.model, len(rank))))
@@ -174,7 +174,7 @@ class ReportData:
         return tuple(run.record for run in self.ordered_runs)
 
     def runs_of(self, model: str) -> tuple[Run, ...]:
-        """Return the runs behind a model, which is called after its experiment too where two have its name."""
+        """Return the runs of a model; its name begins with its experiment where two experiments have that model."""
         source = self.comparison.system(model).source  # a model from elsewhere may have a run's name
         return tuple(
             run
@@ -254,7 +254,7 @@ def experiment_data(
     declared = baseline or settings.baseline
     comparison = compare(
         *runs_read,
-        # a name that is no model at all is left to `compare`, which lists those there are
+        # `compare` refuses a name that is no model, and lists the models
         baseline=None if declared in experiment.models and declared not in finished else declared,
         ledger=ledger and settings.ledger,
         **asdict(settings.method),
@@ -314,7 +314,7 @@ def _report_data(
         caution
         for run in runs
         for caution in run.record.data_cautions
-        # the comparison says of all its queries what little there is to gain
+        # the comparison has a caution of its own on how little there is to gain
         if caution.severity != "note" and caution.kind != LITTLE_TO_GAIN
     )
     # one that stands before the numbers is the first, also where programs read them

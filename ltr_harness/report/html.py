@@ -92,7 +92,7 @@ def render(report: blocks.Report) -> str:
 
 def warm_up() -> None:
     """Load the charts' program and the report's templates ahead of time."""
-    with suppress(EngineError):  # who renders a page is told
+    with suppress(EngineError):  # raised again where a page is rendered
         compressed(vega_bundle())
     for name in ("page.html.jinja", "blocks.html.jinja"):
         _environment().get_template(name)

@@ -26,8 +26,8 @@ from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.sections.queries import ChangedQuery, all_changes, gains_and_losses
 from ltr_harness.report.sections.ties import audits
 
-_OF_THE_REPORT = ("title", "metrics", "models", "n_undefined", "slices", "failures")
-_OF_THE_COMPARISON = (
+_REPORT_FIELDS = ("title", "metrics", "models", "n_undefined", "slices", "failures")
+_COMPARISON_FIELDS = (
     *("verdict", "primary", "baseline", "test", "confidence"),
     *("family", "cautions", "n_queries", "pairs", "fold_signs"),
 )
@@ -140,8 +140,8 @@ def document(data: ReportData) -> dict[str, Any]:
     """Return the report's values as JSON types, by the `schema`."""
     comparison, method = data.comparison, data.comparison.method
     body = ReportDocument(
-        **{name: getattr(data, name) for name in _OF_THE_REPORT},
-        **{name: getattr(comparison, name) for name in _OF_THE_COMPARISON},
+        **{name: getattr(data, name) for name in _REPORT_FIELDS},
+        **{name: getattr(comparison, name) for name in _COMPARISON_FIELDS},
         outcome=comparison.headline.outcome,
         headline=comparison.headline.text,
         unit=method.unit,

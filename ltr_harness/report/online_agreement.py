@@ -10,7 +10,7 @@ from ltr_harness.experiments.compare.online_agreement import PROBABILITY, Online
 from ltr_harness.report import blocks, charts
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 
-OPEN = "cannot be told"
+UNDETERMINED = "cannot be told"
 
 
 def agreement_page(agreement: OnlineAgreement) -> Report:
@@ -55,9 +55,9 @@ def agreement_page(agreement: OnlineAgreement) -> Report:
             Column("Difference", "difference"): _interval_cell("difference"),
         }
         answer.append(Table.of("offline_online_pairs", caption, agreement.pairs, columns))
-    scatter = [Heading("Online over offline"), _scatter(agreement)]
+    scatter = [Heading("Online over offline"), _scatter_chart(agreement)]
     if any(metric.curve for metric in agreement.metrics):
-        scatter.append(_chances(agreement))
+        scatter.append(_chance_chart(agreement))
     facts = (count_of(len(agreement.experiments), "experiment"), count_of(len(agreement.metrics), "metric"))
     sections = (Section("verdict", tuple(answer)), Section("scatter", tuple(scatter)))
     return Report("Does offline predict online?", facts, sections, lambda: json_text(agreement))
@@ -68,12 +68,14 @@ def _interval_cell(name: str) -> Callable[[Any], Cell]:
 
     def cell(record: Any) -> Cell:
         interval: Interval | None = getattr(record, name)
-        return OPEN if interval is None else blocks.Estimate(interval.value, interval.low, interval.high)
+        return (
+            UNDETERMINED if interval is None else blocks.Estimate(interval.value, interval.low, interval.high)
+        )
 
     return cell
 
 
-def _panels(agreement: OnlineAgreement, rows: list[dict[str, Any]], *layers: Any) -> dict[str, Any]:
+def _panel_spec(agreement: OnlineAgreement, rows: list[dict[str, Any]], *layers: Any) -> dict[str, Any]:
     """Return a panel for each metric, on a scale of its own."""
     spec = charts.small_multiples(
         [metric.metric for metric in agreement.metrics], rows, {"layer": list(layers)}
@@ -81,7 +83,7 @@ def _panels(agreement: OnlineAgreement, rows: list[dict[str, Any]], *layers: Any
     return {**spec, "resolve": {"axis": {"x": "independent"}, "scale": {"x": "independent"}}}
 
 
-def _scatter(agreement: OnlineAgreement) -> Block:
+def _scatter_chart(agreement: OnlineAgreement) -> Block:
     rows: list[dict[str, Any]] = []
     online = list(zip(agreement.experiments, agreement.online, agreement.online_se, strict=True))
     reach = 2 * max(abs(y) + 2 * t for _, y, t in online)
@@ -113,14 +115,15 @@ def _scatter(agreement: OnlineAgreement) -> Block:
         charts.layer(charts.dots(30), x=x, y=y, tooltip=tooltips),
     )
     words = (
-        f"{metric.metric}: slope {metric.slope or OPEN}, correlation of true effects {metric.correlation or OPEN}."
+        f"{metric.metric}: slope {metric.slope or UNDETERMINED}, "
+        f"correlation of true effects {metric.correlation or UNDETERMINED}."
         for metric in agreement.metrics
     )
     title = "Each experiment with two standard errors, and the expected online effect with its band"
-    return blocks.Chart("offline_online", title, _panels(agreement, rows, *layers), " ".join(words))
+    return blocks.Chart("offline_online", title, _panel_spec(agreement, rows, *layers), " ".join(words))
 
 
-def _chances(agreement: OnlineAgreement) -> Block:
+def _chance_chart(agreement: OnlineAgreement) -> Block:
     points = [
         (metric.metric, point.offline, point.positive)
         for metric in agreement.metrics
@@ -141,4 +144,6 @@ def _chances(agreement: OnlineAgreement) -> Block:
         for point in metric.curve[:: max(1, len(metric.curve) - 1)]
     )
     title = f"The probability of an online gain, with its band; the dashed line is {PROBABILITY:.0%}"
-    return blocks.Chart("offline_online_chance", title, _panels(agreement, rows, *layers), " ".join(words))
+    return blocks.Chart(
+        "offline_online_chance", title, _panel_spec(agreement, rows, *layers), " ".join(words)
+    )

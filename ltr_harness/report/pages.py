@@ -20,12 +20,12 @@ from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, R
 from ltr_harness.report.sections.data import agreement_blocks, recall_tables
 
 _COUNTS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
-SHOWN = 5  # models whose curves are shown; all are in the JSON
+N_CURVES = 5  # models whose curves are shown; all are in the JSON
 
 
 def power_page(power_plan: PowerPlan) -> Report:
     """Return the answer, and the curve of the detectable difference, with everything in the JSON."""
-    plans = power_plan.plans[:SHOWN]
+    plans = power_plan.plans[:N_CURVES]
     tables = tuple(
         _curve_table(power_plan, plan, f"power_curve_{number + 1}") for number, plan in enumerate(plans)
     )
@@ -40,7 +40,7 @@ def power_page(power_plan: PowerPlan) -> Report:
     )
     curve: tuple[Block, ...] = (
         Heading(f"Detectable difference over {power_plan.drawn()}"),
-        _chart(power_plan, plans),
+        _curve_chart(power_plan, plans),
         blocks.Details("The same in numbers", tables),
     )
     sections = (Section("verdict", answer), Section("curve", curve))
@@ -118,7 +118,7 @@ def _power_verdict(power_plan: PowerPlan) -> blocks.Banner:
     )
 
 
-def _chart(power_plan: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
+def _curve_chart(power_plan: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
     rows: list[dict[str, Any]] = [
         {"model": plan.model, "power": f"{need.power:.0%}", "n": point.n, "detectable": round(smallest, 8)}
         for plan in plans
@@ -210,11 +210,11 @@ def card_page(card: DataCard, cautions: Sequence[Caution], title: str) -> Report
         verdict.append(table)
     sections = [
         Section("verdict", tuple(verdict)),
-        Section("splits", (Heading("Splits"), _splits(card), _grades(card), *judgments)),
+        Section("splits", (Heading("Splits"), _split_table(card), _grade_table(card), *judgments)),
     ]
     if card.overlaps:
-        sections.append(Section("overlaps", _overlaps(card), DETAIL))
-    sections.append(Section("features", (Heading("Features"), *map(_features, card.splits)), DETAIL))
+        sections.append(Section("overlaps", _overlap_blocks(card), DETAIL))
+    sections.append(Section("features", (Heading("Features"), *map(_feature_table, card.splits)), DETAIL))
     return Report(title, (), tuple(sections))
 
 
@@ -269,8 +269,8 @@ def _card_row(split: SplitCard) -> list[str]:
 
 def _split_lines(split: SplitCard) -> Iterator[str]:
     """Yield the best single features of a split, then lines on its judgments and on its reading."""
-    defined = [feature for feature in split.features if not math.isnan(feature.ndcg)]
-    if best := sorted(defined, key=lambda feature: -feature.ndcg)[:3]:
+    defined_features = [feature for feature in split.features if not math.isnan(feature.ndcg)]
+    if best := sorted(defined_features, key=lambda feature: -feature.ndcg)[:3]:
         features = ", ".join(f"{feature.name} {feature.ndcg:.4f}" for feature in best)
         yield (
             f"best single features by NDCG@10: {features} (random order {split.random_ndcg:.4f}; "
@@ -283,7 +283,7 @@ def _split_lines(split: SplitCard) -> Iterator[str]:
             yield f"note: {caution}"
 
 
-def _splits(card: DataCard) -> Table:
+def _split_table(card: DataCard) -> Table:
     repeated = Column("Repeated rows", "count", hint="an earlier row of the split has the same features")
     ties = Column("Forced ties", "count", hint="same query, same features, another label")
     return Table.of(
@@ -315,7 +315,7 @@ def _splits(card: DataCard) -> Table:
     )
 
 
-def _grades(card: DataCard) -> Table:
+def _grade_table(card: DataCard) -> Table:
     grades = sorted({grade for split in card.splits for grade in split.grades})
     listed_grades = grades if len(grades) <= 12 else [*grades[:6], *grades[-6:]]
     columns = [Column("Grade")]
@@ -331,7 +331,7 @@ def _grades(card: DataCard) -> Table:
     return Table("grades", caption, tuple(columns), tuple(map(tuple, rows)))
 
 
-def _overlaps(card: DataCard) -> tuple[Block, ...]:
+def _overlap_blocks(card: DataCard) -> tuple[Block, ...]:
     table = Table.of(
         "overlaps",
         "Overlap of two splits.",
@@ -353,7 +353,7 @@ def _overlaps(card: DataCard) -> tuple[Block, ...]:
     ), table
 
 
-def _features(split: SplitCard) -> Table:
+def _feature_table(split: SplitCard) -> Table:
     def remark(feature: FeatureFacts) -> str:
         if feature.constant:
             return "constant"

@@ -29,7 +29,7 @@ from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Cell, Column, Heading, Report, Section, Table
 from ltr_harness.report.sections.verdict import PILLS
 
-_LAST_SECOND = 253402300799  # of the year 9999: a file's time may be anything
+_LAST_SECOND = 253402300799  # of the year 9999, the last of `datetime`: a file may have any time
 QuestionKey = tuple[str, str, str]  # test data, metric, definition
 
 
@@ -307,7 +307,7 @@ def _folder_size(path: Path) -> int:
 
 
 _TREND = 20  # experiments that a trend shows at most
-SHORT = 8  # hex digits of a fingerprint that are shown
+DIGEST_LENGTH = 8  # hex digits of a fingerprint that are shown
 
 
 def report(experiment_list: ExperimentList, page: Path | None = None) -> Report:
@@ -344,9 +344,7 @@ def _table(experiment_list: ExperimentList, page: Path | None) -> Table:
         return f"{experiment.best} {metric}{four_decimals(experiment.mean)}"
 
     last = experiment_list.experiments[-1]
-    scope = (
-        f"at {last.metric} on {last.data} {last.test[:SHORT]}, and its change from the previous experiment"
-    )
+    scope = f"at {last.metric} on {last.data} {last.test[:DIGEST_LENGTH]}, and its change from the previous experiment"
     footnotes: tuple[str, ...] = ()
     if has_several_questions:
         scope = "and its change from the previous experiment with the same test data and metric"
@@ -423,7 +421,9 @@ def _question_columns(experiment_list: ExperimentList) -> dict[Column, Callable[
     source = "Its source, and the digest of its judgments: queries, labels and weights."
     return {
         Column("Metric"): lambda experiment: experiment.metric,
-        Column("Test data", hint=source): lambda experiment: f"{experiment.data} {experiment.test[:SHORT]}",
+        Column("Test data", hint=source): lambda experiment: (
+            f"{experiment.data} {experiment.test[:DIGEST_LENGTH]}"
+        ),
         Column("From"): previous,
     }
 
@@ -491,7 +491,7 @@ def _chart(group: Sequence[ListedExperiment], number: int) -> blocks.Chart:
         charts.layer(charts.dots(70, **look), x=x, y=y, tooltip=tooltip),
     ]
     first = group[0]
-    metric, digest = blocks.code(first.metric), blocks.code(first.test[:SHORT])
+    metric, digest = blocks.code(first.metric), blocks.code(first.test[:DIGEST_LENGTH])
     title = ("Best mean ", metric, f" on {first.data}, digest ", digest)
     description = ". ".join(map(_mean_in_words, group)) + "."
     return blocks.Chart(f"over_time_{number + 1}", title, charts.wide(rows, 200, layer=layers), description)

@@ -161,17 +161,17 @@ def read_test_rows(
         if replicates is None:
             return None
         runs[system.name] = replicates
-    reference = next(iter(runs.values()))[0]
-    if any("rows" not in run.per_query for run in reference):
+    reference_runs = next(iter(runs.values()))[0]
+    if any("rows" not in run.per_query for run in reference_runs):
         return None
     if any(system.judgments_fingerprint != systems[0].judgments_fingerprint for system in systems):
         return None  # two retrievers' candidates
     query_ids: list[Any] = systems[0].query_ids.tolist()
-    names = _query_names(reference, query_ids)
+    names = _query_names(reference_runs, query_ids)
     if len(set(names)) < len(names):  # several folds test a query: it has scores of each one's models
         return None
     positions = {name: position for position, name in enumerate(names)}
-    judgments = _concatenate([run.judgments for run in reference])
+    judgments = _concatenate([run.judgments for run in reference_runs])
     order = np.array([positions[query_id] for query_id in query_ids])
     return TestRows(judgments, positions, order, runs)
 

@@ -41,10 +41,10 @@ class TerminalProgress(Progress):
         self._watched = ""
         self._rule: StoppingRule | None = None
         self._runs: dict[str, LiveRun] = {}
-        self._todo = 0
+        self._n_to_do = 0
         self._n_planned = 0
-        self._over = 0
-        self._best: dict[str, tuple[Any, float | None]] = {}  # of a search: its row, and its best value
+        self._n_ended = 0
+        self._searches: dict[str, tuple[Any, float | None]] = {}  # by search: its row, and its best value
 
     def __enter__(self) -> Self:
         return self
@@ -66,11 +66,11 @@ class TerminalProgress(Progress):
         if self._n_planned == 0:
             self._say_cautions(job)
         self._n_planned += 1
-        for row, _ in self._best.values():
+        for row, _ in self._searches.values():
             if self._live is not None:
                 self._live.remove_task(row)
-        self._best.clear()
-        self._todo = job.count("score again") + job.count("train")
+        self._searches.clear()
+        self._n_to_do = job.count("score again") + job.count("train")
         self._rule = job.stopping
         self._watched = str(job.decision_metric)
         if job.open_studies:  # the runs that follow are not known yet: `planned` is called again
@@ -115,21 +115,21 @@ class TerminalProgress(Progress):
             self.say(f"trained once, because the seed cannot matter: {', '.join(constant)}")
 
     def tuning(self, study: StudyRecord) -> None:
-        self._best[str(study)] = (self._new_row(f"tuning {study}"), None)
+        self._searches[str(study)] = (self._new_row(f"tuning {study}"), None)
 
     def tried(self, study: StudyRecord, trial: Trial) -> None:
-        row, best = self._best[str(study)]
+        row, best = self._searches[str(study)]
         sign = 1 if study.higher_is_better else -1
         value = trial.value if trial.status == "complete" else None
         if value is not None and (best is None or sign * value > sign * best):
-            self._best[str(study)] = (row, value)
+            self._searches[str(study)] = (row, value)
             self.say(f"tuning {study}: trial {trial.number}, {study.metric} {value:.4f} on validation data")
         elif trial.status == "failed":
             self.say(str(failed_trial(study, trial)))
         self._show(row, f"tuning {study}: {count_of(trial.number + 1, 'trial')}")
 
     def started(self, task: Task) -> None:
-        head = f"[{self._over + len(self._runs) + 1}/{self._todo}] {task}"
+        head = f"[{self._n_ended + len(self._runs) + 1}/{self._n_to_do}] {task}"
         run = self._runs[str(task)] = LiveRun(head, self._rule, self._watched, time.monotonic())
         run.row = self._new_row(str(run))
 
@@ -144,9 +144,9 @@ class TerminalProgress(Progress):
         self.say(str(lost_worker(task)))
 
     def finished(self, task: Task, run: Run) -> None:
-        self._over += 1
+        self._n_ended += 1
         record, seconds = run.record, self._seconds_of(task)
-        head = f"[{self._over}/{self._todo}] {task}: "
+        head = f"[{self._n_ended}/{self._n_to_do}] {task}: "
         if record.status == "failed":
             self.say(f"{head}FAILED: {record.error}")
             return
@@ -158,7 +158,7 @@ class TerminalProgress(Progress):
 
     def reporting(self) -> None:
         self._stop_live()
-        if not self._todo:
+        if not self._n_to_do:
             self.say("every run exists already; nothing to train")
         self.say("comparing and writing the report")
 

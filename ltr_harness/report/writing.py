@@ -1,4 +1,4 @@
-"""From a comparison to pages that people open: sections give content, renderers the form; equal runs, equal bytes."""
+"""Building and writing a report: sections give its content, renderers its form; equal runs give equal bytes."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ GROUPS = {
     ),
     SectionGroup("Record", "What exactly was computed, and from what?"): ("definitions", "provenance"),
 }  # fmt: skip
-"""The groups of a report in which nobody chose the sections; those of other packages stand at the end of the first."""
+"""The groups of a report without chosen sections; those of other packages stand at the end of the first group."""
 
 
 def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
     """Load and compile all that a report needs, which takes a second, while something else runs."""
-    with suppress(Exception):  # which is raised again where the part is needed
+    with suppress(Exception):  # raised again where the part is needed
         if "svg" in formats or "png" in formats:
             from ltr_harness.report import chart_engine
 

@@ -18,7 +18,7 @@ from ltr_harness.metrics.core.ranking import RowRanker
 from ltr_harness.report import ReportData
 from ltr_harness.report.blocks import Chart, Table
 from ltr_harness.report.charts import file_spec
-from ltr_harness.report.sections.precision_recall import LEVELS, interpolated, section
+from ltr_harness.report.sections.precision_recall import LEVELS, interpolated_precision, section
 
 
 def curve(
@@ -34,7 +34,7 @@ def curve(
         scores_of_rows if listed is None else scores_of_rows[listed]
     )
     ranking = whole if listed is None else whole.pool_rows(judgments)
-    found = interpolated(ranking, judgments.pool.labels > 0)
+    found = interpolated_precision(ranking, judgments.pool.labels > 0)
     return [float(value) for value in found]
 
 

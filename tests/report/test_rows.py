@@ -19,7 +19,7 @@ from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Badge, Block, Bullets, Choice, Details, Paragraph, Table, plain_text
 from ltr_harness.report.data import stored_data
 from ltr_harness.report.sections import conventions, queries, ties
-from ltr_harness.report.sections.conventions import recomputed
+from ltr_harness.report.sections.conventions import recompute
 from ltr_harness.report.stored_scores import TestRows
 
 from .conftest import SMALL  # type: ignore[import-not-found]
@@ -124,7 +124,7 @@ def test_a_convention_that_ties_make_random_is_refused_and_the_others_are_shown(
     """It ended the whole run with an error, after everything had been trained."""
     fields = {field.name: getattr(rows, field.name) for field in dataclasses.fields(rows)}
     model = next(iter(rows.runs))
-    (found,) = recomputed(["map@2"], [model], Tied(**fields))
+    (found,) = recompute(["map@2"], [model], Tied(**fields))
     assert any("tie across the cutoff" in reason and "torchmetrics" in reason for reason in found.refused)
     assert "torchmetrics" not in {name for one in found.conventions for name in one.names}
     assert len(found.means[model]) == len(found.conventions) > 1
@@ -136,13 +136,13 @@ def test_scores_are_read_as_often_for_many_metrics_as_for_one(rows: TestRows) ->
     asked = []
     for names in (["map@2"], ["map@2", "mrr@2", "map@5", "mrr@5"]):
         tied.asked.clear()
-        recomputed(names, ["lgbm"], tied)
+        recompute(names, ["lgbm"], tied)
         asked.append(list(tied.asked))
     assert asked[0] == asked[1]
 
 
 def test_average_precision_of_what_was_retrieved_stands_among_the_other_tools(rows: TestRows) -> None:
-    (found,) = recomputed(["map@2"], ["z-random"], rows)
+    (found,) = recompute(["map@2"], ["z-random"], rows)
     (at,) = (i for i, one in enumerate(found.conventions) if "map_retrieved" in one.names)
     labels, sizes = rows.judgments.labels, rows.judgments.groups.sizes
     means = []
@@ -198,8 +198,8 @@ def test_the_largest_gains_and_losses(stored: ReportData) -> None:
         won, lost = queries.changes(stored, model)
         d = stored.comparison.query_differences(model)
         d = d[~np.isnan(d)]
-        assert [one.difference for one in won] == pytest.approx(sorted(d[d > 0])[::-1][: queries.EACH])
-        assert [one.difference for one in lost] == pytest.approx(sorted(d[d < 0])[: queries.EACH])
+        assert [one.difference for one in won] == pytest.approx(sorted(d[d > 0])[::-1][: queries.N_PER_MODEL])
+        assert [one.difference for one in lost] == pytest.approx(sorted(d[d < 0])[: queries.N_PER_MODEL])
 
 
 def test_a_query_opens_to_both_lists(stored: ReportData, rows: TestRows) -> None:

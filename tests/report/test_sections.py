@@ -230,10 +230,10 @@ def test_what_the_trained_models_did_appears_from_two_seeds_on(
 def test_learning_curves_keep_the_chosen_round_however_long_they_are(
     make_data: Callable[..., ReportData],
 ) -> None:
-    from ltr_harness.report.sections.training import _thinned
+    from ltr_harness.report.sections.training import thin
 
     points = [(at, 0.1) for at in range(1, 2001)]
-    kept = _thinned(points, 50, chosen_round=777)
+    kept = thin(points, 50, chosen_round=777)
     assert len(kept) == 51
     assert {1, 777, 2000} <= {at for at, _ in kept}
     (chart,) = (b for b in section(make_data(), "training") if isinstance(b, Chart))

@@ -144,10 +144,10 @@ def other_tools(data: ReportData) -> tuple[Recomputed, ...]:
     """Return the metrics at the primary K under other tools' conventions."""
     if data.rows is None:
         return ()
-    return recomputed(same_k(data), data.models, data.rows)
+    return recompute(same_k(data), data.models, data.rows)
 
 
-def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> tuple[Recomputed, ...]:
+def recompute(names: Sequence[str], models: Sequence[str], rows: TestRows) -> tuple[Recomputed, ...]:
     """Return the metrics of these names that other tools compute too, by every convention that the rows allow."""
     missed = rows.judgments.missed
     has_missed = missed is not None and missed.queries.size > 0

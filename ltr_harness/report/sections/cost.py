@@ -72,7 +72,7 @@ def _serving_table(data: ReportData, times: Mapping[str, Sequence["Serving"]]) -
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a model's training and scoring."""
+    """What a model's training and scoring cost."""
 
     # medians; None where a model has no such thing
     model: str

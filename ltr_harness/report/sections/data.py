@@ -31,7 +31,7 @@ class _FoldSplit(NamedTuple):
         return number / self.facts.n_queries if self.facts.n_queries else None
 
 
-_COLUMNS = ("ignored-columns", "text-in-numbers")  # cautions about columns that are no features
+_COLUMN_CAUTIONS = ("ignored-columns", "text-in-numbers")  # cautions about columns that are no features
 
 
 def section(data: ReportData) -> list[Block]:
@@ -80,7 +80,7 @@ def _notes(data: ReportData) -> list[str]:
             relevance_notes.append(f"{derivation_text}: {describe(Relevance.model_validate(rule))}")
         if record.features:
             feature_notes.append(named("feature", record.features))
-        column_notes += [str(caution) for caution in record.cautions if caution.kind in _COLUMNS]
+        column_notes += [str(caution) for caution in record.cautions if caution.kind in _COLUMN_CAUTIONS]
     return list(dict.fromkeys([*grade_notes, *relevance_notes, *feature_notes, *column_notes]))
 
 

@@ -10,8 +10,8 @@ from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 
-DRAWN = 10  # features drawn per model, most important first
-LISTED = 30  # features in the table, by their mean share over models
+N_DRAWN = 10  # features drawn per model, most important first
+N_LISTED = 30  # features in the table, by their mean share over models
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def _table(shares: Mapping[str, Mapping[str, Importance]]) -> Table:
     for model in shares:
         columns += [Column("gain", "percent", group=model), Column("splits", "percent", group=model)]
     rows: list[tuple[Cell, ...]] = []
-    for feature in sorted(mean_gains, key=lambda feature: (-mean_gains[feature], feature))[:LISTED]:
+    for feature in sorted(mean_gains, key=lambda feature: (-mean_gains[feature], feature))[:N_LISTED]:
         row: list[Cell] = [feature, mean_gains[feature]]
         for model_shares in shares.values():
             if feature in model_shares:
@@ -69,7 +69,7 @@ def _chart(data: ReportData, shares: Mapping[str, Mapping[str, Importance]]) -> 
     bars: list[dict[str, Any]] = []
     descriptions = []
     for model, model_shares in shares.items():
-        drawn_shares = list(model_shares.values())[:DRAWN]
+        drawn_shares = list(model_shares.values())[:N_DRAWN]
         bars += [
             {
                 "model": model,
@@ -95,7 +95,7 @@ def _chart(data: ReportData, shares: Mapping[str, Mapping[str, Importance]]) -> 
         tooltip=charts.tooltip("model", "feature", **numbers),
     )
     spec = charts.small_multiples(names, bars, {"height": {"step": 15}, **layer}, y_axis_width=70)
-    title = f"The {DRAWN} features with the largest share of gain, model by model"
+    title = f"The {N_DRAWN} features with the largest share of gain, model by model"
     return Chart("importance", title, spec, " ".join(descriptions))
 
 

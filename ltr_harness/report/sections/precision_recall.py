@@ -45,14 +45,14 @@ def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, 
             ranking = ranker.rank(rows.scores(model, replicate))
             if judgments.missed is not None:
                 ranking = ranking.pool_rows(judgments)
-            precisions.append(interpolated(ranking, is_relevant))
+            precisions.append(interpolated_precision(ranking, is_relevant))
             averages.append(average_precision(ranking))
         ap = np.mean(averages, axis=0)[:, rows.order]
         by_model[model] = PrecisionRecall(np.mean(precisions, axis=0), float(np.nanmean(ap)))
     return by_model
 
 
-def interpolated(ranking: Ranking, is_relevant: Bools) -> Floats:
+def interpolated_precision(ranking: Ranking, is_relevant: Bools) -> Floats:
     """Return the best precision at each recall or a higher one, mean over queries and orders of ties, float64 (11,).
 
     It is 0 at a recall out of reach.

@@ -17,9 +17,9 @@ from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Headi
 from ltr_harness.report.data import ReportData, at_each_metric, computed_once
 from ltr_harness.report.stored_scores import TestRows
 
-EACH = 5  # largest gains shown per model, and as many losses
+N_PER_MODEL = 5  # largest gains shown per model, and as many losses
 
-IN_ALL = 100
+N_IN_TOTAL = 100
 """Upper bound of queries over all models, so that the page stays small; every model keeps one of each."""
 
 DEPTH = 20  # documents shown of a list at most; K where it is smaller
@@ -132,7 +132,7 @@ def changes(data: ReportData, model: str, metric: str | None = None) -> Changes:
     if not data.comparison.higher_is_better[metric]:
         gains = baseline_values - values
     n_rows, n_relevant = baseline.query_attributes.get("rows"), baseline.query_attributes.get("n_relevant")
-    n_each = max(1, min(EACH, IN_ALL // (2 * len(data.rivals))))
+    n_each = max(1, min(N_PER_MODEL, N_IN_TOTAL // (2 * len(data.rivals))))
 
     def change_at(position: int) -> ChangedQuery:
         value, baseline_value = float(values[position]), float(baseline_values[position])

@@ -6,7 +6,7 @@ from ltr_harness.comparison.contrasts import Contrast, components_of
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 
-OVER = "over seeds"
+OVER_SEEDS = "over seeds"
 
 SeedColumns = dict[Column, Callable[[str], Cell]]
 
@@ -51,9 +51,9 @@ def _columns_of_means(data: ReportData) -> SeedColumns:
         Column("Model"): data.model_name,
         Column("Seeds", "count"): lambda name: summaries[name].n_replicates,
         Column(data.primary, "metric", hint=mean_hint): data.mean,
-        Column("sd", "metric", OVER, hint=spread_hint): spread("seed_sd"),
-        Column("lowest", "metric", OVER): spread("seed_min"),
-        Column("highest", "metric", OVER): spread("seed_max"),
+        Column("sd", "metric", OVER_SEEDS, hint=spread_hint): spread("seed_sd"),
+        Column("lowest", "metric", OVER_SEEDS): spread("seed_min"),
+        Column("highest", "metric", OVER_SEEDS): spread("seed_max"),
         Column("Sign agrees", "percent", hint=agreement_hint): sign_agreement,
     }
 

@@ -88,7 +88,7 @@ def _curve_rows(curves: Sequence[tuple[Record, LearningCurve]]) -> list[dict[str
     budget = max(12, min(200, POINTS // len(curves)))
     rows = []
     for record, points in curves:
-        drawn_points = _thinned(points, budget, record.best_round)
+        drawn_points = thin(points, budget, record.best_round)
         rows.append(
             {
                 "model": record.model,
@@ -148,9 +148,7 @@ def _curve(run: Run, primary: str) -> LearningCurve:
     return [(int(number), float(value)) for number, value in zip(rounds, values, strict=True)]
 
 
-def _thinned(
-    points: list[tuple[int, float]], budget: int, chosen_round: int | None
-) -> list[tuple[int, float]]:
+def thin(points: list[tuple[int, float]], budget: int, chosen_round: int | None) -> list[tuple[int, float]]:
     """Return at most about `budget` points, evenly spaced, always with the ends and the chosen round."""
     if len(points) <= budget:
         return points

@@ -41,13 +41,15 @@ def section(data: ReportData) -> list[Block]:
         "the test mean is not affected."
     )
     files = formats.file_names(list(tuned))
-    chosen = tuple(_chosen(model, searches, f"chosen_{files[model]}") for model, searches in tuned.items())
+    chosen = tuple(
+        _chosen_table(model, searches, f"chosen_{files[model]}") for model, searches in tuned.items()
+    )
     return [
         Heading("Tuning"),
         Paragraph(protocol, "lead"),
         _table(data, tuned),
-        *_history(data, tuned),
-        *_importance(data, tuned),
+        *_history_charts(data, tuned),
+        *_importance_tables(data, tuned),
         Details("Chosen options", chosen, open=True),
     ]
 
@@ -110,7 +112,7 @@ def _table(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> Table:
     )
 
 
-def _history(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> list[Chart]:
+def _history_charts(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> list[Chart]:
     """Return each complete trial's value, and the best so far: a line that is still rising wants more budget."""
     rows: list[dict[str, Any]] = []
     descriptions = []
@@ -158,7 +160,7 @@ def _trial_rows(model: str, search: _FoldSearch, record: StudyRecord) -> list[di
     return rows
 
 
-def _importance(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> list[Table]:
+def _importance_tables(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> list[Table]:
     rows: list[tuple[Cell, ...]] = []
     for model, searches in tuned.items():
         shares: dict[str, list[float]] = {}
@@ -175,7 +177,7 @@ def _importance(data: ReportData, tuned: dict[str, list[_FoldSearch]]) -> list[T
     return [Table("tuning_importance", f"Importance of the options: {measure}.", columns, tuple(rows))]
 
 
-def _chosen(model: str, searches: Sequence[_FoldSearch], name: str) -> Table:
+def _chosen_table(model: str, searches: Sequence[_FoldSearch], name: str) -> Table:
     def value_text(value: Any) -> str:
         return f"{value:.4g}" if isinstance(value, float) else shown_value(value)
 
