@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,23 +99,26 @@ def _power_verdict(power_plan: PowerPlan) -> blocks.Banner:
         numbers = f"{least:,} to {numbers}"
     at_hand = sorted({plan.n for plan in power_plan.plans if plan.n is not None})
     if not at_hand:
-        verb = "finds" if numbers.startswith("1 ") else "find"
+        verb = "finds" if most == 1 else "find"
         return blocks.Banner(blocks.Badge("plan", "neutral"), f"{numbers} {verb} {effect}")
-    reachable = [model for model, need in needs.items() if need.draws is not None]
-    others = [model for model in needs if model not in reachable]
-    contenders = (
-        reachable[0] if len(needs) == 1 else f"the {_COUNTS.get(len(needs), str(len(needs)))} contenders"
-    )
-    if others:
-        contenders = ", ".join(reachable)
-    have = " to ".join(dict.fromkeys(f"{n:,}" for n in (at_hand[0], at_hand[-1])))
-    text = f"{numbers} for {contenders} (you have {have})"
-    if others:
-        text += f"; no number is enough for {', '.join(others)}"
-    is_enough = not others and at_hand[0] >= most
-    return blocks.Banner(
-        blocks.Badge("enough", "good") if is_enough else blocks.Badge("too few", "bad"), text
-    )
+    fewest, largest = at_hand[0], at_hand[-1]
+    n_at_hand = f"{fewest:,}" if fewest == largest else f"{fewest:,} to {largest:,}"
+    unreachable = [model for model, need in needs.items() if need.draws is None]
+    text = f"{numbers} for {_contenders_in_words(list(needs), unreachable)} (you have {n_at_hand})"
+    if unreachable:
+        text += f"; no number is enough for {', '.join(unreachable)}"
+    is_enough = fewest >= most and not unreachable
+    status = blocks.Badge("enough", "good") if is_enough else blocks.Badge("too few", "bad")
+    return blocks.Banner(status, text)
+
+
+def _contenders_in_words(models: Sequence[str], unreachable: Collection[str]) -> str:
+    """Return the models for which some number of draws is enough: by name, or by their number where all are such."""
+    if unreachable:
+        return ", ".join(model for model in models if model not in unreachable)
+    if len(models) == 1:
+        return models[0]
+    return f"the {_COUNTS.get(len(models), str(len(models)))} contenders"
 
 
 def _curve_chart(power_plan: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:

@@ -14,7 +14,6 @@ from ltr_harness.report.data import ReportData
 POINTS = 8_000
 """Upper bound of points drawn over all curves: the page stays small however many runs there are."""
 
-
 LearningCurve = list[tuple[int, float]]
 """The value of each round."""
 
@@ -148,7 +147,7 @@ def _curve(run: Run, primary: str) -> LearningCurve:
     return [(int(number), float(value)) for number, value in zip(rounds, values, strict=True)]
 
 
-def thin(points: list[tuple[int, float]], budget: int, chosen_round: int | None) -> list[tuple[int, float]]:
+def thin(points: LearningCurve, budget: int, chosen_round: int | None) -> LearningCurve:
     """Return at most about `budget` points, evenly spaced, always with the ends and the chosen round."""
     if len(points) <= budget:
         return points
