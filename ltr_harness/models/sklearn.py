@@ -192,20 +192,21 @@ class SklearnRanker(ranker.StoredRanker):
         return target.astype(np.int64 if _is_classifier(estimator) else np.float64)
 
     def fit(self, training: Training) -> SklearnModel:
-        from sklearn.utils.validation import has_fit_parameter
-
         self.require(training)
         train, model = training.train, self._untrained()
         name, threads = _class_name(model), _unset_parameters(model, "n_jobs", of_others=True)
         model.set_params(**dict.fromkeys(threads, training.threads))
         model.set_params(**dict.fromkeys(_unset_parameters(model, "random_state"), training.seed))
-        arguments, cautions, weights = {}, [], train.weights_of_rows()
-        prefix, last = _steps(model)[-1]
-        if weights is not None and has_fit_parameter(last, "sample_weight"):
-            arguments[f"{prefix}sample_weight"] = weights
-        elif weights is not None:
-            text = f"weights have no effect: {name} takes no sample_weight"
-            cautions.append(Caution("unused-weights", "note", text))
+        arguments: dict[str, Any] = {}
+        cautions: list[Caution] = []
+        weights = train.weights_of_rows()
+        if weights is not None:
+            parameter = _weight_parameter(model)
+            if parameter is None:
+                text = f"weights have no effect: {name} takes no sample_weight"
+                cautions.append(Caution("unused-weights", "note", text))
+            else:
+                arguments[parameter] = weights
         if train.categories:
             features_text = named("categorical feature", list(train.categories))
             text = f"{features_text}: {name} takes the codes for quantities"
@@ -214,9 +215,7 @@ class SklearnRanker(ranker.StoredRanker):
             warnings.simplefilter("always")
             with _threads(training.threads, "threading"):
                 model.fit(train.features.astype(np.float64), self._target(train.labels, model), **arguments)
-        how = "predict_proba" if _is_classifier(model) else "predict"
-        if len(getattr(model, "classes_", ())) == 2 and hasattr(model, "decision_function"):
-            how = "decision_function"
+        how = _scoring_method(model)
         if threads:
             model.set_params(**dict.fromkeys(threads, 1))  # it scores on one, and the number is in no file
         warning_texts = dict.fromkeys(
@@ -234,6 +233,21 @@ class SklearnRanker(ranker.StoredRanker):
             cautions=tuple(cautions),
             learned={DERIVED: derived} if derived else {},
         )
+
+
+def _weight_parameter(model: Any) -> str | None:
+    """Return the parameter of `fit` that takes weights of rows; None where the last step takes none."""
+    from sklearn.utils.validation import has_fit_parameter
+
+    prefix, last = _steps(model)[-1]
+    return f"{prefix}sample_weight" if has_fit_parameter(last, "sample_weight") else None
+
+
+def _scoring_method(model: Any) -> str:
+    """Return the method of a trained model whose values are scores."""
+    if len(getattr(model, "classes_", ())) == 2 and hasattr(model, "decision_function"):
+        return "decision_function"
+    return "predict_proba" if _is_classifier(model) else "predict"
 
 
 def _require_library() -> None:

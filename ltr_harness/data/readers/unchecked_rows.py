@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ltr_harness._util.text import shortened
 from ltr_harness.data.arrays import LONGEST_ID, Bools, Floats
+from ltr_harness.data.columns import ArrowColumns
 from ltr_harness.data.readers import trec
 from ltr_harness.data.readers.column_names import LISTINGS, column_among, columns_named, rank_column
 from ltr_harness.data.readers.id_lists import WORD
@@ -164,17 +165,22 @@ def rows_of_table(table: OpenedTable, role: Role, form: str) -> UncheckedRows:
         cells = table.read([value], named_ids)
     except DataError as error:
         raise DataError(_with_listing_cure(problem, table) for problem in error.problems) from None
-    ids: list[Any] = [cells.texts(column) for column in named_ids]
-    for column, texts in zip(named_ids, ids, strict=True):
-        if texts is None:
-            found = f"column {column!r} has the type {cells[column].type}"
-            raise DataError.at(table.path, found, "ids: text or integers")
-    values = cells.numbers(value)
-    meaning = f"{value}: the first is the best" if by_rank else value
+    ids = [_id_texts(cells, column, table.path) for column in named_ids]
+    values, meaning = cells.numbers(value), value
+    if by_rank:
+        values, meaning = -values, f"{value}: the first is the best"
     form = f"{form} ({query}, {document}, {meaning})"
-    subtopics: Any = ids[2] if subtopic and len(ids[2].unique()) > 1 else None
-    values = -values if by_rank else values
+    subtopics = ids[2] if subtopic and len(ids[2].unique()) > 1 else None
     return UncheckedRows(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
+
+
+def _id_texts(cells: ArrowColumns, column: str, path: Path) -> Any:
+    """Return a column of ids as Arrow texts; DataError where it has neither texts nor integers."""
+    texts = cells.texts(column)
+    if texts is None:
+        found = f"column {column!r} has the type {cells[column].type}"
+        raise DataError.at(path, found, "ids: text or integers")
+    return texts
 
 
 def _with_listing_cure(problem: Problem, table: OpenedTable) -> Problem:
