@@ -27,7 +27,7 @@ def make_split(seed: int, n_queries: int = 60, noise: float = 1.5) -> Split:
     return Split(X, np.clip(np.round(worth), 0, 4), sizes)
 
 
-def evaluated(*splits: Any) -> dict[str, Any]:
+def evaluation_arguments(*splits: Any) -> dict[str, Any]:
     """Evaluation sets of LightGBM's classes: `eval_X` and `eval_y`, before 4.7 `eval_set`."""
     rows, labels = [one.X for one in splits], [one.labels for one in splits]
     if "eval_X" in signature(lightgbm.LGBMRanker.fit).parameters:

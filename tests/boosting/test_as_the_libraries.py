@@ -50,7 +50,7 @@ def of_lightgbm(labels: Any, weight: Any = None, **params: Any) -> Pair:
         tree = booster.num_trees() - 1
         return float(booster.predict(inside, raw_score=True, start_iteration=tree, num_iteration=1)[0]) / SLOW
 
-    return solved([(leaf(window, 0.01), leaf(window, 1.0)) for window in range(len(WINDOWS))])
+    return gradients_of_leaves([(leaf(window, 0.01), leaf(window, 1.0)) for window in range(len(WINDOWS))])
 
 
 def of_xgboost(labels: Any, objective: str, weight: Any = None, **params: Any) -> Pair:
@@ -63,17 +63,17 @@ def of_xgboost(labels: Any, objective: str, weight: Any = None, **params: Any) -
         alone = xgboost.DMatrix(np.ones((1, 1)), base_margin=[0.0])
         return float(booster.predict(alone, output_margin=True)[0])
 
-    return solved([(leaf(window, 0.01), leaf(window, 1.0)) for window in WINDOWS])
+    return gradients_of_leaves([(leaf(window, 0.01), leaf(window, 1.0)) for window in WINDOWS])
 
 
-def solved(leaves: list[tuple[float, float]]) -> Pair:
+def gradients_of_leaves(leaves: list[tuple[float, float]]) -> Pair:
     near, far = np.array(leaves).T  # -g / (h + .01) and -g / (h + 1)
     split = near != far  # a window without any gradient is not split off
     hessian = np.where(split, (far - 0.01 * near) / np.where(split, near - far, 1.0), 0.0)
     return -near * (hessian + 0.01), hessian
 
 
-def ours(metric: str, labels: Any, weights: Any = None, **chosen: Any) -> Pair:
+def our_gradients(metric: str, labels: Any, weights: Any = None, **chosen: Any) -> Pair:
     judgments = Judgments.checked(labels, QueryGroups.from_sizes(SIZES), query_weights=weights)
     objective = MetricObjective(metric=parse_metric(metric), **chosen)
     gradient, hessian = Gradients(objective, judgments).at_scores(SCORES)
@@ -91,18 +91,18 @@ def assert_same(found: Pair, expected: Pair, factor: float = 1.0) -> None:
 @pytest.mark.parametrize("sigma", [1.0, 2.0])
 def test_ndcg_is_lambdarank(norm: bool, sigma: float) -> None:
     theirs = of_lightgbm(GRADES, lambdarank_norm=norm, sigmoid=sigma)
-    assert_same(theirs, ours("ndcg", GRADES, norm=norm, sigma=sigma))
+    assert_same(theirs, our_gradients("ndcg", GRADES, norm=norm, sigma=sigma))
 
 
 def test_gain_tables_and_truncation_are_lambdaranks() -> None:
     gains = [0, 1, 5, 6]
     theirs = of_lightgbm(GRADES, label_gain=gains, lambdarank_truncation_level=9)
-    assert_same(theirs, ours("ndcg(gain=0_1_5_6)", GRADES, truncation_level=9))
+    assert_same(theirs, our_gradients("ndcg(gain=0_1_5_6)", GRADES, truncation_level=9))
 
 
 def test_lambdaranks_ideal_ends_at_its_truncation_level_and_its_discount_does_not() -> None:
     theirs = of_lightgbm(GRADES, lambdarank_truncation_level=3, lambdarank_norm=False)[0]
-    mine = ours("ndcg", GRADES, truncation_level=3, norm=False)[0]
+    mine = our_gradients("ndcg", GRADES, truncation_level=3, norm=False)[0]
     judgments = Judgments.checked(GRADES, QueryGroups.from_sizes(SIZES))
     cut, whole = (parse_metric(metric).swap_change(judgments).scale for metric in ("ndcg@3", "ndcg"))
     assert (cut > whole).any()
@@ -112,7 +112,7 @@ def test_lambdaranks_ideal_ends_at_its_truncation_level_and_its_discount_does_no
 def test_weights_of_queries_multiply_as_lambdaranks_do() -> None:
     weights = np.array([2.0, 1.0, 1.5, 0.5])
     theirs = of_lightgbm(GRADES, weight=np.repeat(weights, SIZES))
-    assert_same(theirs, ours("ndcg", GRADES, weights))
+    assert_same(theirs, our_gradients("ndcg", GRADES, weights))
 
 
 PAIRS = {"lambdarank_pair_method": "topk", "lambdarank_num_pair_per_sample": 32}
@@ -121,9 +121,9 @@ PAIRS = {"lambdarank_pair_method": "topk", "lambdarank_num_pair_per_sample": 32}
 @pytest.mark.parametrize("norm", [True, False])
 def test_ndcg_is_rank_ndcg_with_half_its_hessian(norm: bool) -> None:
     chosen = {**PAIRS, "lambdarank_normalization": norm, "lambdarank_score_normalization": norm}
-    assert_same(of_xgboost(GRADES, "rank:ndcg", **chosen), ours("ndcg", GRADES, norm=norm), 2.0)
+    assert_same(of_xgboost(GRADES, "rank:ndcg", **chosen), our_gradients("ndcg", GRADES, norm=norm), 2.0)
     linear = of_xgboost(GRADES, "rank:ndcg", ndcg_exp_gain=False, **chosen)
-    assert_same(linear, ours("ndcg(gain=linear)", GRADES, norm=norm), 2.0)
+    assert_same(linear, our_gradients("ndcg(gain=linear)", GRADES, norm=norm), 2.0)
 
 
 @pytest.mark.parametrize("norm", [True, False])
@@ -131,20 +131,22 @@ def test_map_is_rank_map(norm: bool) -> None:
     binary = (GRADES > 1).astype(float)
     chosen = {**PAIRS, "lambdarank_normalization": norm, "lambdarank_score_normalization": norm}
     theirs = of_xgboost(binary, "rank:map", **chosen)
-    assert_same(theirs, ours("map(denominator=total)", binary, norm=norm), 2.0)
+    assert_same(theirs, our_gradients("map(denominator=total)", binary, norm=norm), 2.0)
 
 
 def test_kendall_is_rank_pairwise() -> None:
     chosen = {**PAIRS, "lambdarank_normalization": False, "lambdarank_score_normalization": False}
     assert_same(
-        of_xgboost(GRADES, "rank:pairwise", **chosen), ours("kendall_tau_distance", GRADES, norm=False), 2.0
+        of_xgboost(GRADES, "rank:pairwise", **chosen),
+        our_gradients("kendall_tau_distance", GRADES, norm=False),
+        2.0,
     )
 
 
 def test_xgboost_divides_weights_by_their_mean() -> None:
     weights = np.array([2.0, 1.0, 1.5, 0.5])
     theirs = of_xgboost(GRADES, "rank:ndcg", weight=weights, **PAIRS)
-    assert_same(theirs, ours("ndcg", GRADES, weights / weights.mean()), 2.0)
+    assert_same(theirs, our_gradients("ndcg", GRADES, weights / weights.mean()), 2.0)
 
 
 @pytest.fixture(scope="module")

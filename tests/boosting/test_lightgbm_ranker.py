@@ -16,7 +16,7 @@ from ltr_harness.boosting.lightgbm_metrics import EvalMetric
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import ERR, MAP, MRR, NDCG
 
-from .conftest import evaluated
+from .conftest import evaluation_arguments
 
 sklearn = pytest.importorskip("sklearn", reason="needs scikit-learn")
 
@@ -41,7 +41,7 @@ def fit(train: Any, valid: Any, metric: Any, **more: Any) -> Any:
         train.X,
         train.labels,
         group=train.sizes,
-        **evaluated(valid),
+        **evaluation_arguments(valid),
         eval_group=[valid.sizes],
         eval_metric=metric,
         **more,
@@ -69,7 +69,7 @@ def test_several_sets_in_one_fit_and_one_object_for_several_fits(train: Any, val
             train.X,
             train.labels,
             group=train.sizes,
-            **evaluated(first, second),
+            **evaluation_arguments(first, second),
             eval_group=[first.sizes, second.sizes],
             eval_metric=metric,
         )
@@ -127,7 +127,7 @@ def test_stops_early_on_our_metric(train: Any, valid: Any) -> None:
         train.X,
         train.labels,
         group=train.sizes,
-        **evaluated(valid),
+        **evaluation_arguments(valid),
         eval_group=[valid.sizes],
         eval_metric=eval_metric(*METRICS),
         callbacks=[stop],
@@ -152,7 +152,7 @@ def test_each_kind_of_metric_in_the_others_place_is_refused_with_the_right_name(
         )
     with pytest.raises(UsageError, match=r"expected LGBMRanker\.fit\(…, eval_group=…\)"):
         lightgbm.LGBMRegressor(n_estimators=2, verbosity=-1, n_jobs=1).fit(
-            train.X, train.labels, **evaluated(valid), eval_metric=eval_metric("ndcg@10")
+            train.X, train.labels, **evaluation_arguments(valid), eval_metric=eval_metric("ndcg@10")
         )
 
 

@@ -19,7 +19,7 @@ from ltr_harness.boosting import xgboost as for_xgboost
 from ltr_harness.data.judgments import Judgments
 from ltr_harness.data.queries import QueryGroups
 from ltr_harness.errors import DataError, UsageError
-from tests.boosting.conftest import evaluated, make_split
+from tests.boosting.conftest import evaluation_arguments, make_split
 
 METRICS = ("ndcg@5", "recall@3", "map(denominator=total)")
 QUIET = {"verbosity": -1, "num_threads": 1, "min_data_in_leaf": 5, "num_leaves": 8}
@@ -104,7 +104,7 @@ def test_eval_metric_counts_them_in_every_round(train: Retrieved, valid: Retriev
         train.X,
         train.labels,
         group=train.sizes,
-        **evaluated(valid),
+        **evaluation_arguments(valid),
         eval_group=[valid.sizes],
         eval_metric=for_lightgbm.eval_metric(*METRICS, judgments=valid.judgments),
     )

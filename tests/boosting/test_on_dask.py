@@ -31,13 +31,13 @@ _SLOW_LIGHTGBM = [name for name in lightgbm_parameters.OBJECTIVES if name not in
 _SLOW_XGBOOST = [name for name in xgboost_parameters.POINTWISE if name not in (*_XGBOOST, *_OTHERS)]
 
 
-def each(quick: list[str], slow: list[str]) -> Any:
+def each_objective(quick: list[str], slow: list[str]) -> Any:
     return pytest.mark.parametrize(
         "objective", [*quick, *(pytest.param(name, marks=pytest.mark.slow) for name in slow)]
     )
 
 
-def learned(split: Any, objective: str) -> Any:
+def with_labels(split: Any, objective: str) -> Any:
     """The split with labels that the objective takes."""
     if objective.startswith(("lambdarank", "rank")):
         return split
@@ -63,11 +63,11 @@ def parts(split: Any) -> tuple[Any, Any, Any]:
     """X, labels and group sizes in two partitions each."""
     import dask.array as da
 
-    def joined(column: Any, which: int) -> Any:
+    def dask_array(column: Any, which: int) -> Any:
         pieces = [column[part[which]] for part in halves(split)]
         return da.concatenate([da.from_array(piece, chunks=piece.shape) for piece in pieces])
 
-    return joined(split.X, 0), joined(split.labels, 0), joined(split.sizes, 1)
+    return dask_array(split.X, 0), dask_array(split.labels, 0), dask_array(split.sizes, 1)
 
 
 def means(split: Any, scores: Any, rows: slice = slice(None), queries: slice = slice(None)) -> list[float]:
@@ -75,13 +75,13 @@ def means(split: Any, scores: Any, rows: slice = slice(None), queries: slice = s
     return [found.means[str(metric)] for metric in METRICS]
 
 
-@each(_LIGHTGBM, _SLOW_LIGHTGBM)
+@each_objective(_LIGHTGBM, _SLOW_LIGHTGBM)
 def test_lightgbm_reports_our_metrics_of_one_workers_part(
     cluster: Cluster, train: Any, valid: Any, objective: str
 ) -> None:
     import lightgbm
 
-    X, labels, sizes = parts(learned(train, objective))
+    X, labels, sizes = parts(with_labels(train, objective))
     X_valid, labels_valid, sizes_valid = parts(valid)
     ranker = lightgbm.DaskLGBMRanker(
         objective=objective,
@@ -117,7 +117,7 @@ def test_a_watch_is_refused_before_lightgbm_divides_a_training(
 
     workers = list(cluster.client.scheduler_info()["workers"])
 
-    def held(split: Any, column: str, which: int) -> Any:
+    def placed_array(split: Any, column: str, which: int) -> Any:
         """A part on each worker: Dask by itself may give one of them both."""
         pieces = [getattr(split, column)[part[which]] for part in halves(split)]
         parts = [cluster.client.scatter(one, workers=[at]) for one, at in zip(pieces, workers, strict=True)]
@@ -127,11 +127,11 @@ def test_a_watch_is_refused_before_lightgbm_divides_a_training(
     ranker = lightgbm.DaskLGBMRanker(n_estimators=4, metric="None", verbosity=-1, client=cluster.client)
     with pytest.raises(UsageError, match=r"Watch: this training is divided among 2 machines.*eval_metric"):
         ranker.fit(
-            held(train, "X", 0),
-            held(train, "labels", 0),
-            group=held(train, "sizes", 1),
-            eval_set=[(held(valid, "X", 0), held(valid, "labels", 0))],
-            eval_group=[held(valid, "sizes", 1)],
+            placed_array(train, "X", 0),
+            placed_array(train, "labels", 0),
+            group=placed_array(train, "sizes", 1),
+            eval_set=[(placed_array(valid, "X", 0), placed_array(valid, "labels", 0))],
+            eval_group=[placed_array(valid, "sizes", 1)],
             callbacks=[Watch("ndcg@10", patience=2)],
         )
 
@@ -146,7 +146,7 @@ def qid_parts(split: Any) -> tuple[Any, Any, Any]:
     return X, labels, da.concatenate([da.from_array(piece, chunks=piece.shape) for piece in pieces])
 
 
-@each(_XGBOOST, _SLOW_XGBOOST)
+@each_objective(_XGBOOST, _SLOW_XGBOOST)
 def test_xgboost_evaluates_and_stops_on_all_workers_queries(
     cluster: Cluster, train: Any, valid: Any, objective: str
 ) -> None:
@@ -155,7 +155,7 @@ def test_xgboost_evaluates_and_stops_on_all_workers_queries(
 
     from ltr_harness.boosting.xgboost import Watch, custom_metric
 
-    X, labels, qid = qid_parts(learned(train, objective))
+    X, labels, qid = qid_parts(with_labels(train, objective))
     X_valid, labels_valid, qid_valid = qid_parts(valid)
     data = across.DaskDMatrix(cluster.client, X, labels, qid=qid)
     held_out = across.DaskDMatrix(cluster.client, X_valid, labels_valid, qid=qid_valid)

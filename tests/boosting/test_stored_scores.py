@@ -73,12 +73,12 @@ def labels_for(objective: str, split: Any) -> Any:
     return split.labels if objective.startswith(("multi", "rank", "lambdarank")) else split.labels + 1.0
 
 
-def judged(split: Any) -> Judgments:
+def judgments_of_split(split: Any) -> Judgments:
     return Judgments.checked(split.labels, QueryGroups.from_sizes(split.sizes))
 
 
 def means(split: Any, scores: Any, metrics: Any = METRICS) -> Any:
-    return bind(metrics, judged(split)).means(scores)
+    return bind(metrics, judgments_of_split(split)).means(scores)
 
 
 def lightgbm_params(objective: str, booster: str = "gbdt") -> dict[str, Any]:
@@ -146,11 +146,11 @@ UNDONE = ("regression_l1+sqrt", "dart")
 """Of these the last steps find no split, and what LightGBM gives metrics is not what it stores."""
 
 
-def refused(expected: bool) -> Any:
+def expect_refusal(expected: bool) -> Any:
     return pytest.raises(UsageError, match="found no split") if expected else nullcontext()
 
 
-def watched(train: Any, valid: Any, objective: str, booster: str, free: bool) -> None:
+def check_watch(train: Any, valid: Any, objective: str, booster: str, free: bool) -> None:
     data, held_out = lightgbm_sets(train, valid, objective, free)
     watch = in_lightgbm.Watch(*METRICS, patience=None)
     params = lightgbm_params(objective, booster)
@@ -177,7 +177,7 @@ def handed_over(train: Any, valid: Any, objective: str, booster: str, free: bool
 
 @every_kind
 def test_a_watch_sees_the_stored_score(train: Any, valid: Any, objective: str, booster: str) -> None:
-    watched(train, valid, objective, booster, free=True)
+    check_watch(train, valid, objective, booster, free=True)
 
 
 @every_kind
@@ -193,8 +193,8 @@ def test_a_metric_of_lightgbm_is_of_the_stored_score(
 def test_every_objective_of_lightgbm_is_watched_by_the_stored_score(
     train: Any, valid: Any, objective: str, booster: str, free: bool
 ) -> None:
-    watched(train, valid, objective, booster, free)
-    with refused((objective, booster) == UNDONE and free):
+    check_watch(train, valid, objective, booster, free)
+    with expect_refusal((objective, booster) == UNDONE and free):
         handed_over(train, valid, objective, booster, free)
 
 
@@ -254,7 +254,7 @@ def test_scores_are_of_the_model_that_dart_stores_after_a_step_without_a_tree(
 
 def test_a_curve_ends_with_the_model_that_dart_stores(train: Any, valid: Any) -> None:
     """Its last step finds no split, so that the model changes and has no round more."""
-    watched(train, valid, *UNDONE, free=True)
+    check_watch(train, valid, *UNDONE, free=True)
 
 
 @pytest.fixture(scope="module")
@@ -264,14 +264,14 @@ def separable(train: Any) -> Any:
     return SimpleNamespace(X=train.X, labels=labels, sizes=train.sizes)
 
 
-def saturating() -> dict[str, Any]:
+def saturating_params() -> dict[str, Any]:
     return {**GROWN, "objective": "binary", "min_sum_hessian_in_leaf": 1e-9}
 
 
 def test_a_saturated_link_is_refused_where_the_rows_are_gone(separable: Any) -> None:
     def trained(free: bool, **more: Any) -> Any:
         data, held_out = lightgbm_sets(separable, separable, "binary", free)
-        return lightgbm.train(saturating(), data, 60, valid_sets=[held_out], **more)
+        return lightgbm.train(saturating_params(), data, 60, valid_sets=[held_out], **more)
 
     watch, curves = in_lightgbm.Watch(*METRICS, patience=None), {}
     model = trained(True, callbacks=[watch])
@@ -290,7 +290,7 @@ def test_a_watch_goes_by_the_order_of_scores_that_share_a_probability(separable:
     """The trees cannot tell grades 2 to 4 apart, so that their rows differ by the last bits of scores alone."""
     data, held_out = lightgbm_sets(separable, separable, "binary")
     watch = in_lightgbm.Watch("ndcg@10", patience=None)
-    model = lightgbm.train(saturating(), data, 60, valid_sets=[held_out], callbacks=[watch])
+    model = lightgbm.train(saturating_params(), data, 60, valid_sets=[held_out], callbacks=[watch])
     metric = [parse_metric("ndcg@10")]
     by_probability = [
         means(separable, model.predict(separable.X, num_iteration=at), metric)[0] for at in range(1, 61)
@@ -316,7 +316,7 @@ def test_metrics_that_are_called_by_hand_refuse_those_of_size(train: Any) -> Non
 
 
 def test_scores_that_someone_else_hands_on_are_taken_as_they_are(train: Any, valid: Any) -> None:
-    """Of what a function of your own passes on, nobody knows whether its link is inverted already."""
+    """A function of your own may pass on scores whose link is inverted already: nobody can know."""
     ours = in_lightgbm.feval("ndcg@10", "log_loss")
     data, held_out = lightgbm_sets(train, valid, "binary")
     with pytest.raises(UsageError, match="no booster of LightGBM evaluates these"):
@@ -329,7 +329,7 @@ def test_scores_that_someone_else_hands_on_are_taken_as_they_are(train: Any, val
         )
 
 
-def evaluated(ranker: Any, split: Any, *, grouped: bool = True) -> dict[str, Any]:
+def evaluation_arguments(ranker: Any, split: Any, *, grouped: bool = True) -> dict[str, Any]:
     """Arguments of an evaluation set of LightGBM's classes."""
     one_by_one = "eval_X" in signature(ranker.fit).parameters
     rows = (
@@ -349,7 +349,7 @@ def in_classes(train: Any, valid: Any, objective: str, booster: str) -> None:
         group=train.sizes,
         eval_metric=in_lightgbm.eval_metric(*metrics),
         callbacks=[watch],
-        **evaluated(ranker, valid),
+        **evaluation_arguments(ranker, valid),
     )
     last = booster == "dart"
     check(curve_of(watch), ranker.booster_, valid, lightgbm_scores, last=last)
@@ -357,12 +357,15 @@ def in_classes(train: Any, valid: Any, objective: str, booster: str) -> None:
 
 
 def in_other_classes(train: Any, valid: Any, objective: str, kind: type[Any]) -> None:
-    watch = in_lightgbm.Watch(*METRICS, patience=None, judgments={"valid_0": judged(valid)})
+    watch = in_lightgbm.Watch(*METRICS, patience=None, judgments={"valid_0": judgments_of_split(valid)})
     params = lightgbm_params(objective)
     model = kind(n_estimators=ROUNDS, **params)
     binary = SimpleNamespace(X=valid.X, labels=labels_for(objective, valid))
     model.fit(
-        train.X, labels_for(objective, train), callbacks=[watch], **evaluated(model, binary, grouped=False)
+        train.X,
+        labels_for(objective, train),
+        callbacks=[watch],
+        **evaluation_arguments(model, binary, grouped=False),
     )
     check(curve_of(watch), model.booster_, valid, lightgbm_scores)
 
@@ -393,7 +396,7 @@ def test_lightgbms_other_classes_are_watched_by_the_stored_score(
 @every_one
 def test_every_objective_of_lightgbms_ranker(train: Any, valid: Any, objective: str, booster: str) -> None:
     if objective != "multiclass":
-        with refused((objective, booster) == UNDONE):
+        with expect_refusal((objective, booster) == UNDONE):
             in_classes(train, valid, objective, booster)
 
 
@@ -495,7 +498,8 @@ def test_an_experiments_lightgbm_keeps_the_round_of_the_stored_score(
         {"objective": "binary", "relevant": 2, "params": {"num_leaves": 7, "learning_rate": 0.3}}
     )
     learned, held_out = (
-        RankingDataset(split.X, judged(split), tuple("abcdef"), source="made") for split in (train, valid)
+        RankingDataset(split.X, judgments_of_split(split), tuple("abcdef"), source="made")
+        for split in (train, valid)
     )
     rule = StoppingRule(parse_metric("log_loss"), patience=60, every=every, max_rounds=60)
     for seed in (1, 2):  # the second training gets the data that the first has binned
@@ -642,7 +646,7 @@ def test_cv_of_xgboost_reports_the_stored_score(train: Any, objective: str) -> N
 def test_xgboosts_classes_are_watched_by_the_stored_score(
     train: Any, valid: Any, objective: str, kind: type[Any]
 ) -> None:
-    watch = in_xgboost.Watch(*METRICS, patience=None, judgments={"validation_0": judged(valid)})
+    watch = in_xgboost.Watch(*METRICS, patience=None, judgments={"validation_0": judgments_of_split(valid)})
     params = {name: value for name, value in xgboost_params(objective).items() if name != "num_class"}
     model = kind(n_estimators=ROUNDS, callbacks=[watch], **params)
     rows = valid.X, labels_for(objective, valid)

@@ -52,7 +52,7 @@ METRICS = [
 ]
 
 
-def judged(labels: Any, sizes: Any, weights: Any = None) -> Judgments:
+def make_judgments(labels: Any, sizes: Any, weights: Any = None) -> Judgments:
     return Judgments.checked(
         np.asarray(labels, dtype=float), QueryGroups.from_sizes(sizes), query_weights=weights
     )
@@ -60,7 +60,7 @@ def judged(labels: Any, sizes: Any, weights: Any = None) -> Judgments:
 
 def gradients(metric: Any, labels: Any, scores: Any, sizes: Any = None, **chosen: Any) -> tuple[Any, Any]:
     objective = MetricObjective(metric=parse_metric(metric), **chosen)
-    return Gradients(objective, judged(labels, [len(labels)] if sizes is None else sizes)).at_scores(
+    return Gradients(objective, make_judgments(labels, [len(labels)] if sizes is None else sizes)).at_scores(
         np.asarray(scores)
     )
 
@@ -102,8 +102,8 @@ def test_they_are_the_pairs_written_out(
     metric: str, rows: list[tuple[int, int]], truncation: int, sigma: float, norm: bool
 ) -> None:
     labels, scores = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    change = parse_metric(metric).swap_change(judged(labels, [len(rows)]))
-    table = swap_changes(change, judged(labels, [len(rows)]), scores)[0]
+    change = parse_metric(metric).swap_change(make_judgments(labels, [len(rows)]))
+    table = swap_changes(change, make_judgments(labels, [len(rows)]), scores)[0]
     expected = written_out(table, change.worth, scores, truncation=truncation, sigma=sigma, norm=norm)
     found = gradients(metric, labels, scores, truncation_level=truncation, sigma=sigma, norm=norm)
     for one, other in zip(found, expected, strict=True):
@@ -143,7 +143,7 @@ def test_they_sum_to_zero_and_follow_neither_row_order_nor_threads(metric: str) 
     labels = rng.choice(5, sizes.sum(), p=[0.5, 0.3, 0.1, 0.05, 0.05]).astype(float)
     scores = rng.normal(size=labels.size)
     weights = rng.random(sizes.size)
-    judgments = judged(labels, sizes, weights)
+    judgments = make_judgments(labels, sizes, weights)
     objective = MetricObjective(metric=parse_metric(metric))
     alone = Gradients(objective, judgments).at_scores(scores)
     sums = np.add.reduceat(alone[0].astype(float), judgments.groups.boundaries[:-1])
@@ -154,7 +154,7 @@ def test_they_sum_to_zero_and_follow_neither_row_order_nor_threads(metric: str) 
         np.testing.assert_array_equal(one, other)
     query = np.repeat(np.arange(sizes.size), sizes)
     order = np.lexsort((rng.random(labels.size), query))  # rows change places within their queries
-    moved = Gradients(objective, judged(labels[order], sizes, weights)).at_scores(scores[order])
+    moved = Gradients(objective, make_judgments(labels[order], sizes, weights)).at_scores(scores[order])
     for one, other in zip(alone, moved, strict=True):
         np.testing.assert_array_equal(one[order], other)
 
@@ -162,8 +162,8 @@ def test_they_sum_to_zero_and_follow_neither_row_order_nor_threads(metric: str) 
 def test_a_weight_multiplies() -> None:
     labels, scores = [1, 0, 2, 0], [0.1, 0.2, 0.3, 0.4]
     objective = MetricObjective(metric=parse_metric("ndcg@2"))
-    plain = Gradients(objective, judged(labels, [2, 2])).at_scores(scores)
-    weighted = Gradients(objective, judged(labels, [2, 2], [3.0, 0.5])).at_scores(scores)
+    plain = Gradients(objective, make_judgments(labels, [2, 2])).at_scores(scores)
+    weighted = Gradients(objective, make_judgments(labels, [2, 2], [3.0, 0.5])).at_scores(scores)
     for one, other in zip(plain, weighted, strict=True):
         np.testing.assert_allclose(other, one * np.array([3, 3, 0.5, 0.5]), rtol=1e-6)
 
@@ -307,7 +307,9 @@ def test_a_metric_of_ones_own_gives_a_function() -> None:
     gradient, _ = gradients(TopPair(), [0, 1, 0, 0, 2], [2.0, 1.0, 5.0, 4.0, 3.0], [2, 3], norm=False)
     # the first query: 0 above 1, so the pair counts; the second, 0 0 2: only ranks 2 and 3 may change places
     assert np.flatnonzero(gradient).tolist() == [0, 1, 3, 4]
-    table = swap_changes(TopPair().swap_change(judged([0, 1], [2])), judged([0, 1], [2]), [2.0, 1.0])[0]
+    table = swap_changes(
+        TopPair().swap_change(make_judgments([0, 1], [2])), make_judgments([0, 1], [2]), [2.0, 1.0]
+    )[0]
     assert table[0, 1] == 1.0
 
 
@@ -337,7 +339,7 @@ def test_a_function_is_asked_for_the_ranks_that_each_query_has_and_no_more() -> 
 )
 def test_a_change_is_what_swapping_two_rows_of_a_list_does(metric: str) -> None:
     labels, scores = np.array([0.0, 2, 0, 1, 1, 0]), -np.arange(6.0)
-    judgments = judged(labels, [6])
+    judgments = make_judgments(labels, [6])
     (table,) = swap_changes(parse_metric(metric).swap_change(judgments), judgments, scores)
     pairs = list(itertools.combinations(range(6), 2))
     lists = np.tile(labels, (1 + len(pairs), 1))
@@ -351,7 +353,7 @@ def test_a_change_is_what_swapping_two_rows_of_a_list_does(metric: str) -> None:
 
 
 def test_what_counts_every_rank_alike_has_no_best_order() -> None:
-    judgments = judged([1, 0, 1, 0], [3, 1])
+    judgments = make_judgments([1, 0, 1, 0], [3, 1])
     with pytest.raises(MetricError, match=r"cg counts every rank of the longest query \(3 rows\) alike"):
         MetricObjective(metric=parse_metric("cg")).resolved(judgments)
     for metric in ("cg@3", "cg@2", "dcg"):  # other parts of the data may have longer queries

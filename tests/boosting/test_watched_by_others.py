@@ -1,4 +1,4 @@
-"""What a `Watch` measures is seen by everybody else who looks at a training; it can be copied and pickled."""
+"""Other callbacks of a training see the values that a `Watch` measures; it can be copied and pickled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ltr_harness.boosting import xgboost as in_xgboost
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import MRR, NDCG
 
-from .conftest import evaluated
+from .conftest import evaluation_arguments
 
 LGBM: dict[str, Any] = {
     "objective": "lambdarank",
@@ -150,7 +150,7 @@ class TestInLightGBM:
             train.X,
             train.labels,
             group=train.sizes,
-            **evaluated(valid),
+            **evaluation_arguments(valid),
             eval_group=[valid.sizes],
             callbacks=[watch],
         )

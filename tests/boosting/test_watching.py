@@ -1,4 +1,4 @@
-"""What is kept of a watched training, without a library: which sets, which rounds, which one is best, who is told."""
+"""The record of a watched training, without a library: its sets, its rounds, the best one, and who hears of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Word(NamedTuple):
 
 
 class Words(Watching):
-    """Of data that are words, which are pickled in capitals."""
+    """A watch of data that are words, which are pickled in capitals."""
 
     _kind = Word
 
