@@ -1,4 +1,4 @@
-"""What somebody else's files and settings may cost: bounded reading, and a message in place of a defect or a wait."""
+"""Bounded reading of somebody else's files and settings: a message in place of a defect or a wait."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_ledger_of_60_mb_costs_a_moment(tmp_path: Path, line: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def finished_experiment(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return run_experiment(CONFIG, runs=tmp_path_factory.mktemp("finished"))
 
 
@@ -95,17 +95,17 @@ def with_a_column_twice(content: pa.Table, name: str) -> pa.Table:
 
 
 @pytest.mark.long
-def test_a_stored_table_with_a_column_twice_is_refused(finished: Any, tmp_path: Path) -> None:
+def test_a_stored_table_with_a_column_twice_is_refused(finished_experiment: Any, tmp_path: Path) -> None:
     saved = tmp_path / "comparison.parquet"
     for name in ("model", "query_id", "ndcg@10"):
-        saved.write_bytes(to_parquet(finished.report.comparison))
+        saved.write_bytes(to_parquet(finished_experiment.report.comparison))
         pq.write_table(with_a_column_twice(pq.read_table(saved), name), saved)
         with pytest.raises(
             DataError, match=rf"cannot be read as a saved comparison: it has the column {name} twice"
         ):
             read_saved(saved)
     folder = tmp_path / "run"
-    shutil.copytree(finished.runs[0].path, folder)
+    shutil.copytree(finished_experiment.runs[0].path, folder)
     table = folder / "per_query.parquet"
     pq.write_table(with_a_column_twice(pq.read_table(table), "rows"), table)
     record = json.loads((folder / "record.json").read_text())
@@ -118,9 +118,9 @@ def test_a_stored_table_with_a_column_twice_is_refused(finished: Any, tmp_path: 
 
 
 @pytest.mark.long
-def test_a_record_of_a_million_long_names_is_refused(finished: Any, tmp_path: Path) -> None:
+def test_a_record_of_a_million_long_names_is_refused(finished_experiment: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    shutil.copytree(finished.runs[0].path, folder)
+    shutil.copytree(finished_experiment.runs[0].path, folder)
     record = json.loads((folder / "record.json").read_text())
     record["features"] = [f"{number:080}" for number in range(1_000_000)]
     (folder / "record.json").write_text(json.dumps(record))
@@ -165,10 +165,10 @@ def test_a_stream_without_room_for_threads_ends(tmp_path: Path, monkeypatch: pyt
     file = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"query_id": [1, 1], "label": [1, 0], "a": [0.1, 0.2]}), file)
 
-    def refused(*_: object) -> None:
+    def refuse_memory(*_: object) -> None:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr("mmap.mmap", refused)
+    monkeypatch.setattr("mmap.mmap", refuse_memory)
     with pytest.raises(MemoryError):
         evaluate_stream(file, [parse_metric("mrr")], ["a"], {})
 

@@ -1,4 +1,4 @@
-"""What gates leave for CI: JUnit XML, a page of Markdown, and the workflow of the documentation, run as it stands."""
+"""The files that gates write for CI: JUnit XML, a page of Markdown, and the documented workflow, run as it stands."""
 
 from __future__ import annotations
 

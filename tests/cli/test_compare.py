@@ -32,7 +32,7 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stored_experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An experiment's folder of runs, and files of scores beside its test data."""
     folder = tmp_path_factory.mktemp("compare")
     (folder / "train.txt").write_text(ROWS)
@@ -54,8 +54,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stored: Path) -> Cli:
-    monkeypatch.chdir(stored)
+def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stored_experiment: Path) -> Cli:
+    monkeypatch.chdir(stored_experiment)
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         code = run_command(cli, ["compare", *(str(argument) for argument in arguments)])
@@ -84,12 +84,14 @@ def test_an_experiments_runs(ltr: Cli) -> None:
 
 
 @pytest.mark.long
-def test_patterns_and_what_lies_beside_runs(ltr: Cli, stored: Path) -> None:
+def test_patterns_and_what_lies_beside_runs(ltr: Cli, stored_experiment: Path) -> None:
     expected = ltr("runs/tiny")[1]
     code, out, err = ltr("runs/tiny/*", "--baseline", "good")
     assert (code, out) == (0, expected)
     assert "runs/tiny/report is not a run and is skipped" in err
-    shell = sorted(path.relative_to(stored) for path in (stored / "runs" / "tiny").iterdir())
+    shell = sorted(
+        path.relative_to(stored_experiment) for path in (stored_experiment / "runs" / "tiny").iterdir()
+    )
     assert ltr(*shell, "--baseline", "good") == (code, out, err)
     code, out, err = ltr("runs/tiny/good--*", "runs/tiny/chance--*")
     assert (code, out, err) == (0, expected, "")
@@ -98,30 +100,32 @@ def test_patterns_and_what_lies_beside_runs(ltr: Cli, stored: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_baseline_an_experiment_declares(ltr: Cli, stored: Path) -> None:
-    text = (stored / "runs" / "tiny" / "experiment.yaml").read_text()
+def test_the_baseline_an_experiment_declares(ltr: Cli, stored_experiment: Path) -> None:
+    text = (stored_experiment / "runs" / "tiny" / "experiment.yaml").read_text()
     assert "baseline: good" in text
     assert ltr("runs/tiny")[1].startswith("chance is worse than good by ")
-    (stored / "runs" / "tiny" / "experiment.yaml").write_text(
+    (stored_experiment / "runs" / "tiny" / "experiment.yaml").write_text(
         text.replace("baseline: good", "baseline: chance")
     )
     try:
         assert ltr("runs/tiny")[1].startswith("good is better than chance by ")
     finally:
-        (stored / "runs" / "tiny" / "experiment.yaml").write_text(text)
+        (stored_experiment / "runs" / "tiny" / "experiment.yaml").write_text(text)
 
 
 @pytest.mark.long
-def test_metrics_the_runs_were_not_evaluated_by_come_from_their_scores(ltr: Cli, stored: Path) -> None:
+def test_metrics_the_runs_were_not_evaluated_by_come_from_their_scores(
+    ltr: Cli, stored_experiment: Path
+) -> None:
     code, out, err = ltr("runs/tiny", "-m", "ndcg@2,err@3,mrr@1", "--json")
     assert code == 0
     assert err == (
         "note: ndcg@2, err(max_grade=2)@3: not among the metrics of the runs; computed now from their stored scores\n"
     )
     found = json.loads(out)
-    grades, ids = np.loadtxt(stored / "fine.txt"), np.repeat(np.arange(N), 3)
+    grades, ids = np.loadtxt(stored_experiment / "fine.txt"), np.repeat(np.arange(N), 3)
     asked = ["ndcg@2", "err(max_grade=2)@3", "mrr@1"]
-    runs = [load_run(folder) for folder in sorted((stored / "runs/tiny").glob("chance--*"))]
+    runs = [load_run(folder) for folder in sorted((stored_experiment / "runs/tiny").glob("chance--*"))]
     means = [
         evaluate(grades, run.test_scores["score"].to_numpy(), query_ids=ids, metrics=asked).means
         for run in runs
@@ -331,7 +335,7 @@ def test_misuse_is_one_clear_message(ltr: Cli, arguments: tuple[str, ...], said:
 
 
 @pytest.mark.long
-def test_saved_comparisons(ltr: Cli, stored: Path, tmp_path: Path) -> None:
+def test_saved_comparisons(ltr: Cli, stored_experiment: Path, tmp_path: Path) -> None:
     _, first, _ = ltr("runs/tiny", "-o", tmp_path / "week1")
     code, again, err = ltr(tmp_path / "week1" / "report.json")
     assert (code, err) == (0, "")

@@ -54,12 +54,12 @@ def test_a_missing_extra_says_what_to_install(
 def test_the_xgboost_without_gpu_libraries_is_xgboost(monkeypatch: pytest.MonkeyPatch) -> None:
     there = identity.metadata
 
-    def found(name: str) -> Any:
+    def find_metadata(name: str) -> Any:
         if name == "xgboost":
             raise PackageNotFoundError(name)
         return {"Version": "3.4.1"} if name == "xgboost-cpu" else there(name)
 
-    monkeypatch.setattr(identity, "metadata", found)
+    monkeypatch.setattr(identity, "metadata", find_metadata)
     monkeypatch.setattr(identity, "_metadata", identity._metadata.__wrapped__)
     assert ", xgboost 3.4.1, " in str(next(doctor.examined()))
     assert doctor._trains("xgboost", "rank:ndcg").found.startswith("3.4.1 trains rank:ndcg")
@@ -82,7 +82,7 @@ def test_completion_scripts_ask_the_program_itself(shell: str, capsys: pytest.Ca
 
 @pytest.mark.long
 def test_bash_completes_commands_and_options() -> None:
-    def completed(words: str, at: int) -> list[str]:
+    def completions(words: str, at: int) -> list[str]:
         environment = os.environ | {
             "COMP_WORDS": words,
             "COMP_CWORD": str(at),
@@ -92,10 +92,10 @@ def test_bash_completes_commands_and_options() -> None:
         said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return [line.partition(",")[2] for line in said.stdout.splitlines()]
 
-    assert completed("ltr-harness mo", 1) == ["monitor"]
-    assert completed("ltr-harness run --wo", 2) == ["--workers"]
-    assert completed("ltr-harness compare", 1) == ["compare", "compare-sets", "compare-labels"]
-    assert completed("ltr-harness compare se", 2) == ["se"]  # files that begin so
-    assert completed("ltr-harness compare sets --conv", 3) == ["--convention"]
-    assert completed("ltr-harness compare-sets --we", 2) == ["--weights"]
-    assert set(completed("ltr-harness ", 1)) == {name for group in COMMANDS.values() for name in group}
+    assert completions("ltr-harness mo", 1) == ["monitor"]
+    assert completions("ltr-harness run --wo", 2) == ["--workers"]
+    assert completions("ltr-harness compare", 1) == ["compare", "compare-sets", "compare-labels"]
+    assert completions("ltr-harness compare se", 2) == ["se"]  # files that begin so
+    assert completions("ltr-harness compare sets --conv", 3) == ["--convention"]
+    assert completions("ltr-harness compare-sets --we", 2) == ["--weights"]
+    assert set(completions("ltr-harness ", 1)) == {name for group in COMMANDS.values() for name in group}

@@ -218,7 +218,7 @@ def test_a_value_too_long_for_mlflow_says_where_it_is_complete(runs: Path) -> No
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, Any]]:
+def exported_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, Any]]:
     """Two runs, a twin of one under another name, and one that failed, exported with their report; and a client."""
     pytest.importorskip("mlflow", reason="needs the extra mlflow")
     folder = tmp_path_factory.mktemp("mlflow")
@@ -250,8 +250,8 @@ def run_of_model(client: Any, model: str, name: str = "v1") -> Any:
 @pytest.mark.long
 @pytest.mark.parametrize("model", ["lgbm", "xgb"])
 @pytest.mark.filterwarnings("ignore::Warning")
-def test_parameters_means_and_every_round_arrive(exported: tuple[Path, str, Any], model: str) -> None:
-    runs, _, client = exported
+def test_parameters_means_and_every_round_arrive(exported_runs: tuple[Path, str, Any], model: str) -> None:
+    runs, _, client = exported_runs
     [run] = [run for run in find_runs(runs) if run.record.model == model]
     found, record = run_of_model(client, model), run.record
     assert found.info.status == "FINISHED"
@@ -276,9 +276,9 @@ def test_parameters_means_and_every_round_arrive(exported: tuple[Path, str, Any]
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_files_of_the_run_and_the_report_arrive_whole(
-    exported: tuple[Path, str, Any], tmp_path: Path
+    exported_runs: tuple[Path, str, Any], tmp_path: Path
 ) -> None:
-    runs, _, client = exported
+    runs, _, client = exported_runs
     found = run_of_model(client, "xgb")
     copy = Path(client.download_artifacts(found.info.run_id, "", str(tmp_path)))
     assert load_run(copy).per_query.equals(load_run(runs / found.data.tags["ltr_harness.folder"]).per_query)
@@ -293,10 +293,10 @@ def test_files_of_the_run_and_the_report_arrive_whole(
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
-def test_the_model_of_a_run_loads_and_scores_as_it_did(exported: tuple[Path, str, Any]) -> None:
+def test_the_model_of_a_run_loads_and_scores_as_it_did(exported_runs: tuple[Path, str, Any]) -> None:
     import mlflow
 
-    runs, uri, client = exported
+    runs, uri, client = exported_runs
     rows = pd.read_csv(runs / "rows.csv", dtype="float32")
     before, path = mlflow.get_tracking_uri(), list(sys.path)
     mlflow.set_tracking_uri(uri)
@@ -320,8 +320,8 @@ def test_the_model_of_a_run_loads_and_scores_as_it_did(exported: tuple[Path, str
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
-def test_a_failed_run_is_a_failed_run(exported: tuple[Path, str, Any]) -> None:
-    found = run_of_model(exported[2], "bad")
+def test_a_failed_run_is_a_failed_run(exported_runs: tuple[Path, str, Any]) -> None:
+    found = run_of_model(exported_runs[2], "bad")
     assert found.info.status == "FAILED"
     assert found.data.tags["mlflow.note.content"] == "failed: no such objective"
 
@@ -329,13 +329,13 @@ def test_a_failed_run_is_a_failed_run(exported: tuple[Path, str, Any]) -> None:
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_exported_again_each_run_is_there_once(
-    exported: tuple[Path, str, Any], capsys: pytest.CaptureFixture[str]
+    exported_runs: tuple[Path, str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def again(*more: str) -> str:
+    def export_again(*more: str) -> str:
         assert run_command(cli, ["export", "mlflow", str(runs), "--to", uri, *more]) == 0
         return capsys.readouterr().out
 
-    runs, uri, client = exported
+    runs, uri, client = exported_runs
     experiment = client.get_experiment_by_name("v1").experiment_id
     client.delete_run(run_of_model(client, "lgbm").info.run_id)
     half = run_of_model(client, "xgb")
@@ -344,7 +344,7 @@ def test_exported_again_each_run_is_there_once(
     client.delete_tag(
         run_of_model(client, "twin").info.run_id, "ltr_harness.model"
     )  # as one exported without its model
-    said = json.loads(again("--json"))
+    said = json.loads(export_again("--json"))
     models = {name.partition("--")[0]: model for name, model in said["models"].items()}
     assert models == {
         name: run_of_model(client, name).data.tags["ltr_harness.model"] for name in ("lgbm", "twin", "xgb")
@@ -354,8 +354,8 @@ def test_exported_again_each_run_is_there_once(
         "bad": "it failed"
     }
     logged = len(client.search_logged_models([experiment]))
-    assert again("--no-models").endswith("; 4 were there already\n")
-    assert json.loads(again("--json"))["models"] == said["models"]
+    assert export_again("--no-models").endswith("; 4 were there already\n")
+    assert json.loads(export_again("--json"))["models"] == said["models"]
     assert len(client.search_logged_models([experiment])) == logged
     assert [name.partition("--")[0] for name in said["added"]] == ["lgbm", "xgb"]
     assert [name.partition("--")[0] for name in said["present"]] == ["bad", "twin"]

@@ -93,7 +93,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def named(experiment: Path, model: str) -> Run:
+def run_named(experiment: Path, model: str) -> Run:
     [run] = [run for run in find_runs(experiment / "runs" / "shop") if run.record.model == model]
     return run
 
@@ -111,8 +111,8 @@ def as_the_library_takes(experiment: Path, run: Run) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def logged(experiment: Path) -> Iterator[dict[str, Any]]:
-    """What `export mlflow --json` says; MLflow looks into the store that it filled."""
+def exported_runs(experiment: Path) -> Iterator[dict[str, Any]]:
+    """Yield the output of `export mlflow --json`, while MLflow looks into the store that it filled."""
     mlflow = pytest.importorskip("mlflow", reason="needs the extra mlflow")
     command = [sys.executable, "-m", "ltr_harness", "export", "mlflow", "runs/shop", "--json"]
     uri = f"sqlite:///{experiment}/mlflow.db"
@@ -129,12 +129,14 @@ def logged(experiment: Path) -> Iterator[dict[str, Any]]:
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
 @pytest.mark.parametrize("model", [name for name in MODELS if name != "linear"])
-def test_a_loaded_model_predicts_what_docs_say(experiment: Path, logged: dict[str, Any], model: str) -> None:
+def test_a_loaded_model_predicts_what_docs_say(
+    experiment: Path, exported_runs: dict[str, Any], model: str
+) -> None:
     import mlflow
 
-    run = named(experiment, model)
+    run = run_named(experiment, model)
     rows, scores = as_the_library_takes(experiment, run), run.test_scores["score"].to_numpy()
-    loaded = mlflow.pyfunc.load_model(logged["models"][run.path.name])
+    loaded = mlflow.pyfunc.load_model(exported_runs["models"][run.path.name])
     found = loaded.predict(rows)
     if model == "lightgbm-classes":  # the share of each grade
         assert found.shape == (len(rows), 4)
@@ -152,11 +154,11 @@ def test_a_loaded_model_predicts_what_docs_say(experiment: Path, logged: dict[st
 @pytest.mark.filterwarnings("ignore::Warning")
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
 def test_what_stands_beside_a_model(
-    experiment: Path, logged: dict[str, Any], library: str, tmp_path: Path
+    experiment: Path, exported_runs: dict[str, Any], library: str, tmp_path: Path
 ) -> None:
     import mlflow
 
-    uri = logged["models"][named(experiment, library).path.name]
+    uri = exported_runs["models"][run_named(experiment, library).path.name]
     model = mlflow.pyfunc.load_model(uri)
     booster = getattr(mlflow, library).load_model(uri)  # in the library itself
     assert type(booster).__module__.partition(".")[0] == library
@@ -177,12 +179,12 @@ def test_what_stands_beside_a_model(
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
-def test_rows_of_other_columns_or_types_are_refused(experiment: Path, logged: dict[str, Any]) -> None:
+def test_rows_of_other_columns_or_types_are_refused(experiment: Path, exported_runs: dict[str, Any]) -> None:
     import mlflow
 
-    run = named(experiment, "lightgbm")
+    run = run_named(experiment, "lightgbm")
     model, rows = (
-        mlflow.pyfunc.load_model(logged["models"][run.path.name]),
+        mlflow.pyfunc.load_model(exported_runs["models"][run.path.name]),
         as_the_library_takes(experiment, run),
     )
     for wrong, said in (
@@ -196,33 +198,35 @@ def test_rows_of_other_columns_or_types_are_refused(experiment: Path, logged: di
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
-def test_a_model_is_logged_once(experiment: Path, logged: dict[str, Any]) -> None:
+def test_a_model_is_logged_once(experiment: Path, exported_runs: dict[str, Any]) -> None:
     """Exported again from here, where nothing of it may be left behind."""
     import mlflow
 
-    linear = named(experiment, "linear").path.name
-    assert logged["without_model"] == {
+    linear = run_named(experiment, "linear").path.name
+    assert exported_runs["without_model"] == {
         linear: "models of lightgbm, xgboost, catboost are logged; what linear stores is among the run's artifacts"
     }
-    assert {*logged["models"], linear} == set(logged["added"])
+    assert {*exported_runs["models"], linear} == set(exported_runs["added"])
     uri, path = mlflow.get_tracking_uri(), list(sys.path)
     mlflow.set_tracking_uri("sqlite:///elsewhere.db")
     assert run_command(cli, ["export", "mlflow", str(experiment / "runs/shop"), "--to", uri]) == 0
     assert (mlflow.get_tracking_uri(), sys.path) == ("sqlite:///elsewhere.db", path)
     mlflow.set_tracking_uri(uri)
     [at] = {run.experiment_id for run in mlflow.search_experiments(filter_string="name = 'shop'")}
-    assert len(mlflow.search_logged_models([at], output_format="list")) == len(logged["models"])
+    assert len(mlflow.search_logged_models([at], output_format="list")) == len(exported_runs["models"])
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::Warning")
-def test_it_loads_in_a_fresh_environment(experiment: Path, logged: dict[str, Any], tmp_path: Path) -> None:
+def test_it_loads_in_a_fresh_environment(
+    experiment: Path, exported_runs: dict[str, Any], tmp_path: Path
+) -> None:
     """In one made of the model's own requirements: nothing of the harness is there."""
     import mlflow
 
-    run = named(experiment, "lightgbm")
+    run = run_named(experiment, "lightgbm")
     folder = mlflow.artifacts.download_artifacts(
-        logged["models"][run.path.name], dst_path=str(tmp_path / "stored")
+        exported_runs["models"][run.path.name], dst_path=str(tmp_path / "stored")
     )
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
     python = tmp_path / "env" / "bin" / "python"

@@ -252,7 +252,7 @@ class TestWhy:
 
 @pytest.fixture(scope="module")
 def trees(folder: Path) -> dict[str, Any]:
-    """What `show trees` says of each boosted model: of one with metrics that were named, of one with short lists."""
+    """Return the output of `show trees` by boosted model: one with named metrics, one with short lists."""
     found = {}
     for model, more in (("lgbm", ("-m", "ndcg@3", "-m", "mrr@3")), ("xgb", ("--documents", "20"))):
         said = io.StringIO()
@@ -324,7 +324,7 @@ class TestBudget:
     def test_what_is_lost_is_a_paired_difference_with_its_interval(
         self, folder: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Of two models the chosen is the worse one, whatever this machine's times are."""
+        """The worse of two models is chosen, whatever this machine's times are."""
         from ltr_harness.cli.commands import show_trees as trees
         from ltr_harness.experiments.runs.record import Latency
         from ltr_harness.experiments.runs.serving_cost import BudgetCandidate

@@ -125,7 +125,7 @@ def test_a_loss_is_another_question_than_a_gain_where_differences_are_lopsided(l
     )
 
 
-def seeded(name: str, seeds: int, sd: float) -> SystemResult:
+def seeded_system(name: str, seeds: int, sd: float) -> SystemResult:
     rng = np.random.default_rng(ord(name))
     hard = np.random.default_rng(0).uniform(0.3, 0.7, 500)
     values = (
@@ -143,7 +143,7 @@ def seeded(name: str, seeds: int, sd: float) -> SystemResult:
 
 @pytest.mark.long
 def test_seeds_do_not_shrink_with_queries() -> None:
-    comparison = compare(seeded("a", 3, 0.005), seeded("b", 5, 0.005))
+    comparison = compare(seeded_system("a", 3, 0.005), seeded_system("b", 5, 0.005))
     for difference in (0.012, 0.005, 0.002):
         found = plan_power(comparison, difference, [0.8])
         (need,) = found.plans[0].needs
@@ -163,7 +163,7 @@ def test_seeds_do_not_shrink_with_queries() -> None:
 
 
 def test_one_seed_is_said() -> None:
-    found = plan_power(compare(seeded("a", 1, 0.005), seeded("b", 1, 0.005)), 0.01, [0.8])
+    found = plan_power(compare(seeded_system("a", 1, 0.005), seeded_system("b", 1, 0.005)), 0.01, [0.8])
     assert "a" not in [plan.model for plan in found.plans]
     text = "trained with one seed; the variance over seeds is unknown, and the plan is about these trained models"
     assert found.cautions == (Caution("one-training", "warning", text, place="b"),)

@@ -1,4 +1,4 @@
-"""What was given and does not count, and which plan has which runs: said, in place of a line that misleads."""
+"""Messages about options that do not count, and about the runs of each plan, in place of lines that mislead."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def plan(*names: str) -> None:
-    """What an interrupted experiment leaves that was started with another option."""
+    """Write the plan of an interrupted experiment that was started with another option."""
     file = Path("small/plan.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "runs": list(names)}))
 

@@ -86,7 +86,7 @@ def refuse_planted(folder: Path) -> None:
 
 
 @pytest.fixture
-def planted(
+def ltr_with_secrets(
     ltr: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> Cli:
     """The command line in an empty folder; neither it nor logs nor files may have what was planted."""
@@ -141,13 +141,13 @@ def test_data_at_an_address_with_a_secret_is_refused(address: str) -> None:
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_a_configuration_with_a_secret_is_refused_with_its_line(
-    planted: Cli, address: str, tmp_path: Path
+    ltr_with_secrets: Cli, address: str, tmp_path: Path
 ) -> None:
     quoted = json.dumps(address)
     found = "has a secret in it, which records would keep; expected an address without; sign in by the environment\n"
     Path(tmp_path.parent / "x.yaml").write_text(f"name: x\ndata:\n  root: {quoted}\n")
-    assert planted("check", "../x.yaml") == (2, "", f"error: ../x.yaml:3:9: {found}")
-    code, _, err = planted("check", "../x.yaml", "--set", f"data.root={quoted}")
+    assert ltr_with_secrets("check", "../x.yaml") == (2, "", f"error: ../x.yaml:3:9: {found}")
+    code, _, err = ltr_with_secrets("check", "../x.yaml", "--set", f"data.root={quoted}")
     assert code == 2
     assert re.search(r"--set data\.root=.*: has a secret in it", err)
     for config in ({"name": address}, {"name": "x", "models": {address: {"ranker": "random"}}}):
@@ -172,7 +172,7 @@ def commands(
 
 
 @pytest.mark.long
-def test_every_option_of_every_command_keeps_it(planted: Cli) -> None:
+def test_every_option_of_every_command_keeps_it(ltr_with_secrets: Cli) -> None:
     """One option at a time holds an address; what else is required does not exist."""
     seen = 0
     for words, command in commands(cli):
@@ -183,14 +183,14 @@ def test_every_option_of_every_command_keeps_it(planted: Cli) -> None:
                 arguments = [*words]
                 for one, value in ((param, address), *((other, "1") for other in required)):
                     arguments += [value] if isinstance(one, click.Argument) else [one.opts[-1], value]
-                planted(*arguments)
+                ltr_with_secrets(*arguments)
                 seen += 1
     assert seen > 300
 
 
 @pytest.mark.long
 def test_a_run_stores_and_prints_no_variable_and_no_error_with_it(
-    planted: Cli, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ltr_with_secrets: Cli, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", None)
     folder = tmp_path.parent / f"{tmp_path.name}-config"
@@ -201,7 +201,7 @@ def test_a_run_stores_and_prints_no_variable_and_no_error_with_it(
     assert {"AWS_ENDPOINT_URL", "OMP_NUM_THREADS", "TERM"} <= names
     for name in names:
         monkeypatch.setenv(name, ADDRESSES[-2])
-    code, _, err = planted("run", str(folder / "x.yaml"))
+    code, _, err = ltr_with_secrets("run", str(folder / "x.yaml"))
     assert code == 1
     assert "ConnectionError: no answer from postgresql+psycopg://…@127.0.0.1:1/db" in err
     [failed] = tmp_path.glob("runs/x/bad--*")
@@ -210,21 +210,23 @@ def test_a_run_stores_and_prints_no_variable_and_no_error_with_it(
         == "ConnectionError: no answer from postgresql+psycopg://…@127.0.0.1:1/db"
     )
     assert (tmp_path / "runs" / "x" / "report" / "report.html").is_file()
-    assert planted("show", "runs", "runs/x")[0] == 0
+    assert ltr_with_secrets("show", "runs", "runs/x")[0] == 0
 
 
 @pytest.mark.parametrize("name", sorted(FOR_US))
-def test_a_variable_that_we_read_is_refused(planted: Cli, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_we_read_is_refused(
+    ltr_with_secrets: Cli, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("LTR_HARNESS_CACHE", raising=False)
     monkeypatch.setenv(name, ADDRESSES[0])
     Path("rows.csv.gz").write_bytes(gzip.compress(b"query_id,label,f\n1,1,2\n"))
-    code, _, err = planted("data", "describe", "rows.csv.gz")
+    code, _, err = ltr_with_secrets("data", "describe", "rows.csv.gz")
     assert code != 0
     assert name in err
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     models = {"chance": {"ranker": "random"}}
     config = {**CONFIG, "models": models, "report": {"formats": ["json"]}}
     return run_experiment(config, runs=tmp_path_factory.mktemp("finished")).folder
@@ -232,29 +234,31 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_mlflow_is_told_the_password_and_nobody_else(planted: Cli, finished: Path) -> None:
+def test_mlflow_is_told_the_password_and_nobody_else(ltr_with_secrets: Cli, finished_folder: Path) -> None:
     pytest.importorskip("mlflow")
     with socket.socket() as nobody:  # bound, and not listened to
         nobody.bind(("127.0.0.1", 0))
         there = f"127.0.0.1:{nobody.getsockname()[1]}"
         started = time.monotonic()
         for scheme, password in (("http", PLANTED), ("http", f"AB/{PLANTED}"), ("https", PLANTED)):
-            code, _, err = planted(
-                "export", "mlflow", str(finished), "--to", f"{scheme}://u:{password}@{there}"
+            code, _, err = ltr_with_secrets(
+                "export", "mlflow", str(finished_folder), "--to", f"{scheme}://u:{password}@{there}"
             )
             assert code == 1
             assert err.startswith(f"error: {scheme}://…@{there}: no MLflow server answers (")
         assert time.monotonic() - started < 60
     for store in (f"postgresql://u:{PLANTED}@{there}/x", f"postgresql://u:a {PLANTED}@{there}/x"):
-        code, _, err = planted("export", "mlflow", str(finished), "--to", store)
+        code, _, err = ltr_with_secrets("export", "mlflow", str(finished_folder), "--to", store)
         assert code == 1
         assert err.startswith(f"error: postgresql://…@{there}/x: MLflow: ")
-    code, _, err = planted("export", "mlflow", str(finished), "--to", f"other://u:a {PLANTED}@{there}")
+    code, _, err = ltr_with_secrets(
+        "export", "mlflow", str(finished_folder), "--to", f"other://u:a {PLANTED}@{there}"
+    )
     assert (code, err.count("other://…@")) == (1, 2)
 
 
 @pytest.mark.long
-def test_dask_takes_no_password(planted: Cli) -> None:
+def test_dask_takes_no_password(ltr_with_secrets: Cli) -> None:
     Path("x.yaml").write_text(yaml.safe_dump({**CONFIG, "models": {"chance": {"ranker": "random"}}}))
-    code, _, err = planted("run", "x.yaml", "--quiet", "--dask", ADDRESSES[-1])
+    code, _, err = ltr_with_secrets("run", "x.yaml", "--quiet", "--dask", ADDRESSES[-1])
     assert (code, err.partition(";")[0]) == (2, "error: --dask: has a secret in it, which records would keep")
