@@ -59,7 +59,7 @@ def test_cheap_labels_that_tell_nothing_leave_the_human_ones() -> None:
 
 
 def test_intervals_hold_together() -> None:
-    """Those of two models: 2.433 is the 98.75 % point of Student's t with 19 degrees of freedom."""
+    """Intervals of two models hold together: 2.433 is the 98.75 % point of Student's t with 19 degrees of freedom."""
     plain = by_human_labels(test="t")
     found = with_labels(plain, close=np.zeros(ALL), clear=np.zeros(ALL))
     close = found.pairs[1]

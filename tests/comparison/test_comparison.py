@@ -34,7 +34,7 @@ def reciprocal(ranks: list[int]) -> pd.DataFrame:
 
 
 @pytest.fixture
-def golden() -> Comparison:
+def golden_comparison() -> Comparison:
     pair = {"A": reciprocal([2, 3, 2, 3]), "B": reciprocal([1, 10, 1, 15])}
     return compare(pair, test="permutation")
 
@@ -60,8 +60,12 @@ def models(
 
 
 class TestGolden:
-    def test_numbers(self, golden: Comparison) -> None:
-        a, b, pair = golden.summary("A"), golden.summary("B"), golden.paired("B")
+    def test_numbers(self, golden_comparison: Comparison) -> None:
+        a, b, pair = (
+            golden_comparison.summary("A"),
+            golden_comparison.summary("B"),
+            golden_comparison.paired("B"),
+        )
         assert a.mean == pytest.approx(0.4166666667)
         assert b.mean == pytest.approx(0.5416666667)
         assert a.sd == pytest.approx(0.0962250449, abs=1e-9)
@@ -72,17 +76,17 @@ class TestGolden:
         assert (pair.wins, pair.ties, pair.losses) == (2, 0, 2)
         assert pair.verdict == "not distinguishable"
 
-    def test_words(self, golden: Comparison) -> None:
-        assert golden.verdict == (
+    def test_words(self, golden_comparison: Comparison) -> None:
+        assert golden_comparison.verdict == (
             "B has the highest mean mrr, 0.5417 against 0.4167, but is not distinguishable from A (n = 4): "
             "+0.1250 (95 % interval -1.0000 to +1.0000, sign-flip test p = 0.7500), over 4 queries."
         )
         text = "n = 4: the smallest p-value 4 queries can give is 0.125; no difference could have been significant"
-        assert golden.cautions == (Caution("few-queries", "warning", text),)
-        assert golden.family == "1 comparison: 1 model against A at mrr"
+        assert golden_comparison.cautions == (Caution("few-queries", "warning", text),)
+        assert golden_comparison.family == "1 comparison: 1 model against A at mrr"
 
-    def test_the_table_shows_the_wider_spread(self, golden: Comparison) -> None:
-        sd = golden.table.set_index("model")["sd"]
+    def test_the_table_shows_the_wider_spread(self, golden_comparison: Comparison) -> None:
+        sd = golden_comparison.table.set_index("model")["sd"]
         assert sd["B"] > 5 * sd["A"]
 
 
@@ -465,11 +469,11 @@ class TestTables:
         assert row["difference"] == result.paired("m1", "mrr@10").difference
         assert row["mean"] == result.summary("m1", "mrr@10").mean
 
-    def test_the_baseline_has_no_pair_in_the_tidy_frame(self, golden: Comparison) -> None:
-        found = golden.frame()
+    def test_the_baseline_has_no_pair_in_the_tidy_frame(self, golden_comparison: Comparison) -> None:
+        found = golden_comparison.frame()
         assert found[["model", "primary", "verdict"]].values.tolist() == [
             ["A", True, "baseline"],
-            ["B", True, golden.paired("B").verdict],
+            ["B", True, golden_comparison.paired("B").verdict],
         ]
         assert found["difference"].isna().tolist() == [True, False]
 

@@ -30,7 +30,7 @@ SIZES = {"small": 80, "web": 400}
 GAINS = {"old": (0.0, 0.0), "new": (0.03, 0.02), "mixed": (0.05, -0.05), "bad": (-0.04, -0.03)}
 
 
-def measured(
+def comparison_on(
     name: str, models: tuple[str, ...] = tuple(GAINS), metric: str = "mrr", **options: object
 ) -> Comparison:
     """The gains of each model on a data set, over queries of their own."""
@@ -47,7 +47,7 @@ def measured(
 
 @pytest.fixture(scope="module")
 def by_data_set() -> dict[str, Comparison]:
-    return {name: measured(name) for name in SIZES}
+    return {name: comparison_on(name) for name in SIZES}
 
 
 @pytest.mark.long
@@ -102,7 +102,7 @@ def test_a_data_set_on_which_hardly_a_query_differs() -> None:
 
 
 def test_data_sets_on_which_no_query_differs_take_the_rule_of_three_once() -> None:
-    """What is absent was counted for each set and for both together: 1.5 times the share of the smaller one."""
+    """Absent queries were counted for each set and for both together: 1.5 times the share of the smaller one."""
     found = across_data_sets({"small": sparse("s", np.zeros(30)), "large": sparse("l", np.zeros(100))})
     (new,) = (one.average for one in found.models if one.average is not None)
     share = 1 - 0.05 ** (1 / 30)
@@ -110,7 +110,7 @@ def test_data_sets_on_which_no_query_differs_take_the_rule_of_three_once() -> No
 
 
 def test_one_query_that_differs_counts_in_the_rule_of_three() -> None:
-    """Of the small set's mean, .5 / 30, an absent kind leaves its share less, and adds what is left of 1."""
+    """An absent kind of query takes its share of the small set's mean, .5 / 30, and may add what is left up to 1."""
     few, many = np.zeros(30), np.tile([0.03, 0.031], 50)
     few[0] = 0.5
     found = across_data_sets({"small": sparse("s", few), "large": sparse("l", many)})
@@ -139,11 +139,11 @@ def test_the_average_of_sparse_sets_that_cancel(gain: float) -> None:
     """Nine of ten queries tie: of 30 none or two differ in four samples of ten, and look as if nothing could."""
     rng, false = np.random.default_rng(3), 0
 
-    def drawn(name: str, n: int, mean: float) -> Comparison:
+    def draw_comparison(name: str, n: int, mean: float) -> Comparison:
         return sparse(name, np.clip((rng.random(n) < 0.1) * rng.normal(mean, 0.2, n), -0.5, 0.5))
 
     for _ in range(300):
-        found = across_data_sets({"a": drawn("a", 30, gain), "b": drawn("b", 100, -gain)})
+        found = across_data_sets({"a": draw_comparison("a", 30, gain), "b": draw_comparison("b", 100, -gain)})
         false += any(one.average and one.average.verdict in ("better", "worse") for one in found.models)
     assert false / 300 <= 0.07
 
@@ -183,8 +183,8 @@ def test_lower_may_be_better() -> None:
         return compare(*(SystemResult(e.name, e.query_ids, {"cost": -e.values["mrr"]}, ("1",), {"cost": False})
                          for e in one.systems), draws=500)  # fmt: skip
 
-    plain = across_data_sets({name: measured(name) for name in SIZES})
-    other = across_data_sets({name: negated(measured(name)) for name in SIZES})
+    plain = across_data_sets({name: comparison_on(name) for name in SIZES})
+    other = across_data_sets({name: negated(comparison_on(name)) for name in SIZES})
     assert [one.model for one in other.models] == [one.model for one in plain.models]
     for one, own in zip(plain.models, other.models, strict=True):
         assert (one.first_rank, one.last_rank) == (own.first_rank, own.last_rank)
@@ -193,12 +193,12 @@ def test_lower_may_be_better() -> None:
 
 @pytest.mark.long
 def test_users_and_seeds_count_within_each_data_set(by_data_set: dict[str, Comparison]) -> None:
-    by_user = across_data_sets({name: measured(name, unit="user_id") for name in SIZES})
+    by_user = across_data_sets({name: comparison_on(name, unit="user_id") for name in SIZES})
     assert by_user.method.startswith("sign-flip test by user_id within data sets")
     assert by_user.models[0].average is not None
     rng = np.random.default_rng(9)
 
-    def seeded(n: int, sd: float) -> Comparison:
+    def seeded_comparison(n: int, sd: float) -> Comparison:
         hard, noise = rng.normal(0.5, 0.1, n), rng.normal(0, 0.02, n)
         return compare(*(
             SystemResult(name, np.array([f"{n}-{q}" for q in range(n)]),
@@ -206,7 +206,7 @@ def test_users_and_seeds_count_within_each_data_set(by_data_set: dict[str, Compa
                     ("1", "2", "3"), {"mrr": True}, seeded=True)
             for name, gain in (("old", 0.0), ("new", 0.01))), draws=500)  # fmt: skip
 
-    still, moody = ({"a": seeded(100, sd), "b": seeded(200, sd)} for sd in (1e-4, 0.03))
+    still, moody = ({"a": seeded_comparison(100, sd), "b": seeded_comparison(200, sd)} for sd in (1e-4, 0.03))
     (calm,) = (one.average for one in across_data_sets(still).models if one.average)
     (loud,) = (one.average for one in across_data_sets(moody).models if one.average)
     assert calm.verdict == "better"
@@ -218,20 +218,20 @@ def test_what_is_not_complete_is_refused(by_data_set: dict[str, Comparison]) -> 
     with pytest.raises(
         NotComparableError, match="web: has no mixed, bad; expected every model on every data set"
     ):
-        across_data_sets({"small": by_data_set["small"], "web": measured("web", ("old", "new"))})
+        across_data_sets({"small": by_data_set["small"], "web": comparison_on("web", ("old", "new"))})
     with pytest.raises(
         NotComparableError, match="web: the baseline is new, old on small; expected one baseline"
     ):
-        across_data_sets({"small": by_data_set["small"], "web": measured("web", baseline="new")})
+        across_data_sets({"small": by_data_set["small"], "web": comparison_on("web", baseline="new")})
     with pytest.raises(NotComparableError, match="web: err decides, mrr on small; expected one metric"):
-        across_data_sets({"small": by_data_set["small"], "web": measured("web", metric="err")})
+        across_data_sets({"small": by_data_set["small"], "web": comparison_on("web", metric="err")})
     with pytest.raises(NotComparableError, match="again: is small again: the same queries and values"):
         across_data_sets({"small": by_data_set["small"], "again": by_data_set["small"]})
     with pytest.raises(UsageError, match="1 data set; several are compared"):
         across_data_sets({"small": by_data_set["small"]})
     for options in ({"test": "bootstrap"}, {"test": "bounded"}, {"margin": 0.1}):
         with pytest.raises(UsageError, match="over several data sets"):
-            across_data_sets({name: measured(name, **options) for name in SIZES})
+            across_data_sets({name: comparison_on(name, **options) for name in SIZES})
 
 
 @pytest.fixture

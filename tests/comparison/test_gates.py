@@ -220,7 +220,7 @@ def test_one_query_excludes_nothing_and_shows_nothing() -> None:
 
 
 def n_failed(gate: str, base: np.ndarray, models: np.ndarray) -> int:
-    """How many of (m, n) models fail, each compared with the baseline by itself."""
+    """Count the failures among (m, n) models, each compared with the baseline by itself."""
     ids, parsed = np.arange(base.size).astype(str), parse_gate(gate)
     old = SystemResult("old", ids, {"mrr": base[None]}, ("1",), {"mrr": True})
     failed = 0
@@ -232,7 +232,7 @@ def n_failed(gate: str, base: np.ndarray, models: np.ndarray) -> int:
 
 
 def passed_at_the_margin(world: str, n: int, samples: int) -> float:
-    """Of models that are worse by exactly the margin, the share that the gate lets pass."""
+    """Return the share of models that the gate lets pass, where all are worse by exactly the margin."""
     rng = np.random.default_rng(n)
     margin = 0.04
     shape = (samples, n)

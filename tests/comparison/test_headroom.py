@@ -30,7 +30,9 @@ LABELS = np.tile([1.0, 0.0, 0.0, 1.0], N)
 DOCUMENTS = np.tile(list("wxyz"), N)
 
 
-def judged(metric: str = "mrr", *, retrieved: NDArray[np.bool_] | None = None, seed: int = 1) -> Evaluation:
+def random_evaluation(
+    metric: str = "mrr", *, retrieved: NDArray[np.bool_] | None = None, seed: int = 1
+) -> Evaluation:
     """60 queries with documents w to z, of which w and z are relevant, in a random order that prefers these."""
     scores = LABELS + np.random.default_rng(seed).normal(0, 0.7, 4 * N)
     return evaluate(LABELS, scores, [metric], group_sizes=SIZES, document_ids=DOCUMENTS, retrieved=retrieved)
@@ -69,8 +71,8 @@ def test_ratio_of_means_is_a_weighted_mean() -> None:
 
 
 def test_equal_room_has_the_interval_of_the_mean() -> None:
-    """Where order can change every query by as much, the share is the mean on another scale."""
-    evaluation = judged()
+    """If the order can change every query by the same amount, the share is the mean on another scale."""
+    evaluation = random_evaluation()
     comparison = compare({"a": evaluation})
     one, mean = comparison.headroom["a"], comparison.summary("a")
     scaled = [
@@ -80,7 +82,7 @@ def test_equal_room_has_the_interval_of_the_mean() -> None:
 
 
 def test_nothing_where_no_order_is_best_or_none_changes_anything() -> None:
-    assert compare({"a": judged("spearman")}).headroom == {}
+    assert compare({"a": random_evaluation("spearman")}).headroom == {}
     flat = evaluate([1, 1, 0, 0], [1, 2, 3, 4], ["ndcg@2"], group_sizes=[2, 2])
     one = compare({"a": flat}).headroom["a"]
     assert one.random == one.ceiling == pytest.approx(1.0)
@@ -88,7 +90,7 @@ def test_nothing_where_no_order_is_best_or_none_changes_anything() -> None:
     assert "Of what can be gained" not in render(ReportData(compare({"a": flat}), (), (), None, "t"))
 
 
-def ranked(values: NDArray[np.float64], random: NDArray[np.float64]) -> pd.DataFrame:
+def query_frame(values: NDArray[np.float64], random: NDArray[np.float64]) -> pd.DataFrame:
     """Queries with a value of mrr between that of a random order and the best one, 1."""
     room = Headroom(random, np.ones_like(random), np.zeros_like(random))
     return pd.DataFrame({"query_id": np.arange(values.size), "mrr": values, **room.columns("mrr")})
@@ -97,7 +99,7 @@ def ranked(values: NDArray[np.float64], random: NDArray[np.float64]) -> pd.DataF
 def test_a_query_that_is_absent_may_fall() -> None:
     """Shares of 1 and .96: 1 - .05^(1/20), one query in 7.2, may have a share of -1 and none be among these twenty."""
     values = np.tile([1.0, 0.98], 10)
-    one = compare({"a": ranked(values, np.full(20, 0.5))}).headroom["a"]
+    one = compare({"a": query_frame(values, np.full(20, 0.5))}).headroom["a"]
     absent = 1 - 0.05 ** (1 / 20)
     assert one.share == pytest.approx(0.98)
     assert one.share < one.ci_high < 1
@@ -105,7 +107,7 @@ def test_a_query_that_is_absent_may_fall() -> None:
 
 
 def test_the_interval_of_the_share_does_not_depend_on_the_test() -> None:
-    evaluation = judged()
+    evaluation = random_evaluation()
     default, by_t = (compare({"a": evaluation}, test=test).headroom["a"] for test in ("skew-adjusted", "t"))
     assert (by_t.ci_low, by_t.ci_high) == (default.ci_low, default.ci_high)
 
@@ -118,19 +120,19 @@ def test_shares_near_1_cover(share: float) -> None:
     for _ in range(300):
         random, falls = rng.uniform(0.2, 0.9, 20), rng.random(20) < share
         gained = np.where(falls, rng.random(20), 1 - 0.02 * rng.random(20))
-        one = compare({"a": ranked(random + gained * (1 - random), random)}, draws=1000).headroom["a"]
+        one = compare({"a": query_frame(random + gained * (1 - random), random)}, draws=1000).headroom["a"]
         missed += not one.ci_low <= share * 0.5 + (1 - share) * 0.99 <= one.ci_high
     assert missed / 300 <= 0.07
 
 
 def test_bets_have_no_interval_of_the_share() -> None:
-    bets = compare({"a": judged()}, test="bounded").headroom["a"]
+    bets = compare({"a": random_evaluation()}, test="bounded").headroom["a"]
     assert np.isfinite(bets.share)
     assert np.isnan([bets.ci_low, bets.ci_high]).all()
 
 
 def test_units_widen_the_interval() -> None:
-    evaluation = judged("ndcg")
+    evaluation = random_evaluation("ndcg")
     users = np.repeat(np.arange(15), 4)
     own = evaluation["ndcg"].per_query
     ids = np.array([str(query) for query in evaluation.query_ids])
@@ -147,8 +149,8 @@ def test_units_widen_the_interval() -> None:
 def test_retrievers_with_one_truth_are_compared() -> None:
     comparison = compare(
         {
-            "first": judged("ndcg", retrieved=all_but("y")),
-            "second": judged("ndcg", retrieved=all_but("w"), seed=2),
+            "first": random_evaluation("ndcg", retrieved=all_but("y")),
+            "second": random_evaluation("ndcg", retrieved=all_but("w"), seed=2),
         }
     )
     first, second = comparison.headroom.values()
@@ -170,7 +172,7 @@ def test_undeclared_candidates_are_refused_with_the_cure() -> None:
     sizes = kept.reshape(N, 4).sum(axis=1)
     scores = np.arange(4.0 * N)
     short = evaluate(LABELS[kept], scores[kept], ["mrr"], group_sizes=sizes, document_ids=DOCUMENTS[kept])
-    for other in (judged(), judged(retrieved=np.ones(4 * N, dtype=bool))):
+    for other in (random_evaluation(), random_evaluation(retrieved=np.ones(4 * N, dtype=bool))):
         with pytest.raises(
             NotComparableError, match=r"(?s)other labels or rows.*`data.judgments` and document ids"
         ):
@@ -182,7 +184,7 @@ def test_another_truth_is_refused() -> None:
         2 * LABELS, LABELS, ["mrr"], group_sizes=SIZES, document_ids=DOCUMENTS, retrieved=all_but("w")
     )
     with pytest.raises(NotComparableError, match="same queries, other labels or relevant documents"):
-        compare({"a": judged(retrieved=all_but("y")), "b": other})
+        compare({"a": random_evaluation(retrieved=all_but("y")), "b": other})
 
 
 def test_truth_is_of_relevant_documents_in_any_order() -> None:
@@ -214,11 +216,13 @@ def test_truth_is_of_relevant_documents_in_any_order() -> None:
 
 
 def test_a_saved_comparison_keeps_them(tmp_path: Path) -> None:
-    comparison = compare({"a": judged(retrieved=all_but("y")), "b": judged(retrieved=all_but("w"))})
+    comparison = compare(
+        {"a": random_evaluation(retrieved=all_but("y")), "b": random_evaluation(retrieved=all_but("w"))}
+    )
     (tmp_path / FILE).write_bytes(to_parquet(comparison))
     again = compare(tmp_path / FILE)
     assert again.headroom == comparison.headroom
-    joined = compare(tmp_path / FILE, {"c": judged(retrieved=all_but("x"))})
+    joined = compare(tmp_path / FILE, {"c": random_evaluation(retrieved=all_but("x"))})
     assert set(joined.headroom) == {"a", "b", "c"}
     assert read_saved(tmp_path / FILE).systems[0].truth_declared
 
@@ -232,11 +236,11 @@ def test_little_to_gain_is_a_caution() -> None:
         "little to gain"
     )
     assert comparison.cautions == (Caution("little-to-gain", "warning", text),)
-    assert not any(one.kind == "little-to-gain" for one in compare({"a": judged()}).cautions)
+    assert not any(one.kind == "little-to-gain" for one in compare({"a": random_evaluation()}).cautions)
 
 
 def test_json_has_them_and_slices_do_not() -> None:
-    comparison = compare({"a": judged(), "b": judged(seed=2)})
+    comparison = compare({"a": random_evaluation(), "b": random_evaluation(seed=2)})
     body = document(ReportData(comparison, (), (), None, "t"))
     assert [one["model"] for one in body["headroom"]] == list(comparison.ranking)
     assert body["headroom"][0]["share"] == comparison.headroom[body["headroom"][0]["model"]].share
@@ -256,27 +260,27 @@ def unlike_room(n: int, rng: np.random.Generator) -> World:
     return room * rng.beta(4, 2, n), room
 
 
-def lopsided(n: int, rng: np.random.Generator) -> World:
+def lopsided_gains(n: int, rng: np.random.Generator) -> World:
     """Most queries gain everything, some lose a lot."""
     random = rng.uniform(0.2, 0.6, n)
     share = np.where(rng.random(n) < 0.8, 1.0, -rng.exponential(0.3, n))
     return np.maximum(share * (1 - random), -random), 1 - random
 
 
-def sparse(n: int, rng: np.random.Generator) -> World:
+def sparse_gains(n: int, rng: np.random.Generator) -> World:
     """Order can change a tenth of the queries."""
     room = np.where(rng.random(n) < 0.1, rng.uniform(0.1, 0.9, n), 0)
     return room * rng.beta(3, 2, n), room
 
 
-def related(n: int, rng: np.random.Generator) -> World:
-    """Where there is more to gain, less is gained."""
+def related_gains(n: int, rng: np.random.Generator) -> World:
+    """Draw gains and headroom of n queries, of which a smaller share is gained where there is more to gain."""
     room = rng.beta(1, 3, n)
     return room * np.clip(1 - 0.8 * room + rng.normal(0, 0.2, n), -2, 1), room
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", [unlike_room, lopsided, sparse, related])
+@pytest.mark.parametrize("world", [unlike_room, lopsided_gains, sparse_gains, related_gains])
 @pytest.mark.parametrize("n", [30, 100, 400])
 def test_coverage(world: object, n: int) -> None:
     """93 to 97 % of the intervals hold the truth, within what 1,000 of them can tell; too few queries have none."""

@@ -36,7 +36,9 @@ def system(name: str, values: np.ndarray, **attributes: np.ndarray) -> SystemRes
     )
 
 
-def weighted(one: list[float], other: list[float], traffic: list[float], **options: Any) -> Comparison:
+def weighted_comparison(
+    one: list[float], other: list[float], traffic: list[float], **options: Any
+) -> Comparison:
     column = np.array(traffic, dtype=np.float64)
     systems = [system(name, np.array(v), query_weight=column) for name, v in (("old", one), ("new", other))]
     return compare(*systems, baseline="old", **options)
@@ -51,7 +53,7 @@ WEIGHTS = [1.0, 2.0, 5.0, 3.0, 1.0, 4.0]
 
 def test_a_weighted_difference_by_hand() -> None:
     """The ratio of sums, its CR2 error and Satterthwaite's degrees of freedom, written out."""
-    found = weighted(OLD, NEW, WEIGHTS, test="t")
+    found = weighted_comparison(OLD, NEW, WEIGHTS, test="t")
     pair, w, d = found.paired("new"), np.array(WEIGHTS), np.array(NEW) - np.array(OLD)
     mean = float((w * d).sum() / w.sum())
     assert pair.difference == pytest.approx(mean)
@@ -74,14 +76,14 @@ def test_a_weighted_difference_by_hand() -> None:
 
 
 def test_weights_none_counts_each_query_once() -> None:
-    plain = weighted(OLD, NEW, WEIGHTS, weights="none").paired("new")
+    plain = weighted_comparison(OLD, NEW, WEIGHTS, weights="none").paired("new")
     assert plain.difference == pytest.approx(np.mean(np.array(NEW) - np.array(OLD)))
-    assert weighted(OLD, NEW, [2.0] * 6).method.weights == "none", "equal weights are none"
+    assert weighted_comparison(OLD, NEW, [2.0] * 6).method.weights == "none", "equal weights are none"
 
 
 def test_a_query_of_weight_0_does_not_count() -> None:
-    found = weighted([*OLD, 0.9], [*NEW, 0.0], [*WEIGHTS, 0.0])
-    without = weighted(OLD, NEW, WEIGHTS)
+    found = weighted_comparison([*OLD, 0.9], [*NEW, 0.0], [*WEIGHTS, 0.0])
+    without = weighted_comparison(OLD, NEW, WEIGHTS)
     assert str(found.paired("new")) == str(without.paired("new"))
     assert found.summary("new").n == 6
 
@@ -92,7 +94,9 @@ def test_weights_of_a_column_of_tables() -> None:
         for name, values in (("old", OLD), ("new", NEW))
     }
     by_column = compare(tables, weights="searches")
-    assert by_column.paired("new").difference == weighted(OLD, NEW, WEIGHTS).paired("new").difference
+    assert (
+        by_column.paired("new").difference == weighted_comparison(OLD, NEW, WEIGHTS).paired("new").difference
+    )
     assert not any("ignored" in str(caution) for caution in by_column.cautions)
     assert compare(tables).method.weights == "none", (
         "only named columns, and those called query_weight, weigh"
@@ -104,14 +108,15 @@ def test_weights_of_a_column_of_tables() -> None:
 
 def test_a_saved_comparison_keeps_its_weights(tmp_path: Path) -> None:
     """Compared again from its file, it was unweighted, without a word."""
-    first = weighted(OLD, NEW, WEIGHTS)
+    first = weighted_comparison(OLD, NEW, WEIGHTS)
     (tmp_path / "comparison.parquet").write_bytes(to_parquet(first))
     again = compare(tmp_path / "comparison.parquet")
     assert again.paired("new").difference == first.paired("new").difference
     assert again.method == first.method
     plain = compare(tmp_path / "comparison.parquet", weights="none")
     assert (
-        plain.paired("new").difference == weighted(OLD, NEW, WEIGHTS, weights="none").paired("new").difference
+        plain.paired("new").difference
+        == weighted_comparison(OLD, NEW, WEIGHTS, weights="none").paired("new").difference
     )
     assert compare(first).method == first.method
 
@@ -149,7 +154,10 @@ def test_what_was_not_found_could_not_have_been_shown() -> None:
 
 
 def test_what_counts_each_query_once_says_so() -> None:
-    found, plain = weighted(OLD, NEW, WEIGHTS), weighted(OLD, NEW, WEIGHTS, weights="none")
+    found, plain = (
+        weighted_comparison(OLD, NEW, WEIGHTS),
+        weighted_comparison(OLD, NEW, WEIGHTS, weights="none"),
+    )
     for once in ("Win / tie / loss (unweighted)", "sd (unweighted)", "weighted mrr"):
         assert f"<th>{once}</th>" in found._repr_html_()
         assert f"<th>{once}</th>" not in plain._repr_html_()
@@ -161,7 +169,7 @@ def test_what_counts_each_query_once_says_so() -> None:
 
 
 def test_queries_of_weight_0_are_not_undefined() -> None:
-    found = weighted([*OLD, 0.5, np.nan], [*NEW, 0.5, 0.5], [*WEIGHTS, 0.0, 1.0])
+    found = weighted_comparison([*OLD, 0.5, np.nan], [*NEW, 0.5, 0.5], [*WEIGHTS, 0.0, 1.0])
     assert "1 query has weight 0, and mrr is undefined for 1 other query" in found.verdict
     assert (found.summary("new").n, found.summary("new").n_undefined) == (7, 0)
     said = queries_sentence(ReportData(found, (), (), None, "t"))
@@ -173,7 +181,7 @@ def test_agreement_takes_the_weighted_difference(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         saved = compare(system(name, np.array(values), query_weight=np.array(WEIGHTS)))
         (tmp_path / name / "comparison.parquet").write_bytes(to_parquet(saved))
-    found = weighted(OLD, NEW, WEIGHTS)
+    found = weighted_comparison(OLD, NEW, WEIGHTS)
     sample = found.sampling.contributions(found.query_differences("new")[:, None])
     expected = (found.paired("new").difference, float(sample.error[0]))
     assert _difference_of_runs(tmp_path / "old", tmp_path / "new", [])["mrr"] == pytest.approx(expected)
@@ -192,7 +200,7 @@ def test_the_design_effect_is_that_of_units_alone() -> None:
 @pytest.mark.parametrize("test", ["bounded", "bootstrap"])
 def test_tests_that_take_no_weights_name_the_cure(test: str) -> None:
     with pytest.raises(ConfigError, match=r"weighted by 'query_weight'.*weights none counts each query once"):
-        weighted(OLD, NEW, WEIGHTS, test=test)
+        weighted_comparison(OLD, NEW, WEIGHTS, test=test)
 
 
 @pytest.mark.parametrize(
@@ -205,11 +213,11 @@ def test_tests_that_take_no_weights_name_the_cure(test: str) -> None:
 )
 def test_weights_that_are_none_are_refused(weights: list[float], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        weighted(OLD, NEW, weights)
+        weighted_comparison(OLD, NEW, weights)
 
 
 def test_one_query_with_all_the_weight_gives_no_verdict() -> None:
-    found = weighted(OLD, NEW, [1000.0, 1, 1, 1, 1, 1])
+    found = weighted_comparison(OLD, NEW, [1000.0, 1, 1, 1, 1, 1])
     pair = found.paired("new")
     assert pair.verdict == "not distinguishable"
     assert np.isnan([pair.p, pair.ci_low, pair.ci_high, pair.detectable]).all()
@@ -390,14 +398,14 @@ def test_intervals_cover_truths_far_from_0(models: int, far: float) -> None:
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
-def losers(rng: np.random.Generator, n: int) -> np.ndarray:
+def rare_losses(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.where(rng.random(n) < 0.1, -0.3, 0.0) + 0.03 + rng.normal(0, 0.05, n)
 
 
 WORLDS: dict[str, Draw] = {
     "normal": lambda rng, n: rng.normal(0, 0.1, n),
-    "10 % lose": losers,
-    "10 % gain": lambda rng, n: -losers(rng, n),
+    "10 % lose": rare_losses,
+    "10 % gain": lambda rng, n: -rare_losses(rng, n),
     "90 % ties": lambda rng, n: np.where(rng.random(n) < 0.9, 0.0, rng.normal(0, 0.1, n)),
     "t(3)": lambda rng, n: 0.05 * rng.standard_t(3, n),
 }
@@ -440,7 +448,7 @@ def test_a_loss_of_the_margin_rarely_passes() -> None:
 
 @pytest.mark.slow
 def test_the_traffic_decides() -> None:
-    """Of 600 queries the thirty with most traffic fall and the others rise: each sample was "better"."""
+    """The thirty of 600 queries with most traffic fall and the others rise: each sample was "better"."""
     rng, rank = np.random.default_rng(0), np.arange(1, 601)
     weights = 1000.0 / rank
     change = np.where(rank <= 30, -0.05, 0.02)

@@ -77,7 +77,7 @@ def weights(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def attributes(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    """What the queries are cut into slices, periods and units by."""
+    """Draw the attributes by which queries are cut into slices, periods and units."""
     found = {"market": rng.choice(["de", "fr", "it"], n), "n_relevant": rng.integers(1, 4, n)}
     if rng.random() < 0.5:
         found["query_weight"] = weights(rng, n)
@@ -161,7 +161,7 @@ def column(result: Comparison, model: str, metric: str) -> np.ndarray:
     return np.asarray(result.system(model).values[metric].mean(axis=0))
 
 
-def same(one: float, other: float) -> bool:
+def is_close(one: float, other: float) -> bool:
     return one == pytest.approx(other, abs=1e-8, nan_ok=True)
 
 
@@ -190,9 +190,9 @@ def check_pair(result: Comparison, pair: Paired) -> None:
     effective, units = effective_units(result, d)
     assert math.isnan(pair.p) == (effective < 2 - 1e-9)
     assert pair.n == np.count_nonzero(both & (weights_of(result) > 0))
-    assert same(pair.difference, mean_of(result, np.where(np.abs(d) <= 1e-9, 0.0, d)))
-    assert same(pair.model_mean, mean_of(result, model, both))
-    assert same(pair.other_mean, mean_of(result, other, both))
+    assert is_close(pair.difference, mean_of(result, np.where(np.abs(d) <= 1e-9, 0.0, d)))
+    assert is_close(pair.model_mean, mean_of(result, model, both))
+    assert is_close(pair.other_mean, mean_of(result, other, both))
     assert pair.wins + pair.ties + pair.losses == pair.n
     assert not pair.p_corrected < pair.p - 1e-12
     # an end that is the margin but for rounding does not lie within it
@@ -225,7 +225,7 @@ def is_joint(result: Comparison, metric: str) -> bool:
 
 
 def check_gates(result: Comparison, pair: Paired) -> None:
-    """Whether a gate fails is what the pair's numbers say."""
+    """Check that gates fail exactly where the pair's numbers say so."""
     of, nothing = f"{pair.metric} of {pair.model}", pair.n == 0
     equal = pair.ties == pair.n > 1  # nothing differs: what absent queries could have, a caution tells
     low, high = (0.0, 0.0) if equal else (pair.ci_low, pair.ci_high)
@@ -268,9 +268,9 @@ def check_all_pairs(result: Comparison, metric: str) -> None:
         if result.baseline not in (pair.model, pair.other):
             continue
         direct = result.paired(({pair.model, pair.other} - {result.baseline}).pop(), metric)
-        assert same(abs(direct.difference), abs(pair.difference))
+        assert is_close(abs(direct.difference), abs(pair.difference))
         if len(result.models) == 2 and metric == result.primary:
-            assert same(direct.p_corrected, pair.p_corrected)
+            assert is_close(direct.p_corrected, pair.p_corrected)
             assert direct.is_significant == pair.is_significant
 
 
@@ -278,7 +278,7 @@ def check_means(result: Comparison) -> None:
     for summary in result.summaries:
         own = column(result, summary.model, summary.metric)
         own = np.where(weights_of(result) > 0, own, np.nan)
-        assert same(summary.mean, mean_of(result, own))
+        assert is_close(summary.mean, mean_of(result, own))
         assert summary.n == np.count_nonzero(~np.isnan(own))
         if not math.isnan(summary.ci_low):
             assert summary.ci_low - 1e-9 <= summary.mean <= summary.ci_high + 1e-9
@@ -294,12 +294,12 @@ def check_parts(result: Comparison, data: ReportData) -> None:
     w = weights_of(result)
     for part in data.slices:
         check_difference(result, part, part.p, part.verdict, result.primary)
-        assert math.isnan(part.difference) or same(part.difference, part.model_mean - part.baseline_mean)
+        assert math.isnan(part.difference) or is_close(part.difference, part.model_mean - part.baseline_mean)
         values = result.systems[0].query_attributes[part.attribute]
         if part.attribute == "market":
             d = result.query_differences(part.model)
             assert part.n == np.count_nonzero((values == part.label) & (w > 0) & ~np.isnan(d))
-            assert same(part.difference, mean_of(result, d, values == part.label))
+            assert is_close(part.difference, mean_of(result, d, values == part.label))
     for signs in result.fold_signs:
         days = result.systems[0].query_attributes["day"]
         start = sorted(result.systems[0].judgments_fingerprint)[1]
@@ -312,12 +312,12 @@ def check_parts(result: Comparison, data: ReportData) -> None:
         where = (days >= row.first_day) & (days <= row.last_day)
         own = column(result, row.model, result.primary)
         d = own - column(result, result.baseline, result.primary)
-        assert same(row.mean, mean_of(result, np.where(np.isnan(d), np.nan, own), where))
+        assert is_close(row.mean, mean_of(result, np.where(np.isnan(d), np.nan, own), where))
         if row.model != result.baseline:
-            assert same(row.difference, mean_of(result, d, where))
+            assert is_close(row.difference, mean_of(result, d, where))
 
 
-def written(value: float) -> str:
+def formatted(value: float) -> str:
     return "0.0000" if abs(value) < 0.00005 else f"{value:+.4f}"
 
 
@@ -361,7 +361,7 @@ def check_headline(result: Comparison) -> None:
 
 
 def check_counts(result: Comparison, pair: Paired) -> None:
-    """What is said to be undefined is, and what does not count has weight 0."""
+    """Check the counts in a verdict: of queries that are undefined, and of queries of weight 0."""
     missing = result.n_queries - np.count_nonzero(~np.isnan(result.query_differences(pair.model)))
     weightless = np.count_nonzero(weights_of(result) == 0)
     for count in re.findall(r"is undefined for ([\d,]+) (?:other )?quer", result.verdict):
@@ -407,10 +407,11 @@ def check_texts(result: Comparison, data: ReportData) -> None:
             continue
         pair = result.paired(model)
         ends = [
-            "–" if math.isnan(end) else short.sub(r"\1.", written(end)) for end in (pair.ci_low, pair.ci_high)
+            "–" if math.isnan(end) else short.sub(r"\1.", formatted(end))
+            for end in (pair.ci_low, pair.ci_high)
         ]
         assert cells[5:7] == ends
-        assert cells[4] == ("–" if math.isnan(pair.difference) else written(pair.difference))
+        assert cells[4] == ("–" if math.isnan(pair.difference) else formatted(pair.difference))
         p = p_written(pair.p_corrected).removeprefix("p = ").replace("p < ", "<")
         assert cells[7] == ("–" if math.isnan(pair.p_corrected) else p)
         assert cells[8] == SIGNS[pair.verdict]

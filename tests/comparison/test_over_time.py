@@ -173,17 +173,17 @@ def test_units_that_are_no_periods_make_the_bands() -> None:
 
 
 @pytest.fixture(scope="module")
-def changing() -> ReportData:
+def changing_report() -> ReportData:
     return report_of(world({"new": [0.3, 0.2, -0.1], "old": [-0.1, -0.2, -0.3]}))
 
 
-def test_terminal_report_and_json_have_the_same_sentence(changing: ReportData) -> None:
+def test_terminal_report_and_json_have_the_same_sentence(changing_report: ReportData) -> None:
     sentence = "The sign of the difference agrees in 2 of 3 folds for new, 3 of 3 for old."
-    assert sentence in " ".join(render(changing).split())
-    assert sentence in changing.comparison.verdict
-    sections = {one.name: one for one in build_report(changing).sections}
+    assert sentence in " ".join(render(changing_report).split())
+    assert sentence in changing_report.comparison.verdict
+    sections = {one.name: one for one in build_report(changing_report).sections}
     assert Paragraph(sentence) in sections["verdict"].blocks
-    written = document(changing)
+    written = document(changing_report)
     assert sentence in written["verdict"]
     assert written["fold_signs"] == [
         {"model": "new", "agreeing": 2, "folds": 3},
@@ -194,12 +194,12 @@ def test_terminal_report_and_json_have_the_same_sentence(changing: ReportData) -
     Draft202012Validator(schema()).validate(written)
 
 
-def test_the_section_is_open_where_the_note_is(changing: ReportData) -> None:
+def test_the_section_is_open_where_the_note_is(changing_report: ReportData) -> None:
     def heading(data: ReportData) -> tuple[str, bool]:
         (section,) = [one for one in build_report(data).sections if one.name == "over_time"]
         return section.heading.finding, section.heading.matters
 
-    assert heading(changing) == ("the sign agrees in 2 of 3 folds for new", True)
+    assert heading(changing_report) == ("the sign agrees in 2 of 3 folds for new", True)
     steady = report_of(world({"new": [0.3, 0.2, 0.1], "old": [-0.1, -0.2, -0.3]}))
     assert heading(steady) == ("the sign agrees in 3 of 3 folds for all", False)
     assert heading(report_of(world({"new": [0.3, 0.2, 0.1]}))) == ("the sign agrees in 3 of 3 folds", False)
@@ -224,8 +224,8 @@ def test_bands_of_several_seeds_are_said_to_be_of_these_models(seeds: int) -> No
     assert ("of these trained models" in said[0]) == (seeds > 1)
 
 
-def test_table_and_charts_hold_the_numbers_of_the_json(changing: ReportData) -> None:
-    (section,) = [one for one in build_report(changing).sections if one.name == "over_time"]
+def test_table_and_charts_hold_the_numbers_of_the_json(changing_report: ReportData) -> None:
+    (section,) = [one for one in build_report(changing_report).sections if one.name == "over_time"]
     (table,) = [block for block in section.blocks if isinstance(block, Table)]
     signs = [(row[0].name, row[1], row[3], row[-1]) for row in table.rows]  # type: ignore[union-attr]
     assert signs == [
@@ -236,7 +236,7 @@ def test_table_and_charts_hold_the_numbers_of_the_json(changing: ReportData) -> 
         ("old", "2024-02-01", 20, "agrees"),
         ("old", "2024-03-01", 20, "agrees"),
     ]
-    known = {(row.model, row.period): row for row in changing.comparison.over_time}
+    known = {(row.model, row.period): row for row in changing_report.comparison.over_time}
     means, differences = section.charts
     for chart, names in ((means, ("mean", "ci_low", "ci_high")), (differences, _DIFFERENCE)):
         rows = chart.spec["data"]["values"]
@@ -269,15 +269,15 @@ def test_charts_of_one_and_of_several_models_can_be_drawn(gains: dict[str, list[
 _DIFFERENCE = ("difference", "difference_ci_low", "difference_ci_high")
 
 
-def test_a_saved_comparison_has_the_same_folds(changing: ReportData, tmp_path: Path) -> None:
-    write_report(changing, tmp_path, ["json"])
+def test_a_saved_comparison_has_the_same_folds(changing_report: ReportData, tmp_path: Path) -> None:
+    write_report(changing_report, tmp_path, ["json"])
     again = compare(str(tmp_path / "report.json"), draws=300)
-    assert again.fold_signs == changing.comparison.fold_signs
-    assert again.verdict == changing.comparison.verdict
+    assert again.fold_signs == changing_report.comparison.fold_signs
+    assert again.verdict == changing_report.comparison.verdict
 
 
-def test_days_are_no_slices(changing: ReportData) -> None:
-    assert not any(part.attribute == "day" for part in changing.slices)
+def test_days_are_no_slices(changing_report: ReportData) -> None:
+    assert not any(part.attribute == "day" for part in changing_report.slices)
     weekdays = np.tile(["Mon", "Tue"], 10)
     models = [
         system(name, np.linspace(low, 0.9, 20).tolist(), weekdays) for name, low in (("a", 0.1), ("b", 0.2))

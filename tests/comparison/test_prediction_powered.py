@@ -60,7 +60,9 @@ def world(rng: np.random.Generator, kind: str, n: int) -> np.ndarray:
     }[kind]()
 
 
-def covered(kind: str, together: float, n: int, rest: int, runs: int) -> tuple[float, float, float]:
+def coverage_and_widths(
+    kind: str, together: float, n: int, rest: int, runs: int
+) -> tuple[float, float, float]:
     """The share of intervals that hold 0; their width against that of the sound labels alone: mean, 99 of 100."""
     rng = np.random.default_rng(int(10 * together) + n)
     held, widths = 0, []
@@ -87,11 +89,11 @@ def covered(kind: str, together: float, n: int, rest: int, runs: int) -> tuple[f
 @pytest.mark.parametrize("kind", ["normal", "undefined"])
 @pytest.mark.long
 def test_intervals_cover_and_noise_costs_nothing(kind: str) -> None:
-    held, width, most = covered(kind, 0.0, 100, 1000, 300)
+    held, width, most = coverage_and_widths(kind, 0.0, 100, 1000, 300)
     assert held > 0.9
     assert width < 1.01
     assert most < 1.15  # draws of other samples
-    held, width, _ = covered(kind, 0.9, 100, 1000, 300)
+    held, width, _ = coverage_and_widths(kind, 0.9, 100, 1000, 300)
     assert held > 0.9
     assert width < 0.7
 
@@ -101,7 +103,7 @@ def test_intervals_cover_and_noise_costs_nothing(kind: str) -> None:
 @pytest.mark.parametrize("together", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize(("n", "rest"), [(50, 500), (200, 2000), (200, 200)])
 def test_intervals_cover_in_every_world(kind: str, together: float, n: int, rest: int) -> None:
-    held, _, most = covered(kind, together, n, rest, 4000)
+    held, _, most = coverage_and_widths(kind, together, n, rest, 4000)
     # the intervals of fifty values that mostly tie cover less without cheap labels, too
     assert held > (0.89 if n == 50 and "ties" in kind else 0.92 if n == 50 else 0.935)
     assert held < 0.965

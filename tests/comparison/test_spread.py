@@ -1,4 +1,4 @@
-"""How many queries, units and seeds: with as many as a plan names, a difference is found four times in five."""
+"""Numbers of queries, units and seeds: with as many as a plan names, a difference is found four times in five."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WORLDS: dict[str, tuple[Draw, float, float]] = {
 }
 
 
-def found(d: np.ndarray, method: Method, units: np.ndarray | None = None) -> bool:
+def is_better(d: np.ndarray, method: Method, units: np.ndarray | None = None) -> bool:
     """Return whether a difference is called better, as `contrasts` has it."""
     one = outcomes(ClusterSums.of(d[:, None], units), method, seeds=(), widths=np.inf)
     return bool(one.p_corrected[0] < method.alpha and one.low[0] >= 0)
@@ -59,7 +59,7 @@ def share_found(world: str, ratio: float, runs: int) -> tuple[int, float]:
     n = Spread(sd**2, skewness=skewness).needed(ratio * sd, alpha=0.05, power=0.8)
     assert n is not None
     rng, method = np.random.default_rng(12), Method(draws=500)
-    return n, sum(found(draw(rng, n) + ratio * sd, method) for _ in range(runs)) / runs
+    return n, sum(is_better(draw(rng, n) + ratio * sd, method) for _ in range(runs)) / runs
 
 
 @pytest.mark.parametrize("world", ["normal", "exponential gains", "exponential losses"])
@@ -97,7 +97,7 @@ def test_a_plan_from_400_queries(world: str) -> None:
         spread = Spread(float(sample.sd) ** 2, n=400, skewness=float(sample.skewness))
         n = spread.needed(0.1 * sd, alpha=0.05, power=0.8)
         assert n is not None
-        there += found(draw(rng, n) + 0.1 * sd, method)
+        there += is_better(draw(rng, n) + 0.1 * sd, method)
     assert abs(there / 800 - 0.8) < 0.045
 
 
@@ -152,7 +152,9 @@ def test_the_plan_where_few_queries_differ(share: float, ratio: float, high: flo
     n = spread_of(few_differ(rng, 400_000, share, 0.0)).needed(ratio * SD, alpha=0.05, power=0.8)
     assert n is not None
     assert (
-        0.76 <= np.mean([found(few_differ(rng, n, share, ratio * SD), method) for _ in range(1000)]) <= high
+        0.76
+        <= np.mean([is_better(few_differ(rng, n, share, ratio * SD), method) for _ in range(1000)])
+        <= high
     )
 
 
@@ -194,7 +196,7 @@ def test_the_plan_for_bets(sd: float, difference: float) -> None:
     assert 0.76 <= there / 300 <= 0.87
 
 
-def clustered(rng: np.random.Generator, n_units: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_clusters(rng: np.random.Generator, n_units: int) -> tuple[np.ndarray, np.ndarray]:
     """Correlation .3 within units of some ten queries, of lognormal sizes."""
     sizes = np.maximum(rng.lognormal(np.log(10), 0.5, n_units).astype(int), 1)
     units = np.repeat(np.arange(n_units), sizes)
@@ -204,15 +206,15 @@ def clustered(rng: np.random.Generator, n_units: int) -> tuple[np.ndarray, np.nd
 
 def units_found(difference: float, runs: int) -> tuple[int, float]:
     rng, method = np.random.default_rng(13), Method(draws=500, unit="user_id")
-    d, units = clustered(rng, 3000)
+    d, units = draw_clusters(rng, 3000)
     means = ClusterSums.of(d[:, None], units)
     spread = Spread(float(means.error[0]) ** 2 * 3000, n=3000, df=float(means.df[0]))
     n = spread.needed(difference, alpha=0.05, power=0.8)
     assert n is not None
     there = 0
     for _ in range(runs):
-        d, units = clustered(rng, n)
-        there += found(d + difference, method, units)
+        d, units = draw_clusters(rng, n)
+        there += is_better(d + difference, method, units)
     return n, there / runs
 
 
@@ -237,11 +239,11 @@ def seeds_found(seeds: int, between: float, runs: int) -> tuple[int, float]:
     assert n is not None
     rng, method, there = np.random.default_rng(14), Method(draws=500), 0
 
-    def drawn() -> np.ndarray:
+    def draw_seeds() -> np.ndarray:
         return np.asarray(rng.normal(0, between, (seeds, 1)) + rng.normal(0, 0.02, (seeds, n)))
 
     for _ in range(runs):
-        one, other = drawn() + rng.normal(0, SD, n) + difference, drawn()
+        one, other = draw_seeds() + rng.normal(0, SD, n) + difference, draw_seeds()
         d = (one.mean(axis=0) - other.mean(axis=0))[:, None]
         both = outcomes(ClusterSums.of(d), method, seeds=[method_difference(one, other)], widths=np.inf)
         there += bool(both.p[0] < 0.05 and both.low[0] >= 0)

@@ -66,7 +66,7 @@ def test_the_scale_is_that_of_all_labels(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def small_batches(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    """What holds for millions of rows holds for a few."""
+    """Make batches so small that a few rows behave as millions do."""
     monkeypatch.setattr(stream, "_ROWS", rows)
     monkeypatch.setattr(log, "IN_MEMORY_ROWS", rows)
 
@@ -531,7 +531,7 @@ def test_messages(command: str, data: pa.Table, ltr: Ltr) -> None:
 
 
 def half_width(error: float, freedom: int) -> float:
-    """Where so few queries leave no p-value below 5 %: Wallace's t of the normal 1.96, times the standard error."""
+    """Return the half width where few queries leave no p-value below 5 %: Wallace's t of 1.96 standard errors."""
     z = 1.959964 * (8 * freedom + 3) / (8 * freedom + 1)
     return float(np.sqrt(freedom * (np.exp(z**2 / freedom) - 1)) * error)
 

@@ -17,12 +17,12 @@ SIZES = [10] * 40
 GOOD = LABELS + RNG.normal(0, 1, 400)
 
 
-def evaluated(scores: np.ndarray) -> object:
+def evaluate_scores(scores: np.ndarray) -> object:
     return evaluate(LABELS, scores, ["ndcg@5"], group_sizes=SIZES)
 
 
 def test_a_comparison_without_a_model_above_random_order_has_it_in_its_headline() -> None:
-    both = compare({"down": evaluated(-GOOD), "random": evaluated(RNG.normal(size=400))})
+    both = compare({"down": evaluate_scores(-GOOD), "random": evaluate_scores(RNG.normal(size=400))})
     assert both.headline.text.endswith("; worse than random order")
     (caution,) = (one for one in both.cautions if one.kind == "worse-than-random")
     assert (caution.severity, caution.place) == ("warning", "down")
@@ -31,7 +31,7 @@ def test_a_comparison_without_a_model_above_random_order_has_it_in_its_headline(
 
 
 def test_a_good_model_beside_a_bad_one_keeps_the_headline() -> None:
-    both = compare({"up": evaluated(GOOD), "down": evaluated(-GOOD)})
+    both = compare({"up": evaluate_scores(GOOD), "down": evaluate_scores(-GOOD)})
     assert "random" not in both.headline.text
     assert [one.place for one in both.cautions if one.kind == "worse-than-random"] == ["down"]
 
@@ -39,7 +39,7 @@ def test_a_good_model_beside_a_bad_one_keeps_the_headline() -> None:
 def test_random_scores_and_few_queries_raise_nothing() -> None:
     for seed in range(20):
         scores = np.random.default_rng(seed).normal(size=400)
-        assert "random" not in compare({"a": evaluated(scores)}).headline.text
+        assert "random" not in compare({"a": evaluate_scores(scores)}).headline.text
     few = evaluate(LABELS[:50], -GOOD[:50], ["ndcg@5"], group_sizes=[10] * 5)
     assert "random" not in compare({"few": few}).headline.text
 

@@ -17,8 +17,8 @@ def interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float
     return float(low[0]), float(high[0])
 
 
-def wealths(x: list[float], m: float, alpha: float) -> tuple[float, float]:
-    """What is left in the end to who bets on values in this order that the mean is above m, and below."""
+def final_wealths(x: list[float], m: float, alpha: float) -> tuple[float, float]:
+    """Return the final wealth of bets on values in this order: that the mean is above m, and that it is below."""
     above = below = 1.0
     total, squares, variance = 0.5, 0.25, 0.25
     for t, value in enumerate(x, start=1):
@@ -38,14 +38,14 @@ def by_bets(values: np.ndarray, alpha: float) -> tuple[float, float]:
     orders = [row[start:] + row[:start] for row in (x, x[::-1]) for start in starts]
     held = []
     for step in range(501):
-        of_orders = [wealths(x, step / 500, alpha) for x in orders]
+        of_orders = [final_wealths(x, step / 500, alpha) for x in orders]
         if max(np.mean(of_orders, axis=0)) < 2 / alpha:
             held.append(step)
     return max(held[0] - 1, 0) / 500, min(held[-1] + 1, 500) / 500
 
 
 def p_of(values: np.ndarray, seed: int, alpha: float = 0.05) -> np.ndarray:
-    """Of means of 0 of (n, m) differences."""
+    """Return the p-values of the means of (n, m) differences, against means of 0. Shape (m,)."""
     edge = np.ones(values.shape[1])
     return bounded_means(ClusterSums.of(values), -edge, edge, alpha, seed)[0]
 

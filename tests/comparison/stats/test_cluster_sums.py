@@ -26,7 +26,7 @@ def t_interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float]:
     return values.mean() - reach, values.mean() + reach
 
 
-def drawn(sizes: str, n_units: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def draw_clusters(sizes: str, n_units: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Values of mean 0 whose correlation within a unit is .3, and whose they are."""
     counts = {
         "ten each": lambda: np.full(n_units, 10),
@@ -39,12 +39,12 @@ def drawn(sizes: str, n_units: int, rng: np.random.Generator) -> tuple[np.ndarra
     return 0.1 * (alike + np.sqrt(0.7) * rng.normal(size=units.size)), units
 
 
-def covered(sizes: str, n_units: int, samples: int) -> tuple[float, float]:
+def coverage(sizes: str, n_units: int, samples: int) -> tuple[float, float]:
     """The share of 95 % intervals that hold the mean: by unit, and by query."""
     rng = np.random.default_rng(n_units)
     by_unit = by_query = 0
     for _ in range(samples):
-        values, units = drawn(sizes, n_units, rng)
+        values, units = draw_clusters(sizes, n_units, rng)
         found = outcomes(ClusterSums.of(values[:, None], units), BY_USER, seeds=(), widths=np.inf)
         by_unit += bool(found.low[0] < 0 < found.high[0])
         low, high = t_interval(values)
@@ -141,7 +141,7 @@ def test_a_single_unit_has_no_error_and_undefined_queries_are_left_out() -> None
 
 @pytest.mark.long
 def test_by_unit_the_mean_is_covered_and_by_query_it_is_not() -> None:
-    by_unit, by_query = covered("ten each", 20, 400)
+    by_unit, by_query = coverage("ten each", 20, 400)
     assert abs(by_unit - 0.95) < 0.035
     assert by_query < 0.8
 
@@ -151,7 +151,7 @@ def test_by_unit_the_mean_is_covered_and_by_query_it_is_not() -> None:
 @pytest.mark.parametrize("sizes", ["ten each", "lognormal", "Pareto(2)"])
 def test_coverage_by_unit(sizes: str, n_units: int) -> None:
     """95 +- 1.5 %; the Monte Carlo error of 4,000 samples is 0.35."""
-    by_unit, by_query = covered(sizes, n_units, 4000)
+    by_unit, by_query = coverage(sizes, n_units, 4000)
     assert abs(by_unit - 0.95) <= 0.015
     assert by_query < 0.8
 
@@ -164,7 +164,7 @@ def test_equal_models_are_called_different_in_one_case_of_twenty(sizes: str, n_u
     rng = np.random.default_rng(n_units)
     called = 0
     for _ in range(1500):
-        values, units = drawn(sizes, n_units, rng)
+        values, units = draw_clusters(sizes, n_units, rng)
         found = outcomes(ClusterSums.of(values[:, None], units), BY_USER, seeds=(), widths=np.inf)
         called += bool(found.p[0] < 0.05 and not found.low[0] < 0 < found.high[0])
     assert called / 1500 <= 0.065
@@ -215,12 +215,12 @@ def test_a_difference_is_skewed_by_unequal_numbers_of_skewed_units() -> None:
     small, large = (ClusterSums.of(random.poisson(1, (n, 1)).astype(float)) for n in (2_000, 18_000))
     by_hand = (1 / 2_000**2 - 1 / 18_000**2) / (1 / 2_000 + 1 / 18_000) ** 1.5
 
-    def lean(one: ClusterSums, other: ClusterSums) -> float:
+    def skewness_of_difference(one: ClusterSums, other: ClusterSums) -> float:
         return float(LinearCombination((one, other), (1.0, -1.0)).skewness[0])
 
-    assert lean(small, large) == pytest.approx(by_hand, rel=0.15)
-    assert lean(large, small) == pytest.approx(-by_hand, rel=0.15)
-    assert lean(small, small) == 0.0
+    assert skewness_of_difference(small, large) == pytest.approx(by_hand, rel=0.15)
+    assert skewness_of_difference(large, small) == pytest.approx(-by_hand, rel=0.15)
+    assert skewness_of_difference(small, small) == 0.0
 
 
 def test_each_sample_has_its_own_skewness() -> None:

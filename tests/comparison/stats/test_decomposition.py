@@ -96,7 +96,7 @@ def test_the_parts_are_the_whole_and_change_sign(seed: int, n_cells: int, m_cell
     assert (back.mix_p, back.unmatched_p) == pytest.approx((found.mix_p, found.unmatched_p))
 
 
-def shuffled(values: Floats, random: np.random.Generator) -> Sample:
+def shuffled_sample(values: Floats, random: np.random.Generator) -> Sample:
     return Sample(values[random.permutation(values.size)])
 
 
@@ -111,7 +111,8 @@ def test_chance_is_what_shuffled_data_show() -> None:
     values, other = random.beta(5, 2, 200) + 0.02 * cells, random.beta(5, 2, 150)
     found = decompose(Sample(values), cells, Sample(other), other_cells)
     drawn = [
-        decompose(shuffled(values, random), cells, shuffled(other, random), other_cells) for _ in range(2000)
+        decompose(shuffled_sample(values, random), cells, shuffled_sample(other, random), other_cells)
+        for _ in range(2000)
     ]
     for part, chance in (("mix", found.mix_p), ("unmatched", found.unmatched_p)):
         by_chance = np.array([getattr(d, part).value for d in drawn])

@@ -131,7 +131,7 @@ def test_rare_share() -> None:
 
 
 def test_rule_of_three() -> None:
-    """Of 50 ones, 5.8 % may be zeros; a mean of .5 lies half of that share off either way."""
+    """Up to 5.8 % of 50 ones may be zeros; a mean of .5 lies half of that share off either way."""
     mean, units = np.array([1.0, 0.5]), np.array([50, 50])
     low, high = rule_of_three(mean, units, 0.0, 1.0, 0.05)
     assert low.round(4).tolist() == [0.9418, 0.4709]

@@ -28,7 +28,7 @@ def family(d: np.ndarray, method: Method) -> FamilyResults:
     return outcomes(ClusterSums.of(d), method, widths=np.full(d.shape[1], 10.0), seeds=())
 
 
-def each(d: np.ndarray, method: Method) -> FamilyResults:
+def families_of_one(d: np.ndarray, method: Method) -> FamilyResults:
     """Every column a family of its own."""
     alone = [slice(at, at + 1) for at in range(d.shape[1])]
     return outcomes(ClusterSums.of(d), method, families=alone, widths=np.full(d.shape[1], 10.0), seeds=())
@@ -70,11 +70,11 @@ def test_any_false_equivalence_among_nine(runs: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("test", ["skew-adjusted", "permutation", "t", "bootstrap", "bounded"])
-@pytest.mark.parametrize("tested", [family, each])
+@pytest.mark.parametrize("tested", [family, families_of_one])
 def test_p_interval_equivalence_and_estimate_are_one_fact(
     test: str, tested: Callable[[np.ndarray, Method], FamilyResults]
 ) -> None:
-    """Of 0.2's pairs 54 in 1,000 contradicted themselves in small samples, and 3 to 16 % of skewed ones with `t`."""
+    """In 0.2, 54 of 1,000 pairs of small samples contradicted themselves, and 3 to 16 % of skewed ones with `t`."""
     rng = np.random.default_rng(8)
     method = Method(test=test, margin=0.1, draws=200)  # type: ignore[arg-type]
     for _ in range(60):
@@ -141,7 +141,7 @@ def test_a_family_costs_at_most_two_points_of_power_against_holm() -> None:
         d = differences(rng, 200, 9)
         d[:, :3] += 0.02
         joint += int((family(d, Method(draws=1000)).p_corrected[:3] < 0.05).sum())
-        stepped += int((holm(each(d, Method(draws=1000)).p)[:3] < 0.05).sum())
+        stepped += int((holm(families_of_one(d, Method(draws=1000)).p)[:3] < 0.05).sum())
     assert (stepped - joint) / 3000 <= 0.02
 
 
@@ -154,11 +154,11 @@ def test_undefined_columns_are_no_members() -> None:
 
 
 def test_intervals_hold_together() -> None:
-    """Of two alike columns, at 97.5 % as one family and at 95 % as two."""
+    """Two like columns have intervals at 97.5 % as one family, and at 95 % if they are equal or two families."""
     d = np.random.default_rng(5).choice([-1.0, 1.0], (200, 2))
     error = np.sqrt(1 / 199)
     same = d[:, [0, 0]]  # one comparison twice costs nothing
-    for columns, tested, level in ((d, family, 0.0127), (same, family, 0.025), (d, each, 0.025)):
+    for columns, tested, level in ((d, family, 0.0127), (same, family, 0.025), (d, families_of_one, 0.025)):
         found = tested(columns, Method())
         reach = stats.t.ppf(1 - level, 199) * error
         assert found.high - columns.mean(axis=0) == pytest.approx(np.full(2, reach), rel=0.04)
@@ -190,7 +190,7 @@ def with_seeds(
 
 
 def test_what_seeds_add_to_each() -> None:
-    """Of two p-values the larger, of two intervals the hull."""
+    """The result has the larger of two p-values, and the hull of two intervals."""
     trained, found = with_seeds(METHODS, ALONE)
     reach = 0.1 * stdtrit(1, 0.975)
     assert (found.p[0], found.p_corrected[0]) == pytest.approx((P, P))

@@ -86,15 +86,15 @@ def test_a_promise_holds_from_so_many_of_the_rarest_kind_on() -> None:
 def test_a_share_below_or_above_the_promise_is_not_kept() -> None:
     """One sample in two is wrong, always: 49 to 51 % is kept, 0 to 49 % and 51 to 100 % are not."""
 
-    def held(low: float, high: float) -> bool:
+    def keeps_promise(low: float, high: float) -> bool:
         turns = iter([1.0, 0.0] * 200)
         world = script.World("even", 1, lambda rng, far: next(turns))
         promise = script.Promise("", "", "", (world,), 1, high, low, samples=100)
         return bool(promise.is_kept(promise.measure(world, 0.0)))
 
-    assert held(0.49, 0.51)
-    assert not held(0.0, 0.49)
-    assert not held(0.51, 1.0)
+    assert keeps_promise(0.49, 0.51)
+    assert not keeps_promise(0.0, 0.49)
+    assert not keeps_promise(0.51, 1.0)
 
 
 def test_four_times_as_many_samples_decide_where_the_first_say_no() -> None:

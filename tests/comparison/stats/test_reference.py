@@ -52,7 +52,7 @@ SKEWED: dict[str, World] = {
 DEFAULT = Method(test="skew-adjusted")
 
 
-def compared(d: np.ndarray, method: Method = DEFAULT) -> FamilyResults:
+def separate_results(d: np.ndarray, method: Method = DEFAULT) -> FamilyResults:
     """Each column by itself, a family of one."""
     return outcomes(
         ClusterSums.of(d),
@@ -67,14 +67,14 @@ def compared_jointly(d: np.ndarray, method: Method = DEFAULT) -> FamilyResults:
     return outcomes(ClusterSums.of(d), method, seeds=(), widths=np.inf)
 
 
-def rejected(world: World, n: int, samples: int, draws: int = 1000) -> list[tuple[float, float]]:
+def shares_rejected(world: World, n: int, samples: int, draws: int = 1000) -> list[tuple[float, float]]:
     """The shares of samples with a verdict and, of those, beside which a line says what may be absent.
 
     Of all, and of those alone that are below 0, and above.
     """
     d = world(np.random.default_rng(n), (n, samples))
     method = Method(test="skew-adjusted", draws=draws)
-    found, means = compared(d, method), d.mean(axis=0)
+    found, means = separate_results(d, method), d.mean(axis=0)
     shares = []
     for side in (means != 0, means < 0, means > 0):
         false = means[(found.p < 0.05) & side]
@@ -100,13 +100,13 @@ def test_by_hand() -> None:
         statistic([a * b for a, b in zip(signs, d, strict=True)]) for signs in product((1, -1), repeat=4)
     ]
     expected = np.mean([one >= statistic(d) - 1e-9 for one in patterns])
-    assert compared(np.array(d)[:, None]).p.tolist() == [expected]
+    assert separate_results(np.array(d)[:, None]).p.tolist() == [expected]
 
 
 def test_plain_flips_by_hand() -> None:
     """Reciprocal ranks 1/2, 1/3, 1/2, 1/3 against 1, 1/10, 1, 1/15: 12 of 16 patterns reach the sum."""
     a, b = np.array([1 / 2, 1 / 3, 1 / 2, 1 / 3]), np.array([1, 1 / 10, 1, 1 / 15])
-    assert compared((b - a)[:, None], Method(test="permutation")).p.tolist() == [0.75]
+    assert separate_results((b - a)[:, None], Method(test="permutation")).p.tolist() == [0.75]
 
 
 def test_the_largest_of_the_family_counts() -> None:
@@ -146,13 +146,19 @@ def test_normal_deviates_of_t(ratio: float, freedom: float) -> None:
 def test_symmetric_differences_are_tested_as_by_plain_flips(n: int) -> None:
     half = np.random.default_rng(n).normal(0, 1, (n // 2, 5))
     d = np.concatenate([half, -half]) + 1.5 / sqrt(n)
-    plain = compared(d, Method(test="permutation"))
-    assert compared(d).p == pytest.approx(plain.p, abs=0.01 + 0.1 / n)
+    plain = separate_results(d, Method(test="permutation"))
+    assert separate_results(d).p == pytest.approx(plain.p, abs=0.01 + 0.1 / n)
 
 
 @pytest.mark.parametrize(
     ("n", "tested"),
-    [(10, compared), (60, compared), (900, compared), (60, compared_jointly), (900, compared_jointly)],
+    [
+        (10, separate_results),
+        (60, separate_results),
+        (900, separate_results),
+        (60, compared_jointly),
+        (900, compared_jointly),
+    ],
 )
 def test_the_interval_excludes_zero_where_significant(n: int, tested: Callable[..., FamilyResults]) -> None:
     rng = np.random.default_rng(n)
@@ -167,13 +173,13 @@ def test_other_columns_and_undefined_queries_change_nothing() -> None:
     d = np.random.default_rng(3).exponential(1, size=(90, 3)) - 1
     d[:10, 1] = np.nan
     d[:, 2] = np.nan
-    found, alone = compared(d), compared(d[:, 1:2])
+    found, alone = separate_results(d), separate_results(d[:, 1:2])
     assert np.isnan([found.p[2], found.low[2], found.high[2]]).all()
     assert found.p[1] == alone.p[0]
     assert found.low[1] == pytest.approx(alone.low[0])
 
 
-@pytest.mark.parametrize("tested", [compared, compared_jointly])
+@pytest.mark.parametrize("tested", [separate_results, compared_jointly])
 def test_nothing_differs_and_nothing_to_test(tested: Callable[..., FamilyResults]) -> None:
     found = tested(np.zeros((30, 2)))
     assert found.p.tolist() == [1.0, 1.0]
@@ -185,7 +191,7 @@ def test_nothing_differs_and_nothing_to_test(tested: Callable[..., FamilyResults
 @pytest.mark.long
 def test_together_is_never_easier() -> None:
     d = np.random.default_rng(2).exponential(1, size=(200, 8)) - 0.9
-    each, joint = compared(d), compared_jointly(d)
+    each, joint = separate_results(d), compared_jointly(d)
     assert (joint.p_corrected >= each.p - 0.005).all()
     assert (joint.high - joint.low > each.high - each.low).all()
 
@@ -242,14 +248,14 @@ def test_means_of_mostly_equal_values_are_covered(share: float) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("world", ["normal", "heavy"])
 def test_level_where_differences_are_symmetric(world: str) -> None:
-    assert abs(rejected(SYMMETRIC[world], 50, 1000)[0][0] - 0.05) < 0.02  # three standard errors
+    assert abs(shares_rejected(SYMMETRIC[world], 50, 1000)[0][0] - 0.05) < 0.02  # three standard errors
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("world", SKEWED)
 def test_level_where_they_are_not(world: str) -> None:
     """Plain sign flips reject in 6 to 14 %."""
-    share, said = rejected(SKEWED[world], 100, 600)[0]
+    share, said = shares_rejected(SKEWED[world], 100, 600)[0]
     assert share < 0.075 or said > 0.99  # 5 % and three standard errors
 
 
@@ -257,7 +263,7 @@ def test_level_where_they_are_not(world: str) -> None:
 def test_power_is_that_of_plain_flips_where_they_are_symmetric() -> None:
     d = np.random.default_rng(5).normal(2.8 / sqrt(50), 1, (50, 1000))
     plain, adjusted, by_t = (
-        np.mean(compared(d, Method(test=test, draws=1000)).p < 0.05)
+        np.mean(separate_results(d, Method(test=test, draws=1000)).p < 0.05)
         for test in ("permutation", "skew-adjusted", "t")
     )
     assert 0.75 < plain < 0.85
@@ -273,12 +279,12 @@ def test_level(world: str, n: int) -> None:
 
     Beside a false gain the line stands where a kind rarer than 1 in 17 could undo it, by a difference of at most 1.
     """
-    (share, said), *sides = rejected({**SYMMETRIC, **SKEWED}[world], n, 4000, draws=4000)
+    (share, said), *sides = shares_rejected({**SYMMETRIC, **SKEWED}[world], n, 4000, draws=4000)
     assert share < 0.065 or said > 0.99 or all(of < 0.0325 or line > 0.99 for of, line in sides)
 
 
 def test_a_flip_of_the_sample_is_one_of_its_own_draws() -> None:
-    """Which makes the test of a family exact; degrees of freedom by the correlation within users would change."""
+    """So a family's test is exact; degrees of freedom by the correlation within users would change with a flip."""
     rng, users = np.random.default_rng(8), np.repeat(np.arange(6), [1, 1, 2, 3, 5, 12])
     values = rng.normal(size=(users.size, 2)) + rng.normal(size=(6, 2))[users]
 
@@ -320,7 +326,7 @@ def test_hall_by_hand() -> None:
 
 @pytest.mark.parametrize(("spread", "share"), [(0.1, 1.0), (1e-2, 1.0), (1e-4, 0.0), (1e-6, 0.0)])
 def test_differences_that_are_all_but_equal_have_no_skewness(spread: float, share: float) -> None:
-    """Of the third cumulant too few digits are left there: the statistic was wrong by a third at 1e-4."""
+    """Too few digits of the third cumulant are left there: the statistic was wrong by a third at 1e-4."""
     shape = np.array([0.0, 0.1, 0.15, 0.3, 0.5, 2.0])[:, None]
     estimate = LinearCombination((ClusterSums.of(0.05 + spread * shape),))
     flips = Flips(estimate)
@@ -330,7 +336,7 @@ def test_differences_that_are_all_but_equal_have_no_skewness(spread: float, shar
 
 
 def test_a_critical_value_is_the_first_with_too_many_draws_beyond_it() -> None:
-    """Of 512 patterns, 25 may reach a statistic whose p is below .05; the 26th largest is equal to it or below."""
+    """At most 25 of 512 patterns may reach a statistic whose p is below .05; the 26th largest is at most as large."""
     flips = Flips(LinearCombination((ClusterSums.of(np.random.default_rng(3).normal(size=(10, 3))),)))
     every = np.sort(np.concatenate(list(flips.blocks(4000, 0)), axis=1), axis=1)
     assert every.shape == (3, 512)

@@ -249,7 +249,7 @@ def test_agreement_of_one_seed_with_several() -> None:
 
 
 def test_seeds_that_shift_every_query_alike_are_all_of_the_error() -> None:
-    """What queries add is rounding, some 1e-34 of the variance: it ended in a division by zero."""
+    """Queries add nothing but rounding, some 1e-34 of the variance: it ended in a division by zero."""
     rng = np.random.default_rng(0)
     for r, s in ((4, 1), (4, 2), (5, 5)) * 20:
         base = rng.normal(0, 0.1, 20) * rng.integers(2)
@@ -262,7 +262,7 @@ def test_seeds_that_shift_every_query_alike_are_all_of_the_error() -> None:
 
 
 def test_a_side_that_is_nearly_all_of_the_error_keeps_its_own_freedom() -> None:
-    """Of three seeds beside 21 that are known much better: 2, and not a little less."""
+    """Three seeds beside 21 that add next to nothing have 2 degrees of freedom, and not a little less."""
     assert _degrees_of_freedom(0.0, 99, [(0.95, 2), (0.05, 20)]) == 2
 
 
