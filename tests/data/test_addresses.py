@@ -62,7 +62,7 @@ def store(**options: bool) -> fs.S3FileSystem:
     return fs.S3FileSystem(endpoint_override=os.environ["AWS_ENDPOINT_URL"], **options)
 
 
-def put(key: str, content: bytes) -> str:
+def upload(key: str, content: bytes) -> str:
     with store().open_output_stream(key, compression=None) as stream:
         stream.write(content)
     return f"s3://{key}"
@@ -71,7 +71,7 @@ def put(key: str, content: bytes) -> str:
 def put_all(folder: Path, key: str) -> str:
     for file in sorted(folder.rglob("*")):
         if file.is_file():
-            put(f"{key}/{file.relative_to(folder).as_posix()}", file.read_bytes())
+            upload(f"{key}/{file.relative_to(folder).as_posix()}", file.read_bytes())
     return f"s3://{key}"
 
 
@@ -85,7 +85,7 @@ def rows(n_queries: int = 40, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"query_id": query, "label": grade, "bm25": good, "price": other, "day": day})
 
 
-def divided(table: pd.DataFrame, folder: Path) -> Path:
+def write_partitioned(table: pd.DataFrame, folder: Path) -> Path:
     for day, part in table.groupby("day"):
         (folder / f"day={day}").mkdir(parents=True)
         part.drop(columns="day").to_parquet(folder / f"day={day}" / "part-0.parquet")
@@ -114,7 +114,7 @@ def test_evaluate_is_the_same_to_the_bit(server: str, tmp_path: Path, run_json: 
     (tmp_path / "one.txt.gz").write_bytes(gzip.compress(text.encode()))
     pd.DataFrame({"score": table.bm25.round(1)}).to_csv(tmp_path / "scores.csv", index=False)
     there = put_all(tmp_path, "rows/several")
-    put_all(divided(table, tmp_path / "parts"), "rows/several/parts")
+    put_all(write_partitioned(table, tmp_path / "parts"), "rows/several/parts")
     scores = ("--scores", tmp_path / "scores.csv")
     expected = run_json(*SAID, "--data", tmp_path / "one.parquet", *scores)["rankings"]
     for data in ("one.parquet", "one.csv.gz", "one.txt.gz", "parts"):
@@ -128,7 +128,10 @@ def test_evaluate_is_the_same_to_the_bit(server: str, tmp_path: Path, run_json: 
 
 def test_an_experiment_reads_addresses(server: str, tmp_path: Path) -> None:
     found, records = {}, {}
-    local = {part: divided(rows(seed=seed), tmp_path / part) for seed, part in enumerate(("train", "test"))}
+    local = {
+        part: write_partitioned(rows(seed=seed), tmp_path / part)
+        for seed, part in enumerate(("train", "test"))
+    }
     remote = {part: put_all(folder, f"rows/experiment/{part}") for part, folder in local.items()}
     for name, splits in (("here", local), ("there", remote)):
         named = {part: str(place) for part, place in splits.items()}
@@ -186,8 +189,8 @@ def test_a_log_is_monitored_at_its_address(server: str, tmp_path: Path, run_json
 
 
 def test_a_copy_is_kept_as_long_as_the_original_stands(server: str) -> None:
-    first, second = (put(f"rows/kept/{name}.csv", b"a,b\n1,2\n") for name in "ab")
-    put("rows/kept/_temporary/c.csv", b"x")
+    first, second = (upload(f"rows/kept/{name}.csv", b"a,b\n1,2\n") for name in "ab")
+    upload("rows/kept/_temporary/c.csv", b"x")
     folder = local_path("s3://rows/kept")
     assert folder.is_relative_to(cache_folder() / COPIES)
     assert sorted(file.name for file in folder.rglob("*")) == ["a.csv", "b.csv"]
@@ -197,17 +200,17 @@ def test_a_copy_is_kept_as_long_as_the_original_stands(server: str) -> None:
         name: seen.st_ino for name, seen in before.items()
     }
     time.sleep(1.1)  # the clock of S3 ticks in seconds
-    put(first.removeprefix("s3://"), b"a,b\n1,3\n")  # as long as before
+    upload(first.removeprefix("s3://"), b"a,b\n1,3\n")  # as long as before
     store().delete_file(second.removeprefix("s3://"))
     assert [file.read_bytes() for file in local_path("s3://rows/kept").iterdir()] == [b"a,b\n1,3\n"]
 
 
 def test_without_a_cache_the_copy_goes_with_the_process(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = put("rows/once/a.csv", b"a\n1\n")
+    address = upload("rows/once/a.csv", b"a\n1\n")
     monkeypatch.setenv("LTR_HARNESS_CACHE", "off")
     assert local_path(address).read_bytes() == b"a\n1\n"
     assert local_path(address).is_relative_to(tempfile.gettempdir())
-    put("rows/once/b.csv", b"a\n2\n")
+    upload("rows/once/b.csv", b"a\n2\n")
     folder = local_path("s3://rows/once")
     assert [file.name for file in files_of(folder)] == ["a.csv", "b.csv"]
     assert sum(len(table) for table in open_log(str(folder)).batches(["a"], None)) == 2
@@ -220,7 +223,7 @@ def test_a_file_of_this_machine_may_be_an_address(tmp_path: Path) -> None:
 def test_nobody_else_may_read_it(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server checks permissions from here on; somebody without any is refused by it."""
     boto3, requests = pytest.importorskip("boto3"), pytest.importorskip("requests")
-    address = put("rows/private/a.csv", b"a\n1\n")
+    address = upload("rows/private/a.csv", b"a\n1\n")
     people = boto3.client("iam", endpoint_url=server, region_name="us-east-1")
     people.create_user(UserName="guest")
     key = people.create_access_key(UserName="guest")["AccessKey"]
@@ -267,8 +270,8 @@ def test_what_cannot_be_read_is_refused_once(server: str, address: str, tmp_path
 
 
 def test_where_an_address_is_no_path(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    address = put("rows/plain/rank.train", b"1 1:2\n0 1:1\n")
-    put("rows/plain/rank.train.query", b"2\n")
+    address = upload("rows/plain/rank.train", b"1 1:2\n0 1:1\n")
+    upload("rows/plain/rank.train.query", b"2\n")
     with pytest.raises(DataError) as caught:
         LightGbm().read([address], tmp_path)
     assert str(caught.value) == (

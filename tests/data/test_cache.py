@@ -43,17 +43,17 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     folder.mkdir()
     (folder / "a.txt").write_text(TEXT)
-    _settle(folder / "a.txt")
+    _let_stamps_age(folder / "a.txt")
     return folder
 
 
-def _settle(path: Path) -> None:
+def _let_stamps_age(path: Path) -> None:
     """As if written a while ago: only then may stamps be believed."""
     time.sleep(0.06)
     assert time.time_ns() - path.stat().st_ctime_ns > 50_000_000
 
 
-def read(data: Path, folder: Path, *, verify: bool = False) -> RankingDataset:
+def read_cached(data: Path, folder: Path, *, verify: bool = False) -> RankingDataset:
     return DataCache(folder, verify=verify).read(Counting(), ["a.txt"], data).dataset
 
 
@@ -66,7 +66,7 @@ def entry(folder: Path) -> Path:
     return found
 
 
-def same(a: RankingDataset, b: RankingDataset) -> None:
+def assert_same_data(a: RankingDataset, b: RankingDataset) -> None:
     assert fingerprint_dataset(a) == fingerprint_dataset(b)
     assert (a.source, a.sparse, a.cautions, a.feature_names) == (
         b.source,
@@ -82,16 +82,16 @@ def same(a: RankingDataset, b: RankingDataset) -> None:
 
 @pytest.mark.long
 def test_the_second_time_nothing_is_read(data: Path, tmp_path: Path) -> None:
-    first = read(data, tmp_path / "cache")
-    second = read(data, tmp_path / "cache")
+    first = read_cached(data, tmp_path / "cache")
+    second = read_cached(data, tmp_path / "cache")
     assert reads(data) == 1
-    same(first, Letor().read(["a.txt"], data))
-    same(second, first)
+    assert_same_data(first, Letor().read(["a.txt"], data))
+    assert_same_data(second, first)
 
 
 @pytest.mark.long
 def test_features_are_mapped_and_nobody_can_write_to_them(data: Path, tmp_path: Path) -> None:
-    features = read(data, tmp_path / "cache").features
+    features = read_cached(data, tmp_path / "cache").features
     assert isinstance(features.base, np.memmap)
     assert type(features) is np.ndarray
     with pytest.raises(ValueError, match="read-only"):
@@ -108,18 +108,18 @@ def test_fingerprints_come_with_the_entry_and_are_right(data: Path, tmp_path: Pa
 def test_a_file_of_the_same_size_and_time_but_other_content_is_another_file(
     data: Path, tmp_path: Path
 ) -> None:
-    read(data, tmp_path / "cache")
+    read_cached(data, tmp_path / "cache")
     before = (data / "a.txt").stat()
     (data / "a.txt").write_text(TEXT.replace("0.25", "0.75"))
     os.utime(data / "a.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert read(data, tmp_path / "cache").features[1, 0] == 0.75
+    assert read_cached(data, tmp_path / "cache").features[1, 0] == 0.75
 
 
 def test_a_file_that_replaced_another(data: Path, tmp_path: Path) -> None:
-    read(data, tmp_path / "cache")
+    read_cached(data, tmp_path / "cache")
     (data / "b.txt").write_text(TEXT.replace("0.25", "0.75"))
     os.replace(data / "b.txt", data / "a.txt")
-    assert read(data, tmp_path / "cache").features[1, 0] == 0.75
+    assert read_cached(data, tmp_path / "cache").features[1, 0] == 0.75
 
 
 @pytest.mark.parametrize("age_ns", [10_000_000, 1_500_000_000])
@@ -135,13 +135,13 @@ def test_a_file_written_a_moment_ago_is_not_remembered(
     monkeypatch.setattr(time, "time_ns", lambda: now)
     for value in (3, 4):
         (data / "a.txt").write_text(TEXT.replace("0.25", f"{value}"))
-        assert read(data, tmp_path / "cache").features[1, 0] == value
+        assert read_cached(data, tmp_path / "cache").features[1, 0] == value
 
 
 def test_equal_content_elsewhere_is_the_same_entry(data: Path, tmp_path: Path) -> None:
-    read(data, tmp_path / "cache")
+    read_cached(data, tmp_path / "cache")
     shutil.copytree(data, tmp_path / "copy")
-    read(tmp_path / "copy", tmp_path / "cache")
+    read_cached(tmp_path / "copy", tmp_path / "cache")
     assert reads(tmp_path / "copy") == 1  # the one that was copied
     entry(tmp_path / "cache")
 
@@ -182,7 +182,7 @@ def test_every_column_survives(tmp_path: Path) -> None:
     reader = Csv(weight="w", position="p", document_id="d", attributes=("lang", "year"))
     for _ in range(2):
         found = DataCache(tmp_path / "cache").read(reader, ["a.csv"], tmp_path).dataset
-        same(found, reader.read(["a.csv"], tmp_path))
+        assert_same_data(found, reader.read(["a.csv"], tmp_path))
         assert found.query_attributes["lang"].tolist() == ["de", "en"]
 
 
@@ -207,7 +207,7 @@ def test_several_judgments_survive_and_are_verified(data: Path, tmp_path: Path) 
     np.save(entry(tmp_path / "cache") / "several_grades.npy", np.array([1.0, 2.0, 3.0]))
     assert grades(verify=True) == [1, 2, 2]
     assert reads(data) == 2
-    assert read(data, tmp_path / "other").raw_judgments is None
+    assert read_cached(data, tmp_path / "other").raw_judgments is None
 
 
 # --- what cannot be trusted ----------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def _flip_label(folder: Path) -> None:
     np.save(folder / "labels.npy", labels)
 
 
-def _lie(folder: Path) -> None:
+def _falsify_facts(folder: Path) -> None:
     facts = json.loads((folder / "facts.json").read_text())
     facts["facts"] = facts["facts"].replace('"a.txt"', '"b.txt"')
     (folder / "facts.json").write_text(json.dumps(facts))
@@ -249,7 +249,7 @@ DAMAGE = {
     "no features": lambda folder: (folder / "features.npy").unlink(),
     "no facts": lambda folder: (folder / "facts.json").unlink(),
     "half the facts": lambda folder: (folder / "facts.json").write_text('{"facts": "'),
-    "edited facts": _lie,
+    "edited facts": _falsify_facts,
     "facts of another kind": lambda folder: (folder / "facts.json").write_text("[]"),
     "not an array": lambda folder: (folder / "labels.npy").write_text("hello"),
     "empty array file": lambda folder: (folder / "labels.npy").write_bytes(b""),
@@ -261,21 +261,21 @@ DAMAGE = {
 def test_a_damaged_entry_is_made_again(  # type: ignore[no-untyped-def]
     data: Path, tmp_path: Path, damage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    read(data, tmp_path / "cache")
+    read_cached(data, tmp_path / "cache")
     damage(entry(tmp_path / "cache"))
     caplog.clear()
-    same(read(data, tmp_path / "cache"), Letor().read(["a.txt"], data))
+    assert_same_data(read_cached(data, tmp_path / "cache"), Letor().read(["a.txt"], data))
     assert reads(data) == 2
     folder = entry(tmp_path / "cache")
     assert caplog.messages == [f"{folder} in the data cache is damaged: the data is read again"]
-    read(data, tmp_path / "cache")
+    read_cached(data, tmp_path / "cache")
     assert reads(data) == 2, "the new entry is whole"
 
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Reading `.npy`")
 def test_whatever_bit_of_a_header_is_damaged(data: Path, tmp_path: Path) -> None:
-    read(data, tmp_path / "cache")
+    read_cached(data, tmp_path / "cache")
     folder = entry(tmp_path / "cache")
     expected = Letor().read(["a.txt"], data)
     for name in ("features.npy", "labels.npy", "ids.npy"):
@@ -286,24 +286,24 @@ def test_whatever_bit_of_a_header_is_damaged(data: Path, tmp_path: Path) -> None
             (folder / name).write_bytes(damaged)
             found = kept.open_entry(folder)
             if found is not None:  # a blank became another one
-                same(found[0], expected)
+                assert_same_data(found[0], expected)
         (folder / name).write_bytes(whole)
 
 
 def test_a_copied_cache_is_checked_by_content_once_and_used(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read(data, tmp_path / "cache")
+    read_cached(data, tmp_path / "cache")
     shutil.copytree(tmp_path / "cache", tmp_path / "moved")
     hashed = []
 
-    def counted(dataset: RankingDataset) -> str:
+    def count_and_fingerprint(dataset: RankingDataset) -> str:
         hashed.append(dataset)
         return fingerprint_dataset(dataset)
 
-    monkeypatch.setattr(kept, "fingerprint_dataset", counted)
+    monkeypatch.setattr(kept, "fingerprint_dataset", count_and_fingerprint)
     for _ in range(3):
-        same(read(data, tmp_path / "moved"), Letor().read(["a.txt"], data))
+        assert_same_data(read_cached(data, tmp_path / "moved"), Letor().read(["a.txt"], data))
     assert reads(data) == 1
     assert len(hashed) == 1
 
@@ -311,28 +311,28 @@ def test_a_copied_cache_is_checked_by_content_once_and_used(
 def test_rot_under_the_same_stamp_is_found_by_verify(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read(data, tmp_path / "cache")
+    read_cached(data, tmp_path / "cache")
     _flip(entry(tmp_path / "cache"))
     facts = json.loads(json.loads((entry(tmp_path / "cache") / "facts.json").read_text())["facts"])
     stamp = kept.stamp
     monkeypatch.setattr(kept, "stamp", lambda path: facts["files"].get(path.stem) or stamp(path))
-    read(data, tmp_path / "cache")
+    read_cached(data, tmp_path / "cache")
     assert reads(data) == 1
-    read(data, tmp_path / "cache", verify=True)
+    read_cached(data, tmp_path / "cache", verify=True)
     assert reads(data) == 2
 
 
 def test_verify_hashes_files_whatever_is_remembered(data: Path, tmp_path: Path) -> None:
-    read(data, tmp_path / "cache")
+    read_cached(data, tmp_path / "cache")
     (note,) = (tmp_path / "cache" / "files").iterdir()
     kept = json.loads(note.read_text())
     (data / "a.txt").write_text(TEXT.replace("0.25", "0.75"))
-    _settle(data / "a.txt")
+    _let_stamps_age(data / "a.txt")
     now = (data / "a.txt").stat()
     kept["stamp"] |= {"mtime_ns": now.st_mtime_ns, "ctime_ns": now.st_ctime_ns, "inode": now.st_ino}
     note.write_text(json.dumps(kept))  # what a lying file system would make of it
-    assert read(data, tmp_path / "cache").features[1, 0] == 0.25
-    assert read(data, tmp_path / "cache", verify=True).features[1, 0] == 0.75
+    assert read_cached(data, tmp_path / "cache").features[1, 0] == 0.25
+    assert read_cached(data, tmp_path / "cache", verify=True).features[1, 0] == 0.75
 
 
 @pytest.mark.long
@@ -361,10 +361,10 @@ def test_broken_files_are_not_kept(data: Path, tmp_path: Path) -> None:
 def test_a_full_disk_is_said_once_and_data_is_read(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(*_: object, **__: object) -> None:
+    def raise_disk_full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(np, "save", raise_disk_full)
     cache = DataCache(tmp_path / "cache")
     with caplog.at_level(logging.WARNING):
         for n in (2, 3):
@@ -380,7 +380,7 @@ def test_a_full_disk_is_said_once_and_data_is_read(
 def test_a_folder_that_cannot_be_made(data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("in the way")
     with caplog.at_level(logging.WARNING):
-        same(read(data, tmp_path / "file" / "cache"), Letor().read(["a.txt"], data))
+        assert_same_data(read_cached(data, tmp_path / "file" / "cache"), Letor().read(["a.txt"], data))
     assert "cannot be written (Not a directory)" in caplog.text
 
 
@@ -433,7 +433,7 @@ def test_a_killed_writer_leaves_nothing_that_is_believed(data: Path, tmp_path: P
         process.kill()
     (left,) = (tmp_path / "cache" / "sets").iterdir()
     assert (left / "features.npy").exists()
-    same(read(data, tmp_path / "cache"), Letor().read(["a.txt"], data))
+    assert_same_data(read_cached(data, tmp_path / "cache"), Letor().read(["a.txt"], data))
     assert not left.exists()
     left = left.with_name(".unfinished-another_machine-7-0123")
     left.mkdir()
@@ -464,11 +464,11 @@ def test_an_entry_written_meanwhile_is_not_called_damaged(
         found = open_entry(folder, verify=verify)
         monkeypatch.setattr(kept, "open_entry", open_entry)
         assert found is None
-        read(data, tmp_path / "cache")
+        read_cached(data, tmp_path / "cache")
         return found
 
     monkeypatch.setattr(kept, "open_entry", absent_then_written)
-    same(read(data, tmp_path / "cache"), Letor().read(["a.txt"], data))
+    assert_same_data(read_cached(data, tmp_path / "cache"), Letor().read(["a.txt"], data))
     assert caplog.text == ""
     assert reads(data) == 1
 
@@ -485,7 +485,7 @@ def test_another_process_may_be_faster_at_any_moment(
     if before == "another entry":
         kept.write_entry(folder, dataset, fingerprints)
 
-    def late(source: Path, target: Path) -> None:
+    def rename_too_late(source: Path, target: Path) -> None:
         monkeypatch.setattr(os, "rename", rename)
         if meanwhile == "written":
             kept.write_entry(folder, dataset, fingerprints)
@@ -493,7 +493,7 @@ def test_another_process_may_be_faster_at_any_moment(
             shutil.rmtree(folder, ignore_errors=True)
         os.rename(source, target)
 
-    monkeypatch.setattr(os, "rename", late)
+    monkeypatch.setattr(os, "rename", rename_too_late)
     kept.write_entry(folder, dataset, fingerprints)
     assert [path.name for path in folder.parent.iterdir()] == ["key"]
     found = kept.open_entry(folder, verify=True)

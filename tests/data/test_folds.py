@@ -58,12 +58,12 @@ def test_a_warm_start_reads_nothing_and_gives_the_same(
     expected = [plain.read(name) for name in plain.names()]
     first = [cold.read(name) for name in cold.names()]
 
-    def forbidden(*_: object) -> None:
+    def refuse_reading(*_: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(Letor, "read", forbidden)
-    monkeypatch.setattr("ltr_harness.data.cache.fingerprint_dataset", forbidden)
-    monkeypatch.setattr("ltr_harness.data.cache.file_digest", forbidden)
+    monkeypatch.setattr(Letor, "read", refuse_reading)
+    monkeypatch.setattr("ltr_harness.data.cache.fingerprint_dataset", refuse_reading)
+    monkeypatch.setattr("ltr_harness.data.cache.file_digest", refuse_reading)
     warm = FoldReader(experiment.data, DataCache(tmp_path / "cache"))
     second = [warm.read(name) for name in warm.names()]
     for a, b, c in zip(expected, first, second, strict=True):

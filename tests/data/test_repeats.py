@@ -102,7 +102,7 @@ def test_a_document_in_two_queries_is_no_repeat() -> None:
     evaluate([0, 1], [1, 2], ["ndcg"], group_sizes=[1, 1], document_ids=["a", "a"])
 
 
-def written(frame: pd.DataFrame, suffix: str) -> str:
+def write_rows(frame: pd.DataFrame, suffix: str) -> str:
     """The name of a file of these rows, the first of which is in line 1, or 2 below a header, or row 1."""
     if suffix == "csv":
         frame.to_csv("rows.csv", index=False)
@@ -145,7 +145,7 @@ def test_files(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file = written(joined_twice(), suffix)
+    file = write_rows(joined_twice(), suffix)
     feature = "'1'" if suffix == "txt" else "bm25"
     Path("e.yaml").write_text(EXPERIMENT % (reader, file, feature))
     assert run_command(cli, command.replace("FILE", file).split()) == 2

@@ -24,16 +24,16 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "old.txt").write_text("1 qid:1 1:0.5 2:1\n")
     (tmp_path / "new.txt").write_text("0 qid:1 1:0.25\n1 qid:1 1:2\n")
     for name in ("old.txt", "new.txt"):
-        read(tmp_path, name)
-    used(tmp_path / "cache", "old.txt", days=40)
+        read_cached(tmp_path, name)
+    mark_used(tmp_path / "cache", "old.txt", days=40)
     return tmp_path / "cache"
 
 
-def read(data: Path, name: str) -> RankingDataset:
+def read_cached(data: Path, name: str) -> RankingDataset:
     return DataCache(data / "cache").read(Letor(), [name], data).dataset
 
 
-def used(cache: Path, name: str, days: float) -> None:
+def mark_used(cache: Path, name: str, days: float) -> None:
     (entry,) = (entry for entry in kept_entries(cache) if name in entry.title)
     os.utime(entry.folder / FACTS, (time.time(), time.time() - days * DAY))
 
@@ -46,24 +46,24 @@ def test_the_last_used_comes_first_and_reading_is_use(folder: Path) -> None:
     assert titles(folder) == ["new.txt (1 feature)", "old.txt (2 features)"]
     size = sum(file.stat().st_size for file in kept_entries(folder)[0].folder.iterdir())
     assert kept_entries(folder)[0].size == size
-    used(folder, "new.txt", days=1)
-    read(folder.parent, "old.txt")
+    mark_used(folder, "new.txt", days=1)
+    read_cached(folder.parent, "old.txt")
     assert titles(folder) == ["old.txt (2 features)", "new.txt (1 feature)"]
 
 
 def test_use_does_not_make_an_entry_look_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read(folder.parent, "old.txt")
+    read_cached(folder.parent, "old.txt")
     monkeypatch.setattr("ltr_harness.data.cache.Fingerprints.of", lambda _: pytest.fail("hashed again"))
-    read(folder.parent, "old.txt")
+    read_cached(folder.parent, "old.txt")
 
 
 def test_what_is_removed_is_read_again_and_readers_keep_what_they_have(folder: Path) -> None:
-    held = read(folder.parent, "old.txt")
+    held = read_cached(folder.parent, "old.txt")
     remove_entries(folder, kept_entries(folder), everything=True)
     assert kept_entries(folder) == []
     assert not (folder / "files").exists()
     np.testing.assert_array_equal(held.features, [[0.5, 1]])
-    np.testing.assert_array_equal(read(folder.parent, "old.txt").features, [[0.5, 1]])
+    np.testing.assert_array_equal(read_cached(folder.parent, "old.txt").features, [[0.5, 1]])
     assert titles(folder) == ["old.txt (2 features)"]
 
 

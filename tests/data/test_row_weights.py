@@ -19,7 +19,7 @@ from ltr_harness.models.tree_model import by_position
 
 
 def weights_of(data: RankingDataset) -> tuple[list[float], list[float]]:
-    """Of rows and of queries."""
+    """Return the weights of rows and of queries."""
     rows, queries = data.weights_of_rows(), data.judgments.query_weights
     assert rows is not None
     assert queries is not None
@@ -94,7 +94,7 @@ def test_fingerprints_know_rows_and_those_of_judgments_queries_alone(tmp_path: P
 DAYS = ["2024-03-31", "2024-03-30", "2024-03-29", "2024-03-29"]
 
 
-def aged(**weight: object) -> RankingDataset:
+def read_aged(**weight: object) -> RankingDataset:
     rows = {"query_id": [1, 1, 2, 2], "label": [0, 1, 0, 1], "x": [1, 2, 3, 4], "w": [1, 2, 3, 4]}
     return from_frame(
         pd.DataFrame({**rows, "day": DAYS}), weight={"half_life": "1 day", "by": "day", **weight}
@@ -102,7 +102,7 @@ def aged(**weight: object) -> RankingDataset:
 
 
 def test_weights_halve_back_from_the_newest_row_learned_from() -> None:
-    data = aged()
+    data = read_aged()
     assert data.feature_names == ("x", "w")
     rows, queries = data.weights_of_rows(), data.weights_of_queries()
     assert rows is not None
@@ -116,7 +116,7 @@ def test_weights_halve_back_from_the_newest_row_learned_from() -> None:
 
 
 def test_weights_of_a_column_are_multiplied() -> None:
-    data = aged(column="w", half_life="2 days")
+    data = read_aged(column="w", half_life="2 days")
     np.testing.assert_allclose(data.weights_of_rows(), [1, 2 * 0.5**0.5, 1.5, 2], rtol=1e-9)  # type: ignore[arg-type]
     assert data.judgments.query_weights is not None
     assert data.judgments.query_weights.tolist() == [1.5, 3.5]
@@ -162,7 +162,7 @@ def test_ages_are_kept_by_the_cache_and_part_of_the_fingerprint(tmp_path: Path) 
         found.add(cached.fingerprints.dataset)
     assert len(found) == 2
     with pytest.raises(DataError, match="weights that halve with age, which no file has"):
-        write_dataset(aged(), tmp_path / "b.csv")
+        write_dataset(read_aged(), tmp_path / "b.csv")
     assert not (tmp_path / "b.csv").exists()
 
 
@@ -180,7 +180,7 @@ def test_ages_are_kept_by_the_cache_and_part_of_the_fingerprint(tmp_path: Path) 
 )
 def test_what_cannot_be_a_half_life(weight: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        aged(**weight)
+        read_aged(**weight)
 
 
 def test_a_row_without_a_time_is_named(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_quarters_of_a_year_by_hand() -> None:
     assert tested.size == 30 + 31 + 30
 
 
-def earlier(day: date, span: CalendarSpan, times: int) -> date:
+def day_before(day: date, span: CalendarSpan, times: int) -> date:
     """The calendar's arithmetic without pandas."""
     if span.unit in ("day", "week"):
         return day - timedelta(days=span.number * times * (7 if span.unit == "week" else 1))
@@ -76,15 +76,15 @@ def test_boundaries_are_the_calendars(seed: int) -> None:
 
     expected: list[dict[str, tuple[date, date]]] = []
     while True:
-        end = earlier(last, test, len(expected))
-        begin = earlier(end, test, 1)
+        end = day_before(last, test, len(expected))
+        begin = day_before(end, test, 1)
         parts = {"test": (begin, end)}
         if valid is not None:
-            border = earlier(begin, gap, 1) if gap else begin
-            begin = earlier(border, valid, 1)
+            border = day_before(begin, gap, 1) if gap else begin
+            begin = day_before(border, valid, 1)
             parts["valid"] = (begin, border)
-        end = earlier(begin, gap, 1) if gap else begin
-        begin = earlier(end, train, 1) if train else first
+        end = day_before(begin, gap, 1) if gap else begin
+        begin = day_before(end, train, 1) if train else first
         tested = parts["test"][1] - parts["test"][0]
         if begin < first or end - begin < (timedelta(days=1) if train else tested):
             break

@@ -27,7 +27,7 @@ def frame(days: list[str]) -> pd.DataFrame:
     return pd.DataFrame({**rows, "day": np.repeat(days, 2)})
 
 
-def weighted(days: list[str], tmp_path: Path) -> RankingDataset:
+def read_weighted(days: list[str], tmp_path: Path) -> RankingDataset:
     return from_frame(frame(days), features=["x"], weight={"half_life": "30 days", "by": "day"})
 
 
@@ -37,7 +37,7 @@ def weighted_in_a_file(days: list[str], tmp_path: Path) -> RankingDataset:
     return reader.read(["rows.csv"], tmp_path)
 
 
-def divided(days: list[str], tmp_path: Path, **layout: object) -> FoldReader:
+def fold_reader(days: list[str], tmp_path: Path, **layout: object) -> FoldReader:
     frame(days).to_parquet(tmp_path / "rows.parquet")
     data = {"reader": "parquet", "root": str(tmp_path), "attributes": ["day"], "features": ["x"], **layout}
     models = {"random": {"ranker": "random"}}
@@ -45,13 +45,13 @@ def divided(days: list[str], tmp_path: Path, **layout: object) -> FoldReader:
 
 
 def folded(days: list[str], tmp_path: Path) -> RankingDataset:
-    reader = divided(days, tmp_path, files="rows.parquet", folds={"by_time": "day", "test": "1 month"})
+    reader = fold_reader(days, tmp_path, files="rows.parquet", folds={"by_time": "day", "test": "1 month"})
     return reader.read(reader.names()[-1]).test
 
 
 def held_out(days: list[str], tmp_path: Path) -> RankingDataset:
     splits = {"train": "rows.parquet", "test": {"holdout": 0.1, "by_time": "day"}}
-    return divided(days, tmp_path, splits=splits).read("all").test
+    return fold_reader(days, tmp_path, splits=splits).read("all").test
 
 
 def cut(days: list[str], tmp_path: Path) -> None:
@@ -61,19 +61,19 @@ def cut(days: list[str], tmp_path: Path) -> None:
     assert run_command(cli, command) == 0
 
 
-def young(days: list[str], tmp_path: Path) -> NDArray[np.bool_] | None:
+def judged_rows(days: list[str], tmp_path: Path) -> NDArray[np.bool_] | None:
     rule = {"events": {"click": 1}, "maturity": "40d"}
     rows = frame(days).assign(click=1)
     return from_frame(rows, features=["x"], relevance=rule, timestamp="day").judgments.judged
 
 
 DOORS: dict[str, Callable[[list[str], Path], object]] = {
-    "half-life": weighted,
+    "half-life": read_weighted,
     "half-life of a file": weighted_in_a_file,
     "folds": folded,
     "hold-out": held_out,
     "data split": cut,
-    "maturity": young,
+    "maturity": judged_rows,
 }
 UNORDERED = {
     "0001-01-01": "times from 1678 to 2261",
@@ -121,13 +121,13 @@ def test_texts_are_ordered_by_their_moment_and_not_as_texts(tmp_path: Path) -> N
         *[f"2024-02-{day:02}T00:00Z" for day in range(1, 9)],
     ]
     assert held_out(days, tmp_path).groups.ids.tolist() == [0]
-    weights = weighted(days, tmp_path).weights_of_rows()
+    weights = read_weighted(days, tmp_path).weights_of_rows()
     assert weights is not None
     assert weights[0] == 1
     np.testing.assert_allclose(weights[2], 0.5 ** (2.5 / 24 / 30), rtol=1e-6)
     weeks = ["2024-W09", "2024-W10", "2023-W52", *(f"2024-W0{week}" for week in range(1, 8))]
     assert held_out(weeks, tmp_path).groups.ids.tolist() == [1]
-    judged = young(DAYS, tmp_path)
+    judged = judged_rows(DAYS, tmp_path)
     assert judged is not None
     assert np.flatnonzero(~judged).tolist() == [34, 35, 36, 37, 38, 39]  # from 15 September on
 

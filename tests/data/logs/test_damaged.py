@@ -16,7 +16,7 @@ from ltr_harness.metrics import NDCG
 
 
 @pytest.fixture
-def damaged(tmp_path: Path) -> Path:
+def damaged_file(tmp_path: Path) -> Path:
     """A file of four rows; the text of the third begins far before the file."""
     table = pa.table(
         {
@@ -34,15 +34,15 @@ def damaged(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_damaged_text_column_is_refused(damaged: Path) -> None:
+def test_a_damaged_text_column_is_refused(damaged_file: Path) -> None:
     with pytest.raises(DataError, match=r"log\.arrow: cannot be read: .*non-monotonic offset"):
-        open_log(damaged).read(["query_id"])
+        open_log(damaged_file).read(["query_id"])
 
 
-def test_so_is_a_stream_of_it(damaged: Path) -> None:
+def test_so_is_a_stream_of_it(damaged_file: Path) -> None:
     with pytest.raises(DataError, match="non-monotonic offset"):
-        evaluate_stream(damaged, [NDCG(3)], ["score"])
+        evaluate_stream(damaged_file, [NDCG(3)], ["score"])
 
 
-def test_other_columns_are_read(damaged: Path) -> None:
-    assert open_log(damaged).read(["label"])["label"].to_pylist() == [1, 0, 0, 1]
+def test_other_columns_are_read(damaged_file: Path) -> None:
+    assert open_log(damaged_file).read(["label"])["label"].to_pylist() == [1, 0, 0, 1]

@@ -40,7 +40,7 @@ TABLE = pa.table(SORTED)
 TEXTS = ("query_id", "document_id", "colour")
 
 
-def changed(
+def change_columns(
     change: Callable[[str, Any], Any], names: tuple[str, ...] = TEXTS, table: pa.Table = TABLE
 ) -> pa.Table:
     return pa.table(
@@ -71,14 +71,14 @@ def enum(values: list[Any]) -> Any:
 
 
 TABLES: dict[str, Any] = {
-    "views": changed(as_views),
-    "words": changed(as_words),
-    "runs": changed(as_runs),
-    "runs of numbers": changed(as_runs, ("label", "score")),
+    "views": change_columns(as_views),
+    "words": change_columns(as_words),
+    "runs": change_columns(as_runs),
+    "runs of numbers": change_columns(as_runs, ("label", "score")),
     "polars": pl.DataFrame(SORTED),
     "categorical": of_polars(lambda values: pl.Categorical),
     "enum": of_polars(enum),
-    "others beside": changed(as_views)
+    "others beside": change_columns(as_views)
     .append_column("view", pa.array([["x"]] * 6, pa.list_(pa.string_view())))
     .append_column("structure", pa.array([{"x": "y"}] * 6, pa.struct([("x", pa.string_view())])))
     .append_column(
@@ -90,7 +90,7 @@ TABLES: dict[str, Any] = {
 }
 
 
-def written(table: Any, tmp_path: Path) -> str:
+def write_arrow(table: Any, tmp_path: Path) -> str:
     """The name of an Arrow file, as Polars and Arrow write it."""
     path = tmp_path / "rows.arrow"
     if isinstance(table, pl.DataFrame):
@@ -129,7 +129,7 @@ def test_rows_of_frames_and_files(kind: str, tmp_path: Path) -> None:
 
     expected = facts(from_frame(TABLE.append_column("query_id2", TABLE["query_id"]), **roles))
     assert facts(from_frame(frame, **roles)) == expected
-    read = Parquet.model_validate(roles).read([written(frame, tmp_path)], tmp_path)
+    read = Parquet.model_validate(roles).read([write_arrow(frame, tmp_path)], tmp_path)
     assert facts(read) == expected
 
 
@@ -153,7 +153,9 @@ def test_values_of_batches_streams_rankings_and_tables(kind: str) -> None:
         == evaluate_runs(judged, TABLE, metrics)["run"].means
     )
     whole = merge([expected])
-    values: Any = changed({"runs": as_runs, "words": as_words}.get(kind, as_views), ("query_id",), whole)
+    values: Any = change_columns(
+        {"runs": as_runs, "words": as_words}.get(kind, as_views), ("query_id",), whole
+    )
     if isinstance(table, pl.DataFrame):
         values = pl.DataFrame(whole.to_pydict(), schema_overrides={"query_id": table.schema["query_id"]})
     found_means = compare({"one": values, "two": values}).frame()
@@ -167,7 +169,7 @@ def test_uuids_are_their_text(tmp_path: Path) -> None:
     table = TABLE.set_column(0, "query_id", query).drop_columns("colour")
     texts = list(map(str, ids))
     assert from_frame(table).groups.ids.tolist() == texts
-    assert Parquet().read([written(table, tmp_path)], tmp_path).groups.ids.tolist() == texts
+    assert Parquet().read([write_arrow(table, tmp_path)], tmp_path).groups.ids.tolist() == texts
     parquet.write_table(table, tmp_path / "rows.parquet")
     assert Parquet().read(["rows.parquet"], tmp_path).groups.ids.tolist() == texts
     assert per_query(table, "mrr")["query_id"].to_pylist() == texts
@@ -275,7 +277,7 @@ def test_long_runs_are_refused_before_they_are_written_out(tmp_path: Path) -> No
     runs = pa.RunEndEncodedArray.from_arrays(ends, pa.array(["1" * 1000]))
     with pytest.raises(DataError, match="without runs of equal values, its columns take"):
         Parquet(features=("x",)).read(
-            [written(pa.table({"query_id": runs, "label": runs, "x": runs}), tmp_path)], tmp_path
+            [write_arrow(pa.table({"query_id": runs, "label": runs, "x": runs}), tmp_path)], tmp_path
         )
 
 
@@ -307,7 +309,7 @@ def test_init_passes_over_columns_that_are_no_texts(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     column = pa.concat_arrays([COLUMNS[kind], COLUMNS[kind].slice(0, 1)])
-    path = tmp_path / written(changed(as_views).append_column("embedding", column), tmp_path)
+    path = tmp_path / write_arrow(change_columns(as_views).append_column("embedding", column), tmp_path)
     assert run_command(cli, ["init", str(path), "-o", str(tmp_path / "a.yaml")]) == 0
     said = capsys.readouterr().out
     assert "ignored non-numeric columns of rows.arrow: colour, embedding" in said
@@ -324,7 +326,7 @@ def test_a_column_with_two_roles_is_read_once(tmp_path: Path) -> None:
     roles = {"features": ["score"], "attributes": ["day"], "weight": {"half_life": "2 days", "by": "day"}}
     for data in (
         from_frame(table, **roles),
-        Parquet.model_validate(roles).read([written(table, tmp_path)], tmp_path),
+        Parquet.model_validate(roles).read([write_arrow(table, tmp_path)], tmp_path),
     ):
         assert data.query_attributes["day"].tolist() == days[::2]
         weights = data.weights_of_rows()
@@ -333,7 +335,7 @@ def test_a_column_with_two_roles_is_read_once(tmp_path: Path) -> None:
 
 
 def test_a_file_of_polars_is_divided(tmp_path: Path) -> None:
-    path = tmp_path / written(TABLES["others beside"].drop_columns("union"), tmp_path)
+    path = tmp_path / write_arrow(TABLES["others beside"].drop_columns("union"), tmp_path)
     command = ["data", "split", str(path), "-o", str(tmp_path / "parts"), "--test", "0.3"]
     assert run_command(cli, command) == 0
     parts = [pa.ipc.open_file(tmp_path / "parts" / f"{part}.arrow").read_all() for part in ("train", "test")]
@@ -420,7 +422,7 @@ def test_frames_of_pandas_in_types_of_arrow() -> None:
     values = pa.table({"query_id": ["a", "a", "b", "c"], "mrr": [0.1, 0.1, 0.2, 0.3]}).slice(1)
     expected = compare({"one": values, "two": values}).frame()
     for name in values.column_names:
-        runs = changed(as_runs, (name,), values).to_pandas(types_mapper=pd.ArrowDtype)
+        runs = change_columns(as_runs, (name,), values).to_pandas(types_mapper=pd.ArrowDtype)
         assert compare({"one": runs, "two": runs}).frame().equals(expected)
     interval = pd.arrays.ArrowExtensionArray(pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval()))
     union = pd.arrays.ArrowExtensionArray(
@@ -462,7 +464,7 @@ def test_unions_are_no_grades() -> None:
 
 
 class PanicException(BaseException):  # as Polars calls it
-    """What Polars raises for decimals that Arrow has and it has not, in some versions."""
+    """The exception that some versions of Polars raise for decimals that Arrow has and Polars has not."""
 
 
 def test_what_polars_cannot_hand_over() -> None:
@@ -538,7 +540,7 @@ def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:
     table = pa.table({"query_id": ["a", "a"], "label": [0, 1], "score": [1.0, 2.0], "naxe": [1.0, 2.0]})
     csv.write_csv(table, tmp_path / "rows.csv")
     parquet.write_table(table, tmp_path / "rows.parquet")
-    for name in ("rows.csv", "rows.parquet", written(table, tmp_path)):
+    for name in ("rows.csv", "rows.parquet", write_arrow(table, tmp_path)):
         path = tmp_path / name
         path.write_bytes(path.read_bytes().replace(b"naxe", b"na\xffe"))
         with pytest.raises(DataError, match=r"rows.*: cannot be read: 'utf-8' codec"):
@@ -552,7 +554,7 @@ def test_a_union_whose_places_lie_beyond_its_values_ends_no_process(tmp_path: Pa
     kind = pa.dense_union([pa.field("a", pa.int64()), pa.field("b", pa.string())])
     buffers = [None, pa.py_buffer(np.full(6, 1, np.int8)), pa.py_buffer(np.full(6, 2**30, np.int32))]
     union = pa.Array.from_buffers(kind, 6, buffers, children=[pa.array([1]), pa.array(["x"])])
-    name = written(TABLE.append_column("odd", union), tmp_path)
+    name = write_arrow(TABLE.append_column("odd", union), tmp_path)
     program = f"""
 from pathlib import Path
 from ltr_harness.data.readers.parquet import Parquet

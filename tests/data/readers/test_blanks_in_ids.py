@@ -14,7 +14,7 @@ from ltr_harness.errors import DataError
 N = 60
 
 
-def put(folder: Path, text: str) -> Path:
+def write_text(folder: Path, text: str) -> Path:
     (folder / "file.txt").write_text(text)
     return folder / "file.txt"
 
@@ -29,7 +29,7 @@ def lines(separator: str, *, document: str = "doc {}", query: str = "q1", tag: s
 @pytest.mark.parametrize(("document", "query"), [("doc {}", "q1"), ("d{}", "new york"), ("a b {}", "q1")])
 def test_a_run_with_blanks_in_ids(tmp_path: Path, separator: str, document: str, query: str) -> None:
     with pytest.raises(DataError) as caught:
-        read_run(put(tmp_path, lines(separator, document=document, query=query)))
+        read_run(write_text(tmp_path, lines(separator, document=document, query=query)))
     [problem] = caught.value.problems
     assert "blank" in str(problem)
     assert "`_`" in problem.cure
@@ -37,13 +37,13 @@ def test_a_run_with_blanks_in_ids(tmp_path: Path, separator: str, document: str,
 
 @pytest.mark.parametrize("separator", ["\t", " "])
 def test_blanks_in_the_tag_are_read(tmp_path: Path, separator: str) -> None:
-    run = read_run(put(tmp_path, lines(separator, document="d{}", tag="my best run")))
+    run = read_run(write_text(tmp_path, lines(separator, document="d{}", tag="my best run")))
     assert run.scores.size == N
     assert run.documents.values.tolist()[:2] == ["d0", "d1"]
 
 
 def test_a_run_of_tabs_and_blanks_is_read(tmp_path: Path) -> None:
-    run = read_run(put(tmp_path, "q1 Q0\td1 1\t2.5 mine\nq1\tQ0\td2\t2\t1.5\tmine\n"))
+    run = read_run(write_text(tmp_path, "q1 Q0\td1 1\t2.5 mine\nq1\tQ0\td2\t2\t1.5\tmine\n"))
     assert run.documents.values.tolist() == ["d1", "d2"]
 
 
@@ -51,7 +51,7 @@ def test_a_run_of_tabs_and_blanks_is_read(tmp_path: Path) -> None:
 def test_qrels_with_blanks_in_ids(tmp_path: Path, separator: str) -> None:
     text = "".join(separator.join(("q1", "0", f"doc {at}", "1")) + "\n" for at in range(N))
     with pytest.raises(DataError) as caught:
-        read_qrels(put(tmp_path, text))
+        read_qrels(write_text(tmp_path, text))
     [problem] = caught.value.problems
     assert "blank" in str(problem)
     assert "`_`" in problem.cure
@@ -61,7 +61,7 @@ def test_equal_repetitions_are_one_line(tmp_path: Path) -> None:
     text = "".join(f"q1 0 d{at} 1\n" for at in range(N)) * 2
     for read in (read_qrels, qrels_of, lambda path: read_judgments([str(path)], tmp_path)):
         with pytest.raises(DataError) as caught:
-            read(put(tmp_path, text))
+            read(write_text(tmp_path, text))
         [problem] = caught.value.problems
         assert "(60 such rows)" in problem.found
         assert problem.cure == "the values are equal: keep one of each, as `sort -u` does"

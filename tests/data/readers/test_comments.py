@@ -19,7 +19,7 @@ from ltr_harness.errors import Caution
 Cli = Callable[..., tuple[int, str, str]]
 
 
-def read(folder: Path, comments: list[str], queries: str = "1122") -> RankingDataset:
+def read_letor(folder: Path, comments: list[str], queries: str = "1122") -> RankingDataset:
     rows = zip(queries, comments, strict=True)
     text = "# qid:1: rambo\n# qid:2: rocky\n" + "".join(f"0 qid:{q} 1:0.5 {comment}\n" for q, comment in rows)
     (folder / "a.txt").write_text(text)
@@ -36,7 +36,7 @@ def ids(data: RankingDataset) -> list[str] | None:
     ["docid = ", "docid:", "docid=", "DocID : ", "doc_id:", "docno=", "DOCNO = ", "doc:", "document_id = "],
 )
 def test_every_key_names_the_document(tmp_path: Path, key: str) -> None:
-    data = read(tmp_path, [f"# {key}{name} inc = 1" for name in ("GX-1", "b", "c", "GX-1")])
+    data = read_letor(tmp_path, [f"# {key}{name} inc = 1" for name in ("GX-1", "b", "c", "GX-1")])
     assert ids(data) == ["GX-1", "b", "c", "GX-1"]
     assert data.cautions == ()
 
@@ -52,7 +52,7 @@ def test_every_key_names_the_document(tmp_path: Path, key: str) -> None:
 def test_first_words_that_tell_rows_apart_are_ids(
     tmp_path: Path, comments: list[str], expected: list[str]
 ) -> None:
-    data = read(tmp_path, comments)
+    data = read_letor(tmp_path, comments)
     assert ids(data) == expected
     assert data.cautions == (
         Caution(
@@ -75,13 +75,13 @@ def test_first_words_that_tell_rows_apart_are_ids(
     ],
 )
 def test_other_comments_are_said_to_be_ignored(tmp_path: Path, comments: list[str]) -> None:
-    data = read(tmp_path, comments)
+    data = read_letor(tmp_path, comments)
     assert ids(data) is None
     assert data.cautions == (IGNORED,)
 
 
 def test_only_some_with_a_key(tmp_path: Path) -> None:
-    data = read(tmp_path, ["# docid:1", "# 2", "# 3", ""])
+    data = read_letor(tmp_path, ["# docid:1", "# 2", "# 3", ""])
     assert ids(data) is None
     assert data.cautions == (
         Caution("ignored-document-ids", "note", "document ids are ignored: only 1 of 4 rows have one"),
@@ -89,7 +89,7 @@ def test_only_some_with_a_key(tmp_path: Path) -> None:
 
 
 def test_rows_without_comments_say_nothing(tmp_path: Path) -> None:
-    data = read(tmp_path, ["", "#", "#  ", ""])
+    data = read_letor(tmp_path, ["", "#", "#  ", ""])
     assert (ids(data), data.cautions) == (None, ())
 
 
@@ -109,7 +109,7 @@ def test_pieces_of_a_file_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_read_is_written_with_a_key(tmp_path: Path) -> None:
-    data = read(tmp_path, ["# 7555 Rambo", "# 1370 Rambo III", "# 7555 Rambo", "# 1369 Rocky"])
+    data = read_letor(tmp_path, ["# 7555 Rambo", "# 1370 Rambo III", "# 7555 Rambo", "# 1369 Rocky"])
     write_dataset(data, tmp_path / "b.txt")
     again = Letor().read(["b.txt"], tmp_path)
     assert ids(again) == ids(data)

@@ -1,4 +1,4 @@
-"""What a file will cost is known before it is paid: few bytes never ask for all memory, and one option allows it."""
+"""The cost of a file is known before it is paid: few bytes never take all memory unless an option allows it."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 
 
 @functools.cache
-def ones(kind: str) -> bytes:
+def packed_ones(kind: str) -> bytes:
     """A line of 2 bytes, two million times."""
     return PACK[kind](b"1\n" * 2_000_000)
 
@@ -228,7 +228,7 @@ def test_what_unpacks_without_end_is_left(
     from ltr_harness.data.readers import text_files as files
 
     bomb = tmp_path / "a"
-    bomb.write_bytes(ones(kind))
+    bomb.write_bytes(packed_ones(kind))
     monkeypatch.setattr(files, "_IN_MEMORY", in_memory)
     monkeypatch.setattr(cost, "SMALL", 2_000_000)
     assert refusal(lambda: text_bytes(bomb)).startswith(f"{bomb}: unpacked, the file has more than 2.")

@@ -33,12 +33,12 @@ SCORES = {"q1": {"d2": 0.1, "d1": -2.5}, "ü": {"d9": 3.0}}
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    def put(text: str | bytes, name: str) -> Path:
+    def write_file(text: str | bytes, name: str) -> Path:
         path = tmp_path / name
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
-    return put
+    return write_file
 
 
 def as_dict(table: Qrels | TrecRun) -> dict[str, dict[str, float]]:

@@ -39,7 +39,7 @@ def rows(n_queries: int = 60, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def divided(table: pd.DataFrame, folder: Path, keys: list[str]) -> Path:
+def write_partitioned(table: pd.DataFrame, folder: Path, keys: list[str]) -> Path:
     schema = pa.schema([(key, pa.string() if key == "day" else pa.int64()) for key in keys])
     parts = ds.partitioning(schema, flavor="hive")
     ds.write_dataset(pa.Table.from_pandas(table), folder, format="parquet", partitioning=parts)
@@ -48,7 +48,7 @@ def divided(table: pd.DataFrame, folder: Path, keys: list[str]) -> Path:
 
 def test_rows_of_the_folder_are_those_of_one_file(tmp_path: Path) -> None:
     table = rows()
-    folder = divided(table, tmp_path / "parts", ["day", "shop"])
+    folder = write_partitioned(table, tmp_path / "parts", ["day", "shop"])
     assert (folder / "day=2024-01-02%2007%3A00%3A00" / "shop=3").is_dir()  # written as an address is
     table.to_parquet(tmp_path / "one.parquet")
     reader = Parquet(query="session", label="grade", attributes=("day", "shop"))
@@ -67,7 +67,7 @@ def test_rows_of_the_folder_are_those_of_one_file(tmp_path: Path) -> None:
 def test_a_key_without_a_value_is_missing(tmp_path: Path) -> None:
     table = rows().drop(columns="day").astype({"shop": object})
     table.loc[table.session >= 45, "shop"] = None
-    folder = divided(table, tmp_path / "parts", ["shop"])
+    folder = write_partitioned(table, tmp_path / "parts", ["shop"])
     assert (folder / "shop=__HIVE_DEFAULT_PARTITION__").is_dir()
     read = Parquet(query="session", label="grade").read(["parts"], tmp_path)
     shop = read.features[:, read.feature_names.index("shop")]
@@ -81,7 +81,7 @@ def test_evaluate_gives_the_same_numbers_to_the_bit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = rows()
-    divided(table, tmp_path / "parts", ["day"])
+    write_partitioned(table, tmp_path / "parts", ["day"])
     table.to_parquet(tmp_path / "one.parquet")
     np.save(tmp_path / "scores.npy", np.random.default_rng(1).normal(size=len(table)))
     said = []
@@ -97,7 +97,7 @@ def test_an_experiment_trains_on_it_as_on_one_file(tmp_path: Path) -> None:
     values = {}
     for part, seed in (("train", 1), ("test", 2)):
         rows(seed=seed).to_parquet(tmp_path / f"{part}.parquet")
-        divided(rows(seed=seed), tmp_path / part, ["day", "shop"])
+        write_partitioned(rows(seed=seed), tmp_path / part, ["day", "shop"])
     for kind in (".parquet", ""):
         columns = {"query": "session", "label": "grade", "features": ["bm25", "price"], "attributes": ["day"]}
         splits = {"train": f"train{kind}", "valid": {"holdout": 0.3, "seed": 1}, "test": f"test{kind}"}
@@ -119,7 +119,7 @@ def test_an_experiment_trains_on_it_as_on_one_file(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_name_is_read_anew(tmp_path: Path) -> None:
     """The cache knows files by their content, and a key is in none of them."""
-    divided(rows(), tmp_path / "parts", ["shop"])
+    write_partitioned(rows(), tmp_path / "parts", ["shop"])
     cache, reader = DataCache(tmp_path / "cache"), Parquet(query="session", label="grade")
     assert cache.read(reader, ["parts"], tmp_path).dataset.features[:, 2].max() == 3
     (tmp_path / "parts" / "shop=3").rename(tmp_path / "parts" / "shop=9")
@@ -154,7 +154,7 @@ def test_an_arrow_file_below_a_key_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_split_of_it_has_the_keys(tmp_path: Path) -> None:
-    divided(rows(), tmp_path / "parts", ["day", "shop"])
+    write_partitioned(rows(), tmp_path / "parts", ["day", "shop"])
     arguments = [
         str(tmp_path / "parts"),
         "--column",

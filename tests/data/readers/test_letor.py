@@ -26,7 +26,7 @@ from ltr_harness.data.readers.letor import Letor
 from ltr_harness.errors import Caution, DataError
 
 
-def read(folder: Path, *texts: str | bytes, reader: Letor | None = None) -> RankingDataset:
+def read_texts(folder: Path, *texts: str | bytes, reader: Letor | None = None) -> RankingDataset:
     names = []
     for number, text in enumerate(texts):
         names.append(f"{number}.txt")
@@ -110,7 +110,7 @@ def test_every_way_to_write_a_row(tmp_path: Path) -> None:
         b"  1.5   qid:11 3:-1E+2 1:+7\t\n"
         b"+0 qid:11 1:NULL 2:nan 3:-0 #docid=C"
     )
-    data = read(tmp_path, text)
+    data = read_texts(tmp_path, text)
     nan = float("nan")
     expected = [[0.5, 0, 1e-3], [0, 0.5, 5], [7, 0, -100], [nan, nan, -0.0]]
     assert bits(data.features) == bits(expected)
@@ -124,14 +124,14 @@ def test_every_way_to_write_a_row(tmp_path: Path) -> None:
 
 
 def test_other_comments_are_no_document_ids(tmp_path: Path) -> None:
-    data = read(tmp_path, "1 qid:1 1:1#docid = A\n0 qid:1 1:1 # document 7\n0 qid:1 1:1 # docid\n")
+    data = read_texts(tmp_path, "1 qid:1 1:1#docid = A\n0 qid:1 1:1 # document 7\n0 qid:1 1:1 # docid\n")
     assert data.cautions == (
         Caution("ignored-document-ids", "note", "document ids are ignored: only 1 of 3 rows have one"),
     )
 
 
 def test_document_ids_need_not_be_ascii(tmp_path: Path) -> None:
-    data = read(tmp_path, "1 qid:ü 1:1 #docid = straße\n0 qid:ü 1:1 #docid = x\n")
+    data = read_texts(tmp_path, "1 qid:ü 1:1 #docid = straße\n0 qid:ü 1:1 #docid = x\n")
     assert data.judgments.document_ids is not None
     assert data.judgments.document_ids.tolist() == ["straße", "x"]
     assert data.groups.ids.tolist() == ["ü"]
@@ -152,28 +152,28 @@ def test_document_ids_need_not_be_ascii(tmp_path: Path) -> None:
 def test_query_ids_are_integers_only_where_nothing_is_lost(
     tmp_path: Path, ids: list[str], expected: list[object]
 ) -> None:
-    data = read(tmp_path, "".join(f"0 qid:{text} 1:1\n" for text in ids))
+    data = read_texts(tmp_path, "".join(f"0 qid:{text} 1:1\n" for text in ids))
     assert data.groups.ids.tolist() == expected
 
 
 def test_feature_ids_are_the_files_own(tmp_path: Path) -> None:
     one, zero = "0 qid:1 1:5 3:7\n", "0 qid:1 0:4 2:6\n"
-    assert read(tmp_path, one).feature_names == ("1", "2", "3")
-    assert read(tmp_path, one).features.tolist() == [[5, 0, 7]]
-    assert read(tmp_path, zero).feature_names == ("0", "1", "2")
-    assert read(tmp_path, zero).features.tolist() == [[4, 0, 6]]
-    data = read(tmp_path, one, reader=Letor(first_index=0))
+    assert read_texts(tmp_path, one).feature_names == ("1", "2", "3")
+    assert read_texts(tmp_path, one).features.tolist() == [[5, 0, 7]]
+    assert read_texts(tmp_path, zero).feature_names == ("0", "1", "2")
+    assert read_texts(tmp_path, zero).features.tolist() == [[4, 0, 6]]
+    data = read_texts(tmp_path, one, reader=Letor(first_index=0))
     assert data.feature_names == ("0", "1", "2", "3")
-    data = read(tmp_path, one, reader=Letor(n_features=5))
+    data = read_texts(tmp_path, one, reader=Letor(n_features=5))
     assert data.features.tolist() == [[5, 0, 7, 0, 0]]
     # An index 0 in one file counts for the whole split.
-    data = read(tmp_path, one, zero.replace("qid:1", "qid:2"))
+    data = read_texts(tmp_path, one, zero.replace("qid:1", "qid:2"))
     assert data.feature_names == ("0", "1", "2", "3")
     assert data.features.tolist() == [[0, 5, 0, 7], [4, 0, 6, 0]]
 
 
 def test_files_of_a_split_follow_one_another(tmp_path: Path) -> None:
-    data = read(tmp_path, "1 qid:1 1:1\n", "2 qid:2 2:1\n0 qid:2 1:3", "0 qid:3 1:4\n")
+    data = read_texts(tmp_path, "1 qid:1 1:1\n", "2 qid:2 2:1\n0 qid:2 1:3", "0 qid:3 1:4\n")
     assert data.labels.tolist() == [1, 2, 0, 0]
     assert data.features.tolist() == [[1, 0], [0, 1], [3, 0], [4, 0]]
     assert data.source == "0.txt, 1.txt, 2.txt"
@@ -181,7 +181,7 @@ def test_files_of_a_split_follow_one_another(tmp_path: Path) -> None:
 
 def test_gzip_is_recognised_by_content(tmp_path: Path) -> None:
     text = "1 qid:1 1:0.25\n0 qid:1 1:0.5\n"
-    assert read(tmp_path, gzip.compress(text.encode())).features.tolist() == [[0.25], [0.5]]
+    assert read_texts(tmp_path, gzip.compress(text.encode())).features.tolist() == [[0.25], [0.5]]
 
 
 # --- queries in pieces ---------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ SCATTERED = "1 qid:5 1:1\n0 qid:6 1:2\n2 qid:5 1:3\n0 qid:6 1:4\n0 qid:7 1:5\n"
 
 def test_scattered_queries_are_an_error_with_both_places(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
-        read(tmp_path, SCATTERED)
+        read_texts(tmp_path, SCATTERED)
     [problem] = caught.value.problems  # one sentence, however many queries
     file = tmp_path / "0.txt"
     assert str(problem) == (
@@ -201,7 +201,7 @@ def test_scattered_queries_are_an_error_with_both_places(tmp_path: Path) -> None
 
 
 def test_scattered_queries_are_regrouped_on_request(tmp_path: Path) -> None:
-    data = read(tmp_path, SCATTERED, reader=Letor(regroup=True))
+    data = read_texts(tmp_path, SCATTERED, reader=Letor(regroup=True))
     assert data.groups.ids.tolist() == [5, 6, 7]
     assert data.groups.sizes.tolist() == [2, 2, 1]
     assert data.features[:, 0].tolist() == [1, 3, 2, 4, 5]
@@ -215,19 +215,19 @@ def test_scattered_queries_are_regrouped_on_request(tmp_path: Path) -> None:
 
 def test_a_query_in_two_files_is_scattered_even_if_adjacent(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"1\.txt:2: query '5' is not contiguous.* is at .*0\.txt:1"):
-        read(tmp_path, "1 qid:5 1:1\n", "# comment\n0 qid:5 1:2\n")
-    data = read(tmp_path, "1 qid:5 1:1\n", "0 qid:5 1:2\n", reader=Letor(regroup=True))
+        read_texts(tmp_path, "1 qid:5 1:1\n", "# comment\n0 qid:5 1:2\n")
+    data = read_texts(tmp_path, "1 qid:5 1:1\n", "0 qid:5 1:2\n", reader=Letor(regroup=True))
     assert data.groups.sizes.tolist() == [2]
 
 
 # --- numbers -------------------------------------------------------------------------------------------------
 
 
-def exactly(texts: list[str], folder: Path) -> None:
+def check_exact(texts: list[str], folder: Path) -> None:
     """Each text, as a feature and (if it may be) as a label, is what Python's float makes of it."""
     with np.errstate(over="ignore", under="ignore"):
         wanted = [np.float32(float(text)) for text in texts]
-    data = read(folder, "".join(f"0 qid:1 1:{text}\n" for text in texts))
+    data = read_texts(folder, "".join(f"0 qid:1 1:{text}\n" for text in texts))
     wrong = [
         (text, value)
         for text, value, right in zip(texts, data.features[:, 0], wanted, strict=True)
@@ -236,7 +236,7 @@ def exactly(texts: list[str], folder: Path) -> None:
     assert wrong == []
     labels = [text for text in texts if float(text) >= 0]
     if labels:
-        data = read(folder, "".join(f"{text} qid:1 1:0\n" for text in labels))
+        data = read_texts(folder, "".join(f"{text} qid:1 1:0\n" for text in labels))
         assert data.labels.tolist() == [float(text) for text in labels]
 
 
@@ -250,16 +250,16 @@ def test_hard_numbers(tmp_path: Path) -> None:
         f"{middle:.60f}1", "1.00000005960464477539062499999999", "16777217", "16777219", "33554435",
         "2.2250738585072011e-308", "1" + "0" * 30 + "e-30", "0." + "0" * 400 + "1e400", "00000000000000000001",
     ]  # fmt: skip
-    exactly(texts, tmp_path)
+    check_exact(texts, tmp_path)
 
 
 def test_a_hard_number_that_a_later_one_replaces(tmp_path: Path) -> None:
     middle = f"{1 + 2.0**-24:.60f}"
-    data = read(tmp_path, f"0 qid:1 1:{middle} 2:{middle} 1:5\n0 qid:1 1:5 1:{middle}\n")
+    data = read_texts(tmp_path, f"0 qid:1 1:{middle} 2:{middle} 1:5\n0 qid:1 1:5 1:{middle}\n")
     assert data.features.tolist() == [[5, 1], [1, 0]]
     # in its own row alone: of the two float32 beside this one, the loop's guess is not the even one
     middle = "117.3644447326660156250000000000000000"
-    data = read(tmp_path, f"0 qid:1 1:{middle}\n0 qid:1 1:5 1:6\n")
+    data = read_texts(tmp_path, f"0 qid:1 1:{middle}\n0 qid:1 1:5 1:6\n")
     assert data.features.tolist() == [[float(np.float32(float(middle)))], [6]]
 
 
@@ -282,7 +282,7 @@ def test_random_numbers(tmp_path: Path, seed: int) -> None:
             repr(halfway),
             repr(float(np.nextafter(halfway, 1))),
         ]
-    exactly(texts, tmp_path)
+    check_exact(texts, tmp_path)
 
 
 # --- round trip ----------------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def test_what_is_written_is_read(
             lines.append(" ".join([repr(label), f"qid:q{number}", *pairs]) + end)
             features.append([0.0 if value is None else value for value in row])
             labels.append(label)
-    read_back = read(tmp_path, "".join(lines), reader=Letor(n_features=3))
+    read_back = read_texts(tmp_path, "".join(lines), reader=Letor(n_features=3))
     np.testing.assert_array_equal(read_back.features, np.array(features, dtype=np.float32))
     assert read_back.labels.tolist() == labels
     assert read_back.groups.sizes.tolist() == [len(query) for query in queries]
@@ -347,13 +347,13 @@ def test_lines_are_counted_across_pieces(tmp_path: Path, monkeypatch: pytest.Mon
         + "1 qid:1 1:1\n1 qid:1 1:y\n1 qid:1 1:1.00000005960464477539062500e400"
     )
     with pytest.raises(DataError) as caught:
-        read(tmp_path, text)
+        read_texts(tmp_path, text)
     assert [problem.place for problem in caught.value.problems] == [
         f"{tmp_path}/0.txt:{line}" for line in (24, 25)
     ]
     scattered = "1 qid:1 1:1\n" * 5 + "\n" + "1 qid:2 1:1\n" * 5 + "1 qid:1 1:1\n"
     with pytest.raises(DataError, match=r"0\.txt:12: query '1' is not contiguous; .*0\.txt:1;"):
-        read(tmp_path, scattered)
+        read_texts(tmp_path, scattered)
 
 
 @pytest.mark.parametrize(
@@ -372,9 +372,9 @@ def test_archives_large_and_small(
     monkeypatch.setattr(files, "_IN_MEMORY", in_memory)
     monkeypatch.setattr(compressed_files, "_BLOCK", 64)
     text = b"".join(b"%d qid:%d 1:%d\n" % (i % 3, i // 10, i) for i in range(500))
-    plain, unpacked = read(tmp_path, text), read(tmp_path, pack(text))
+    plain, unpacked = read_texts(tmp_path, text), read_texts(tmp_path, pack(text))
     assert fingerprint_dataset(unpacked) == fingerprint_dataset(plain)
-    twice = read(tmp_path, pack(text) + pack(text.replace(b"qid:", b"qid:9")))
+    twice = read_texts(tmp_path, pack(text) + pack(text.replace(b"qid:", b"qid:9")))
     assert twice.n_rows == 1000, "archives may be written one after the other"
 
 
@@ -389,14 +389,14 @@ def test_archives_large_and_small(
     ],
 )
 def test_indices_in_any_order_make_the_columns(tmp_path: Path, text: str, first: str, n: int) -> None:
-    data = read(tmp_path, text)
+    data = read_texts(tmp_path, text)
     assert (data.feature_names[0], data.n_features) == (first, n)
 
 
 def test_a_mistyped_index_within_a_row_has_its_place(tmp_path: Path) -> None:
     rows = "0 qid:1 1:1 2:1\n" * 3
     with pytest.raises(DataError, match=r"0\.txt:4: the largest feature index is 999,999,999"):
-        read(tmp_path, f"{rows}0 qid:1 1:1 999999999:1 3:1\n" + "0 qid:1 1:1\n" * 300)
+        read_texts(tmp_path, f"{rows}0 qid:1 1:1 999999999:1 3:1\n" + "0 qid:1 1:1\n" * 300)
 
 
 @pytest.mark.parametrize(

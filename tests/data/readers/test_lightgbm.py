@@ -15,7 +15,7 @@ from ltr_harness.errors import Caution, DataError
 ROWS = "1 1:0.5\n0 2:1\n2 1:0.25\n"
 
 
-def read(folder: Path, *names: str, reader: LightGbm | None = None, **files: str) -> RankingDataset:
+def read_files(folder: Path, *names: str, reader: LightGbm | None = None, **files: str) -> RankingDataset:
     for name, text in files.items():
         (folder / name.replace("__", ".")).write_text(text)
     return (reader or LightGbm()).read(names or ["a"], folder)
@@ -56,7 +56,7 @@ def test_the_same_values_as_the_library_reads(shared_data: Path) -> None:
 
 
 def test_sizes_weights_and_positions(tmp_path: Path) -> None:
-    data = read(tmp_path, a=ROWS, a__group="2\n1\n", a__weight="1\n2\n4\n", a__position="3\n1\n2\n")
+    data = read_files(tmp_path, a=ROWS, a__group="2\n1\n", a__weight="1\n2\n4\n", a__position="3\n1\n2\n")
     assert data.groups.sizes.tolist() == [2, 1]
     assert data.groups.ids.tolist() == [0, 1]
     assert data.features.tolist() == [[0.5, 0], [0, 1], [0.25, 0]]
@@ -85,7 +85,7 @@ def test_sizes_weights_and_positions(tmp_path: Path) -> None:
 def test_positions_that_are_no_plain_integers_are_names(
     tmp_path: Path, positions: str, expected: list[int]
 ) -> None:
-    data = read(tmp_path, a=ROWS, a__group="2\n1\n", a__position=positions)
+    data = read_files(tmp_path, a=ROWS, a__group="2\n1\n", a__position=positions)
     assert data.positions is not None
     assert data.positions.tolist() == expected
     [caution] = data.cautions
@@ -93,18 +93,18 @@ def test_positions_that_are_no_plain_integers_are_names(
 
 
 def test_a_weight_for_each_query_as_xgboost_has_them(tmp_path: Path) -> None:
-    data = read(tmp_path, a=ROWS, a__group="2\n1\n", a__weight="1.5\n4\n")
+    data = read_files(tmp_path, a=ROWS, a__group="2\n1\n", a__weight="1.5\n4\n")
     assert data.weights_of_rows().tolist() == [1.5, 1.5, 4]
     said = "a.weight has a weight for each query, as XGBoost reads it; all rows of a query have it"
     assert said in map(str, data.cautions)
     with pytest.raises(
         DataError, match=r"has 1 line; expected 3, one for each row of a, or 2, one for each query"
     ):
-        read(tmp_path, a=ROWS, a__group="2\n1\n", a__weight="1.5\n")
+        read_files(tmp_path, a=ROWS, a__group="2\n1\n", a__weight="1.5\n")
 
 
 def test_several_files(tmp_path: Path) -> None:
-    data = read(tmp_path, "a", "b", a=ROWS, b=ROWS, a__query="2\n1\n", b__query="3\n")
+    data = read_files(tmp_path, "a", "b", a=ROWS, b=ROWS, a__query="2\n1\n", b__query="3\n")
     assert data.groups.sizes.tolist() == [2, 1, 3]
     assert data.groups.ids.tolist() == [0, 1, 2]
 
@@ -112,19 +112,19 @@ def test_several_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("separator", "name"), [(",", "CSV"), ("\t", "TSV")])
 def test_tables_have_the_label_first(tmp_path: Path, separator: str, name: str) -> None:
     text = "1,0.5,NA\n0,,1\n2,0.25,0\n".replace(",", separator)
-    data = read(tmp_path, a=text, a__query="3")
+    data = read_files(tmp_path, a=text, a__query="3")
     np.testing.assert_array_equal(
         data.features, np.array([[0.5, np.nan], [np.nan, 1], [0.25, 0]], np.float32)
     )
     assert data.labels.tolist() == [1, 0, 2]
     assert data.feature_names == ("0", "1")
     assert not data.sparse
-    named = read(tmp_path, a=f"grade,x,y\n{text}".replace(",", separator), reader=LightGbm(header=True))
+    named = read_files(tmp_path, a=f"grade,x,y\n{text}".replace(",", separator), reader=LightGbm(header=True))
     assert named.feature_names == ("x", "y")
 
 
 def test_what_is_not_used_is_said(tmp_path: Path) -> None:
-    data = read(tmp_path, a=ROWS, a__query="3", a__group="3", a__init="0\n0\n0\n")
+    data = read_files(tmp_path, a=ROWS, a__query="3", a__group="3", a__init="0\n0\n0\n")
     assert tuple(map(str, data.cautions)) == (
         "a.group is not used: a.query gives the sizes",
         "a.init is not used: models start from zero here",
@@ -198,8 +198,8 @@ def test_files_that_do_not_match(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"b\.weight: a lack such a file; expected one for every file or for none"
     ):
-        read(tmp_path, "a", "b", a=ROWS, b=ROWS, a__query="3", b__query="3", b__weight="1\n1\n1\n")
+        read_files(tmp_path, "a", "b", a=ROWS, b=ROWS, a__query="3", b__query="3", b__weight="1\n1\n1\n")
     with pytest.raises(DataError, match="the files of a split differ in format"):
-        read(tmp_path, "a", "c", c="1,2\n", c__query="1")
+        read_files(tmp_path, "a", "c", c="1,2\n", c__query="1")
     with pytest.raises(DataError, match=r"d: has the 2 features 0, 1; expected the 1 of .*c: 0"):
-        read(tmp_path, "c", "d", d="1,2,3\n", d__query="1")
+        read_files(tmp_path, "c", "d", d="1,2,3\n", d__query="1")

@@ -22,7 +22,7 @@ def raw_text(*values: bytes) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
 
 
-def coded(codes: list[int], values: list[Any]) -> pa.Array:
+def dictionary_array(codes: list[int], values: list[Any]) -> pa.Array:
     """Places in a dictionary that may lack them."""
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(values), safe=False)
 
@@ -84,19 +84,19 @@ ODD: dict[str, tuple[str, Any, dict[str, Any], str]] = {
     ),
     "places": (
         "f",
-        coded([0, 5, 1], [1.0, 2.0]),
+        dictionary_array([0, 5, 1], [1.0, 2.0]),
         {"features": ("f",)},
         "column 'f' contains values that are not valid: Value at position 1 out of bounds: 5 (should be in [0, 1])",
     ),
     "places below": (
         "label",
-        coded([0, -1, 1], [1.0, 2.0]),
+        dictionary_array([0, -1, 1], [1.0, 2.0]),
         {},
         "column 'label' contains values that are not valid: Value at position 1 out of bounds: -1",
     ),
     "places of text": (
         "query_id",
-        coded([0, 5, 1], ["a", "b"]),
+        dictionary_array([0, 5, 1], ["a", "b"]),
         {},
         "column 'query_id' contains values that are not valid: Value at position 1 out of bounds: 5",
     ),
@@ -116,7 +116,7 @@ def test_an_odd_column_is_named(tmp_path: Path, case: str, kind: str) -> None:
         except pa.ArrowNotImplementedError as problem:
             pytest.skip(f"this version of Arrow cannot write it: {problem}")
     with pytest.raises(DataError) as caught:
-        read(table, kind, tmp_path, **options)
+        read_table(table, kind, tmp_path, **options)
     assert said in str(caught.value)
     assert str(caught.value).startswith("frame: " if kind == "frame" else f"{tmp_path}/a.{kind}: ")
 
@@ -126,7 +126,7 @@ def test_two_columns_of_one_name(tmp_path: Path, kind: str) -> None:
     columns = [*GOOD.values(), [1, 2, 3]]
     table = pa.table([pa.array(column) for column in columns], names=[*GOOD, "f"])
     with pytest.raises(DataError, match="has two columns 'f'; expected a name of its own for each column"):
-        read(table, kind, tmp_path)
+        read_table(table, kind, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "frame"])
@@ -142,7 +142,7 @@ def test_attributes_of_any_single_value(tmp_path: Path, kind: str) -> None:
         }
     )
     attributes = ("when", "price", "lang", "bytes", "a.b")
-    found = read(table, kind, tmp_path, attributes=attributes, features=("f",)).query_attributes
+    found = read_table(table, kind, tmp_path, attributes=attributes, features=("f",)).query_attributes
     assert {name: values.tolist() for name, values in found.items()} == {
         "when": ["1970-01-01 00:00:00.001Z", "1970-01-01 00:00:00.002Z"],
         "price": ["1.00", "2.00"],
@@ -152,7 +152,7 @@ def test_attributes_of_any_single_value(tmp_path: Path, kind: str) -> None:
     }
 
 
-def read(table: pa.Table, kind: str, folder: Path, **options: Any) -> Any:
+def read_table(table: pa.Table, kind: str, folder: Path, **options: Any) -> Any:
     if kind == "frame":
         return from_frame(table, **options)
     if kind == "parquet":

@@ -48,7 +48,7 @@ def shown_lists(n_queries: int = 40, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def labelled(frame: pd.DataFrame, relevance: dict[str, Any], **columns: Any) -> RankingDataset:
+def read_labelled(frame: pd.DataFrame, relevance: dict[str, Any], **columns: Any) -> RankingDataset:
     roles = {"document_id": "sku", "position": "rank", "features": ["price"]}
     return from_frame(frame, **{**roles, **columns}, relevance=relevance)
 
@@ -87,7 +87,7 @@ RULES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", RULES)
 def test_a_reader_and_monitor_mean_the_same_by_relevance(name: str) -> None:
     rows = shown_lists().sample(frac=1, random_state=1)  # in any order
-    data = labelled(rows, RULES[name], regroup=True)
+    data = read_labelled(rows, RULES[name], regroup=True)
     config = {
         "columns": {"rank": "rank", "segments": ["device"]},
         "relevance": RULES[name],
@@ -152,18 +152,18 @@ def test_lists_of_events_and_events_that_nobody_named() -> None:
 
 def test_rows_below_the_last_click_and_young_ones_are_not_judged() -> None:
     rows = shown_lists(2).assign(click=[0, 1, 0, 0, 0, 1, 0, 0, 0, 1])
-    data = labelled(rows, {"events": {"click": 1}, "unseen": "ignore_below_last_click"})
+    data = read_labelled(rows, {"events": {"click": 1}, "unseen": "ignore_below_last_click"})
     assert data.judgments.judged is not None
     assert data.judgments.judged.tolist() == [True, True, False, False, False, *[True] * 5]
     assert "3 of 10 documents not judged, by `relevance`" in map(str, data.cautions)
-    young = labelled(
+    young = read_labelled(
         rows, {"events": {"click": 1}, "maturity": "1h"}, timestamp="time"
     )  # the second query is an hour younger, the first one old enough
     assert young.judgments.judged is not None
     assert young.judgments.judged.tolist() == [True] * 5 + [False] * 5
     assert young.labels.tolist() == [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     assert young.training_rows().n_queries == 1
-    missing = labelled(rows.assign(grade=[1, np.nan] * 5), {"label": "grade", "unlabelled": "ignore"})
+    missing = read_labelled(rows.assign(grade=[1, np.nan] * 5), {"label": "grade", "unlabelled": "ignore"})
     assert missing.judgments.judged is not None
     assert missing.judgments.judged.sum() == 5
 

@@ -58,14 +58,14 @@ NOTHING_ELSE: dict[str, Any] = {
 }
 
 
-def read(folder: Path, text: str = ROWS, **options: Any) -> RankingDataset:
+def read_csv(folder: Path, text: str = ROWS, **options: Any) -> RankingDataset:
     (folder / "a.csv").write_text(text)
     return Csv(**{**COLUMNS, **options}).read(["a.csv"], folder)
 
 
 def message_of(folder: Path, text: str, **options: Any) -> str:
     with pytest.raises(DataError) as caught:
-        read(folder, text, **options)
+        read_csv(folder, text, **options)
     return str(caught.value)
 
 
@@ -119,17 +119,17 @@ FLAGS = [1, 0, 0, 0, 1, 1, 0]
 
 
 def test_csv(tmp_path: Path) -> None:
-    check(read(tmp_path))
+    check(read_csv(tmp_path))
 
 
 def test_csv_whose_missed_rows_have_no_words_for_numbers(tmp_path: Path) -> None:
-    check(read(tmp_path, ROWS.replace("not computed", "")))
+    check(read_csv(tmp_path, ROWS.replace("not computed", "")))
 
 
 def test_words_in_missed_rows_leave_the_missing_values_of_candidates(tmp_path: Path) -> None:
     for missing in ("", "NA"):
-        assert np.isnan(read(tmp_path, ROWS.replace("-1,x", f"{missing},x")).features[2, 0])
-    assert read(tmp_path, ROWS.replace("-1,x", " -1 ,x")).features[2, 0] == -1
+        assert np.isnan(read_csv(tmp_path, ROWS.replace("-1,x", f"{missing},x")).features[2, 0])
+    assert read_csv(tmp_path, ROWS.replace("-1,x", " -1 ,x")).features[2, 0] == -1
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_arrays() -> None:
 
 def test_several_files_and_scattered_queries(tmp_path: Path) -> None:
     header, *rows = ROWS.splitlines()
-    whole = read(tmp_path)
+    whole = read_csv(tmp_path)
     for at, part in enumerate([[0, 4], [6, 2, 1], [5, 3]]):
         lines = "\n".join([header, *(rows[row] for row in part)])
         (tmp_path / f"{at}.csv").write_text(lines + "\n")
@@ -197,7 +197,7 @@ def test_several_files_and_scattered_queries(tmp_path: Path) -> None:
 
 def test_nothing_missed_is_said_and_kept(tmp_path: Path) -> None:
     text = "query_id,label,x,found\n1,1,0.5,1\n1,0,0.25,1\n"
-    data = read(tmp_path, text, **NOTHING_ELSE)
+    data = read_csv(tmp_path, text, **NOTHING_ELSE)
     assert data.judgments.missed is not None
     assert data.judgments.missed.labels.size == 0
     assert data.file_rows is None
@@ -209,7 +209,7 @@ def test_nothing_missed_is_said_and_kept(tmp_path: Path) -> None:
 
 
 def test_missed_documents_that_nobody_judged_count_nowhere(tmp_path: Path) -> None:
-    data = read(tmp_path, ROWS.replace("7,2,", "7,-9,").replace("8,1,", "8,-9,"), unjudged=-9)
+    data = read_csv(tmp_path, ROWS.replace("7,2,", "7,-9,").replace("8,1,", "8,-9,"), unjudged=-9)
     assert data.judgments.missed is not None
     assert data.judgments.missed.labels.tolist() == [3, 2]
     assert str(data.cautions[-1]) == (
@@ -399,7 +399,7 @@ def test_labels_of_missed_documents_by_a_rule() -> None:
 
 
 def test_some_queries_alone(tmp_path: Path) -> None:
-    data = read(tmp_path)
+    data = read_csv(tmp_path)
     part = data.take(np.array([2, 1]))
     assert part.groups.boundaries.tolist() == [0, 2, 2]
     assert part.features.tolist() == [[0.25, 1], [-1, 0]]
@@ -417,7 +417,7 @@ def test_some_queries_alone(tmp_path: Path) -> None:
 
 
 def test_a_split_without_candidates_is_refused(tmp_path: Path) -> None:
-    data = read(tmp_path)
+    data = read_csv(tmp_path)
     nothing = data.take(np.array([1]), "held out")
     check_alignment({"train": data, "test": data})
     with pytest.raises(DataError) as caught:
@@ -428,18 +428,18 @@ def test_a_split_without_candidates_is_refused(tmp_path: Path) -> None:
 
 
 def test_scores_are_those_of_candidates(tmp_path: Path) -> None:
-    data = read(tmp_path)
+    data = read_csv(tmp_path)
 
-    def scored(documents: str) -> list[float]:
+    def scores_by_row(documents: str) -> list[float]:
         frame = pd.DataFrame({"query_id": [7, 9, 9, 7][: len(documents)], "document_id": list(documents)})
         frame.assign(score=range(len(documents))).to_csv(tmp_path / "s.csv", index=False)
         return read_scores(tmp_path / "s.csv", data.judgments, file_order=data.file_order).tolist()
 
-    assert scored("afe") == [0, 2, 1]
+    assert scores_by_row("afe") == [0, 2, 1]
     with pytest.raises(
         DataError, match=r"document b is not a row of the data; .* missed documents have no rank"
     ):
-        scored("afeb")
+        scores_by_row("afeb")
 
 
 def test_catboosts_pools(tmp_path: Path) -> None:
@@ -498,14 +498,14 @@ def test_the_cache_keeps_what_was_missed(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_is_of_missed_subtopics(tmp_path: Path) -> None:
-    assert fingerprint_dataset(read(tmp_path)) != fingerprint_dataset(
-        read(tmp_path, ROWS.replace("tue,2", "tue,1"))
+    assert fingerprint_dataset(read_csv(tmp_path)) != fingerprint_dataset(
+        read_csv(tmp_path, ROWS.replace("tue,2", "tue,1"))
     )
 
 
 @pytest.mark.parametrize("file", ["b.csv", "b.tsv", "b.parquet", "b.arrow"])
 def test_tables_are_written_with_what_was_missed(tmp_path: Path, file: str) -> None:
-    data = read(tmp_path)
+    data = read_csv(tmp_path)
     cautions = write_dataset(data, tmp_path / file)
     assert "retrieved=retrieved subtopics=[subtopic_1]" in cautions[-1].text
     roles = {
@@ -520,7 +520,7 @@ def test_tables_are_written_with_what_was_missed(tmp_path: Path, file: str) -> N
 
 
 def test_writing_says_what_has_no_place(tmp_path: Path) -> None:
-    data = read(tmp_path, features=("bm25",), categorical=())
+    data = read_csv(tmp_path, features=("bm25",), categorical=())
     cautions = write_dataset(data, tmp_path / "b.txt")
     assert cautions[0].text == "1 query without documents to write is left out"
     assert "attributes, missed documents, subtopics, positions, weights have no place" in cautions[-1].text
@@ -528,15 +528,17 @@ def test_writing_says_what_has_no_place(tmp_path: Path) -> None:
     cautions = write_dataset(data, tmp_path / "b", "lightgbm")
     assert "missed documents" in cautions[-1].text
     assert LightGbm().read(["b"], tmp_path).groups.sizes.tolist() == [1, 2]
-    odd = read(tmp_path, ROWS.replace("8,", "an id,"), subtopics=(), features=("bm25",), categorical=())
+    odd = read_csv(tmp_path, ROWS.replace("8,", "an id,"), subtopics=(), features=("bm25",), categorical=())
     write_dataset(odd, tmp_path / "b.txt")  # which does not name it
-    alone = read(tmp_path, ROWS.replace("8,3,", "8,-9,").replace("8,1,", "8,-9,"), unjudged=-9, subtopics=())
+    alone = read_csv(
+        tmp_path, ROWS.replace("8,3,", "8,-9,").replace("8,1,", "8,-9,"), unjudged=-9, subtopics=()
+    )
     cautions = write_dataset(alone, tmp_path / "b.csv")
     assert "1 query without documents to write is left out" in map(str, cautions)
 
 
 def test_an_experiment_in_python_keeps_what_was_missed(tmp_path: Path) -> None:
-    data = read(tmp_path, subtopics=())
+    data = read_csv(tmp_path, subtopics=())
     config = with_files({"name": "a", "data": {"train": data, "test": data}}, tmp_path)["data"]
     assert config["retrieved"] == "retrieved"
     assert config["splits"]["train"] == config["splits"]["test"]

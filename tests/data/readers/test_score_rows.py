@@ -46,7 +46,7 @@ def judgments(*, documents: bool = True) -> Judgments:
     )
 
 
-def read(
+def read_score_rows(
     folder: Path, text: str, columns: Mapping[str, str] | None = None, *, documents: bool = True
 ) -> list[float]:
     (folder / "score.csv").write_text(text)
@@ -55,7 +55,7 @@ def read(
 
 def refusal(folder: Path, text: str, *, documents: bool = True) -> str:
     with pytest.raises(DataError) as error:
-        read(folder, text, documents=documents)
+        read_score_rows(folder, text, documents=documents)
     [problem] = error.value.problems
     return str(problem).replace(f"{folder}/", "")
 
@@ -64,24 +64,24 @@ def refusal(folder: Path, text: str, *, documents: bool = True) -> str:
 def test_a_shuffled_table_is_matched_by_its_ids_whatever_they_are_called(
     tmp_path: Path, query: str, document: str
 ) -> None:
-    assert read(tmp_path, SHUFFLED.format(query, document)) == SCORES
+    assert read_score_rows(tmp_path, SHUFFLED.format(query, document)) == SCORES
 
 
 def test_what_the_datas_columns_are_called_goes_before_the_usual_names(tmp_path: Path) -> None:
     said = {"query": "request", "document_id": "offer"}
-    assert read(tmp_path, SHUFFLED.format("request", "offer"), said) == SCORES
+    assert read_score_rows(tmp_path, SHUFFLED.format("request", "offer"), said) == SCORES
     # a column with a usual name that means something else
     with_both = SHUFFLED.format("request", "offer").replace("request", "qid,doc,request", 1)
     with_both = re.sub(r"^(?=[79],)", "0,x,", with_both, flags=re.M)
-    assert read(tmp_path, with_both, said) == SCORES
-    assert read(tmp_path, SHUFFLED.format("qid", "docno"), said) == SCORES
+    assert read_score_rows(tmp_path, with_both, said) == SCORES
+    assert read_score_rows(tmp_path, SHUFFLED.format("qid", "docno"), said) == SCORES
 
 
 def test_the_query_may_have_a_documents_usual_name(tmp_path: Path) -> None:
     """Items like a given one: the query is an item too."""
     text = SHUFFLED.format("item_id", "doc")
-    assert read(tmp_path, text, {"query": "item_id", "document_id": "doc"}) == SCORES
-    assert read(tmp_path, SHUFFLED.format("item_id", "sku"), {"query": "item_id"}) == SCORES
+    assert read_score_rows(tmp_path, text, {"query": "item_id", "document_id": "doc"}) == SCORES
+    assert read_score_rows(tmp_path, SHUFFLED.format("item_id", "sku"), {"query": "item_id"}) == SCORES
 
 
 IN_ORDER = "{},{},score\n7,a,0.5\n7,b,0.25\n7,c,-1\n9,a,3\n9,b,0.001\n"
@@ -99,7 +99,7 @@ def test_documents_that_the_data_does_not_know_are_no_order(tmp_path: Path, text
 
 def test_rows_that_carry_their_labels_need_no_names(tmp_path: Path) -> None:
     text = "qid,docno,label,score\n7,a,2,0.5\n7,b,0,0.25\n7,c,1,-1\n9,a,0,3\n9,b,1,0.001\n"
-    assert read(tmp_path, text, documents=False) == SCORES
+    assert read_score_rows(tmp_path, text, documents=False) == SCORES
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def with_column(name: str, cells: list[object], *, queries: bool) -> str:
 def test_columns_that_name_nothing_are_no_reason_to_refuse(
     tmp_path: Path, name: str, cells: list[object], queries: bool
 ) -> None:
-    assert read(tmp_path, with_column(name, cells, queries=queries)) == SCORES
+    assert read_score_rows(tmp_path, with_column(name, cells, queries=queries)) == SCORES
 
 
 def test_within_queries_a_column_names_rows_only_if_it_tells_them_apart(tmp_path: Path) -> None:
-    assert read(tmp_path, with_column("n_clicks", [3, 0, 0, 1, 0], queries=True)) == SCORES
-    assert read(tmp_path, with_column("nth", [0, 1, 2, 0, 1], queries=True)) == SCORES
+    assert read_score_rows(tmp_path, with_column("n_clicks", [3, 0, 0, 1, 0], queries=True)) == SCORES
+    assert read_score_rows(tmp_path, with_column("nth", [0, 1, 2, 0, 1], queries=True)) == SCORES
     assert "the column n_clicks with qid" in refusal(
         tmp_path, with_column("n_clicks", [3, 0, 1, 1, 0], queries=True)
     )
@@ -193,7 +193,7 @@ def test_every_order_of_the_rows_gives_the_same_scores(order: list[int], names: 
     head, *lines = IN_ORDER.splitlines()
     with tempfile.TemporaryDirectory() as folder:
         text = "\n".join([head.format(*names), *(lines[i] for i in order)])
-        assert read(Path(folder), text) == SCORES
+        assert read_score_rows(Path(folder), text) == SCORES
 
 
 # --- as the user sees it ---

@@ -28,7 +28,7 @@ def judgments(documents: list[str] | None = None, ids: Any = (7, 9)) -> Judgment
     )
 
 
-def put(folder: Path, name: str, text: str | bytes) -> Path:
+def write_file(folder: Path, name: str, text: str | bytes) -> Path:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
@@ -60,7 +60,7 @@ IN_ORDER = "query_id,label,score\n7,2,0.5\n7,0,0.25\n7,1,-1\n9,0,3\n9,1,0.001\n"
     ],
 )
 def test_every_form_gives_the_same_scores(tmp_path: Path, name: str, text: str | bytes) -> None:
-    found = read_scores(put(tmp_path, name, text), judgments(["a", "b", "c", "a", "b"]))
+    found = read_scores(write_file(tmp_path, name, text), judgments(["a", "b", "c", "a", "b"]))
     assert found.tolist() == SCORES
 
 
@@ -78,7 +78,7 @@ def test_every_form_gives_the_same_scores(tmp_path: Path, name: str, text: str |
 )
 def test_ranks_in_the_place_of_scores(tmp_path: Path, table: str, by: str) -> None:
     cautions: list[Caution] = []
-    path = put(tmp_path, "s.csv", table)
+    path = write_file(tmp_path, "s.csv", table)
     found = read_scores(path, judgments(["a", "b", "c", "a", "b"]), cautions=cautions)
     assert found.tolist() == [-1, -2, -3, -1, -2]
     said = f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best"
@@ -94,7 +94,7 @@ def test_parquet_and_numpy(tmp_path: Path) -> None:
 
 
 def test_ids_are_text(tmp_path: Path) -> None:
-    path = put(tmp_path, "s.csv", BY_ROW.replace("\n7,", "\n007,"))
+    path = write_file(tmp_path, "s.csv", BY_ROW.replace("\n7,", "\n007,"))
     assert read_scores(path, judgments(ids=["007", "9"])).tolist() == SCORES
 
 
@@ -146,7 +146,7 @@ def test_ids_are_text(tmp_path: Path) -> None:
 )
 def test_what_does_not_fit_is_refused(tmp_path: Path, name: str, text: str | bytes, said: str) -> None:
     with pytest.raises(DataError) as error:
-        read_scores(put(tmp_path, name, text), judgments(["a", "b", "c", "a", "b"]))
+        read_scores(write_file(tmp_path, name, text), judgments(["a", "b", "c", "a", "b"]))
     assert said in str(error.value)
 
 
@@ -163,13 +163,13 @@ def test_arrays_that_are_no_scores_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_document_id_that_repeats_names_no_row(tmp_path: Path) -> None:
-    path = put(tmp_path, "s.tsv", BY_DOCUMENT)
+    path = write_file(tmp_path, "s.tsv", BY_DOCUMENT)
     with pytest.raises(DataError, match="document 'a' comes more than once in query '7' of the data"):
         read_scores(path, judgments(["a", "a", "c", "a", "b"]))
 
 
 def test_all_kinds_of_misfits_come_at_once(tmp_path: Path) -> None:
-    path = put(tmp_path, "s.csv", "query_id,row,score\n7,0,1\n7,0,2\n8,0,1\n")
+    path = write_file(tmp_path, "s.csv", "query_id,row,score\n7,0,1\n7,0,2\n8,0,1\n")
     with pytest.raises(DataError) as error:
         read_scores(path, judgments())
     texts = [str(problem) for problem in error.value.problems]
@@ -197,4 +197,4 @@ def test_a_table_without_a_header_says_so(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"s\.csv: the first row has values, not names: 0\.5; expected a header"
     ):
-        read_scores(put(tmp_path, "s.csv", NUMBERS), judgments())
+        read_scores(write_file(tmp_path, "s.csv", NUMBERS), judgments())

@@ -14,7 +14,7 @@ from ltr_harness.errors import DataError
 ROWS = (("query_id", "document_id", "label", "score"), ("1", "a", "1", "0.5"), ("1", "b", "0", "0.25"))
 
 
-def written(path: Path, separator: str, rows: tuple[tuple[str, ...], ...] = ROWS) -> str:
+def write_rows(path: Path, separator: str, rows: tuple[tuple[str, ...], ...] = ROWS) -> str:
     path.write_text("".join(separator.join(cells) + "\n" for cells in rows))
     return str(path)
 
@@ -26,7 +26,7 @@ def written(path: Path, separator: str, rows: tuple[tuple[str, ...], ...] = ROWS
 def test_rows_name_the_separator_and_the_line_that_cures(
     tmp_path: Path, separator: str, word: str, line: str
 ) -> None:
-    name = written(tmp_path / "rows.csv", separator)
+    name = write_rows(tmp_path / "rows.csv", separator)
     with pytest.raises(DataError) as error:
         Csv().read([name], tmp_path)
     found = f"{name}:1: the header is one field, and 4 where a {word} separates them"
@@ -36,7 +36,7 @@ def test_rows_name_the_separator_and_the_line_that_cures(
 
 
 def test_commas_in_a_file_called_tsv(tmp_path: Path) -> None:
-    name = written(tmp_path / "rows.tsv", ",")
+    name = write_rows(tmp_path / "rows.tsv", ",")
     with pytest.raises(
         DataError, match=r'4 where a comma separates them; .* a tab; name it: `separator: ","`'
     ):
@@ -44,7 +44,7 @@ def test_commas_in_a_file_called_tsv(tmp_path: Path) -> None:
 
 
 def test_scores(tmp_path: Path) -> None:
-    name = written(tmp_path / "scores.csv", ";")
+    name = write_rows(tmp_path / "scores.csv", ";")
     judgments = from_arrays([[0.5], [0.25]], [1, 0], query_ids=["1", "1"]).judgments
     with pytest.raises(DataError, match="4 where a semicolon separates them"):
         read_scores(name, judgments)
@@ -52,22 +52,22 @@ def test_scores(tmp_path: Path) -> None:
 
 def test_logs_of_the_monitor(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"4 where a semicolon separates them; .*; write it with commas"):
-        open_log(written(tmp_path / "log.csv", ";"))
+        open_log(write_rows(tmp_path / "log.csv", ";"))
     with pytest.raises(DataError, match=r"4 where a tab separates them; .*; call the file \.tsv"):
-        open_log(written(tmp_path / "log.csv", "\t"))
-    assert open_log(written(tmp_path / "log.tsv", "\t")).columns == ROWS[0]
+        open_log(write_rows(tmp_path / "log.csv", "\t"))
+    assert open_log(write_rows(tmp_path / "log.tsv", "\t")).columns == ROWS[0]
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
 def test_judgments_and_rankings_are_read_with_any(tmp_path: Path, separator: str) -> None:
-    qrels, run = written(tmp_path / "qrels.csv", separator), written(tmp_path / "run.csv", separator)
+    qrels, run = write_rows(tmp_path / "qrels.csv", separator), write_rows(tmp_path / "run.csv", separator)
     assert evaluate_runs(qrels, {"one": run}, ["mrr"])["one"]["mrr"].mean == 1
-    unnamed = written(tmp_path / "unnamed.csv", separator, (("topic_name", "thing", "quality"), *ROWS[1:]))
+    unnamed = write_rows(tmp_path / "unnamed.csv", separator, (("topic_name", "thing", "quality"), *ROWS[1:]))
     with pytest.raises(DataError, match="columns: 'topic_name', 'thing', 'quality'"):
         evaluate_runs(unnamed, {"one": run}, ["mrr"])
 
 
 def test_tables_of_metrics(tmp_path: Path) -> None:
-    name = written(tmp_path / "values.csv", ";", (("query_id", "ndcg@10"), ("1", "0.5"), ("2", "0.25")))
+    name = write_rows(tmp_path / "values.csv", ";", (("query_id", "ndcg@10"), ("1", "0.5"), ("2", "0.25")))
     with pytest.raises(DataError, match="2 where a semicolon separates them"):
         compare([name])

@@ -26,12 +26,12 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    def put(text: str | bytes, name: str = "file") -> Path:
+    def write_file(text: str | bytes, name: str = "file") -> Path:
         path = tmp_path / name
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
-    return put
+    return write_file
 
 
 def rows(table: Qrels | TrecRun) -> list[tuple[str, str, float]]:

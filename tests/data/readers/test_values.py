@@ -31,7 +31,7 @@ LABELS = [2, -1, 0, -1, -1]
 QUERIES = ["a", "a", "a", "b", "b"]
 
 
-def written(folder: Path, values: list[str], labels: list[Any]) -> None:
+def write_formats(folder: Path, values: list[str], labels: list[Any]) -> None:
     """The same rows in every format: one feature."""
     rows = list(zip(labels, QUERIES, values, strict=True))
     (folder / "rows.txt").write_text(
@@ -59,19 +59,19 @@ READERS: dict[str, type] = {
 }
 
 
-def read(folder: Path, file: str, **options: Any) -> RankingDataset:
+def read_file(folder: Path, file: str, **options: Any) -> RankingDataset:
     data: RankingDataset = READERS[file](**options).read([file], folder)
     return data
 
 
 @pytest.mark.parametrize("file", READERS)
 def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
-    written(tmp_path, ["5", "4", "3", "2", "1"], LABELS)
-    as_values = read(tmp_path, file)
+    write_formats(tmp_path, ["5", "4", "3", "2", "1"], LABELS)
+    as_values = read_file(tmp_path, file)
     assert as_values.labels.tolist() == LABELS
     with pytest.raises(MetricError, match=r"ndcg@2: label -1 is no grade.*`unjudged: -1` where"):
         bind(["ndcg@2", "gauc"], as_values.judgments)
-    data = read(tmp_path, file, unjudged=-1)
+    data = read_file(tmp_path, file, unjudged=-1)
     assert data.labels.tolist() == [2, 0, 0, 0, 0]
     assert data.judgments.judged is not None
     assert data.judgments.judged.tolist() == [True, False, True, False, False]
@@ -94,20 +94,20 @@ def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
 
 
 def test_where_everything_is_judged_nothing_changes(tmp_path: Path) -> None:
-    written(tmp_path, ["5", "4", "3", "2", "1"], [2, 1, 0, 1, 0])
-    data = read(tmp_path, "rows.txt", unjudged=-1)
+    write_formats(tmp_path, ["5", "4", "3", "2", "1"], [2, 1, 0, 1, 0])
+    data = read_file(tmp_path, "rows.txt", unjudged=-1)
     assert data.judgments.judged is None
     assert data.training_rows() is data
-    written(tmp_path, ["5", "4", "3", "2", "1"], [-2, -1, 0, 1, 0])
-    assert read(tmp_path, "rows.txt", unjudged=-1).labels.tolist() == [-2, 0, 0, 1, 0]
-    written(tmp_path, ["5", "4", "3", "2", "1"], [-1] * 5)
+    write_formats(tmp_path, ["5", "4", "3", "2", "1"], [-2, -1, 0, 1, 0])
+    assert read_file(tmp_path, "rows.txt", unjudged=-1).labels.tolist() == [-2, 0, 0, 1, 0]
+    write_formats(tmp_path, ["5", "4", "3", "2", "1"], [-1] * 5)
     with pytest.raises(DataError, match=r"rows\.txt: no document is judged"):
-        read(tmp_path, "rows.txt", unjudged=-1).training_rows()
+        read_file(tmp_path, "rows.txt", unjudged=-1).training_rows()
 
 
 def test_a_grade_may_mean_that_nobody_judged(tmp_path: Path) -> None:
-    written(tmp_path, ["5", "4", "3", "2", "1"], [9, 1, 0, 1, 0])
-    data = read(tmp_path, "rows.txt", unjudged=9)
+    write_formats(tmp_path, ["5", "4", "3", "2", "1"], [9, 1, 0, 1, 0])
+    data = read_file(tmp_path, "rows.txt", unjudged=9)
     assert data.labels.tolist() == [0, 1, 0, 1, 0]
     assert data.cautions == (
         Caution("unjudged-documents", "note", "1 of 5 documents is not judged (unjudged: 9)"),
@@ -116,20 +116,20 @@ def test_a_grade_may_mean_that_nobody_judged(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", READERS)
 def test_fewer_grades_are_what_labels_stand_for(tmp_path: Path, file: str) -> None:
-    written(tmp_path, ["5", "4", "3", "2", "1"], [-1, 0, 2, 3, 4])
+    write_formats(tmp_path, ["5", "4", "3", "2", "1"], [-1, 0, 2, 3, 4])
     fewer = {-1: 0, 0: 0, 2: 1, 3: 1, 4: 1.5}
-    data = read(tmp_path, file, grades=fewer)
+    data = read_file(tmp_path, file, grades=fewer)
     assert data.labels.tolist() == [0, 0, 1, 1, 1.5]
     assert data.cautions == (
         Caution("mapped-labels", "note", "labels by `grades`: -1 is 0, 0 is 0, 2 is 1, 3 is 1, 4 is 1.5"),
     )
     del fewer[4]
     with pytest.raises(DataError, match=r"4.*; expected one of -1, 0, 2, 3, as `grades` maps them") as caught:
-        read(tmp_path, file, grades=fewer)
+        read_file(tmp_path, file, grades=fewer)
     (problem,) = caught.value.problems
     assert re.search(r":(5|6)$|row 5$", problem.place), "the row is named"
     del fewer[-1]
-    data = read(tmp_path, file, grades={**fewer, "4.0": 2}, unjudged=-1)
+    data = read_file(tmp_path, file, grades={**fewer, "4.0": 2}, unjudged=-1)
     assert data.labels.tolist() == [0, 0, 1, 1, 2]
     assert data.judgments.judged is not None
     assert data.judgments.judged.tolist() == [False, True, True, True, True]
@@ -137,15 +137,15 @@ def test_fewer_grades_are_what_labels_stand_for(tmp_path: Path, file: str) -> No
 
 @pytest.mark.parametrize("file", ["table", "rows.csv", "rows.parquet"])
 def test_words_are_grades(tmp_path: Path, file: str) -> None:
-    written(tmp_path, ["5", "4", "3", "2", "1"], ["bad", "very good", "2", "fair", "bad"])
+    write_formats(tmp_path, ["5", "4", "3", "2", "1"], ["bad", "very good", "2", "fair", "bad"])
     words = {"bad": 0, "fair": 1, "2": 2, "very good": 3}
-    assert read(tmp_path, file, grades=words).labels.tolist() == [0, 3, 2, 1, 0]
+    assert read_file(tmp_path, file, grades=words).labels.tolist() == [0, 3, 2, 1, 0]
     del words["fair"], words["2"]
     with pytest.raises(
         DataError,
         match=r"column 'label' contains '2', 'fair' \(2 rows, this is the first\); expected one of bad, very good",
     ) as caught:
-        read(tmp_path, file, grades=words)
+        read_file(tmp_path, file, grades=words)
     assert len(caught.value.problems) == 1
 
 
@@ -160,16 +160,16 @@ def test_words_are_grades(tmp_path: Path, file: str) -> None:
     ],
 )
 def test_ranges_of_labels_are_grades(tmp_path: Path, file: str, grades: dict[str, Any]) -> None:
-    written(tmp_path, ["5", "4", "3", "2", "1"], [0, 1.9, 2, 3.1, 4])
-    data = read(tmp_path, file, grades=grades)
+    write_formats(tmp_path, ["5", "4", "3", "2", "1"], [0, 1.9, 2, 3.1, 4])
+    data = read_file(tmp_path, file, grades=grades)
     assert data.labels.tolist() == [0, 0, 1, 1, 2]
     with pytest.raises(DataError, match=r"1\.9.*; expected one of 0-1, 2-4, as `grades` maps them"):
-        read(tmp_path, file, grades={"0-1": 0, "2-4": 1})
+        read_file(tmp_path, file, grades={"0-1": 0, "2-4": 1})
 
 
 def test_bins_say_what_they_are(tmp_path: Path) -> None:
-    written(tmp_path, ["5", "4", "3", "2", "1"], [0, 1, 2, 3, 4])
-    data = read(tmp_path, "rows.csv", grades={"bins": [2, 4]})
+    write_formats(tmp_path, ["5", "4", "3", "2", "1"], [0, 1, 2, 3, 4])
+    data = read_file(tmp_path, "rows.csv", grades={"bins": [2, 4]})
     assert data.cautions == (
         Caution("mapped-labels", "note", "labels by `grades`: <2 is 0, 2-<4 is 1, >=4 is 2"),
     )
@@ -238,7 +238,7 @@ def test_experiments_learn_from_judged_documents_alone(tmp_path: Path) -> None:
     from ltr_harness.experiments.config import load_experiment
     from ltr_harness.experiments.training.folds import FoldReader
 
-    written(tmp_path, ["5", "4", "3", "2", "1"], LABELS)
+    write_formats(tmp_path, ["5", "4", "3", "2", "1"], LABELS)
     data: dict[str, Any] = {"reader": "letor", "root": str(tmp_path), "unjudged": -1}
     (tmp_path / "test.txt").write_bytes((tmp_path / "rows.txt").read_bytes())
     data["splits"] = {"train": "rows.txt", "test": "test.txt"}
@@ -255,13 +255,13 @@ HUGE = ["1e137", "-inf", "1", "-3.5e38", "1.7976931348623157e+400"]
 
 @pytest.mark.parametrize("file", READERS)
 def test_values_that_no_float32_holds(tmp_path: Path, file: str) -> None:
-    written(tmp_path, HUGE, [1, 0, 1, 0, 0])
+    write_formats(tmp_path, HUGE, [1, 0, 1, 0, 0])
     with pytest.raises(DataError, match="float32") as caught:
-        read(tmp_path, file)
+        read_file(tmp_path, file)
     by_line = file in ("rows", "rows.txt")
     assert len(caught.value.problems) == (4 if by_line else 1)
     assert by_line or "contains 1e+137, -inf, -3.5e+38, … (4 rows, this is the first)" in str(caught.value)
-    clipped = read(tmp_path, file, beyond_float32="clip")
+    clipped = read_file(tmp_path, file, beyond_float32="clip")
     assert clipped.features[:, 0].tolist() == [LARGEST, -LARGEST, 1, -LARGEST, LARGEST]
     assert clipped.cautions == (
         Caution(
@@ -270,7 +270,7 @@ def test_values_that_no_float32_holds(tmp_path: Path, file: str) -> None:
             "4 values beyond float32 are clipped to its range (beyond_float32: clip)",
         ),
     )
-    missing = read(tmp_path, file, beyond_float32="missing")
+    missing = read_file(tmp_path, file, beyond_float32="missing")
     np.testing.assert_array_equal(missing.features[:, 0], [np.nan, np.nan, 1, np.nan, np.nan])
     assert missing.cautions == (
         Caution(
@@ -279,12 +279,12 @@ def test_values_that_no_float32_holds(tmp_path: Path, file: str) -> None:
             "4 values beyond float32 are taken as missing (beyond_float32: missing)",
         ),
     )
-    written(tmp_path, ["1", "2", "3", "4", "5e99"], [1, 0, 1, 0, 0])
-    assert tuple(map(str, read(tmp_path, file, beyond_float32="clip").cautions)) == (
+    write_formats(tmp_path, ["1", "2", "3", "4", "5e99"], [1, 0, 1, 0, 0])
+    assert tuple(map(str, read_file(tmp_path, file, beyond_float32="clip").cautions)) == (
         "1 value beyond float32 is clipped to its range (beyond_float32: clip)",
     )
-    written(tmp_path, ["1", "2", "3", "4", "5"], [1, 0, 1, 0, 0])
-    assert read(tmp_path, file, beyond_float32="clip").cautions == ()
+    write_formats(tmp_path, ["1", "2", "3", "4", "5"], [1, 0, 1, 0, 0])
+    assert read_file(tmp_path, file, beyond_float32="clip").cautions == ()
 
 
 def test_a_value_beyond_float32_that_a_later_one_replaces(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_what_nobody_looked_at_is_counted_apart() -> None:
 
 
 def test_items_that_tie_with_the_last_click_were_judged() -> None:
-    """Which of two equal scores stood higher is not known: neither row may be left out by its name."""
+    """The order of two equal scores is not known: neither row may be left out by its name."""
     rule = {"events": {"click": 1}, "unseen": "ignore_below_last_click"}
     config = {"columns": {"score": "s", "item_id": "item"}, "relevance": rule, "metrics": ["precision@3"]}
     for clicked in ([0, 1, 0, 0], [0, 0, 1, 0]):

@@ -92,12 +92,12 @@ def lists(clicks: list[list[int]], **columns: Any) -> pd.DataFrame:
     )
 
 
-def labelled(rows: pd.DataFrame, **rule: Any) -> RankingDataset:
+def read_labelled(rows: pd.DataFrame, **rule: Any) -> RankingDataset:
     return from_frame(rows, position="rank", features=["f"], relevance={**RULE, **rule})
 
 
 def test_clicks_over_propensities_by_hand() -> None:
-    data = labelled(lists([[1, 0, 1, 0], [0, 1, 0, 1]]))
+    data = read_labelled(lists([[1, 0, 1, 0], [0, 1, 0, 1]]))
     assert data.labels.tolist() == [1, 0, 4, 0, 0, 2, 0, 5]  # the last one is clipped: 1 / .2
     assert tuple(map(str, data.cautions[-2:])) == (
         "labels by `relevance`: the highest weight among the events that happened (click 1) over the probability that "
@@ -110,11 +110,11 @@ def test_clicks_over_propensities_by_hand() -> None:
 def test_the_same_clicks_without_a_rank_or_by_a_column_of_propensities() -> None:
     rows = lists([[1, 0, 1, 0]])
     by_column = {"propensity": {"column": "seen", "clip": 0.2}}
-    assert labelled(rows.assign(seen=LOOKS), **by_column).labels.tolist() == [1, 0, 4, 0]
+    assert read_labelled(rows.assign(seen=LOOKS), **by_column).labels.tolist() == [1, 0, 4, 0]
     with pytest.raises(DataError, match="1 of 4 propensities are missing or outside 0 … 1"):
-        labelled(rows.assign(seen=[1, 0.5, 0.2, 0]), **by_column)
+        read_labelled(rows.assign(seen=[1, 0.5, 0.2, 0]), **by_column)
     with pytest.raises(DataError) as error:
-        labelled(rows.assign(rank=[1, 2, 3, 0]))
+        read_labelled(rows.assign(rank=[1, 2, 3, 0]))
     assert str(error.value) == (
         "frame: 1 of 4 rows have no rank: there are no events for items that were never shown, such "
         "as frame: row 4; leave them out: candidates can be compared on what was shown"
@@ -129,9 +129,9 @@ def test_ranks_below_the_table_are_noted_wherever_data_are_read(tmp_path: Path, 
         "4 of 8 rows lie below the last rank of the table of propensities; they count as if examined as often as that "
         "rank, such as {0}: row 3, {0}: row 4, {0}: row 7; give the propensities of all ranks that were shown"
     )
-    (caution,) = (each for each in labelled(rows, **rule).cautions if each.kind == "propensity-unknown")
+    (caution,) = (each for each in read_labelled(rows, **rule).cautions if each.kind == "propensity-unknown")
     assert (caution.severity, str(caution)) == ("note", f"relevance: {noted.format('frame')}")
-    assert "propensity-unknown" not in {each.kind for each in labelled(rows).cautions}
+    assert "propensity-unknown" not in {each.kind for each in read_labelled(rows).cautions}
     for split in ("train", "test"):
         rows.to_parquet(tmp_path / f"{split}.parquet")
     document = experiment(tmp_path, rule, "dcg(gain=linear,empty=zero)")
@@ -152,7 +152,7 @@ def test_monitor_makes_the_same_labels(tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     rows = lists((random.random((50, 4)) < np.array(LOOKS) * 0.7).astype(int).tolist())
     metric = parse_metric("dcg(gain=linear,empty=zero)@4")
-    data = labelled(rows)
+    data = read_labelled(rows)
     config = {
         "columns": {"rank": "rank"},
         "relevance": RULE,

@@ -1,4 +1,4 @@
-"""Which impression gets the event: against a search through all pairs, in any order and in any batches."""
+"""The impression that gets the event: against a search through all pairs, in any order and in any batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 SECOND = 10**9
 
 
-def joined(log: pa.Table, events: Any, batch: int = 1000, **join: Any) -> dict[str, int]:
+def join_events(log: pa.Table, events: Any, batch: int = 1000, **join: Any) -> dict[str, int]:
     """Event to its row in the log, -1 for none; every event has a name of its own."""
     config = load_monitor_config(
         {
@@ -78,14 +78,14 @@ def test_every_event_finds_what_a_search_of_all_pairs_finds(
         seen = [(log[row][2], row) for row in mine if 0 <= when - log[row][2] <= 5]
         touch[f"e{at}"] = max(seen, default=(0, -1))[1]
     shown, happened = table(log, coded), table(events, not coded)
-    assert joined(shown, happened, batch, **BY_QUERY) == first
-    assert joined(shown, happened, batch, **LAST_TOUCH) == touch
+    assert join_events(shown, happened, batch, **BY_QUERY) == first
+    assert join_events(shown, happened, batch, **LAST_TOUCH) == touch
 
 
 def test_ids_that_are_numbers_are_what_they_are_as_text() -> None:
     log = pa.table({"q": [7, 8], "i": [10, 10], "r": [1, 1]})
     events = pa.table({"q": ["8", "7"], "i": ["10", "11"], "event": ["e0", "e1"]})
-    assert joined(log, events, **BY_QUERY) == {"e0": 1, "e1": -1}
+    assert join_events(log, events, **BY_QUERY) == {"e0": 1, "e1": -1}
 
 
 def test_moments_that_are_missing_belong_to_nobody() -> None:
@@ -94,7 +94,7 @@ def test_moments_that_are_missing_belong_to_nobody() -> None:
 
     log = pa.table({"u": ["a", "a"], "i": ["x", "x"], "t": timestamps(None, 3)})
     events = pa.table({"u": ["a", "a"], "i": ["x", "x"], "t": timestamps(None, 4), "event": ["e0", "e1"]})
-    assert joined(log, events, **LAST_TOUCH) == {"e0": -1, "e1": 1}
+    assert join_events(log, events, **LAST_TOUCH) == {"e0": -1, "e1": 1}
 
 
 def test_one_user_who_sees_one_item_without_end_costs_no_more_than_others() -> None:
@@ -103,13 +103,13 @@ def test_one_user_who_sees_one_item_without_end_costs_no_more_than_others() -> N
     when = pa.array(np.arange(n) * SECOND).cast(pa.timestamp("ns", "UTC"))
     log = pa.table({"u": pa.array(["a"] * n), "i": pa.array(["x"] * n), "t": when})
     events = log.append_column("event", pa.array([f"e{at}" for at in range(n)]))
-    assert joined(log, events, 10_000, **LAST_TOUCH) == {f"e{at}": at for at in range(n)}
+    assert join_events(log, events, 10_000, **LAST_TOUCH) == {f"e{at}": at for at in range(n)}
 
 
 def test_a_column_that_is_no_id_is_named() -> None:
     events = pa.table({"q": ["a"], "i": ["x"], "event": ["e0"]})
     with pytest.raises(DataError, match="column 'i': has the type list"):
-        joined(pa.table({"q": ["a"], "i": [["x"]]}), events, **BY_QUERY)
+        join_events(pa.table({"q": ["a"], "i": [["x"]]}), events, **BY_QUERY)
 
 
 def test_numbers_of_ids_stay_what_they_were_however_many_come() -> None:
@@ -129,20 +129,20 @@ def test_numbers_of_ids_stay_what_they_were_however_many_come() -> None:
     ]
 
 
-def hashed(text: bytes) -> int:
+def hash_of(text: bytes) -> int:
     return int(_hash(np.frombuffer(text, dtype=np.uint8), np.uint64(0), np.uint64(len(text))))
 
 
 def with_the_hash_of(text: bytes) -> bytes:
     """Another text of sixteen letters: its second half mends what its first half changed."""
 
-    def after(half: bytes) -> int:
+    def state_after(half: bytes) -> int:
         state = ((14695981039346656037 ^ int.from_bytes(half, "little")) * 0x9E3779B97F4A7C15) % 2**64
         return state ^ (state >> 32)
 
     for number in range(0, 10**8, 997):
         half = b"%08d" % number
-        mended = int.from_bytes(text[8:], "little") ^ after(half) ^ after(text[:8])
+        mended = int.from_bytes(text[8:], "little") ^ state_after(half) ^ state_after(text[:8])
         found = half + mended.to_bytes(8, "little")
         if found.isascii() and found.decode().isprintable():
             return found
@@ -152,7 +152,7 @@ def with_the_hash_of(text: bytes) -> bytes:
 def test_two_ids_of_one_hash_are_two() -> None:
     one = b"request-00000001"
     other = with_the_hash_of(one)
-    assert hashed(one) == hashed(other)
+    assert hash_of(one) == hash_of(other)
     ids = Ids()
     both = pa.chunked_array([[one.decode(), other.decode(), one.decode()]])
     assert ids.add(both, "id").tolist() == [0, 1, 0]

@@ -1,4 +1,4 @@
-"""What users of an attribution rule expect of it: double clicks, dwell times, hidden rows, returns, the scale."""
+"""Details that users of an attribution rule expect: double clicks, dwell times, hidden rows, returns, the scale."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def test_bots_that_click_a_thousand_times_are_worth_one_click_or_a_logarithm() -
 # ---- dwell times ------------------------------------------------------------------------------------------
 
 
-def satisfied(clicks: list[int], dwell: list[float], sizes: list[int]) -> tuple[list[int], list[bool]]:
+def satisfied_and_unknown(
+    clicks: list[int], dwell: list[float], sizes: list[int]
+) -> tuple[list[int], list[bool]]:
     bounds = np.concatenate(([0], np.cumsum(sizes)))
     kept, unknown = satisfied_clicks(
         np.array(clicks), np.array(dwell), Dwell(column="d", satisfied=30), {}, bounds
@@ -75,11 +77,11 @@ NEVER = float("nan")
 def test_a_missing_dwell_time_is_that_of_the_last_click(
     clicks: list[int], dwell: list[float], kept: list[int]
 ) -> None:
-    assert satisfied(clicks, dwell, [3])[0] == kept
+    assert satisfied_and_unknown(clicks, dwell, [3])[0] == kept
 
 
 def test_every_query_has_a_last_click_of_its_own() -> None:
-    kept, unknown = satisfied([1, 1, 1, 1], [NEVER, NEVER, NEVER, 3.0], [2, 2])
+    kept, unknown = satisfied_and_unknown([1, 1, 1, 1], [NEVER, NEVER, NEVER, 3.0], [2, 2])
     assert kept == [0, 1, 1, 0]
     assert unknown == [True, False, False, False]
 
