@@ -20,7 +20,7 @@ ROWS = [
 ONE = np.ones(1)
 
 
-def strict(n: int, sd: float) -> float:
+def strict_half_width(n: int, sd: float) -> float:
     """Half the width of the bounded interval, on average over ten samples."""
     rng = np.random.default_rng(n)
     widths = []
@@ -39,5 +39,5 @@ def test_the_table_is_what_is_measured() -> None:
         for sd, (by_t, by_bets, needed) in ((0.05, cells[:3]), (0.15, cells[3:])):
             t = float(stdtrit(n - 1, 0.975)) * sd / np.sqrt(n)
             assert by_t == pytest.approx(t, abs=0.00006)
-            assert by_bets == pytest.approx(strict(n, sd), rel=0.05)
-            assert strict(int(needed), sd) == pytest.approx(t, rel=0.05)
+            assert by_bets == pytest.approx(strict_half_width(n, sd), rel=0.05)
+            assert strict_half_width(int(needed), sd) == pytest.approx(t, rel=0.05)

@@ -43,7 +43,7 @@ def with_experiment(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture(scope="module")
-def executed(with_experiment: Any) -> Any:
+def without_experiment(with_experiment: Any) -> Any:
     """The notebook alone."""
     import nbformat
 
@@ -56,20 +56,22 @@ def cell_outputs(notebook: Any, containing: str) -> dict[str, str]:
     return {kind: text for output in cell.outputs for kind, text in output.get("data", {}).items()}
 
 
-def test_the_metric_says_what_it_is(executed: Any) -> None:
-    assert "'ndcg@10'" in cell_outputs(executed, "NDCG.for_tool")["text/plain"]
-    assert "'ndcg(empty=one,ties=stable)@10'" in cell_outputs(executed, "NDCG.for_tool")["text/plain"]
+def test_the_metric_says_what_it_is(without_experiment: Any) -> None:
+    assert "'ndcg@10'" in cell_outputs(without_experiment, "NDCG.for_tool")["text/plain"]
+    assert (
+        "'ndcg(empty=one,ties=stable)@10'" in cell_outputs(without_experiment, "NDCG.for_tool")["text/plain"]
+    )
 
 
-def test_the_comparison_shows_itself_as_a_table(executed: Any) -> None:
-    table = cell_outputs(executed, 'compare(evaluations, baseline="one feature")')["text/html"]
+def test_the_comparison_shows_itself_as_a_table(without_experiment: Any) -> None:
+    table = cell_outputs(without_experiment, 'compare(evaluations, baseline="one feature")')["text/html"]
     assert "<table" in table
     for word in ("lightgbm", "xgboost", "one feature", "ndcg@10", "better"):
         assert word in table
 
 
-def test_nothing_is_printed_that_was_not_asked_for(executed: Any) -> None:
-    for cell in executed.cells:
+def test_nothing_is_printed_that_was_not_asked_for(without_experiment: Any) -> None:
+    for cell in without_experiment.cells:
         for output in cell.get("outputs", []):
             if output.output_type == "stream":
                 assert cell.source.startswith("print("), output.text

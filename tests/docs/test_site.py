@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Fetched(HTMLParser):
-    """What a browser would fetch in order to show a page."""
+    """The addresses that a browser would fetch in order to show a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Fetched(HTMLParser):
             self.addresses.append(attributes.get("href") or "")
 
 
-def fetched(page: str) -> list[str]:
+def fetched_addresses(page: str) -> list[str]:
     parser = Fetched()
     parser.feed(page)
     return parser.addresses
@@ -67,7 +67,9 @@ def test_pages_fetch_nothing_from_elsewhere(site: Path) -> None:
     assert len(pages) > 30
     for page in pages:
         elsewhere = [
-            one for one in fetched(page.read_text(encoding="utf-8")) if re.match(r"(https?:)?//", one)
+            one
+            for one in fetched_addresses(page.read_text(encoding="utf-8"))
+            if re.match(r"(https?:)?//", one)
         ]
         assert not elsewhere, f"{page.relative_to(site)}: {elsewhere}"
     for style in site.rglob("*.css"):
@@ -97,7 +99,9 @@ def test_the_search_works_in_a_page_opened_from_the_disk(site: Path, browser: An
 
 
 def test_such_addresses_would_be_found() -> None:
-    assert fetched('<link rel="stylesheet" href="https://x/y.css"><script src="//x/y.js"></script>') == [
+    assert fetched_addresses(
+        '<link rel="stylesheet" href="https://x/y.css"><script src="//x/y.js"></script>'
+    ) == [
         "https://x/y.css",
         "//x/y.js",
     ]

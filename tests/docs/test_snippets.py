@@ -1,4 +1,4 @@
-"""What README.md and docs/ show is what happens: every snippet runs, page by page, in the order of the page.
+"""The snippets of README.md and docs/ do as they say: every one runs, page by page, in the order of the page.
 
 ``bash`` and ``python`` blocks are executed, in a folder that holds nothing but a copy of configs/; a Python page
 is one session. Blocks with ``title="file"`` are written to that file; ``yaml`` among them must pass `check`. A
@@ -120,7 +120,7 @@ class Reader:
         return printed.getvalue()
 
     def command(self, line: str) -> str:
-        """What a line of shell prints; our own commands run in this process, which spares their imports."""
+        """Return the output of a line of shell; our own commands run in this process, which spares their imports."""
         command, _, wanted = line.partition("  # exit code ")
         if re.match(r"\w+=", command):
             self.variables += command + "\n"
@@ -200,7 +200,7 @@ def words_of(text: str) -> list[str]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a page is read: a folder with configs/ and nothing else, and no colours."""
+    """Enter a folder with configs/ and nothing else, without colours, as a page's reader would."""
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")

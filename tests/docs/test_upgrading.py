@@ -27,7 +27,7 @@ def facts(*pairs: dict[str, Any], differ: bool, part: str, passed: bool) -> dict
 
 
 def test_what_differs_is_counted(script: Callable[[str], ModuleType]) -> None:
-    """Of two pairs one turns and both widths double; letters called two equal methods different."""
+    """One of two pairs turns and both widths double; letters called two equal methods different."""
     old = facts(
         pair("worse", 0.02, 0.1, 0.05), pair("better", 0.01, 0.2, 0.1), differ=True, part="worse", passed=True
     )
