@@ -192,7 +192,7 @@ def test_query_facts_come_along(write_run: WriteRun) -> None:
     assert model.query_attributes["rows"].tolist() == [8, 9]
 
 
-def tuned(study: str = "s", rate: float = 0.1, **changes: Any) -> TuningFacts:
+def tuning_facts(study: str = "s", rate: float = 0.1, **changes: Any) -> TuningFacts:
     facts: dict[str, Any] = {
         "study": study,
         "metric": "ndcg@10",
@@ -214,8 +214,8 @@ def tuned(study: str = "s", rate: float = 0.1, **changes: Any) -> TuningFacts:
 
 
 def test_tuned_runs_are_one_model_by_how_they_were_searched(write_run: WriteRun) -> None:
-    def searched(leaves: int = 31, **changes: Any) -> Mapping[str, Any]:
-        tuning = tuned(**changes)
+    def searched_config(leaves: int = 31, **changes: Any) -> Mapping[str, Any]:
+        tuning = tuning_facts(**changes)
         rate, rounds = tuning.chosen.values()
         config = {"ranker": "lightgbm", "rounds": rounds, "params": {"learning_rate": rate, "leaves": leaves}}
         record = write_run("m", None, config=config, tuning=tuning).record
@@ -223,11 +223,13 @@ def test_tuned_runs_are_one_model_by_how_they_were_searched(write_run: WriteRun)
         assert record.config == config  # still what was trained
         return found
 
-    assert searched(rate=0.1) == searched(rate=0.2)
-    assert searched()["config"] == {"ranker": "lightgbm", "params": {"leaves": 31}}
-    assert searched(leaves=31) != searched(leaves=63)
-    assert searched(trials=40) != searched(trials=20)
-    unwritten = write_run("m", None, tuning=tuned()).record  # all options at their defaults before the search
+    assert searched_config(rate=0.1) == searched_config(rate=0.2)
+    assert searched_config()["config"] == {"ranker": "lightgbm", "params": {"leaves": 31}}
+    assert searched_config(leaves=31) != searched_config(leaves=63)
+    assert searched_config(trials=40) != searched_config(trials=20)
+    unwritten = write_run(
+        "m", None, tuning=tuning_facts()
+    ).record  # all options at their defaults before the search
     assert configuration(unwritten)["config"] == {"ranker": "lightgbm"}
     assert configuration(write_run("m", None).record) == {"ranker": "lightgbm"}
 
@@ -243,14 +245,18 @@ def test_what_is_said_of_budgets(write_run: WriteRun) -> None:
 
     before = "tuned on validation data, before the test queries were scored: "
     assert budget_cautions({"plain": [plain]}) == []
-    one = runs(tuned())
+    one = runs(tuning_facts())
     assert caution_texts({"one": one}) == [f"{before}one by 40 trials (100 s)"]
     assert caution_texts({"one": one, "plain": [plain]}) == [
         f"{before}one by 40 trials (100 s). Not tuned: plain"
     ]
     # three runs of two searches, one per fold; a time budget stops where it stops
     timed = {"trials": None, "minutes": 2.0}
-    folds = runs(tuned("a", **timed), tuned("a", **timed), tuned("b", n_trials=30, seconds=20.0, **timed))
+    folds = runs(
+        tuning_facts("a", **timed),
+        tuning_facts("a", **timed),
+        tuning_facts("b", n_trials=30, seconds=20.0, **timed),
+    )
     found = caution_texts({"one": one, "folds": folds})
     assert found[0] == (
         f"{before}one by 40 trials (100 s); folds by 30 to 40 trials in each of 2 folds (120 s of at most 2 min)"

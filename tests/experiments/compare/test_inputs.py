@@ -1,4 +1,4 @@
-"""What people hand to `compare`, from evaluations in a notebook to folders of runs."""
+"""The inputs of `compare`, from evaluations in a notebook to folders of runs."""
 
 from __future__ import annotations
 
@@ -99,18 +99,18 @@ class TestEvaluations:
     def test_weights_are_not_dropped_in_silence(self) -> None:
         ids = np.repeat([1, 2], 2)
 
-        def weighted(weights: list[float]) -> Comparison:
+        def weighted_comparison(weights: list[float]) -> Comparison:
             one = evaluate([1, 0, 1, 0], [1, 2, 4, 3], query_ids=ids, metrics=["mrr"], query_weights=weights)
             return compare({"a": one})
 
-        found = weighted([3, 1])
+        found = weighted_comparison([3, 1])
         (note,) = map(str, found.cautions)
         assert note.startswith(
             "means, tests and intervals are weighted by query_weight: 2 queries tell as much as 2"
         )
         assert found.summary("a").mean == 0.625  # (3 * 1/2 + 1 * 1) / 4
         assert np.isnan(found.summary("a").ci_low), "16 / 10 queries of equal weight have no spread"
-        assert weighted([2, 2]).cautions == ()  # the same for all: the mean is the same
+        assert weighted_comparison([2, 2]).cautions == ()  # the same for all: the mean is the same
 
     def test_unknown_k_says_what_there_is(self) -> None:
         with pytest.raises(NotComparableError, match="has no ndcg@20, and its ndcg@10 is never comparable"):

@@ -34,7 +34,7 @@ def result(
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    def put(model: str, scores: dict[str, Any], revision: str = "r1") -> Path:
+    def write_model(model: str, scores: dict[str, Any], revision: str = "r1") -> Path:
         folder = tmp_path / model / revision
         folder.mkdir(parents=True)
         (folder / "model_meta.json").write_text(json.dumps({"name": f"org/{model}", "n_parameters": None}))
@@ -44,17 +44,17 @@ def write(tmp_path: Path) -> Write:
             (folder / f"{task}.json").write_text(json.dumps(content))
         return folder
 
-    return put
+    return write_model
 
 
-def drawn(seed: int, shift: float) -> dict[str, float]:
+def draw_scores(seed: int, shift: float) -> dict[str, float]:
     levels = np.random.default_rng(0).uniform(0.2, 0.8, len(TASKS))
     noise = np.random.default_rng(seed).normal(shift, 0.02, len(TASKS))
     return dict(zip(TASKS, (levels + noise).tolist(), strict=True))
 
 
 def test_models_are_compared_over_tasks(write: Write) -> None:
-    scores = {"base": drawn(1, 0.0), "near": drawn(2, 0.0), "far": drawn(3, 0.1)}
+    scores = {"base": draw_scores(1, 0.0), "near": draw_scores(2, 0.0), "far": draw_scores(3, 0.1)}
     folders = {name: write(name, each) for name, each in scores.items()}
     found = compare(*(folder.parent for folder in folders.values()), ledger=False)
     by_table = [{"query_id": TASKS, "ndcg@10": list(each.values())} for each in scores.values()]
@@ -74,7 +74,7 @@ def test_models_are_compared_over_tasks(write: Write) -> None:
 
 
 def test_the_command(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    folders = [str(write("base", drawn(1, 0.0))), str(write("far", drawn(3, 0.1)).parent)]
+    folders = [str(write("base", draw_scores(1, 0.0))), str(write("far", draw_scores(3, 0.1)).parent)]
     assert run_command(cli, ["compare", *folders, "-m", "main_score", "--no-ledger"]) == 0
     assert "org/far is better than org/base by 0.1025" in capsys.readouterr().out
 
@@ -88,9 +88,9 @@ def test_a_score_is_the_mean_over_splits_and_subsets(write: Write) -> None:
 
 
 def test_other_tasks_or_data_are_not_compared(write: Write) -> None:
-    base = write("base", drawn(1, 0.0))
+    base = write("base", draw_scores(1, 0.0))
     newer = write(
-        "newer", {**drawn(2, 0.0), "Task00": result("Task00", {"test": [("default", 0.5)]}, "fedcba")}
+        "newer", {**draw_scores(2, 0.0), "Task00": result("Task00", {"test": [("default", 0.5)]}, "fedcba")}
     )
     with pytest.raises(NotComparableError, match="'Task00@fedcba test/default'"):
         compare(base, newer, ledger=False)
@@ -115,7 +115,7 @@ def test_other_tasks_or_data_are_not_compared(write: Write) -> None:
     ],
 )
 def test_what_is_no_result_is_refused_with_its_file(write: Write, content: Any, said: str) -> None:
-    folder = write("base", drawn(1, 0.0))
+    folder = write("base", draw_scores(1, 0.0))
     (folder / "Wrong.json").write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(DataError) as refused:
         compare(folder, folder, ledger=False)
@@ -124,8 +124,8 @@ def test_what_is_no_result_is_refused_with_its_file(write: Write, content: Any, 
 
 
 def test_folders_that_hold_no_or_several_results(write: Write, tmp_path: Path) -> None:
-    folder = write("base", drawn(1, 0.0))
-    write("base", drawn(1, 0.0), "r2")
+    folder = write("base", draw_scores(1, 0.0))
+    write("base", draw_scores(1, 0.0), "r2")
     with pytest.raises(DataError, match="of several revisions: r1, r2; expected one folder for each model"):
         compare(folder.parent, folder, ledger=False)
     with pytest.raises(DataError, match="contains no run"):

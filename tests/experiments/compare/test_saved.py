@@ -177,7 +177,7 @@ def test_the_first_column_may_be_of_two_kinds_as_well() -> None:
     assert joined.to_pydict() == {"one": ["1", "a"], "two": [2, 3]}
 
 
-def changed(about: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
+def change_value(about: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
     *way, last = place.split(".")
     at: Any = about
     for step in way:
@@ -209,7 +209,7 @@ def changed(about: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
 )
 def test_metadata_of_another_form_are_told(tmp_path: Path, place: str, value: Any, said: str) -> None:
     table = pq.read_table(pa.BufferReader(to_parquet(compare(system("old"), system("older", seeds=1)))))
-    about = changed(json.loads(table.schema.metadata[_KEY]), place, value)
+    about = change_value(json.loads(table.schema.metadata[_KEY]), place, value)
     pq.write_table(table.replace_schema_metadata({_KEY: json.dumps(about)}), tmp_path / FILE)
     with pytest.raises(DataError, match=f"cannot be read as a saved comparison: .*{said}"):
         compare(tmp_path / FILE)

@@ -55,5 +55,5 @@ def messages(write: Callable[..., Path]) -> Callable[..., list[str]]:
 
 
 @pytest.fixture
-def small() -> str:
+def small_yaml() -> str:
     return SMALL

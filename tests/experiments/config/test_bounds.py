@@ -30,7 +30,7 @@ def refusal(tmp_path: Path, text: str, *overrides: str) -> str:
     return str(refused.value).replace(f"{path}", "exp.yaml")
 
 
-def laughs(kind: str, levels: int, each: int = 4) -> str:
+def billion_laughs(kind: str, levels: int, each: int = 4) -> str:
     """Few lines whose aliases spell out to each ** levels values."""
     names = [f"l{level}" for level in range(levels)]
     lines = [f"{names[0]}: &{names[0]} {{a: 1}}"]
@@ -50,15 +50,15 @@ def laughs(kind: str, levels: int, each: int = 4) -> str:
 @pytest.mark.parametrize("levels", [11, 40])
 def test_aliases_that_multiply(tmp_path: Path, kind: str, levels: int) -> None:
     assert "holds more than 100,000 values, aliases spelt out" in refusal(
-        tmp_path, BASE + laughs(kind, levels)
+        tmp_path, BASE + billion_laughs(kind, levels)
     )
 
 
 def test_aliases_in_an_override_and_in_a_stored_experiment(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds more than 100,000 values"):
-        parse_yaml(laughs("list", 30), "--set a=…", tmp_path, lines=False)
+        parse_yaml(billion_laughs("list", 30), "--set a=…", tmp_path, lines=False)
     path = tmp_path / "experiment.yaml"
-    path.write_text(BASE + laughs("list", 30))
+    path.write_text(BASE + billion_laughs("list", 30))
     with pytest.raises(ConfigError, match="holds more than 100,000 values"):
         read_outline(path)
 

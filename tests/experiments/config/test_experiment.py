@@ -49,8 +49,8 @@ def names(experiment: Experiment) -> list[str]:
     return [str(metric) for metric in experiment.metrics.metrics]
 
 
-def test_defaults_are_those_of_the_documentation(write: Write, in_folder: Path, small: str) -> None:
-    experiment = load_experiment(write(small))
+def test_defaults_are_those_of_the_documentation(write: Write, in_folder: Path, small_yaml: str) -> None:
+    experiment = load_experiment(write(small_yaml))
     assert experiment.seeds == (1,)
     assert experiment.data.root == in_folder
     split = experiment.data.splits["all"]
@@ -69,8 +69,8 @@ def test_defaults_are_those_of_the_documentation(write: Write, in_folder: Path, 
     assert experiment.models["trees"].ranker_name == "lightgbm"
 
 
-def test_an_experiment_cannot_be_changed_behind_its_back(write: Write, small: str) -> None:
-    experiment = load_experiment(write(small))
+def test_an_experiment_cannot_be_changed_behind_its_back(write: Write, small_yaml: str) -> None:
+    experiment = load_experiment(write(small_yaml))
     with pytest.raises(ValidationError):
         experiment.name = "other"  # type: ignore[misc]
     with pytest.raises(ValidationError):
@@ -250,9 +250,11 @@ def test_ones_own_classes_are_found_beside_the_file(write: Write, in_folder: Pat
 
 @pytest.mark.long
 def test_the_resolved_yaml_is_complete_stable_and_loads_as_the_same_experiment(
-    write: Write, small: str
+    write: Write, small_yaml: str
 ) -> None:
-    experiment = load_experiment(write(small), ["models.trees.params={learning_rate: 1e-05, num_leaves: 9}"])
+    experiment = load_experiment(
+        write(small_yaml), ["models.trees.params={learning_rate: 1e-05, num_leaves: 9}"]
+    )
     text = resolved_yaml(experiment)
     assert resolved_yaml(experiment) == text
     for said in (
@@ -300,8 +302,8 @@ def test_folds_survive_the_way_through_yaml(write: Write) -> None:
     assert load_experiment(write(resolved_yaml(experiment))) == experiment
 
 
-def test_settings_are_the_resolved_experiment(write: Write, small: str) -> None:
-    path = write(small)
+def test_settings_are_the_resolved_experiment(write: Write, small_yaml: str) -> None:
+    path = write(small_yaml)
     flat = settings(path)
     resolved = as_mapping(load_experiment(path))
     assert ("models.trees.params", {}) in [(path, value) for path, value, _ in flat]

@@ -139,9 +139,9 @@ def test_impossible_overrides(override: str, message: str) -> None:
     assert failure(source, [override]) == [f"--set {override}: {message}"]
 
 
-def test_a_misspelt_override_is_an_unknown_key_at_its_own_place(write: Write, small: str) -> None:
+def test_a_misspelt_override_is_an_unknown_key_at_its_own_place(write: Write, small_yaml: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_experiment(write(small), ["stoping.patience=3", "stopping.patiance=4"])
+        load_experiment(write(small_yaml), ["stoping.patience=3", "stopping.patiance=4"])
     assert str(caught.value).splitlines() == [
         "--set stoping.patience=3: unknown key 'stoping' in the experiment; did you mean 'stopping'? (known: "
         "compare, data, extends, metrics, models, name, report, seeds, stopping, sweep, tune)",
@@ -156,18 +156,20 @@ def test_what_is_no_mapping_is_refused(write: Write) -> None:
     ]
 
 
-def test_relative_paths_follow_the_file_that_says_them(in_folder: Path, write: Write, small: str) -> None:
-    write(small.replace("reader: letor", "reader: letor\n  root: ../data"), "base/base.yaml")
+def test_relative_paths_follow_the_file_that_says_them(
+    in_folder: Path, write: Write, small_yaml: str
+) -> None:
+    write(small_yaml.replace("reader: letor", "reader: letor\n  root: ../data"), "base/base.yaml")
     child = write("extends: ../base/base.yaml\nname: child", "configs/child.yaml")
     assert load_experiment(child).data.root == in_folder / "data"
     assert load_experiment(child, ["data.root=here"]).data.root == in_folder / "here"
-    plain = write(small, "configs/plain.yaml")
+    plain = write(small_yaml, "configs/plain.yaml")
     assert load_experiment(plain).data.root == in_folder / "configs"
     assert load_experiment(plain, [f"data.root={in_folder}/x"]).data.root == in_folder / "x"
 
 
-def test_settings_say_where_each_value_comes_from(write: Write, small: str) -> None:
-    write(small, "base.yaml")
+def test_settings_say_where_each_value_comes_from(write: Write, small_yaml: str) -> None:
+    write(small_yaml, "base.yaml")
     child = write("extends: base.yaml\nmetrics: {preset: navigational}\n", "child.yaml")
     found = {path: (value, origin) for path, value, origin in settings(child, ["stopping.patience=3"])}
     assert found["name"] == ("small", "base.yaml:1:7")

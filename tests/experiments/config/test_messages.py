@@ -1,4 +1,4 @@
-"""What is wrong with an experiment, as the user reads it: place, what was found, what was expected, the cure."""
+"""Messages about defects of an experiment: the place, what was found, what was expected, and the cure."""
 # ruff: noqa: E501 (a table with one case per line)
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def test_every_problem_of_every_section_comes_at_once_in_the_order_of_the_file(m
         assert message.startswith(start)
 
 
-def changed(small: str, old: str, new: str) -> str:
-    assert old in small
-    return small.replace(old, new)
+def replace_once(small_yaml: str, old: str, new: str) -> str:
+    assert old in small_yaml
+    return small_yaml.replace(old, new)
 
 
 @pytest.mark.long
@@ -209,15 +209,17 @@ def changed(small: str, old: str, new: str) -> str:
         ("models:", "compare: {confidence: 1}\nmodels:", "exp.yaml:6:23: compare.confidence is 1; expected a number >= 0.5"),
     ],
 )  # fmt: skip
-def test_one_mistake_one_message(messages: Messages, small: str, old: str, new: str, message: str) -> None:
-    found = messages(changed(small, old, new))
+def test_one_mistake_one_message(
+    messages: Messages, small_yaml: str, old: str, new: str, message: str
+) -> None:
+    found = messages(replace_once(small_yaml, old, new))
     assert any(line.startswith(message) for line in found), "\n".join(found)
     if "tset" not in new and "modells" not in new and "./my" not in new and "2, files" not in new:
         assert len(found) == 1, "\n".join(found)
 
 
-def test_a_problem_in_a_base_is_told_where_it_is_written(write: Callable[..., Path], small: str) -> None:
-    write(changed(small, "ndcg@10", "ndgc@10"), "shared/base.yaml")
+def test_a_problem_in_a_base_is_told_where_it_is_written(write: Callable[..., Path], small_yaml: str) -> None:
+    write(replace_once(small_yaml, "ndcg@10", "ndgc@10"), "shared/base.yaml")
     with pytest.raises(ConfigError) as caught:
         load_experiment(write("extends: shared/base.yaml\nseeds: [1, 1]\n"))
     assert [str(problem).partition(";")[0] for problem in caught.value.problems] == [
@@ -228,10 +230,10 @@ def test_a_problem_in_a_base_is_told_where_it_is_written(write: Callable[..., Pa
 
 @pytest.mark.long
 def test_what_the_libraries_would_refuse_or_ignore_is_told_with_its_line(
-    messages: Messages, small: str
+    messages: Messages, small_yaml: str
 ) -> None:
-    text = changed(
-        small,
+    text = replace_once(
+        small_yaml,
         "  trees: {ranker: lightgbm}",
         """\
   trees:
@@ -281,9 +283,11 @@ WITH_LINES = [
     ],
 )
 def test_objectives_that_cannot_be_are_told_with_their_line(
-    messages: Messages, small: str, objective: str, message: str
+    messages: Messages, small_yaml: str, objective: str, message: str
 ) -> None:
-    text = changed(small, "trees: {ranker: lightgbm}", f"trees: {{ranker: lightgbm, objective: {objective}}}")
+    text = replace_once(
+        small_yaml, "trees: {ranker: lightgbm}", f"trees: {{ranker: lightgbm, objective: {objective}}}"
+    )
     (found,) = messages(text)
     assert message in found
 
@@ -296,9 +300,9 @@ def test_a_mapping_from_python_has_no_lines_but_the_same_words() -> None:
     )
 
 
-def test_a_reader_checks_its_own_options_together(messages: Messages, small: str) -> None:
-    text = changed(
-        small,
+def test_a_reader_checks_its_own_options_together(messages: Messages, small_yaml: str) -> None:
+    text = replace_once(
+        small_yaml,
         "reader: letor\n  splits: {train: a.txt, valid: b.txt, test: c.txt}",
         "reader: synthetic\n  min_rows: 50\n  max_rows: 20",
     )
@@ -325,9 +329,9 @@ JUNK = [
 
 
 @pytest.mark.long
-def test_no_input_ends_in_anything_but_our_own_error(small: str) -> None:
+def test_no_input_ends_in_anything_but_our_own_error(small_yaml: str) -> None:
     """Each value of a sound experiment is replaced by each kind of wrong thing."""
-    sound = yaml.safe_load(small)
+    sound = yaml.safe_load(small_yaml)
     sound |= {
         "seeds": [1],
         "metrics": {"cutoffs": [1], "report": ["ndcg"], "primary": "ndcg@1", "preset": "search"},
@@ -412,11 +416,13 @@ def test_a_data_file_in_the_place_of_an_experiment(
     assert len(message) < 400
 
 
-def test_a_holdout_has_one_way_at_most(messages: Messages, small: str, write: Callable[..., Path]) -> None:
+def test_a_holdout_has_one_way_at_most(
+    messages: Messages, small_yaml: str, write: Callable[..., Path]
+) -> None:
     for way in ("by_time: day", "together: user", "stratify: market"):
-        load_experiment(write(changed(small, "valid: b.txt", f"valid: {{holdout: 0.2, {way}}}")))
+        load_experiment(write(replace_once(small_yaml, "valid: b.txt", f"valid: {{holdout: 0.2, {way}}}")))
     both = "valid: {holdout: 0.2, together: user, stratify: market}"
-    assert messages(changed(small, "valid: b.txt", both)) == [
+    assert messages(replace_once(small_yaml, "valid: b.txt", both)) == [
         "exp.yaml:4:33: a holdout with together and stratify; expected at most one of them"
     ]
 

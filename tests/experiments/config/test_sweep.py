@@ -60,21 +60,21 @@ def test_random_points_are_as_many_as_asked_distinct_and_decided_by_the_seed() -
     }
     sweep = {"random": random, "points": 20, "seed": 3}
 
-    def drawn(sweep: dict[str, Any]) -> list[dict[str, Any]]:
+    def drawn_points(sweep: dict[str, Any]) -> list[dict[str, Any]]:
         models = load_experiment(experiment(sweep), check_rankers=False).models
         return [model.point.at for model in models.values() if model.point]
 
-    points = drawn(sweep)
+    points = drawn_points(sweep)
     assert len(points) == len({str(point) for point in points}) == 20
     assert all(0.01 <= point["params.eta"] <= 0.3 for point in points)
     assert {point["params.max_depth"] for point in points} <= set(range(3, 9))
     assert {point["params.grow_policy"] for point in points} == {"depthwise", "lossguide"}
-    assert points == drawn(sweep)
-    assert points != drawn({**sweep, "seed": 4})
+    assert points == drawn_points(sweep)
+    assert points != drawn_points({**sweep, "seed": 4})
     # what another model is swept over, and how many points there are, moves none of them
     more = {**random, "models.lgb.params.num_leaves": {"low": 2, "high": 1000}}
-    assert points == [point for point in drawn({**sweep, "random": more}) if "params.eta" in point]
-    assert drawn({**sweep, "points": 5}) == points[:5]
+    assert points == [point for point in drawn_points({**sweep, "random": more}) if "params.eta" in point]
+    assert drawn_points({**sweep, "points": 5}) == points[:5]
 
 
 def test_grid_and_random_of_one_model_multiply() -> None:

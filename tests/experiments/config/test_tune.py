@@ -1,4 +1,4 @@
-"""What `tune` may search: built-in spaces, checked options, and what is said about wrong ones."""
+"""The search spaces of `tune`: built-in ones, checked options, and the messages about wrong ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TUNED: dict[str, Any] = {
 
 
 @pytest.fixture
-def tuned() -> dict[str, Any]:
+def tuned_config() -> dict[str, Any]:
     return copy.deepcopy(TUNED)
 
 
@@ -96,32 +96,32 @@ def problem_texts(source: Mapping[str, Any]) -> list[str]:
     ],
 )
 def test_what_cannot_be_searched_is_said_before_anything_is(
-    tune: dict[str, Any], message: str, tuned: dict[str, Any]
+    tune: dict[str, Any], message: str, tuned_config: dict[str, Any]
 ) -> None:
     budget = {} if "no budget" in message or "trails" in tune else {"trials": 3}
-    tuned["models"]["chance"] = {"ranker": "random"}
-    found = problem_texts({**tuned, "tune": {**budget, **tune}})
+    tuned_config["models"]["chance"] = {"ranker": "random"}
+    found = problem_texts({**tuned_config, "tune": {**budget, **tune}})
     assert any(message in problem for problem in found), found
 
 
-def test_a_model_that_is_trained_across_workers_is_refused(tuned: dict[str, Any]) -> None:
-    tuned["models"]["lgb"]["data_parallel"] = True
-    (problem,) = problem_texts(tuned)
+def test_a_model_that_is_trained_across_workers_is_refused(tuned_config: dict[str, Any]) -> None:
+    tuned_config["models"]["lgb"]["data_parallel"] = True
+    (problem,) = problem_texts(tuned_config)
     assert (
         "tune.models.lgb: a model that is trained across workers cannot be tuned; tune it without" in problem
     )
 
 
 @pytest.mark.long
-def test_validation_data_or_inner_folds(tuned: dict[str, Any]) -> None:
-    tuned["data"] = {"reader": "letor", "splits": {"train": "a", "test": "b"}}
-    tuned["stopping"] = None
-    tuned["models"] = {"lgb": {"ranker": "lightgbm", "rounds": 10}}
-    tuned["tune"]["models"] = {"lgb": {"rounds": [10, 20]}}
-    (problem,) = problem_texts(tuned)
+def test_validation_data_or_inner_folds(tuned_config: dict[str, Any]) -> None:
+    tuned_config["data"] = {"reader": "letor", "splits": {"train": "a", "test": "b"}}
+    tuned_config["stopping"] = None
+    tuned_config["models"] = {"lgb": {"ranker": "lightgbm", "rounds": 10}}
+    tuned_config["tune"]["models"] = {"lgb": {"rounds": [10, 20]}}
+    (problem,) = problem_texts(tuned_config)
     assert "split 'all' has no validation data, on which tune could choose" in problem
-    tuned["tune"]["inner_folds"] = 5
-    assert load_experiment(tuned).tune is not None
+    tuned_config["tune"]["inner_folds"] = 5
+    assert load_experiment(tuned_config).tune is not None
 
 
 # --- built-in spaces ---
@@ -140,7 +140,7 @@ WHOLE = [
 
 @pytest.mark.parametrize(("library", "objective"), SPACES, ids=lambda text: text)
 def test_built_in_spaces_are_sound_in_every_corner(
-    library: str, objective: str, tuned: dict[str, Any]
+    library: str, objective: str, tuned_config: dict[str, Any]
 ) -> None:
     if library == "catboost":
         pytest.importorskip("catboost")
@@ -152,10 +152,10 @@ def test_built_in_spaces_are_sound_in_every_corner(
     newer = [str(problem) for problem in problems if "or newer" in problem.expected]
     if newer:
         pytest.skip(newer[0])
-    tuned["data"]["n_queries"]["train"] = 100
-    tuned["models"] = {"m": model}
-    tuned["tune"]["models"] = {"m": "built-in"}
-    experiment = load_experiment(tuned)
+    tuned_config["data"]["n_queries"]["train"] = 100
+    tuned_config["models"] = {"m": model}
+    tuned_config["tune"]["models"] = {"m": "built-in"}
+    experiment = load_experiment(tuned_config)
     assert experiment.tune is not None
     space = experiment.tune.space("m")
     assert set(space) == set(SPACES[library, objective])
@@ -172,9 +172,9 @@ def test_built_in_spaces_are_sound_in_every_corner(
 
 
 @pytest.mark.long
-def test_built_in_spaces_stand_in_the_resolved_configuration(tuned: dict[str, Any]) -> None:
-    tuned["tune"]["models"] = {"lgb": "built-in"}
-    experiment = load_experiment(tuned)
+def test_built_in_spaces_stand_in_the_resolved_configuration(tuned_config: dict[str, Any]) -> None:
+    tuned_config["tune"]["models"] = {"lgb": "built-in"}
+    experiment = load_experiment(tuned_config)
     text = resolved_yaml(experiment)
     assert "params.num_leaves: {low: 7, high: 127, log: true" in text
     assert load_experiment(yaml.safe_load(text)) == experiment
@@ -182,9 +182,9 @@ def test_built_in_spaces_stand_in_the_resolved_configuration(tuned: dict[str, An
     assert with_built_in(experiment.tune, experiment.models) == experiment.tune
 
 
-def test_a_parameter_is_replaced_under_whichever_name_it_was_given(tuned: dict[str, Any]) -> None:
-    tuned["models"]["lgb"]["params"] = {"n_estimators_": 1}
-    config = load_experiment({**tuned, "tune": None}, check_rankers=False).models["lgb"]
+def test_a_parameter_is_replaced_under_whichever_name_it_was_given(tuned_config: dict[str, Any]) -> None:
+    tuned_config["models"]["lgb"]["params"] = {"n_estimators_": 1}
+    config = load_experiment({**tuned_config, "tune": None}, check_rankers=False).models["lgb"]
     config = model_at(config, {"params": {"eta": 0.5, "min_child_samples": 3}})
     at = model_at(config, {"params.learning_rate": 0.1, "params.lambda_l2": 1.0})
     assert at.ranker.params == {"min_child_samples": 3, "learning_rate": 0.1, "lambda_l2": 1.0}  # type: ignore[attr-defined]

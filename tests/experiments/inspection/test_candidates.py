@@ -126,31 +126,31 @@ def test_the_rows_of_a_card_are_the_candidates() -> None:
     assert {"leaking-feature"} <= {one.kind for one in lint(data_card({"train": data}))}
 
 
-def found(data: RankingDataset) -> dict[str, str]:
+def lint_lines(data: RankingDataset) -> dict[str, str]:
     return {one.kind: f"{one.severity}: {one.text}; {one.cure}" for one in lint(data_card({"test": data}))}
 
 
 def test_a_query_whose_truth_was_missed_is_not_without_relevant_documents() -> None:
     labels, sizes = [1, 0, 1, 0] * 10, [2] * 20
-    assert "without-relevant-documents" not in found(make_dataset(labels, sizes, [0, 1, 1, 1] * 10))
-    assert "without-relevant-documents" not in found(make_dataset(labels, sizes, [0, 0, 1, 1] * 10))
-    barren = found(make_dataset([0, 0, 1, 0] * 10, sizes, [0, 1, 1, 1] * 10))
+    assert "without-relevant-documents" not in lint_lines(make_dataset(labels, sizes, [0, 1, 1, 1] * 10))
+    assert "without-relevant-documents" not in lint_lines(make_dataset(labels, sizes, [0, 0, 1, 1] * 10))
+    barren = lint_lines(make_dataset([0, 0, 1, 0] * 10, sizes, [0, 1, 1, 1] * 10))
     assert barren["without-relevant-documents"].startswith("note: 10 of 20 queries (50%) have no relevant")
 
 
 def test_lints_of_labels_with_missed_documents() -> None:
-    all_missed = found(make_dataset([1, 0, 0] * 9, [3] * 9, [0, 1, 1] * 9))
+    all_missed = lint_lines(make_dataset([1, 0, 0] * 9, [3] * 9, [0, 1, 1] * 9))
     assert all_missed == {
         "nothing-relevant": "error: no candidate is relevant: all relevant documents were missed; look at the "
         "retrieval, and whether both sides spell document ids alike"
     }
-    steep = found(make_dataset([1, 0, 9] * 9, [3] * 9, [1, 1, 0] * 9))["steep-gain"]
+    steep = lint_lines(make_dataset([1, 0, 9] * 9, [3] * 9, [1, 1, 0] * 9))["steep-gain"]
     assert steep.startswith("warning: with exponential gain grade 9 (9 documents) weighs 511 times as much")
-    equal = found(make_dataset([1, 1, 0] * 9, [3] * 9, [1, 1, 0] * 9))["one-grade"]
+    equal = lint_lines(make_dataset([1, 1, 0] * 9, [3] * 9, [1, 1, 0] * 9))["one-grade"]
     assert equal.startswith("error: all candidates have the same label")
-    single = found(make_dataset([1, 1, 0, 1] * 9, [2] * 18, [1, 0, 1, 1] * 9))["single-document-queries"]
+    single = lint_lines(make_dataset([1, 1, 0, 1] * 9, [2] * 18, [1, 0, 1, 1] * 9))["single-document-queries"]
     assert single == "note: 9 of 18 queries have a single document; no order of theirs is better than another"
-    perfect = found(make_dataset([1, 0, 1] * 9, [1, 2] * 9, None))["single-document-queries"]
+    perfect = lint_lines(make_dataset([1, 0, 1] * 9, [1, 2] * 9, None))["single-document-queries"]
     assert perfect.endswith("they are always ranked perfectly and lift every mean")
 
 

@@ -80,18 +80,18 @@ def test_a_rank_is_found_whatever_its_name(first: int) -> None:
 
 
 def test_ranks_by_hand() -> None:
-    def found(queries: list[list[float]]) -> bool:
+    def rows_of_queries(queries: list[list[float]]) -> bool:
         boundaries = np.cumsum([0, *map(len, queries)])
         low, high = (np.array([of(query) for query in queries], dtype=float) for of in (min, max))
         return count_rows_of_queries(np.concatenate(queries).astype(float), low, high, boundaries)
 
     rank, other = [2.0, 1.0, 3.0], [1.0, 1.0, 3.0]
-    assert found([rank] * 10)
-    assert not found([rank] * 9), "so few may be chance"
-    assert found([rank] * 11 + [other] * 10)
-    assert not found([rank] * 10 + [other] * 10), "most queries"
-    assert not found([[0.0, 1.0]] * 50), "two rows are 0 and 1 too often"
-    assert not found([[2.0, 3.0, 4.0]] * 10)
+    assert rows_of_queries([rank] * 10)
+    assert not rows_of_queries([rank] * 9), "so few may be chance"
+    assert rows_of_queries([rank] * 11 + [other] * 10)
+    assert not rows_of_queries([rank] * 10 + [other] * 10), "most queries"
+    assert not rows_of_queries([[0.0, 1.0]] * 50), "two rows are 0 and 1 too often"
+    assert not rows_of_queries([[2.0, 3.0, 4.0]] * 10)
 
 
 ROWS = np.arange(N_QUERIES * N_ROWS)

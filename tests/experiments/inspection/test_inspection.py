@@ -97,7 +97,7 @@ def make_dataset(
     return from_arrays(features, labels, query_ids=queries, **more)
 
 
-def found(train: RankingDataset, test: RankingDataset | None = None) -> dict[str, tuple[str, str]]:
+def lint_cautions(train: RankingDataset, test: RankingDataset | None = None) -> dict[str, tuple[str, str]]:
     test = make_dataset(seed=1, prefix="b") if test is None else test
     return {
         one.kind: (one.severity, f"{one.severity}: {one}")
@@ -121,14 +121,16 @@ def test_outcomes_by_name_and_what_is_none_by_fact() -> None:
 
         return change
 
-    assert "outcome-feature" not in found(make_dataset(sparse(19))), "so few rows may be an exact match"
-    assert "outcome-feature" in found(make_dataset(sparse(20)))
+    assert "outcome-feature" not in lint_cautions(make_dataset(sparse(19))), (
+        "so few rows may be an exact match"
+    )
+    assert "outcome-feature" in lint_cautions(make_dataset(sparse(20)))
 
     def where_all_are(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
         labels[:100] = 1
         features[:, 2] = np.arange(400) < 100
 
-    assert "outcome-feature" not in found(make_dataset(where_all_are)), (
+    assert "outcome-feature" not in lint_cautions(make_dataset(where_all_are)), (
         "in queries without another row it says nothing"
     )
 
@@ -150,7 +152,7 @@ def test_public_sets_have_no_feature_that_looks_like_an_outcome_or_an_id(
 
 @pytest.mark.long
 def test_sound_data_has_nothing() -> None:
-    assert found(make_dataset()) == {}
+    assert lint_cautions(make_dataset()) == {}
     reader = Synthetic(tied=0.0)
     assert lint(data_card({name: reader.read([name], Path()) for name in ("train", "valid", "test")})) == []
 
@@ -159,15 +161,15 @@ def _leak(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -
     features[:, 2] = -labels
 
 
-def _sold(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
-    features[:, 2] = np.where(_picked(labels), 9.5, 0)
+def _mark_picked(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[:, 2] = np.where(_picked_rows(labels), 9.5, 0)
 
 
-def _stayed(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
-    features[:, 2] = np.where(_picked(labels), features[:, 2], np.nan)
+def _keep_if_picked(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+    features[:, 2] = np.where(_picked_rows(labels), features[:, 2], np.nan)
 
 
-def _picked(labels: NDArray[Any]) -> NDArray[Any]:
+def _picked_rows(labels: NDArray[Any]) -> NDArray[Any]:
     return (labels > 0) & (np.arange(400) % 3 == 0)
 
 
@@ -183,11 +185,11 @@ def _steep(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) 
     labels[5] = 10
 
 
-def _absurd(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+def _big_grade(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
     labels[5] = 100
 
 
-def _nothing(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+def _clear_labels(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
     labels[:] = 0
 
 
@@ -195,7 +197,7 @@ def _one_grade(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[An
     labels[:] = 1
 
 
-def _barren(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+def _clear_quarter(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
     labels[:100] = 0
 
 
@@ -207,7 +209,7 @@ def _twin(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -
     features[:, 3] = features[:, 0]
 
 
-def _holes(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
+def _punch_holes(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
     features[:250, 0] = np.nan
 
 
@@ -227,59 +229,61 @@ def _singles(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]
 @pytest.mark.parametrize(
     ("plant", "name", "message"),
     [
-        (_sold, "outcome-feature", "error: train: feature 2 is other than 0 in relevant documents alone; check"),
-        (_stayed, "outcome-feature", "error: train: feature 2 is other than 0 in relevant documents alone"),
+        (_mark_picked, "outcome-feature", "error: train: feature 2 is other than 0 in relevant documents alone; check"),
+        (_keep_if_picked, "outcome-feature", "error: train: feature 2 is other than 0 in relevant documents alone"),
         (_told_apart, "outcome-feature", "warning: train: feature 2 alone tells relevant documents with an AUC"),
         (_leak, "leaking-feature", "error: train: feature 2 alone ranks with NDCG@10 of 1.0000 (random order: 0."),
         (_sort, "sorted-labels", "warning: train: in 40 of 40 queries the documents are sorted by label"),
         (_steep, "steep-gain", "warning: train: with exponential gain grade 10 (1 document) weighs 1,023 times"),
-        (_absurd, "steep-gain", "error: train: with exponential gain grade 100 (1 document) weighs 1.268e+30 times"),
-        (_nothing, "nothing-relevant", "error: train: no document is relevant"),
+        (_big_grade, "steep-gain", "error: train: with exponential gain grade 100 (1 document) weighs 1.268e+30 times"),
+        (_clear_labels, "nothing-relevant", "error: train: no document is relevant"),
         (_one_grade, "one-grade", "error: train: all documents have the same label"),
-        (_barren, "without-relevant-documents", "note: train: 10 of 40 queries (25%) have no relevant document"),
+        (_clear_quarter, "without-relevant-documents", "note: train: 10 of 40 queries (25%) have no relevant document"),
         (_flat, "constant-features", "note: train: feature 1 has one value in all rows"),
         (_twin, "duplicate-features", "note: train: feature 3 repeats another feature in all rows"),
-        (_holes, "missing-values", "note: train: feature 0 is missing in more than half of the rows"),
+        (_punch_holes, "missing-values", "note: train: feature 0 is missing in more than half of the rows"),
         (_ties, "forced-ties", "warning: train: 100 rows (25.0%) have the features of another row of their query"),
         (_singles, "single-document-queries", "note: train: 50 of 85 queries have a single document"),
     ],
 )  # fmt: skip
 def test_what_is_planted_is_found(plant: Any, name: str, message: str) -> None:
-    assert found(make_dataset(plant))[name][1].startswith(message)
+    assert lint_cautions(make_dataset(plant))[name][1].startswith(message)
 
 
 def test_overlaps() -> None:
     train = make_dataset()
     assert (
         "40 queries are in both (a0, a1, a2, a3, a4, …); 40 of them with identical rows"
-        in found(train, train)["query-in-two-splits"][1]
+        in lint_cautions(train, train)["query-in-two-splits"][1]
     )
-    other_rows = found(train, make_dataset(seed=1))["query-in-two-splits"]
+    other_rows = lint_cautions(train, make_dataset(seed=1))["query-in-two-splits"]
     assert other_rows[0] == "warning"
     assert "their rows differ" in other_rows[1]
-    renamed = found(train, make_dataset(prefix="b"))
+    renamed = lint_cautions(train, make_dataset(prefix="b"))
     assert "query-in-two-splits" not in renamed
     assert renamed["identical-rows"][1].startswith(
         "error: train and test: 400 rows of test (100.0%) have the features of a row of train; 40 of its 40 queries "
         "share at least half of their rows with train, where 0 of 40 do with another query"
     )
-    assert "rows of test" not in str(found(make_dataset(_blank), make_dataset(_blank, seed=1, prefix="b")))
+    assert "rows of test" not in str(
+        lint_cautions(make_dataset(_blank), make_dataset(_blank, seed=1, prefix="b"))
+    )
     unnamed = from_arrays(train.features, train.labels, group_sizes=[10] * 40)
-    numbered = found(unnamed, unnamed)
+    numbered = lint_cautions(unnamed, unnamed)
     assert "query-in-two-splits" not in numbered, "numbers from 0 are no names"
     assert numbered["identical-rows"][0] == "error"
 
 
 def test_columns_that_differ() -> None:
     wide = from_arrays(np.ones((3, 2)), [0, 1, 2], query_ids=["x"] * 3)
-    assert "4 features against 2" in found(make_dataset(), wide)["different-features"][1]
+    assert "4 features against 2" in lint_cautions(make_dataset(), wide)["different-features"][1]
 
     def times_hundred(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:
         features[:, 1] *= 100
 
     assert (
         "values of feature 1 in test reach more than ten times as far"
-        in found(make_dataset(), make_dataset(times_hundred, prefix="b"))["other-range"][1]
+        in lint_cautions(make_dataset(), make_dataset(times_hundred, prefix="b"))["other-range"][1]
     )
 
 
@@ -313,31 +317,31 @@ def test_folds_and_splits_share_a_line() -> None:
 
 
 def test_little_to_gain_at_a_metric() -> None:
-    def found(sizes: list[int], labels: list[int], metric: str = "recall@2") -> list[Caution]:
+    def lint_cautions(sizes: list[int], labels: list[int], metric: str = "recall@2") -> list[Caution]:
         return little_to_gain(
             "test",
             from_arrays(np.zeros((len(labels), 1)), labels, group_sizes=sizes).judgments,
             parse_metric(metric),
         )
 
-    def missed(n: int) -> list[Caution]:
+    def cautions_of_missed(n: int) -> list[Caution]:
         groups = QueryGroups.from_sizes([2] + [3] * n)
         shown = np.array([1, 1] + [1, 1, 0] * n, dtype=bool)
         judgments = Judgments.checked([1, 0] + [0, 0, 1] * n, groups, retrieved=shown)
         return little_to_gain("test", judgments, parse_metric("recall@1"))
 
     # of 3 documents 2 are shown: a random order finds the relevant one in 2 of 3 queries, in a query of 2 always
-    often = found([3] * 4 + [2] * 6, [1, 0, 0] * 4 + [1, 0] * 6)
+    often = lint_cautions([3] * 4 + [2] * 6, [1, 0, 0] * 4 + [1, 0] * 6)
     assert [(one.kind, one.severity, one.place) for one in often] == [("little-to-gain", "warning", "test")]
     assert often[0].text.startswith(
         f"recall@2 of a random order is {(4 * 2 / 3 + 6) / 10:.4f}, 87 % of the best"
     )
-    assert found([3] * 5 + [2] * 5, [1, 0, 0] * 5 + [1, 0] * 5) == [], "5/6 is less than 85 %"
+    assert lint_cautions([3] * 5 + [2] * 5, [1, 0, 0] * 5 + [1, 0] * 5) == [], "5/6 is less than 85 %"
     # the relevant document of all but one query was missed: nothing that order could change
-    few = missed(20)
+    few = cautions_of_missed(20)
     assert [one.text for one in few] == ["order changes recall@1 in 1 of 21 queries: there is little to gain"]
-    assert missed(19) == []
-    assert found([2] * 5, [1, 0] * 5, "spearman") == [], (
+    assert cautions_of_missed(19) == []
+    assert lint_cautions([2] * 5, [1, 0] * 5, "spearman") == [], (
         "the random order and ceiling of which are not computed"
     )
     folds = [replace(one, place=place) for place in ("fold1 test", "fold2 test") for one in often]

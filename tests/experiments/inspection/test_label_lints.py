@@ -115,7 +115,7 @@ def test_rows_that_a_join_repeats() -> None:
 
 
 def test_which_repeats_are_said() -> None:
-    def found(n_relevant: int, n_others: int) -> bool:
+    def has_leak(n_relevant: int, n_others: int) -> bool:
         """2,000 rows, of which some repeat another."""
         rows = np.arange(2_000)
         features, labels = rows[:, None] + 1.0, rows % 4 == 1
@@ -125,12 +125,12 @@ def test_which_repeats_are_said() -> None:
             labels[repeated + 2] = labels[repeated]
         return "equal-rows" in cautions(from_arrays(features, labels, group_sizes=[100] * 20))
 
-    assert not found(0, 0)
-    assert found(40, 70), "5.5 % of the rows"
-    assert not found(20, 70)
-    assert found(10, 0), "they go with the label"
-    assert not found(9, 0)
-    assert not found(0, 10), "as many as chance repeats"
+    assert not has_leak(0, 0)
+    assert has_leak(40, 70), "5.5 % of the rows"
+    assert not has_leak(20, 70)
+    assert has_leak(10, 0), "they go with the label"
+    assert not has_leak(9, 0)
+    assert not has_leak(0, 10), "as many as chance repeats"
 
 
 def test_labels_below_a_threshold() -> None:

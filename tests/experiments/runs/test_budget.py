@@ -41,14 +41,14 @@ def test_what_has_no_unit_or_is_no_time_is_refused(text: str, found: str) -> Non
         parse_budget(text)
 
 
-def taking(
+def timer_by(
     p99: Callable[[BudgetCandidate], float | None], asked: list[BudgetCandidate]
 ) -> Callable[[BudgetCandidate], Latency]:
-    def timed(one: BudgetCandidate) -> Latency:
+    def time_candidate(one: BudgetCandidate) -> Latency:
         asked.append(one)
         return Latency(documents=100, calls=300, p50=1.0, p99=p99(one))
 
-    return timed
+    return time_candidate
 
 
 BIG, HALF, SMALL = (
@@ -86,7 +86,7 @@ def test_the_best_come_first() -> None:
 )
 def test_ten_microseconds_a_round(budget: float, chosen: BudgetCandidate | None, n_timed: int) -> None:
     asked: list[BudgetCandidate] = []
-    timed = taking(lambda one: 10.0 * (one.rounds or 0.5), asked)
+    timed = timer_by(lambda one: 10.0 * (one.rounds or 0.5), asked)
     assert best_within(ALL, timed, budget) == chosen
     assert asked == ALL[:n_timed]
 
@@ -100,14 +100,14 @@ def test_more_rounds_than_were_too_slow_are_not_timed() -> None:
         BudgetCandidate(1, 20, 0.6),
     ]
     assert (
-        best_within(falling, taking(lambda one: 10.0 * (one.rounds or 0) + one.run, asked), 80.0)
+        best_within(falling, timer_by(lambda one: 10.0 * (one.rounds or 0) + one.run, asked), 80.0)
         == falling[2]
     )
     assert asked == [falling[0], falling[2]]
 
 
 def test_a_time_that_was_given_up_is_not_within() -> None:
-    assert best_within([BIG], taking(lambda one: None, []), 1e9) is None
+    assert best_within([BIG], timer_by(lambda one: None, []), 1e9) is None
 
 
 @given(
@@ -121,9 +121,9 @@ def test_a_time_that_was_given_up_is_not_within() -> None:
 def test_it_is_the_best_of_all_that_are_within(drawn: list[tuple[int, int, int]], budget: int) -> None:
     ordered = best_first([BudgetCandidate(*one) for one in drawn], higher_is_better=True)
 
-    def takes(one: BudgetCandidate) -> float:  # run 1 is twice as fast
+    def duration_of(one: BudgetCandidate) -> float:  # run 1 is twice as fast
         return (one.rounds or 0) / (1 + (one.run == 1))
 
-    within = [one.mean for one in ordered if takes(one) <= budget]
-    found = best_within(ordered, taking(takes, []), budget)
+    within = [one.mean for one in ordered if duration_of(one) <= budget]
+    found = best_within(ordered, timer_by(duration_of, []), budget)
     assert (None if found is None else found.mean) == (max(within) if within else None)

@@ -66,13 +66,13 @@ def test_a_finished_folder_holds_its_files_and_nothing_is_left_over(tmp_path: Pa
 
 
 def test_an_error_while_filling_leaves_nothing(tmp_path: Path) -> None:
-    def interrupted() -> None:
+    def interrupt() -> None:
         with unfinished(tmp_path) as folder:
             (folder / "model.txt").write_text("half")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        interrupted()
+        interrupt()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -203,16 +203,16 @@ def test_everything_is_on_the_disk_before_the_name_says_so(
     happened: list[int | str] = []
     fsync, rename = os.fsync, Path.rename
 
-    def synced(handle: int) -> None:
+    def sync_and_log(handle: int) -> None:
         fsync(handle)
         happened.append(os.fstat(handle).st_ino)
 
-    def renamed(self: Path, target: Path) -> Path:
+    def rename_and_log(self: Path, target: Path) -> Path:
         happened.append("renamed")
         return rename(self, target)
 
-    monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(Path, "rename", renamed)
+    monkeypatch.setattr(os, "fsync", sync_and_log)
+    monkeypatch.setattr(Path, "rename", rename_and_log)
     run = make(tmp_path)
     before = set(happened[: happened.index("renamed")])
     assert before == {path.stat().st_ino for path in (run, run / "model.txt", run / "record.json")}

@@ -29,12 +29,12 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pipes in fol
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Of an experiment; a command that waits for a pipe ends after a while."""
+    """Yield the folder of an experiment; a command that waits for a pipe ends after a while."""
 
-    def late(*_: object) -> None:
+    def stop_waiting(*_: object) -> None:
         raise AssertionError("waits for ever")
 
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGALRM, stop_waiting)
     signal.alarm(60)
     yield Path(shutil.copytree(FROZEN, tmp_path / "v1"))
     signal.alarm(0)
@@ -44,7 +44,7 @@ def pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-def endless(path: Path) -> None:
+def link_endless(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
@@ -56,13 +56,13 @@ def link_elsewhere(path: Path) -> None:
 
 SAID = {
     pipe: "is a pipe, a device or a folder, not a file",
-    endless: "is a link to outside of its folder",
+    link_endless: "is a link to outside of its folder",
     link_elsewhere: "is a link to outside of its folder",
 }
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", [pipe, endless, link_elsewhere])
+@pytest.mark.parametrize("kind", [pipe, link_endless, link_elsewhere])
 @pytest.mark.parametrize(
     ("name", "command"),
     [
@@ -98,7 +98,7 @@ def test_what_is_not_needed_is_not_waited_for(folder: Path, ltr: Callable[..., t
     assert ltr("reproduce", folder / LGBM)[0] == 0
 
 
-@pytest.mark.parametrize("kind", [pipe, endless])
+@pytest.mark.parametrize("kind", [pipe, link_endless])
 def test_a_list_of_runs_says_which_cannot_be_read(
     folder: Path, kind: Callable[[Path], None], ltr: Callable[..., tuple[int, str, str]]
 ) -> None:

@@ -1,4 +1,4 @@
-"""What a call for a list of documents took: percentiles by hand, and what is timed, with real boosters."""
+"""The duration of a call for a list of documents: percentiles by hand, and the timed calls of real boosters."""
 
 from __future__ import annotations
 

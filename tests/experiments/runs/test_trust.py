@@ -1,4 +1,4 @@
-"""What a folder of somebody else's can make this machine execute: nothing, unless its reader says so."""
+"""Folders of somebody else execute nothing on this machine, unless their reader says so."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def metric(labels, scores): return labels[0]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_experiment(SMALL, runs=tmp_path_factory.mktemp("trust")).folder
 
 
 @pytest.fixture
-def foreign(finished: Path, tmp_path: Path) -> Path:
+def foreign(finished_folder: Path, tmp_path: Path) -> Path:
     """An experiment's folder as somebody else may have written it: everything that can name code names theirs."""
     folder = tmp_path / "foreign"
-    shutil.copytree(finished, folder)
+    shutil.copytree(finished_folder, folder)
     payload = tmp_path / "payload.py"
     payload.write_text(f"{PAYLOAD}# {tmp_path}\n")  # a content that no other test of this process has trusted
     settings = yaml.safe_load((folder / "experiment.yaml").read_text())
@@ -81,7 +81,7 @@ def edit(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     path.write_text(json.dumps(record))
 
 
-def executed(foreign: Path) -> bool:
+def was_executed(foreign: Path) -> bool:
     return (foreign.parent / "executed").exists()
 
 
@@ -112,7 +112,7 @@ def test_results_are_read_without_code(
     query = load_run(run_of(foreign)).per_query["query_id"].iloc[0]
     places = {"FOLDER": str(foreign), "RUN": run_of(foreign), "QUERY": str(query)}
     assert run_command(cli, [places.get(word, word) for word in arguments]) == 0, capsys.readouterr().err
-    assert not executed(foreign)
+    assert not was_executed(foreign)
 
 
 @pytest.mark.long
@@ -125,7 +125,7 @@ def test_the_report_is_that_of_the_declared_comparison(foreign: Path) -> None:
     assert data.comparison.baseline == "one"
     assert data.comparison.method.test == "t"
     assert data.experiment_yaml == text
-    assert not executed(foreign)
+    assert not was_executed(foreign)
 
 
 REFUSED = "which is executed only if you trust it"
@@ -153,19 +153,19 @@ def test_code_that_a_folder_names_is_refused(
     assert run_command(cli, [places.get(word, word) for word in arguments]) == 2
     said = capsys.readouterr().err
     assert f"{run_of(foreign)}: needs code from {foreign.parent}/payload.py, {REFUSED}; {CURE}" in said
-    assert not executed(foreign)
+    assert not was_executed(foreign)
 
 
-def test_every_kind_of_code_is_refused(foreign: Path, finished: Path) -> None:
+def test_every_kind_of_code_is_refused(foreign: Path, finished_folder: Path) -> None:
     """A record that names but one of ranker, reader and metric is refused for that one."""
     path = Path(run_of(foreign)) / "record.json"
     theirs = json.loads(path.read_text())
-    ours = json.loads((Path(run_of(finished)) / "record.json").read_text())
+    ours = json.loads((Path(run_of(finished_folder)) / "record.json").read_text())
     for changed in ({"ranker"}, {"reading"}, {"own_metrics"}):
         path.write_text(json.dumps({**ours, **{key: theirs[key] for key in changed}}))
         with pytest.raises(UsageError, match=REFUSED):
             reproduce(path.parent)
-    assert not executed(foreign)
+    assert not was_executed(foreign)
 
 
 @pytest.mark.long
@@ -173,9 +173,9 @@ def test_trust_is_what_it_takes(foreign: Path) -> None:
     run = run_of(foreign)
     with pytest.raises(UsageError, match=REFUSED):
         _ = load_run(run).model
-    assert not executed(foreign)
+    assert not was_executed(foreign)
     assert load_run(run, trust=True).model is not None
-    assert executed(foreign)
+    assert was_executed(foreign)
 
 
 @pytest.mark.long
@@ -185,7 +185,7 @@ def test_the_flag_is_what_it_takes(foreign: Path, capsys: pytest.CaptureFixture[
 
     edit(Path(run_of(foreign)) / "record.json", own_ranker_alone)
     assert run_command(cli, ["reproduce", run_of(foreign), "--trust"]) in (0, 1), capsys.readouterr().err
-    assert executed(foreign)
+    assert was_executed(foreign)
 
 
 @pytest.mark.long
@@ -197,7 +197,7 @@ def test_a_file_that_the_caller_named_is_executed_in_its_place(foreign: Path, tm
     load_own_file(f"{mine}:Ranker")
     (mine.parent / "executed").unlink()
     assert load_run(run_of(foreign)).model is not None
-    assert not executed(foreign)
+    assert not was_executed(foreign)
     (foreign.parent / "payload.py").write_text(PAYLOAD + "# changed\n")
     with pytest.raises(UsageError, match=REFUSED):
         _ = load_run(run_of(foreign)).model
@@ -226,7 +226,7 @@ def test_metrics_of_records_never_name_files(foreign: Path) -> None:
             load_run(path.parent)
         for command in (["compare"], ["report"], ["show", "run"], ["explain", "ndcg@3", "--query", "1"]):
             assert run_command(cli, [*command, str(path.parent)]) == 2
-    assert not executed(foreign)
+    assert not was_executed(foreign)
 
 
 def test_columns_of_tables_never_name_files(foreign: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,13 +242,13 @@ def test_columns_of_tables_never_name_files(foreign: Path, capsys: pytest.Captur
         tables.append(str(path))
     assert run_command(cli, ["compare", *tables]) == 0
     assert "ignored, not a metric" in capsys.readouterr().out
-    assert not executed(foreign)
+    assert not was_executed(foreign)
 
 
-def test_saved_comparisons_never_name_files(foreign: Path, finished: Path, tmp_path: Path) -> None:
+def test_saved_comparisons_never_name_files(foreign: Path, finished_folder: Path, tmp_path: Path) -> None:
     import pyarrow.parquet as parquet
 
-    source = finished / "report" / "comparison.parquet"
+    source = finished_folder / "report" / "comparison.parquet"
     table = parquet.read_table(source)
     name = f"{foreign.parent}/payload.py:metric(higher_is_better=true)"
     metadata = {
@@ -261,7 +261,7 @@ def test_saved_comparisons_never_name_files(foreign: Path, finished: Path, tmp_p
     with pytest.raises(DataError, match="cannot be read as a saved comparison"):
         compare(hostile)
     assert run_command(cli, ["compare", str(hostile), "-m", "mrr@3"]) == 2
-    assert not executed(foreign)
+    assert not was_executed(foreign)
 
 
 @pytest.mark.long
@@ -287,9 +287,9 @@ def test_an_experiment_of_ones_own_scores_its_models_again_wherever_its_file_mov
 
 @pytest.mark.long
 def test_the_experiment_is_the_callers(foreign: Path) -> None:
-    """Who runs a file means it: its own files are loaded, as before."""
+    """The files that an experiment names are loaded as before: its caller chose to run it."""
     from ltr_harness.experiments.config import load_experiment
 
     settings = yaml.safe_load((foreign / "experiment.yaml").read_text())
     assert isinstance(load_experiment(settings), Experiment)
-    assert executed(foreign)
+    assert was_executed(foreign)

@@ -54,12 +54,12 @@ SMALL: dict[str, Any] = {
 
 
 @pytest.fixture
-def small() -> dict[str, Any]:
+def small_config() -> dict[str, Any]:
     return copy.deepcopy(SMALL)
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResult:
+def trained_experiment(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResult:
     """The small experiment, trained in this process. To be read; what changes it takes `trained_copy`."""
     from ltr_harness import run_experiment
 
@@ -67,19 +67,19 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResult:
 
 
 @pytest.fixture
-def trained_copy(trained: ExperimentResult, tmp_path: Path) -> Path:
+def trained_copy(trained_experiment: ExperimentResult, tmp_path: Path) -> Path:
     """A folder of runs of one's own, with those of `trained` in it."""
     runs = tmp_path / "trained"
-    shutil.copytree(trained.folder.parent, runs)
+    shutil.copytree(trained_experiment.folder.parent, runs)
     return runs
 
 
 @pytest.fixture
-def small_file(small: dict[str, Any], tmp_path: Path) -> Path:
+def small_file(small_config: dict[str, Any], tmp_path: Path) -> Path:
     import yaml
 
     path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump(small, sort_keys=False))
+    path.write_text(yaml.safe_dump(small_config, sort_keys=False))
     return path
 
 
@@ -107,12 +107,12 @@ class Killer(LightGBMRanker):
 
 
 @pytest.fixture
-def killer(small: dict[str, Any], tmp_path: Path) -> Path:
+def killer(small_config: dict[str, Any], tmp_path: Path) -> Path:
     """Makes the model lgbm of the small experiment cost as many workers as stands in the file returned."""
     (tmp_path / "killer.py").write_text(KILLER)
     left = tmp_path / "left"
     left.write_text("0")
-    small["models"]["lgbm"] |= {"ranker": f"{tmp_path}/killer.py:Killer", "left": str(left)}
+    small_config["models"]["lgbm"] |= {"ranker": f"{tmp_path}/killer.py:Killer", "left": str(left)}
     return left
 
 
@@ -149,7 +149,7 @@ TUNED: dict[str, Any] = {
 
 
 @pytest.fixture
-def tuned() -> dict[str, Any]:
+def tuned_config() -> dict[str, Any]:
     """A model whose options are searched beside one that is as it is written."""
     return copy.deepcopy(TUNED)
 

@@ -74,7 +74,7 @@ def place(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def stored(place: Path, model: str) -> Run:
+def stored_run(place: Path, model: str) -> Run:
     return load_run(next((place / "two").glob(f"{model}--*")))
 
 
@@ -83,7 +83,7 @@ def test_stored_values_are_those_of_trec_eval_on_the_exported_files(
     place: Path, model: str, ltr: Cli
 ) -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec-eval-terrier (the extra `oracles`)")
-    run, test = stored(place, model), place / "test.csv"
+    run, test = stored_run(place, model), place / "test.csv"
     ranking, qrels = place / f"{model}.run", place / "truth.qrels"
     assert ltr("predict", run.path, test, "-o", ranking)[0] == 0
     assert ltr("data", "convert", test, "--column", "retrieved=found", "-o", qrels)[0] == 0
@@ -109,7 +109,7 @@ def test_stored_values_are_those_of_trec_eval_on_the_exported_files(
 
 
 def test_the_command_for_runs_gives_them_too(place: Path, ltr: Cli) -> None:
-    run, test = stored(place, "lgbm"), place / "test.csv"
+    run, test = stored_run(place, "lgbm"), place / "test.csv"
     assert ltr("predict", run.path, test, "-o", place / "again.run")[0] == 0
     assert ltr("data", "convert", test, "--column", "retrieved=found", "-o", place / "again.qrels")[0] == 0
     files = ("--qrels", place / "again.qrels", "--run", place / "again.run", "--all-queries")

@@ -70,7 +70,7 @@ def result(folder: Path) -> ExperimentResult:
     return run_experiment(config_of(folder), runs=folder / "runs", workers=1)
 
 
-def found(result: ExperimentResult, model: str) -> list[Run]:
+def runs_of_model(result: ExperimentResult, model: str) -> list[Run]:
     return [run for run in result.runs if run.record.model == model]
 
 
@@ -88,9 +88,9 @@ def test_parts_are_trained_once_and_a_blend_has_the_seeds_of_its_parts(result: E
         ("lgbm", 1), ("lgbm", 2), ("xgb", 1), ("xgb", 2), ("bm25", 1), ("mine", 1),
         ("blend", 1), ("blend", 2), ("even", 1),
     ]  # fmt: skip
-    assert found(result, "even")[0].record.deterministic
-    assert not found(result, "blend")[0].record.deterministic
-    one, two = (run.model.score_split(split_of(run)) for run in found(result, "blend"))
+    assert runs_of_model(result, "even")[0].record.deterministic
+    assert not runs_of_model(result, "blend")[0].record.deterministic
+    one, two = (run.model.score_split(split_of(run)) for run in runs_of_model(result, "blend"))
     assert not np.array_equal(one, two)
 
 
@@ -104,7 +104,9 @@ def test_the_scores_are_those_of_the_stored_parts(result: ExperimentResult) -> N
     """Weighted and standardised again by SciPy, from the scores that the parts' own runs keep."""
     from scipy import stats
 
-    for blend, lgbm, xgb in zip(*(found(result, name) for name in ("blend", "lgbm", "xgb")), strict=True):
+    for blend, lgbm, xgb in zip(
+        *(runs_of_model(result, name) for name in ("blend", "lgbm", "xgb")), strict=True
+    ):
         weights = blend.record.learned["weights"]
         assert (
             f"lgbm {weights['lgbm']:.2f}, xgb {weights['xgb']:.2f}" in blend.record.training_cautions[0].text
@@ -118,7 +120,7 @@ def test_the_scores_are_those_of_the_stored_parts(result: ExperimentResult) -> N
             for run in (lgbm, xgb)
         )
         np.testing.assert_allclose(frame["score"], frame["expected"], atol=1e-9)
-    assert found(result, "even")[0].record.learned == {"weights": {"bm25": 0.5, "mine": 0.5}}
+    assert runs_of_model(result, "even")[0].record.learned == {"weights": {"bm25": 0.5, "mine": 0.5}}
 
 
 def test_the_second_command_does_nothing_and_a_new_metric_trains_nothing(
@@ -132,7 +134,7 @@ def test_the_second_command_does_nothing_and_a_new_metric_trains_nothing(
     job = prepare(read(other, runs=runs))
     assert {task.state for task in job.tasks} == {"score again"}
     again = run_experiment(other, runs=runs, workers=1)
-    for run in found(again, "even"):
+    for run in runs_of_model(again, "even"):
         before = [one for one in result.runs if one.path.name == run.path.name]
         assert run.record.metrics["ndcg@10"] == before[0].record.metrics["ndcg@10"]
         assert "mrr@10" in run.record.metrics
@@ -206,7 +208,7 @@ def test_a_part_that_fails_fails_its_blends_and_nothing_else(tmp_path: Path, wor
         "mine": "ValueError: no luck",
         "even": "part 'mine' failed: ValueError: no luck",
     }
-    assert len(found(result, "blend")) == 2
+    assert len(runs_of_model(result, "blend")) == 2
     assert "Traceback" not in (result.failures[-1].path / "log.txt").read_text()
     (tmp_path / "mine.py").write_text(OWN)
     assert not run_experiment(config, runs=tmp_path / "runs", workers=1).failures
@@ -214,7 +216,7 @@ def test_a_part_that_fails_fails_its_blends_and_nothing_else(tmp_path: Path, wor
 
 def test_a_run_is_whole_by_itself(result: ExperimentResult, folder: Path, tmp_path: Path, ltr: Any) -> None:
     """Moved, without the runs of its parts."""
-    run = found(result, "blend")[0]
+    run = runs_of_model(result, "blend")[0]
     moved = shutil.copytree(run.path, tmp_path / "moved")
     test = split_of(run)
     expected = run.score_columns("score")["score"]
@@ -222,11 +224,11 @@ def test_a_run_is_whole_by_itself(result: ExperimentResult, folder: Path, tmp_pa
     from ltr_harness.data.writers import write_dataset
 
     write_dataset(test, tmp_path / "new.parquet")
-    np.testing.assert_array_equal(predicted(ltr, moved, tmp_path, "new.parquet"), expected)
+    np.testing.assert_array_equal(predict_scores(ltr, moved, tmp_path, "new.parquet"), expected)
     with pytest.raises(DataError, match="a blend of z-scores compares the rows of a query"):
         load_run(moved).score(test.features)
     assert "lightgbm==" in ltr("export", "requirements", moved)[1]
-    assert "pytest==" in ltr("export", "requirements", found(result, "even")[0].path)[1]
+    assert "pytest==" in ltr("export", "requirements", runs_of_model(result, "even")[0].path)[1]
     code, _, err = ltr("export", "model", moved, "--to", "json", "-o", tmp_path / "model.json")
     assert code == 2
     assert "a BlendModel has no trees; expected a model of LightGBM, XGBoost or CatBoost" in err
@@ -236,7 +238,7 @@ def test_a_run_is_whole_by_itself(result: ExperimentResult, folder: Path, tmp_pa
     assert "query" in err
 
 
-def predicted(ltr: Any, run: Path, folder: Path, data: str) -> Any:
+def predict_scores(ltr: Any, run: Path, folder: Path, data: str) -> Any:
     code, _, err = ltr("predict", run, folder / data, "-o", folder / "scores.npy")
     assert code == 0, err
     return np.load(folder / "scores.npy")
@@ -244,13 +246,13 @@ def predicted(ltr: Any, run: Path, folder: Path, data: str) -> Any:
 
 @pytest.mark.parametrize("model", ["blend", "even"])
 def test_a_run_is_reproduced_with_its_parts(result: ExperimentResult, model: str) -> None:
-    again = reproduce(found(result, model)[-1].path)
+    again = reproduce(runs_of_model(result, model)[-1].path)
     assert again.identical, again
     assert again.reasons == ()
 
 
 def test_a_part_that_changed_is_named(result: ExperimentResult, tmp_path: Path) -> None:
-    run = found(result, "blend")[0]
+    run = runs_of_model(result, "blend")[0]
     shutil.copy(run.path.parent / "experiment.yaml", tmp_path)
     copied = shutil.copytree(run.path, tmp_path / "copied")
     record = json.loads((copied / "record.json").read_text())
@@ -269,7 +271,7 @@ def test_code_of_a_part_is_executed_only_if_it_is_trusted(
 ) -> None:
     for known in ("_named", "_loaded"):  # as in another process
         monkeypatch.setattr(f"ltr_harness._util.user_code.{known}", {})
-    path = found(result, "even")[0].path
+    path = runs_of_model(result, "even")[0].path
     with pytest.raises(
         UsageError, match=r"needs code from .*mine.py, which is executed only if you trust it"
     ):
@@ -299,10 +301,10 @@ def test_a_blend_waits_for_the_search_of_its_part_on_every_fold(tmp_path: Path) 
     config["models"]["both"] = {"ranker": "blend", "of": ["lgb", "xgb"], "how": "ranks"}
     assert [task.model for task in prepare(read(config, runs=tmp_path)).tasks] == ["xgb"]
     result = run_experiment(config, runs=tmp_path, workers=1)
-    both = found(result, "both")[0].record
-    tuned = found(result, "lgb")[0].record
+    both = runs_of_model(result, "both")[0].record
+    tuned = runs_of_model(result, "lgb")[0].record
     assert both.parts["lgb"].config == tuned.config
-    assert reproduce(found(result, "both")[0].path).identical
+    assert reproduce(runs_of_model(result, "both")[0].path).identical
     assert prepare(read(config, runs=tmp_path)).count("done") == 3
 
 
@@ -429,7 +431,7 @@ def test_a_part_without_scores_of_validation_rows_is_found_before_training(tmp_p
     np.save(tmp_path / "live.npy", np.arange(test.n_rows, dtype=float))
     config["models"]["blend"]["weights"] = {"lgbm": 1, "live": 3}
     result = run_experiment(config, runs=tmp_path, workers=1)
-    blend = found(result, "blend")[0]
+    blend = runs_of_model(result, "blend")[0]
     (tmp_path / "live.npy").unlink()  # the blend has a copy
     np.testing.assert_array_equal(blend.model.score_split(test), blend.score_columns("score")["score"])
 
@@ -442,13 +444,13 @@ def test_a_rule_that_stops_no_part_chooses_the_weights_and_is_kept(tmp_path: Pat
         "both": {"ranker": "blend", "of": ["one", "two"], "how": "z-scores"},
     }
     result = run_experiment(config, runs=tmp_path, workers=1)
-    (both,) = found(result, "both")
+    (both,) = runs_of_model(result, "both")
     assert both.record.training_cautions[0].text.startswith("weights chosen by mrr@3 on validation data")
     assert both.record.stopping is not None
     assert both.record.stopping.metric == "mrr@3"
     assert reproduce(both.path).identical
     config["stopping"] = None
-    (both,) = found(run_experiment(config, runs=tmp_path, workers=1), "both")
+    (both,) = runs_of_model(run_experiment(config, runs=tmp_path, workers=1), "both")
     assert both.record.training_cautions[0].text.startswith("weights chosen by ndcg@10 on validation data")
     assert reproduce(both.path).identical
 
@@ -467,8 +469,8 @@ class Stacked(Mine):
     config = copy.deepcopy(SMALL)
     config["models"]["stacked"] = {"ranker": f"{tmp_path}/mine.py:Stacked", "of": ["random", "xgb"]}
     result = run_experiment(config, runs=tmp_path / "runs", workers=1)
-    assert [run.record.params for run in found(result, "stacked")] == 2 * [{"of": ["random", "xgb"]}]
-    assert [run.record.seed for run in found(result, "stacked")] == [1, 2]
+    assert [run.record.params for run in runs_of_model(result, "stacked")] == 2 * [{"of": ["random", "xgb"]}]
+    assert [run.record.seed for run in runs_of_model(result, "stacked")] == [1, 2]
 
 
 def test_a_pickle_among_the_parts_is_read_only_if_it_is_trusted(tmp_path: Path) -> None:
@@ -479,7 +481,7 @@ def test_a_pickle_among_the_parts_is_read_only_if_it_is_trusted(tmp_path: Path) 
         "ridge": {"ranker": "sklearn", "estimator": "sklearn.linear_model.Ridge"},
         "blend": {"ranker": "blend", "of": ["xgb", "ridge"], "how": "z-scores"},
     }
-    (run,) = found(run_experiment(config, runs=tmp_path, workers=1), "blend")
+    (run,) = runs_of_model(run_experiment(config, runs=tmp_path, workers=1), "blend")
     with pytest.raises(
         UsageError, match="its model is a pickle, and reading one executes code that it holds"
     ):

@@ -56,10 +56,10 @@ COMMANDS: dict[str, str] = {
 
 
 @pytest.fixture(scope="module")
-def folder(trained: ExperimentResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(trained_experiment: ExperimentResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small inputs of every command."""
     folder = tmp_path_factory.mktemp("inputs")
-    (folder / "small").symlink_to(trained.folder)
+    (folder / "small").symlink_to(trained_experiment.folder)
     rng = np.random.default_rng(0)
     n = 30
     for name, first in (("a", 0), ("b", 2)):  # queries that one of them lacks are left out
@@ -106,7 +106,7 @@ def folder(trained: ExperimentResult, tmp_path_factory: pytest.TempPathFactory) 
         "arms": {"column": "variant", "control": "A"},
     }
     (folder / "monitor.yaml").write_text(yaml.safe_dump(monitor))
-    again = yaml.safe_load((trained.folder / "experiment.yaml").read_text())
+    again = yaml.safe_load((trained_experiment.folder / "experiment.yaml").read_text())
     again |= {"seeds": [1], "models": {"random": again["models"]["random"]}}
     del again["compare"]
     (folder / "again.yaml").write_text(yaml.safe_dump(again))
@@ -144,7 +144,7 @@ def cautions_in(document: Any) -> list[Caution]:
 @pytest.mark.filterwarnings("ignore:The ``noload``")  # of the packages below MLflow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command(
-    name: str, folder: Path, trained: ExperimentResult, ltr: Cli, monkeypatch: pytest.MonkeyPatch
+    name: str, folder: Path, trained_experiment: ExperimentResult, ltr: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "export mlflow":
         pytest.importorskip("mlflow")
@@ -152,7 +152,7 @@ def test_every_command(
     if name == "compare-sets":
         for data_set in ("first", "second"):
             assert ltr("compare", f"{data_set}/a.csv", f"{data_set}/b.csv", "-o", data_set)[0] == 0
-    run = next(run for run in trained.runs if run.record.model == "lgbm")
+    run = next(run for run in trained_experiment.runs if run.record.model == "lgbm")
     meant = {"RUN": run.path, "QUERY": run.per_query["query_id"].iloc[0]}
     arguments = [meant.get(argument, argument) for argument in COMMANDS[name].split()]
     code, out, err = ltr(*name.partition(" of ")[0].split(), *arguments, "--json")

@@ -57,7 +57,7 @@ class Log(Progress):
         self.ran.append(str(task))
 
 
-def on(
+def run_on(
     cluster: Cluster, config: dict[str, Any], runs: Path, progress: Progress | None = None
 ) -> ExperimentResult:
     return run_prepared(prepare(read(config, runs=runs, cluster=cluster)), progress=progress)
@@ -72,16 +72,16 @@ def contents(runs: Iterable[Run]) -> dict[str, Any]:
 
 
 def test_a_cluster_gives_the_bytes_that_one_process_gives(
-    cluster: Cluster, small: dict[str, Any], tmp_path: Path
+    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path
 ) -> None:
     log = Log()
-    there = on(cluster, small, tmp_path / "there", log)
+    there = run_on(cluster, small_config, tmp_path / "there", log)
     assert not there.failures
-    assert contents(there.runs) == contents(runs_of(small, tmp_path / "here"))
-    assert sorted(log.ran) == sorted(str(task) for task in prepare(read(small, runs=tmp_path)).tasks)
+    assert contents(there.runs) == contents(runs_of(small_config, tmp_path / "here"))
+    assert sorted(log.ran) == sorted(str(task) for task in prepare(read(small_config, runs=tmp_path)).tasks)
     assert not list((tmp_path / "there" / "small").glob(".unfinished*"))
     again = Log()
-    assert on(cluster, small, tmp_path / "there", again).reused == 6
+    assert run_on(cluster, small_config, tmp_path / "there", again).reused == 6
     assert again.ran == []
 
 
@@ -99,11 +99,11 @@ def test_a_local_clusters_workers_are_copies_of_one_that_has_loaded_everything(c
 
 
 def test_an_added_metric_is_evaluated_from_stored_models(
-    cluster: Cluster, small: dict[str, Any], tmp_path: Path
+    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    first = runs_of(small, tmp_path, cluster)
-    small["metrics"]["report"].append("mrr")
-    second = on(cluster, small, tmp_path)
+    first = runs_of(small_config, tmp_path, cluster)
+    small_config["metrics"]["report"].append("mrr")
+    second = run_on(cluster, small_config, tmp_path)
     assert all("mrr@10" in run.record.metrics for run in second.runs)
     before, after = (
         {
@@ -119,23 +119,23 @@ def test_an_added_metric_is_evaluated_from_stored_models(
 
 
 def test_a_killed_worker_loses_nothing(
-    cluster: Cluster, small: dict[str, Any], killer: Path, tmp_path: Path
+    cluster: Cluster, small_config: dict[str, Any], killer: Path, tmp_path: Path
 ) -> None:
     killer.write_text("1")
     log = Log()
-    disturbed = runs_of(small, tmp_path / "disturbed", cluster, log)
+    disturbed = runs_of(small_config, tmp_path / "disturbed", cluster, log)
     assert killer.read_text() == "0"
     assert len(log.lost_) == 1
     assert not any(run.record.error for run in disturbed)
-    assert contents(disturbed) == contents(runs_of(small, tmp_path / "undisturbed"))
+    assert contents(disturbed) == contents(runs_of(small_config, tmp_path / "undisturbed"))
 
 
 def test_a_run_that_costs_two_workers_has_failed_and_the_others_go_on(
-    cluster: Cluster, small: dict[str, Any], killer: Path, tmp_path: Path
+    cluster: Cluster, small_config: dict[str, Any], killer: Path, tmp_path: Path
 ) -> None:
-    small["seeds"] = [1]
+    small_config["seeds"] = [1]
     killer.write_text("9")
-    runs = runs_of(small, tmp_path / "runs", cluster)
+    runs = runs_of(small_config, tmp_path / "runs", cluster)
     assert killer.read_text() == "7"
     assert {run.record.model for run in runs if run.record.error is None} == {"xgb", "random"}
     (failure,) = (run for run in runs if run.record.error is not None)
@@ -144,36 +144,36 @@ def test_a_run_that_costs_two_workers_has_failed_and_the_others_go_on(
 
 
 def test_data_that_workers_do_not_see_are_sent(
-    cluster: Cluster, small: dict[str, Any], tmp_path: Path
+    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path
 ) -> None:
     rows = "\n".join(f"{i % 3} qid:{i // 6} 1:{i % 7} 2:{i % 5}" for i in range(240))
     (tmp_path / "rows.txt").write_text(rows + "\n")
-    small["data"] = {
+    small_config["data"] = {
         "reader": "letor",
         "root": str(tmp_path),
         "folds": 3,
         "files": "rows.txt",
         "max_grade": 4,
     }
-    small["seeds"] = [1]
-    del small["models"]["random"]
-    here = runs_of(small, tmp_path / "here")
+    small_config["seeds"] = [1]
+    del small_config["models"]["random"]
+    here = runs_of(small_config, tmp_path / "here")
 
     class Remove(Progress):
         def planned(self, job: Job) -> None:
             (tmp_path / "rows.txt").unlink()
 
-    there = runs_of(small, tmp_path / "there", cluster, Remove())
+    there = runs_of(small_config, tmp_path / "there", cluster, Remove())
     assert not any(run.record.error for run in there)
     assert contents(there) == contents(here)
 
 
 def test_other_data_under_the_same_path_are_refused(
-    cluster: Cluster, small: dict[str, Any], tmp_path: Path
+    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path
 ) -> None:
     rows = "\n".join(f"{i % 3} qid:{i // 6} 1:{i % 7} 2:{i % 5}" for i in range(240))
     (tmp_path / "rows.txt").write_text(rows + "\n")
-    small["data"] = {
+    small_config["data"] = {
         "reader": "letor",
         "root": str(tmp_path),
         "folds": 3,
@@ -186,49 +186,49 @@ def test_other_data_under_the_same_path_are_refused(
             (tmp_path / "rows.txt").write_text(rows.replace("1:6", "1:5") + "\n")
 
     with pytest.raises(UsageError, match="holds other data than the same path"):
-        on(cluster, small, tmp_path / "runs", Change())
+        run_on(cluster, small_config, tmp_path / "runs", Change())
 
 
 def test_workers_with_other_versions_are_refused(
-    cluster: Cluster, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = cluster_module.package_versions
     monkeypatch.setattr(cluster_module, "package_versions", lambda names: here(names) | {"xgboost": "9.9"})
     with pytest.raises(UsageError, match=r"has xgboost \d.*; expected 9.9, as here"):
-        on(cluster, small, tmp_path)
+        run_on(cluster, small_config, tmp_path)
 
 
 def test_workers_of_another_layout_are_refused(
-    cluster: Cluster, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def older(function: Any, *_: Any, **__: Any) -> None:
+    def raise_of_older_worker(function: Any, *_: Any, **__: Any) -> None:
         if function is cluster_module.inspect_worker:
             raise ModuleNotFoundError("No module named 'ltr_harness.newer'", name="ltr_harness.newer")
 
-    monkeypatch.setattr(cluster.client, "run", older)
+    monkeypatch.setattr(cluster.client, "run", raise_of_older_worker)
     with pytest.raises(
         UsageError, match=r"cannot import 'ltr_harness\.newer'; expected ltr-harness \d.*, as here"
     ):
-        on(cluster, small, tmp_path)
+        run_on(cluster, small_config, tmp_path)
 
 
 def test_without_the_extra_it_says_what_to_install(
-    small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"pip install 'dask\[array,dataframe\]>=2025\.3' 'distributed>="):
-        run_experiment(small, runs=tmp_path, workers="dask:2")
+        run_experiment(small_config, runs=tmp_path, workers="dask:2")
 
 
 def test_messages(
-    small: dict[str, Any],
+    small_config: dict[str, Any],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ltr_harness.experiments.training.dask.CONNECT_WITHIN", 0.5)
     path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump(small))
+    path.write_text(yaml.safe_dump(small_config))
     said = {}
     for options in (
         ["--dask", "tcp://127.0.0.1:9"],
@@ -249,10 +249,10 @@ def test_messages(
 
 
 def test_the_command_line_starts_a_cluster_and_joins_one(
-    small: dict[str, Any], cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_config: dict[str, Any], cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump({**small, "seeds": [1]}))
+    path.write_text(yaml.safe_dump({**small_config, "seeds": [1]}))
     address = cluster.client.scheduler.address
     arguments = ["run", str(path), "--runs", str(tmp_path / "runs")]
     assert run_command(cli, [*arguments, "--dask", address]) == 0

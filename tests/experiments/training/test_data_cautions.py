@@ -1,4 +1,4 @@
-"""What `check` says of the data, `run` says too: errors refuse unless they are accepted, warnings stand."""
+"""Cautions about the data, the same in `check` and `run`: errors refuse unless they are accepted, warnings stand."""
 
 from __future__ import annotations
 
@@ -57,46 +57,46 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple
 
 
 @pytest.fixture
-def leaking(tmp_path: Path) -> Path:
+def leaking_experiment(tmp_path: Path) -> Path:
     """Test labels among the features, train queries among the test queries."""
     train = letor(0, 20, leak=True)
     return experiment(tmp_path, train, letor(100, 20, leak=True))
 
 
 @pytest.fixture
-def copied(tmp_path: Path) -> Path:
+def copied_experiment(tmp_path: Path) -> Path:
     train = letor(0, 20)
     return experiment(tmp_path, train, letor(100, 20) + train)
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)], ids=["run", "dry run"])
 def test_run_refuses_what_check_calls_an_error(
-    leaking: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
+    leaking_experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
 ) -> None:
     runs = tmp_path / "runs"
-    assert command(capsys, "check", leaking)[0] == 2
-    code, out, err = command(capsys, "run", leaking, "--runs", runs, *more)
+    assert command(capsys, "check", leaking_experiment)[0] == 2
+    code, out, err = command(capsys, "run", leaking_experiment, "--runs", runs, *more)
     assert (code, out) == (2, "")
     assert "train (alike: test): feature 3 alone ranks with NDCG@10 of 1.0000" in err
     assert "add --accept leaking-feature (in Python: accept=['leaking-feature'])" in err
     assert not runs.exists()
 
 
-def test_queries_of_train_in_test_are_refused_in_python_too(copied: Path, tmp_path: Path) -> None:
+def test_queries_of_train_in_test_are_refused_in_python_too(copied_experiment: Path, tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"train and test: 20 queries are in both.*--accept query-in-two-splits"
     ):
-        run_experiment(copied, runs=tmp_path / "runs")
+        run_experiment(copied_experiment, runs=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.long
 def test_what_is_accepted_is_recorded_and_stands_in_the_report(
-    leaking: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    leaking_experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = tmp_path / "runs"
     code, out, err = command(
-        capsys, "run", leaking, "--runs", runs, "--accept", "leaking-feature", "--workers", "1"
+        capsys, "run", leaking_experiment, "--runs", runs, "--accept", "leaking-feature", "--workers", "1"
     )
     assert code == 0
     assert LEAK.replace("test:", "train (alike: test):") in err, "before training"
@@ -112,19 +112,19 @@ def test_what_is_accepted_is_recorded_and_stands_in_the_report(
     assert any(LEAK in labelled(Caution(**one)) for one in document["cautions"])
     cautions = map(labelled, stored_data([runs / "x"]).comparison.cautions)
     assert any(line.startswith(LEAK) for line in cautions), "from the records alone"
-    assert command(capsys, "check", leaking, "--accept", "leaking-feature")[0] == 0
+    assert command(capsys, "check", leaking_experiment, "--accept", "leaking-feature")[0] == 0
 
 
 @pytest.mark.long
-def test_python_accepts_by_the_same_names(copied: Path, tmp_path: Path) -> None:
-    result = run_experiment(copied, runs=tmp_path / "runs", accept=["query-in-two-splits"])
+def test_python_accepts_by_the_same_names(copied_experiment: Path, tmp_path: Path) -> None:
+    result = run_experiment(copied_experiment, runs=tmp_path / "runs", accept=["query-in-two-splits"])
     assert result.comparison is not None
     lines = map(labelled, result.comparison.cautions)
     assert any(line.startswith("accepted: train and test: 20 queries") for line in lines)
     with pytest.raises(UsageError, match="accept leaking: no such lint; did you mean 'leaking-feature'"):
-        run_experiment(copied, runs=tmp_path / "runs", accept=["leaking"])
+        run_experiment(copied_experiment, runs=tmp_path / "runs", accept=["leaking"])
     with pytest.raises(DataError, match="query-in-two-splits"):  # another error is not meant by it
-        run_experiment(copied, runs=tmp_path / "runs", accept=["leaking-feature"])
+        run_experiment(copied_experiment, runs=tmp_path / "runs", accept=["leaking-feature"])
 
 
 @pytest.mark.long
@@ -163,16 +163,18 @@ def test_large_grades_are_an_error_only_where_a_gain_is_exponential(tmp_path: Pa
     assert "steep-gain" not in {one.kind for one in each_once(linear)}
 
 
-def test_the_lints_are_made_once_for_the_same_content(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = load_experiment(copied).data
+def test_the_lints_are_made_once_for_the_same_content(
+    copied_experiment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = load_experiment(copied_experiment).data
     first = FoldReader(data).cautions("all")
 
-    def again(card: object) -> None:
+    def refuse_remaking(card: object) -> None:
         raise AssertionError("made again")
 
-    monkeypatch.setattr("ltr_harness.experiments.training.folds.data_card", again)
+    monkeypatch.setattr("ltr_harness.experiments.training.folds.data_card", refuse_remaking)
     assert FoldReader(data).cautions("all") == first
-    copied.with_name("test.txt").write_text(letor(200, 20))
+    copied_experiment.with_name("test.txt").write_text(letor(200, 20))
     with pytest.raises(AssertionError, match="made again"):
         FoldReader(data).cautions("all")
 

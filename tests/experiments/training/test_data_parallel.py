@@ -53,7 +53,7 @@ def dask_config(repository: Path) -> dict[str, Any]:
     return config
 
 
-def on(
+def run_on(
     cluster: Cluster, config: dict[str, Any], runs: Path, progress: Progress | None = None
 ) -> ExperimentResult:
     return run_prepared(prepare(read(config, runs=runs, cluster=cluster)), progress=progress)
@@ -86,7 +86,7 @@ def test_both_libraries_stop_by_our_rule_on_the_complete_validation_queries(
         def round(self, task: Task, number: int, values: Any) -> None:
             heard.append(task.model)
 
-    result = on(cluster, dask_config, tmp_path, Listen())
+    result = run_on(cluster, dask_config, tmp_path, Listen())
     assert [run.record.error for run in result.failures] == []
     fold = FoldReader(load_experiment(dask_config).data).read("all")
     assert fold.valid is not None
@@ -172,13 +172,13 @@ def test_metrics_and_ones_own_are_optimised_across_workers(
     assert [run.record.error for run in runs if run.record.error] == []
     records = {run.record.model: run.record for run in runs}
 
-    def better(model: str, metric: str) -> bool:
+    def beats_random(model: str, metric: str) -> bool:
         mean, random = (records[one].metrics[metric].mean for one in (model, "random"))
         return mean > random + 0.1
 
     for name in ("lgbm", "xgb"):
-        assert better(f"{name} err", "err(max_grade=4)@10")
-        assert better(f"{name} shelf", "ndcg@10")
+        assert beats_random(f"{name} err", "err(max_grade=4)@10")
+        assert beats_random(f"{name} shelf", "ndcg@10")
 
 
 def test_pointwise_objectives_across_workers_learn_what_one_machine_learns(
@@ -245,11 +245,11 @@ def test_a_killed_worker_costs_the_rounds_of_one_model(
 
 
 def test_a_model_trained_across_workers_is_trained_across_as_many(
-    cluster: Cluster, small: dict[str, Any], tmp_path: Path
+    cluster: Cluster, small_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    small["seeds"] = [1]
-    small["models"] = {"across": {**small["models"]["xgb"], "data_parallel": 2}}
-    [run] = on(cluster, small, tmp_path).runs
+    small_config["seeds"] = [1]
+    small_config["models"] = {"across": {**small_config["models"]["xgb"], "data_parallel": 2}}
+    [run] = run_on(cluster, small_config, tmp_path).runs
     assert run.record.config["data_parallel"] == 2
     found = reproduce(run.path)
     assert found.identical, found
@@ -264,7 +264,7 @@ def test_more_workers_than_there_are_is_a_failure_that_says_so(
         "xgb": dask_config["models"]["xgb"],
     }
     dask_config["stopping"]["max_rounds"] = 5
-    result = on(cluster, dask_config, tmp_path)
+    result = run_on(cluster, dask_config, tmp_path)
     assert [run.record.model for run in result.runs] == ["xgb"]
     assert [run.record.error for run in result.failures] == [
         "this model needs 5 workers at once, and the cluster has 2 after 0.5 s"
@@ -301,14 +301,14 @@ def test_what_cannot_be_had_across_workers_is_refused_before_training(
 
 
 def test_runs_from_before_there_was_the_field_are_the_same_runs(
-    small: dict[str, Any], tmp_path: Path
+    small_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    plain = prepare(read(small, runs=tmp_path)).tasks
-    small["models"]["lgbm"]["data_parallel"] = False
-    assert [task.identity for task in prepare(read(small, runs=tmp_path)).tasks] == [
+    plain = prepare(read(small_config, runs=tmp_path)).tasks
+    small_config["models"]["lgbm"]["data_parallel"] = False
+    assert [task.identity for task in prepare(read(small_config, runs=tmp_path)).tasks] == [
         task.identity for task in plain
     ]
     assert not any(
         "data_parallel" in str(config.ranker.definition())
-        for config in load_experiment(small).models.values()
+        for config in load_experiment(small_config).models.values()
     )

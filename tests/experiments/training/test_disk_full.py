@@ -56,16 +56,16 @@ def numbers(runs: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("points", [3, pytest.param(15, marks=pytest.mark.slow)])
 def test_a_disk_that_fills_at_many_points(
-    small: dict[str, Any], disk: SmallDisk, trained: ExperimentResult, points: int
+    small_config: dict[str, Any], disk: SmallDisk, trained_experiment: ExperimentResult, points: int
 ) -> None:
-    small["report"] = {"formats": ["html", "json"]}
-    runs = sum(path.stat().st_size for run in trained.runs for path in run.path.iterdir()) // 1024
+    small_config["report"] = {"formats": ["html", "json"]}
+    runs = sum(path.stat().st_size for run in trained_experiment.runs for path in run.path.iterdir()) // 1024
     kept = 0
     full = 0
     for point in range(points):
         disk.resize(runs * (point + 1) // points)
         try:
-            run_experiment(small, runs=disk.folder)
+            run_experiment(small_config, runs=disk.folder)
         except OSError:
             full += 1
         finished = (
@@ -80,20 +80,23 @@ def test_a_disk_that_fills_at_many_points(
             assert run.test_scores["score"].notna().all()
     assert full >= 2
     disk.resize(200_000)
-    done = run_experiment(small, runs=disk.folder)
+    done = run_experiment(small_config, runs=disk.folder)
     assert done.reused >= kept
-    assert numbers(disk.folder) == numbers(trained.folder.parent)
+    assert numbers(disk.folder) == numbers(trained_experiment.folder.parent)
     assert not list((disk.folder / "small").glob(".*"))
     assert done.report_path is not None
     assert done.report_path.read_text().rstrip().endswith("</html>")
 
 
 def test_a_report_that_does_not_fit_costs_the_report_alone(
-    small: dict[str, Any], disk: SmallDisk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_config: dict[str, Any], disk: SmallDisk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small["models"] = {"random": {"ranker": "random"}, "feature": {"ranker": "feature", "feature": "match_1"}}
-    small["report"] = {"formats": ["html", "json"]}
-    (tmp_path / "e.yaml").write_text(json.dumps(small))
+    small_config["models"] = {
+        "random": {"ranker": "random"},
+        "feature": {"ranker": "feature", "feature": "match_1"},
+    }
+    small_config["report"] = {"formats": ["html", "json"]}
+    (tmp_path / "e.yaml").write_text(json.dumps(small_config))
     command = ["run", str(tmp_path / "e.yaml"), "--runs", str(disk.folder), "--workers", "1"]
     disk.resize(600)  # the page alone has more
     assert run_command(cli, command) == 1

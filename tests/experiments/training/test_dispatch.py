@@ -1,4 +1,4 @@
-"""Who trains what: models that share data in memory stay together, and what dies is tried once more."""
+"""The distribution of models to workers: those that share data stay together, and one that dies is tried once more."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Pool(WorkerPool):
         return str(problem)
 
 
-def done(tasks: list[Task], pool: Pool) -> dict[str, Any]:
+def dispatched(tasks: list[Task], pool: Pool) -> dict[str, Any]:
     return {str(task): run for task, run in dispatch(tasks, pool, Progress())}
 
 
@@ -64,7 +64,7 @@ def done(tasks: list[Task], pool: Pool) -> dict[str, Any]:
 def test_what_shares_binned_data_is_trained_by_one_worker_in_a_row(n_workers: int) -> None:
     tasks = [task(*one) for one in product(["a", "b", "c"], ["f1", "f2", "f3", "f4"], [1, 2])]
     pool = Pool(n_workers)
-    assert set(done(tasks, pool)) == {str(one) for one in tasks}
+    assert set(dispatched(tasks, pool)) == {str(one) for one in tasks}
     for trained in pool.trained.values():
         binned = [key for key, _ in groupby((one.fold, one.model) for one in trained)]
         assert len(binned) == len(set(binned))  # never back to what it had dropped
@@ -76,14 +76,14 @@ def test_what_shares_binned_data_is_trained_by_one_worker_in_a_row(n_workers: in
 def test_with_a_single_fold_each_worker_takes_models_of_its_own() -> None:
     tasks = [task(*one) for one in product(["a", "b"], ["all"], [1, 2, 3])]
     pool = Pool(2)
-    done(tasks, pool)
+    dispatched(tasks, pool)
     assert [{one.model for one in trained} for trained in pool.trained.values()] == [{"a"}, {"b"}]
 
 
 def test_a_death_is_forgiven_once() -> None:
     tasks = [task("a", "all", 1), task("once", "all", 1), task("always", "all", 1), task("b", "all", 1)]
     pool = Pool(2, {"once": 1, "always": 9})
-    ended = done(tasks, pool)
+    ended = dispatched(tasks, pool)
     assert ended["once, seed 1"] == "run of once, seed 1"
     assert "died, and so did the next one" in ended["always, seed 1"]
     assert pool.replaced == 3
@@ -111,13 +111,13 @@ class Mapped(RandomRanker):
 
 
 @pytest.mark.long
-def test_workers_map_the_data_instead_of_copying_them(small: dict[str, Any], tmp_path: Path) -> None:
+def test_workers_map_the_data_instead_of_copying_them(small_config: dict[str, Any], tmp_path: Path) -> None:
     rows = "\n".join(f"{i % 3} qid:{i // 6} 1:{i % 7} 2:{i % 5}" for i in range(240))
     split = {name: f"{name}.txt" for name in ("train", "valid", "test")}
     for file in split.values():
         (tmp_path / file).write_text(rows + "\n")
     (tmp_path / "mapped.py").write_text(MAPPED)
-    small["data"] = {"reader": "letor", "root": str(tmp_path), "splits": split, "max_grade": 4}
-    small["models"] = {"m": {"ranker": f"{tmp_path}/mapped.py:Mapped", "said": str(tmp_path / "said")}}
-    run_experiment(small, runs=tmp_path / "runs", workers=2)
+    small_config["data"] = {"reader": "letor", "root": str(tmp_path), "splits": split, "max_grade": 4}
+    small_config["models"] = {"m": {"ranker": f"{tmp_path}/mapped.py:Mapped", "said": str(tmp_path / "said")}}
+    run_experiment(small_config, runs=tmp_path / "runs", workers=2)
     assert (tmp_path / "said").read_text().split() == ["memmap", "memmap"]

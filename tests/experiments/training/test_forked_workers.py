@@ -43,11 +43,13 @@ print("hook here:", sys.excepthook is sys.__excepthook__)
 
 @pytest.mark.long
 @LINUX
-def test_workers_are_copies_of_a_process_that_has_loaded_all(small: dict[str, Any], tmp_path: Path) -> None:
+def test_workers_are_copies_of_a_process_that_has_loaded_all(
+    small_config: dict[str, Any], tmp_path: Path
+) -> None:
     """They train with several threads each, which hangs for ever where a booster had threads before the copy."""
-    small["models"] = {name: small["models"][name] for name in ("lgbm", "xgb")}
-    small["seeds"] = [1]
-    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small))
+    small_config["models"] = {name: small_config["models"][name] for name in ("lgbm", "xgb")}
+    small_config["seeds"] = [1]
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(small_config))
     script = SCRIPT.replace("CONFIG", repr(str(tmp_path / "small.yaml"))).replace("RUNS", repr(str(tmp_path)))
     script = f"held = open({str(tmp_path / 'held')!r}, 'w')\n{script}"
     command = [sys.executable, "-c", script]

@@ -1,4 +1,4 @@
-"""What spoils a training without stopping it is said where the numbers are read; the rest is refused."""
+"""Faults that spoil a training without stopping it are printed beside its numbers; the rest is refused."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def notes_of(config: dict[str, Any], tmp_path: Path, file: str = "html") -> tupl
 
 
 def test_validation_rows_that_occur_in_training_are_said_beside_the_result(
-    small: dict[str, Any], tmp_path: Path
+    small_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    small["seeds"] = [1]
-    clean, _ = notes_of(small, tmp_path / "clean", "json")
+    small_config["seeds"] = [1]
+    clean, _ = notes_of(small_config, tmp_path / "clean", "json")
     assert not any("have the features of a row of train" in note for note in clean)
-    small["data"]["duplicates"] = 0.3
+    small_config["data"]["duplicates"] = 0.3
     with pytest.raises(
         HarnessError, match=r"train and valid: .*; 8 of its 30 queries share .*--accept identical-rows"
     ):
-        run_experiment(small, runs=tmp_path / "refused")
-    leaked, report = notes_of(small, tmp_path / "leaked")
+        run_experiment(small_config, runs=tmp_path / "refused")
+    leaked, report = notes_of(small_config, tmp_path / "leaked")
     [note] = [note for note in leaked if "rows of valid" in note]
     assert note.startswith("accepted: train and valid: ")
     assert "have the features of a row of train" in note
@@ -47,10 +47,12 @@ def test_validation_rows_that_occur_in_training_are_said_beside_the_result(
 
 
 @pytest.mark.skipif(available_cores() < 2, reason="one thread repeats")
-def test_a_model_that_no_run_repeats_is_said_beside_the_result(small: dict[str, Any], tmp_path: Path) -> None:
-    small["seeds"] = [1]
-    small["models"]["lgbm"]["params"]["bagging_by_query"] = True
-    notes, report = notes_of(small, tmp_path)
+def test_a_model_that_no_run_repeats_is_said_beside_the_result(
+    small_config: dict[str, Any], tmp_path: Path
+) -> None:
+    small_config["seeds"] = [1]
+    small_config["models"]["lgbm"]["params"]["bagging_by_query"] = True
+    notes, report = notes_of(small_config, tmp_path)
     [note] = [note for note in notes if note.startswith("lgbm: bagging_by_query with several threads")]
     assert "gives another model in every run; one thread repeats" in note
     assert note in report
@@ -60,11 +62,11 @@ SCATTERED = "3 qid:7 1:0.5 2:1\n0 qid:8 1:0.1 2:3\n1 qid:7 1:0.2 2:2\n0 qid:8 1:
 
 
 def test_rows_that_are_not_sorted_by_query_are_refused_or_brought_together_and_reported(
-    small: dict[str, Any], tmp_path: Path
+    small_config: dict[str, Any], tmp_path: Path
 ) -> None:
     for split in ("train", "test"):
         (tmp_path / f"{split}.txt").write_text(SCATTERED)
-    small |= {
+    small_config |= {
         "seeds": [1],
         "data": {
             "reader": "letor",
@@ -72,13 +74,13 @@ def test_rows_that_are_not_sorted_by_query_are_refused_or_brought_together_and_r
             "splits": {"train": "train.txt", "valid": {"holdout": 0.5, "seed": 1}, "test": "test.txt"},
         },
     }
-    small["models"] = {"best": {"ranker": "feature", "feature": 1}, "random": {"ranker": "random"}}
-    del small["stopping"]
+    small_config["models"] = {"best": {"ranker": "feature", "feature": 1}, "random": {"ranker": "random"}}
+    del small_config["stopping"]
     with pytest.raises(HarnessError, match=r"train\.txt:3: query '7' is not contiguous"):
-        run_experiment(small, runs=tmp_path / "runs")
-    small["data"]["regroup"] = True
+        run_experiment(small_config, runs=tmp_path / "runs")
+    small_config["data"]["regroup"] = True
     meant = ["query-in-two-splits", "nothing-relevant"]  # four rows are no data set
-    result = run_experiment(small, runs=tmp_path / "runs", accept=meant)
+    result = run_experiment(small_config, runs=tmp_path / "runs", accept=meant)
     assert not result.failures
     [regrouped] = [one for one in result.runs[0].record.cautions if one.kind == "regrouped-rows"]
     assert regrouped.text.startswith("2 of 2 queries were scattered")
@@ -114,7 +116,7 @@ class Model(FittedModel):
 
 @pytest.mark.parametrize("kind", ["entry point", "own file"])
 def test_a_ranker_from_outside_runs_in_workers_too(
-    kind: str, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, small_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = tmp_path / "site"
     about = site / "sum_ranker-1.0.dist-info"
@@ -124,23 +126,23 @@ def test_a_ranker_from_outside_runs_in_workers_too(
     (about / "entry_points.txt").write_text("[ltr_harness.rankers]\nsum = sum_ranker:Sum\n")
     monkeypatch.syspath_prepend(str(site))
     name = "sum" if kind == "entry point" else f"{site / 'sum_ranker.py'}:Sum"
-    small["models"] = {"sum": {"ranker": name, "sign": -1.0}, "random": {"ranker": "random"}}
-    del small["stopping"]
+    small_config["models"] = {"sum": {"ranker": name, "sign": -1.0}, "random": {"ranker": "random"}}
+    del small_config["stopping"]
     means = []
     for workers in (1, 2):
-        result = run_experiment(small, runs=tmp_path / str(workers), workers=workers)
+        result = run_experiment(small_config, runs=tmp_path / str(workers), workers=workers)
         assert [run.record.error for run in result.failures] == []
         assert len(result.runs) == 4
         means.append([run.record.metrics["ndcg@10"].mean for run in result.runs])
     assert means[0] == means[1]
 
 
-def test_cautions_of_a_model_that_are_texts_are_refused(small: dict[str, Any], tmp_path: Path) -> None:
+def test_cautions_of_a_model_that_are_texts_are_refused(small_config: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "sum_ranker.py"
     file.write_text(OWN.replace("Model(sign=self.sign)", 'Model(sign=self.sign, cautions=("few rows",))'))
-    small["models"] = {"sum": {"ranker": f"{file}:Sum"}}
-    del small["stopping"]
-    result = run_experiment(small, runs=tmp_path, on_failure="keep")
+    small_config["models"] = {"sum": {"ranker": f"{file}:Sum"}}
+    del small_config["stopping"]
+    result = run_experiment(small_config, runs=tmp_path, on_failure="keep")
     assert {run.record.error for run in result.failures} == {
         "Model: cautions of the model hold str 'few rows'; expected ltr_harness.errors.Caution, such as "
         'Caution("few-rows", "warning", "12 rows")'

@@ -100,7 +100,7 @@ def test_sets_with_other_features_are_refused(tmp_path: Path) -> None:
 
 
 def test_runs_that_failed_are_an_error_once_the_others_are_reported(
-    small: dict[str, Any], tmp_path: Path
+    small_config: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "failing.py").write_text(
         "from ltr_harness.models.lightgbm import LightGBMRanker\n"
@@ -108,16 +108,19 @@ def test_runs_that_failed_are_an_error_once_the_others_are_reported(
         "    def fit(self, training):\n"
         "        raise ZeroDivisionError('no tree')\n"
     )
-    small["models"] = {"chance": {"ranker": "random"}, "bad": {"ranker": f"{tmp_path}/failing.py:Failing"}}
-    small["compare"] = {"baseline": "chance"}
+    small_config["models"] = {
+        "chance": {"ranker": "random"},
+        "bad": {"ranker": f"{tmp_path}/failing.py:Failing"},
+    }
+    small_config["compare"] = {"baseline": "chance"}
     with pytest.raises(TrainingError, match=r"bad, all, seed 1: ZeroDivisionError: no tree"):
-        run_experiment(small, runs=tmp_path / "runs")
+        run_experiment(small_config, runs=tmp_path / "runs")
     assert list((tmp_path / "runs").glob("*/report/report.json"))
-    kept = run_experiment(small, runs=tmp_path / "runs", on_failure="keep")
+    kept = run_experiment(small_config, runs=tmp_path / "runs", on_failure="keep")
     assert {run.record.model for run in kept.failures} == {"bad"}
     assert {run.record.model for run in kept.runs} == {"chance"}
     with pytest.raises(UsageError, match="on_failure='ignore'; expected 'raise' or 'keep'"):
-        run_experiment(small, runs=tmp_path, on_failure="ignore")  # type: ignore[arg-type]
+        run_experiment(small_config, runs=tmp_path, on_failure="ignore")  # type: ignore[arg-type]
 
 
 class Terminal(TerminalProgress):
@@ -129,36 +132,36 @@ class Terminal(TerminalProgress):
 
 
 def test_progress_is_shown_where_somebody_looks(
-    small: dict[str, Any], tmp_path: Path, capsys: Any, monkeypatch: Any
+    small_config: dict[str, Any], tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
-    small["seeds"] = [1]
-    run_experiment(small, runs=tmp_path)
+    small_config["seeds"] = [1]
+    run_experiment(small_config, runs=tmp_path)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr("ltr_harness.workflow.TerminalProgress", Terminal)
-    run_experiment(small, runs=tmp_path, force=True)
+    run_experiment(small_config, runs=tmp_path, force=True)
     shown = capsys.readouterr()
     assert shown.out == ""  # the result shows its table itself
     assert "to train" in shown.err
     assert "comparing and writing the report" in shown.err
-    run_experiment(small, runs=tmp_path, force=True, progress=Progress())
+    run_experiment(small_config, runs=tmp_path, force=True, progress=Progress())
     assert capsys.readouterr() == ("", "")
 
 
 def test_stopping_on_another_depth_than_the_deciding_one_is_said_once(
-    small: dict[str, Any], tmp_path: Path, capsys: Any, monkeypatch: Any
+    small_config: dict[str, Any], tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
     """As `ltr-harness run` does: test_said_once."""
     monkeypatch.setattr("ltr_harness.workflow.TerminalProgress", Terminal)
-    small |= {"seeds": [1], "stopping": {"metric": "ndcg"}}
-    run_experiment(small, runs=tmp_path)
+    small_config |= {"seeds": [1], "stopping": {"metric": "ndcg"}}
+    run_experiment(small_config, runs=tmp_path)
     assert capsys.readouterr().err.count("caution: stopping.metric: ndcg looks at whole lists") == 1
-    small["stopping"] = {"metric": small["metrics"]["primary"]}
-    run_experiment(small, runs=tmp_path)
+    small_config["stopping"] = {"metric": small_config["metrics"]["primary"]}
+    run_experiment(small_config, runs=tmp_path)
     assert "caution" not in capsys.readouterr().err
 
 
 def test_as_many_workers_as_the_command_would_take_and_none_that_spins(
-    small: dict[str, Any], tmp_path: Path, monkeypatch: Any
+    small_config: dict[str, Any], tmp_path: Path, monkeypatch: Any
 ) -> None:
     """A booster that is loaded reads no settings of threads any more, so one worker is a process too."""
     asked: list[Any] = []
@@ -182,7 +185,7 @@ def test_as_many_workers_as_the_command_would_take_and_none_that_spins(
     for workers, expected in ((None, [None, True]), (1, [1, False])):
         asked.clear()
         with pytest.raises(StopError):
-            run_experiment(small, runs=tmp_path, workers=workers)
+            run_experiment(small_config, runs=tmp_path, workers=workers)
         assert asked == expected
 
 
@@ -202,12 +205,12 @@ def test_idle_threads_are_told_to_sleep_unless_the_user_has_told_them_something(
 
 @pytest.mark.long
 def test_a_process_of_its_own_gives_the_same_runs(
-    small: dict[str, Any], trained: ExperimentResult, tmp_path: Path
+    small_config: dict[str, Any], trained_experiment: ExperimentResult, tmp_path: Path
 ) -> None:
-    apart = run_experiment(small, runs=tmp_path, workers=None)
+    apart = run_experiment(small_config, runs=tmp_path, workers=None)
     values = [
         {run.record.model: run.record.metrics["ndcg@10"].mean for run in result.runs}
-        for result in (trained, apart)
+        for result in (trained_experiment, apart)
     ]
     assert values[0] == values[1]
 

@@ -51,7 +51,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def read(world: Path, fold: str | None = None, *, cache: Path | None = None, **data: Any) -> Fold:
+def read_fold(world: Path, fold: str | None = None, *, cache: Path | None = None, **data: Any) -> Fold:
     section = {"reader": "parquet", "root": str(world), "features": ["bm25"], **data}
     reader = FoldReader(load_data(section), DataCache(cache))
     return reader.read(fold or reader.names()[0])
@@ -68,22 +68,22 @@ def n_missed(fold: Fold) -> dict[str, int | None]:
 
 def test_folds_divide_the_queries_without_candidates_too(world: Path) -> None:
     data: dict[str, Any] = {"files": "bare.parquet", "folds": 3, "judgments": "truth.parquet"}
-    tested = [parts_of(read(world, f"fold{i}", **data))["test"] for i in (1, 2, 3)]
+    tested = [parts_of(read_fold(world, f"fold{i}", **data))["test"] for i in (1, 2, 3)]
     assert sum(map(len, tested)) == len(set.union(*tested)) == 60
     for i in (1, 2, 3):
-        fold = read(world, f"fold{i}", **data)
+        fold = read_fold(world, f"fold{i}", **data)
         assert fold.train.groups.has_rows.all()
         part = fold.test
         assert part.judgments.pool.groups.sizes.tolist() == [8] * part.n_queries
         assert {*part.groups.ids[~part.groups.has_rows]} == parts_of(fold)["test"] & {*MISSING}
-    skipped = [read(world, f"fold{i}", **data, no_candidates="skip") for i in (1, 2, 3)]
+    skipped = [read_fold(world, f"fold{i}", **data, no_candidates="skip") for i in (1, 2, 3)]
     assert set.union(*(parts_of(fold)["test"] for fold in skipped)) == set.union(*tested) - {*MISSING}
 
 
 def test_a_hold_out_divides_the_queries_without_candidates_too(world: Path) -> None:
     held = {"holdout": 0.25, "seed": 2}
     splits = {"train": "rows.parquet", "valid": held, "test": held}
-    fold = read(world, splits=splits, judgments="truth.parquet")
+    fold = read_fold(world, splits=splits, judgments="truth.parquet")
     parts = parts_of(fold)
     assert len(parts["valid"]) == len(parts["test"]) == 15
     assert parts["valid"] | parts["test"] | parts["train"] == {f"q{i}" for i in range(60)} - (
@@ -95,14 +95,17 @@ def test_queries_without_candidates_need_a_time_where_time_divides(world: Path) 
     splits = {"train": "rows.parquet", "test": {"holdout": 0.25, "by_time": "day"}}
     data: dict[str, Any] = {"splits": splits, "attributes": ["day"]}
     with pytest.raises(DataError, match=r"3 queries without candidates have no day.*`no_candidates: skip`"):
-        read(world, **data, judgments="truth.parquet")
-    assert "q50" not in parts_of(read(world, **data, judgments="truth.parquet", no_candidates="skip"))["test"]
-    assert "q50" in parts_of(read(world, **data, judgments="truth with days.csv"))["test"]
+        read_fold(world, **data, judgments="truth.parquet")
+    assert (
+        "q50"
+        not in parts_of(read_fold(world, **data, judgments="truth.parquet", no_candidates="skip"))["test"]
+    )
+    assert "q50" in parts_of(read_fold(world, **data, judgments="truth with days.csv"))["test"]
 
 
 def test_splits_share_a_truth_each_with_its_own_queries(world: Path) -> None:
     splits = {"train": "past.parquet", "test": "future.parquet"}
-    fold = read(world, splits=splits, judgments="truth.parquet")
+    fold = read_fold(world, splits=splits, judgments="truth.parquet")
     assert parts_of(fold) == {
         "train": {f"q{i}" for i in range(40)} - {*MISSING},
         "test": {f"q{i}" for i in range(40, 60)} - {*MISSING},
@@ -114,7 +117,7 @@ def test_splits_share_a_truth_each_with_its_own_queries(world: Path) -> None:
 
 def test_a_map_of_splits_says_whose_judgments_are(world: Path) -> None:
     splits = {"train": "past.parquet", "test": "future.parquet"}
-    fold = read(world, splits=splits, judgments={"test": "truth.parquet"})
+    fold = read_fold(world, splits=splits, judgments={"test": "truth.parquet"})
     assert n_missed(fold)["train"] is None
     assert parts_of(fold)["test"] == {f"q{i}" for i in range(60)}  # whichever of them have rows
     assert set(fold.facts["test"].files) == {"future.parquet", "truth.parquet"}
@@ -125,17 +128,17 @@ def test_rows_beside_their_judgments_come_from_the_cache_until_either_changes(
     world: Path, tmp_path: Path
 ) -> None:
     data: dict[str, Any] = {"files": "rows.parquet", "folds": 3}
-    first = read(world, cache=tmp_path / "cache", **data, judgments="truth.parquet")
-    again = read(world, cache=tmp_path / "cache", **data, judgments="truth.parquet")
+    first = read_fold(world, cache=tmp_path / "cache", **data, judgments="truth.parquet")
+    again = read_fold(world, cache=tmp_path / "cache", **data, judgments="truth.parquet")
     assert again.facts == first.facts
     assert n_missed(again) == n_missed(first)
     truth = pd.read_parquet(world / "truth.parquet")
     truth.iloc[:-1].to_parquet(world / "shorter.parquet")
-    shorter = read(world, cache=tmp_path / "cache", **data, judgments="shorter.parquet")
+    shorter = read_fold(world, cache=tmp_path / "cache", **data, judgments="shorter.parquet")
     counts = [sum(filter(None, n_missed(fold).values())) for fold in (first, shorter)]
     assert counts[0] - counts[1] in (0, 1)
     assert {**first.facts["test"].files}.keys() == {"rows.parquet", "truth.parquet"}
-    plain = read(world, **data)
+    plain = read_fold(world, **data)
     assert {part.judgments.missed for part in plain.splits.values()} == {None}
 
 
@@ -144,9 +147,9 @@ def test_several_judgments_are_kept_by_the_cache(world: Path, tmp_path: Path) ->
     pd.concat([truth, truth.assign(label=2)]).to_parquet(world / "twice.parquet")
     data: dict[str, Any] = {"files": "bare.parquet", "folds": 3}
     with pytest.raises(DataError, match=r"`judgments: \{files: …, several: majority\}`"):
-        read(world, cache=tmp_path, **data, judgments="twice.parquet")
+        read_fold(world, cache=tmp_path, **data, judgments="twice.parquet")
     data["judgments"] = {"files": "twice.parquet", "several": "mean"}
-    first, again = (read(world, cache=tmp_path, **data) for _ in range(2))
+    first, again = (read_fold(world, cache=tmp_path, **data) for _ in range(2))
     assert first.facts == again.facts
     (whole, *_) = first.facts["test"].agreement
     assert (whole.n_documents, whole.n_judgments) == (8 * first.test.n_queries, 16 * first.test.n_queries)
@@ -156,7 +159,9 @@ def test_several_judgments_are_kept_by_the_cache(world: Path, tmp_path: Path) ->
     queries = np.repeat(first.test.groups.ids, first.test.groups.sizes)
     wanted = (fold[list(zip(queries, ids, strict=True))] + 2) / 2
     np.testing.assert_array_equal(again.test.labels, wanted)
-    other = read(world, cache=tmp_path, **{**data, "judgments": {"files": "twice.parquet", "several": "max"}})
+    other = read_fold(
+        world, cache=tmp_path, **{**data, "judgments": {"files": "twice.parquet", "several": "max"}}
+    )
     assert set(other.test.labels) == {2.0}
 
 

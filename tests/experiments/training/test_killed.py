@@ -51,7 +51,7 @@ Moment = Callable[[subprocess.Popen[str]], None]
 
 
 def kill_and_go_on(config: Path, disturbed: Path, moments: Sequence[Moment], *more: str) -> str:
-    """What the command says that ends what others, killed at these moments, began."""
+    """Kill the command at these moments, finish its work with another one, and return that one's output."""
     for wait in moments:
         process = start(config, disturbed, *more)
         wait(process)
@@ -214,12 +214,14 @@ class Interrupted(Progress):
         raise KeyboardInterrupt
 
 
-def test_an_interrupted_experiment_ends_its_own_workers_alone(small: dict[str, Any], tmp_path: Path) -> None:
+def test_an_interrupted_experiment_ends_its_own_workers_alone(
+    small_config: dict[str, Any], tmp_path: Path
+) -> None:
     other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(300,))
     other.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_experiment(small, runs=tmp_path, workers=2, progress=Interrupted())
+            run_experiment(small_config, runs=tmp_path, workers=2, progress=Interrupted())
         wait_for_shutdowns()
         assert multiprocessing.active_children() == [other]
         kept = find_runs(tmp_path / "small")
@@ -231,11 +233,11 @@ def test_an_interrupted_experiment_ends_its_own_workers_alone(small: dict[str, A
 
 
 def test_a_killed_worker_costs_one_run_which_starts_again_and_is_said(
-    small: dict[str, Any], killer: Path, trained_copy: Path, tmp_path: Path
+    small_config: dict[str, Any], killer: Path, trained_copy: Path, tmp_path: Path
 ) -> None:
     killer.write_text("1")
     path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump(small, sort_keys=False))
+    path.write_text(yaml.safe_dump(small_config, sort_keys=False))
     code, _, said = Command(tmp_path, "run", path, "--runs", tmp_path / "disturbed", "--workers", "2").wait()
     assert code == 0, said
     (lost,) = [line for line in said.splitlines() if "its worker died" in line]
@@ -244,7 +246,7 @@ def test_a_killed_worker_costs_one_run_which_starts_again_and_is_said(
     assert "Traceback" not in said
     finished = [line.partition(" ")[0] for line in said.splitlines() if line.startswith("[")]
     assert finished == [f"[{number}/6]" for number in range(1, 7)]
-    run_experiment(small, runs=trained_copy)
+    run_experiment(small_config, runs=trained_copy)
     disturbed, undisturbed = numbers(tmp_path / "disturbed"), numbers(trained_copy)
     assert len(disturbed) == 6
     assert disturbed == {name: undisturbed[name] for name in disturbed}
@@ -252,11 +254,11 @@ def test_a_killed_worker_costs_one_run_which_starts_again_and_is_said(
 
 
 def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_next_command(
-    small: dict[str, Any], killer: Path, trained_copy: Path
+    small_config: dict[str, Any], killer: Path, trained_copy: Path
 ) -> None:
-    small["report"] = {"formats": ["html", "json"]}
+    small_config["report"] = {"formats": ["html", "json"]}
     killer.write_text("9")
-    result = run_experiment(small, runs=trained_copy, workers=2, on_failure="keep")
+    result = run_experiment(small_config, runs=trained_copy, workers=2, on_failure="keep")
     assert killer.read_text() == "5"  # two runs, two workers each
     assert {run.record.model for run in result.runs} == {"xgb", "random"}
     assert [run.record.model for run in result.failures] == ["lgbm", "lgbm"]
@@ -266,7 +268,7 @@ def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_nex
     assert result.report_path is not None
     assert "and so did the next one" in result.report_path.read_text()
     killer.write_text("0")
-    mended = run_experiment(small, runs=trained_copy, workers=2)
+    mended = run_experiment(small_config, runs=trained_copy, workers=2)
     assert not mended.failures
     assert mended.reused == 4
 

@@ -1,4 +1,4 @@
-"""What a model learned beside its trees goes wherever the model goes: temperatures, and what a library derived."""
+"""Values that a model learned beside its trees go wherever it goes: temperatures, and values a library derived."""
 
 from __future__ import annotations
 
@@ -370,7 +370,9 @@ def test_catboost_derives_what_is_carried_and_nothing_else(names: tuple[str, ...
 
     rng = np.random.default_rng(1)
 
-    def chosen(loss: str, n_rows: int, rounds: int, n_features: int = 3, **params: Any) -> dict[str, Any]:
+    def chosen_parameters(
+        loss: str, n_rows: int, rounds: int, n_features: int = 3, **params: Any
+    ) -> dict[str, Any]:
         labels = np.arange(n_rows) % (2 if loss in ("Logloss", "CrossEntropy") else 3) + (loss == "RMSPE")
         pool = catboost.Pool(
             rng.normal(size=(n_rows, n_features)), label=labels, group_id=np.arange(n_rows) // 10
@@ -388,8 +390,13 @@ def test_catboost_derives_what_is_carried_and_nothing_else(names: tuple[str, ...
     needed |= {"Expectile": ":alpha=0.4", "Tweedie": ":variance_power=1.5"}
     for name in names or sorted(CATBOOST.keys() - {"Focal"}):
         loss = name + needed.get(name, "")
-        few, tried = chosen(loss, 80, 2), chosen(loss, 120, 2)
-        others = [few, chosen(loss, 120, 200), chosen(loss, 4000, 2), chosen(loss, 120, 2, 25)]
+        few, tried = chosen_parameters(loss, 80, 2), chosen_parameters(loss, 120, 2)
+        others = [
+            few,
+            chosen_parameters(loss, 120, 200),
+            chosen_parameters(loss, 4000, 2),
+            chosen_parameters(loss, 120, 2, 25),
+        ]
         changing = {key for one in others for key in one if one[key] != tried.get(key)}
         ranker = CatBoostRanker(objective=loss)
         derived = ranker._derived({}, few, 3)
@@ -401,7 +408,7 @@ def test_catboost_derives_what_is_carried_and_nothing_else(names: tuple[str, ...
         for fixed in [
             {key: tried[key]} for key in ("l2_leaf_reg", "leaf_estimation_iterations", "learning_rate")
         ]:
-            short, long = chosen(loss, 120, 2, **fixed), chosen(loss, 120, 200, **fixed)
+            short, long = chosen_parameters(loss, 120, 2, **fixed), chosen_parameters(loss, 120, 200, **fixed)
             assert {key for key in short if short[key] != long[key]} == set(
                 ranker._derived(fixed, short, 3)
             ), loss

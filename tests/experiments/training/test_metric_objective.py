@@ -17,53 +17,55 @@ from ltr_harness.workflow import prepare, read
 
 
 @pytest.fixture
-def optimised(small: dict[str, Any]) -> dict[str, Any]:
-    small["seeds"] = [1]
-    small["models"]["lgbm"]["objective"] = "primary"
-    small["models"]["xgb"]["objective"] = {"metric": "err@3", "truncation_level": 15}
-    del small["data"]["max_grade"]
-    return small
+def optimised_config(small_config: dict[str, Any]) -> dict[str, Any]:
+    small_config["seeds"] = [1]
+    small_config["models"]["lgbm"]["objective"] = "primary"
+    small_config["models"]["xgb"]["objective"] = {"metric": "err@3", "truncation_level": 15}
+    del small_config["data"]["max_grade"]
+    return small_config
 
 
 @pytest.mark.long
-def test_primary_is_what_decides_and_the_scale_is_the_datas(optimised: dict[str, Any]) -> None:
-    optimised["metrics"]["primary"] = "ndcg(gain=linear)@3"
-    models = load_experiment(optimised).models
+def test_primary_is_what_decides_and_the_scale_is_the_datas(optimised_config: dict[str, Any]) -> None:
+    optimised_config["metrics"]["primary"] = "ndcg(gain=linear)@3"
+    models = load_experiment(optimised_config).models
     assert (models["lgbm"].objective, models["xgb"].objective) == ("ndcg(gain=linear)@3", "err@3")
-    optimised["models"]["xgb"]["objective"]["metric"] = "primary"
-    assert load_experiment(optimised).models["xgb"].objective == "ndcg(gain=linear)@3"
-    optimised["models"]["xgb"]["objective"]["metric"] = "err"
-    job = prepare(read(optimised))
+    optimised_config["models"]["xgb"]["objective"]["metric"] = "primary"
+    assert load_experiment(optimised_config).models["xgb"].objective == "ndcg(gain=linear)@3"
+    optimised_config["models"]["xgb"]["objective"]["metric"] = "err"
+    job = prepare(read(optimised_config))
     assert job.experiment.models["xgb"].objective == "err(max_grade=4)"
     assert load_experiment(as_mapping(job.experiment)) == job.experiment
-    optimised["data"]["max_grade"] = 6
-    assert load_experiment(optimised).models["xgb"].objective == "err(max_grade=6)"
+    optimised_config["data"]["max_grade"] = 6
+    assert load_experiment(optimised_config).models["xgb"].objective == "err(max_grade=6)"
 
 
-def test_a_sweep_may_compare_objectives(optimised: dict[str, Any]) -> None:
-    optimised["sweep"] = {"grid": {"models.lgbm.objective": ["lambdarank", "primary"]}}
-    found = [model.objective for model in load_experiment(optimised).models.values()]
+def test_a_sweep_may_compare_objectives(optimised_config: dict[str, Any]) -> None:
+    optimised_config["sweep"] = {"grid": {"models.lgbm.objective": ["lambdarank", "primary"]}}
+    found = [model.objective for model in load_experiment(optimised_config).models.values()]
     assert found == ["lambdarank", "ndcg@10", "err@3", None]
 
 
 def test_labels_that_it_is_not_defined_for_are_refused_before_training(
-    optimised: dict[str, Any], tmp_path: Path
+    optimised_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    optimised["models"]["xgb"]["objective"]["metric"] = "err(max_grade=2)"
+    optimised_config["models"]["xgb"]["objective"]["metric"] = "err(max_grade=2)"
     with pytest.raises(
         UsageError, match=r"models\.xgb\.objective: err\(max_grade=2\): label 3 .* is above max_grade"
     ):
-        prepare(read(optimised, runs=tmp_path))
+        prepare(read(optimised_config, runs=tmp_path))
 
 
 @pytest.mark.long
-def test_runs_repeat_here_in_workers_and_from_the_record(optimised: dict[str, Any], tmp_path: Path) -> None:
-    result = run_experiment(optimised, runs=tmp_path / "one")
+def test_runs_repeat_here_in_workers_and_from_the_record(
+    optimised_config: dict[str, Any], tmp_path: Path
+) -> None:
+    result = run_experiment(optimised_config, runs=tmp_path / "one")
     assert not result.failures, [run.record.error for run in result.failures]
     record = next(run.record for run in result.runs if run.record.model == "xgb")
     assert record.objective == "err(max_grade=4)@3"
     assert record.params["objective"]["truncation_level"] == 15
-    both = run_experiment(optimised, runs=tmp_path / "two", workers=2)
+    both = run_experiment(optimised_config, runs=tmp_path / "two", workers=2)
     assert {run.path.name: run.record.files for run in both.runs} == {
         run.path.name: run.record.files for run in result.runs
     }
@@ -73,15 +75,17 @@ def test_runs_repeat_here_in_workers_and_from_the_record(optimised: dict[str, An
 
 
 @pytest.mark.long
-def test_models_of_classes_run_here_in_workers_and_again(small: dict[str, Any], tmp_path: Path) -> None:
-    small["seeds"] = [1]
-    small["models"] = {
+def test_models_of_classes_run_here_in_workers_and_again(
+    small_config: dict[str, Any], tmp_path: Path
+) -> None:
+    small_config["seeds"] = [1]
+    small_config["models"] = {
         "lgbm": {"ranker": "lightgbm", "objective": "multiclass", "preset": "small"},
         "xgb": {"ranker": "xgboost", "objective": "multi:softprob", "preset": "small"},
     }
-    here = run_experiment(small, runs=tmp_path / "one")
+    here = run_experiment(small_config, runs=tmp_path / "one")
     assert not here.failures, [run.record.error for run in here.failures]
-    both = run_experiment(small, runs=tmp_path / "two", workers=2)
+    both = run_experiment(small_config, runs=tmp_path / "two", workers=2)
     assert {run.path.name: run.record.files for run in both.runs} == {
         run.path.name: run.record.files for run in here.runs
     }
@@ -93,25 +97,25 @@ def test_models_of_classes_run_here_in_workers_and_again(small: dict[str, Any], 
 @pytest.mark.long
 @pytest.mark.usefixtures("one_core")
 def test_binary_models_are_searched_and_run_again_from_the_record(
-    small: dict[str, Any], tmp_path: Path
+    small_config: dict[str, Any], tmp_path: Path
 ) -> None:
     pytest.importorskip("optuna", reason="needs the extra `tune`")
-    small["seeds"] = [1]
-    small["models"] = {
+    small_config["seeds"] = [1]
+    small_config["models"] = {
         "lgbm": {"ranker": "lightgbm", "objective": "binary", "relevant": 2, "preset": "small"},
         "xgb": {"ranker": "xgboost", "objective": "binary:logistic", "relevant": 2, "preset": "small"},
     }
     with contextlib.suppress(ImportError):
         import catboost  # noqa: F401
 
-        small["models"]["cat"] = {
+        small_config["models"]["cat"] = {
             "ranker": "catboost",
             "objective": "Logloss",
             "relevant": 2,
             "preset": "small",
         }
-    small["tune"] = {"models": {"lgbm": "built-in", "xgb": {"relevant": [1, 3]}}, "trials": 2}
-    result = run_experiment(small, runs=tmp_path)
+    small_config["tune"] = {"models": {"lgbm": "built-in", "xgb": {"relevant": [1, 3]}}, "trials": 2}
+    result = run_experiment(small_config, runs=tmp_path)
     assert not result.failures, [run.record.error for run in result.failures]
     for run in result.runs:
         assert run.record.params["relevant"] in ((1, 3) if run.record.model == "xgb" else (2,))
@@ -121,10 +125,10 @@ def test_binary_models_are_searched_and_run_again_from_the_record(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("one_core")
-def test_its_options_are_searched(optimised: dict[str, Any], tmp_path: Path) -> None:
+def test_its_options_are_searched(optimised_config: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="needs the extra `tune`")
-    optimised["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2}
-    result = run_experiment(optimised, runs=tmp_path)
+    optimised_config["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2}
+    result = run_experiment(optimised_config, runs=tmp_path)
     assert not result.failures, [run.record.error for run in result.failures]
     record = next(run.record for run in result.runs if run.record.model == "lgbm")
     assert record.tuning is not None
@@ -144,22 +148,22 @@ class Shelf(Precision):
 
 @pytest.mark.long
 def test_a_metric_of_ones_own_is_optimised_and_its_code_belongs_to_the_run(
-    optimised: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    optimised_config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shelf.py").write_text(OWN)
-    del optimised["models"]["xgb"]
-    optimised["models"]["lgbm"]["objective"] = {"metric": "./shelf.py:Shelf@3"}
-    optimised["compare"] = {"baseline": "random"}
-    result = run_experiment(optimised, runs=tmp_path / "runs")
+    del optimised_config["models"]["xgb"]
+    optimised_config["models"]["lgbm"]["objective"] = {"metric": "./shelf.py:Shelf@3"}
+    optimised_config["compare"] = {"baseline": "random"}
+    result = run_experiment(optimised_config, runs=tmp_path / "runs")
     assert not result.failures, [run.record.error for run in result.failures]
     (run,) = (run for run in result.runs if run.record.model == "lgbm")
     assert run.record.objective == "shelf@3"
     assert reproduce(run.path).identical
-    before = prepare(read(optimised, runs=tmp_path / "runs")).tasks[0]
+    before = prepare(read(optimised_config, runs=tmp_path / "runs")).tasks[0]
     assert before.state == "done"
     (tmp_path / "shelf.py").write_text(OWN + "    # changed\n")
-    after = prepare(read(optimised, runs=tmp_path / "runs")).tasks[0]
+    after = prepare(read(optimised_config, runs=tmp_path / "runs")).tasks[0]
     assert (after.state, after.model) == ("train", "lgbm")
     assert "metric shelf is not the file it was" in " ".join(reproduce(run.path).reasons)
     monkeypatch.setattr(own_files, "_named", {})  # as where somebody else gave the run

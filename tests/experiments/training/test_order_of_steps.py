@@ -30,7 +30,7 @@ STEPS: dict[str, Callable[..., Any]] = {
 }
 
 
-def entered(config: dict[str, Any], runs: Path) -> list[str]:
+def entered_steps(config: dict[str, Any], runs: Path) -> list[str]:
     """The steps in the order in which they were entered."""
     names: dict[CodeType, str] = {inspect.unwrap(step).__code__: name for name, step in STEPS.items()}
     seen: list[str] = []
@@ -48,30 +48,38 @@ def entered(config: dict[str, Any], runs: Path) -> list[str]:
 
 
 @pytest.fixture
-def tiny(small: dict[str, Any]) -> dict[str, Any]:
+def tiny_config(small_config: dict[str, Any]) -> dict[str, Any]:
     """Two models that train in no time."""
-    small["models"] = {"random": {"ranker": "random"}, "again": {"ranker": "random"}}
-    small["seeds"] = [1]
-    return small
+    small_config["models"] = {"random": {"ranker": "random"}, "again": {"ranker": "random"}}
+    small_config["seeds"] = [1]
+    return small_config
 
 
 @pytest.mark.long
-def test_each_step_is_entered_once_and_in_order(tiny: dict[str, Any], tmp_path: Path) -> None:
-    assert entered(tiny, tmp_path) == ["read", "check", "list", "execute", "execute", "compare", "report"]
+def test_each_step_is_entered_once_and_in_order(tiny_config: dict[str, Any], tmp_path: Path) -> None:
+    assert entered_steps(tiny_config, tmp_path) == [
+        "read",
+        "check",
+        "list",
+        "execute",
+        "execute",
+        "compare",
+        "report",
+    ]
 
 
 @pytest.mark.long
-def test_what_is_done_is_not_executed_again(tiny: dict[str, Any], tmp_path: Path) -> None:
-    run_experiment(tiny, runs=tmp_path)
-    assert entered(tiny, tmp_path) == ["read", "check", "list", "compare", "report"]
+def test_what_is_done_is_not_executed_again(tiny_config: dict[str, Any], tmp_path: Path) -> None:
+    run_experiment(tiny_config, runs=tmp_path)
+    assert entered_steps(tiny_config, tmp_path) == ["read", "check", "list", "compare", "report"]
 
 
 @pytest.mark.long
-def test_after_tuning_only_the_list_is_repeated(tuned: dict[str, Any], tmp_path: Path) -> None:
+def test_after_tuning_only_the_list_is_repeated(tuned_config: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="needs the extra `tune`")
-    del tuned["models"]["xgb"]
-    tuned["tune"]["trials"] = 1
-    steps = entered(tuned, tmp_path)
+    del tuned_config["models"]["xgb"]
+    tuned_config["tune"]["trials"] = 1
+    steps = entered_steps(tuned_config, tmp_path)
     assert steps == [
         "read",
         "check",

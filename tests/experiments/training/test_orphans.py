@@ -36,7 +36,7 @@ NAMES = (
 PAYLOAD = "from pathlib import Path\nPath({marker!r}).open('a').write(__name__ + ' ')\nraise ImportError(__name__)\n"
 
 
-def started(config: Path, folder: Path, *more: str) -> subprocess.Popen[str]:
+def start_command(config: Path, folder: Path, *more: str) -> subprocess.Popen[str]:
     """The command as its console script runs it: the script's folder is a place of modules, the current one is not."""
     script = config.with_name("bin") / "ltr-harness"
     script.parent.mkdir()
@@ -57,7 +57,7 @@ def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
 
 
 def nobody_writes(pipe: int) -> bool:
-    """Whether nobody holds the other end any more, once what was written is read."""
+    """Return whether the other end of the pipe is closed, after reading all that was written."""
     try:
         while os.read(pipe, 65536):
             pass
@@ -77,11 +77,16 @@ def nobody_writes(pipe: int) -> bool:
     ],
 )
 def test_a_killed_command_leaves_no_process_and_lets_go_of_its_output(
-    small: dict[str, Any], tuned: dict[str, Any], tmp_path: Path, workers: str, processes: int, config: str
+    small_config: dict[str, Any],
+    tuned_config: dict[str, Any],
+    tmp_path: Path,
+    workers: str,
+    processes: int,
+    config: str,
 ) -> None:
-    tuned["tune"]["parallel"] = 2
+    tuned_config["tune"]["parallel"] = 2
     path = tmp_path / "experiment.yaml"
-    path.write_text(yaml.safe_dump({"small": small, "tuned": tuned}[config], sort_keys=False))
+    path.write_text(yaml.safe_dump({"small": small_config, "tuned": tuned_config}[config], sort_keys=False))
     rounds = ["--set", "stopping.max_rounds=100000", "--set", "stopping.patience=99999"]
     pipes = []
     for name in ("stdout", "stderr"):
@@ -115,7 +120,7 @@ def test_workers_import_nothing_from_the_current_folder(
     for name in NAMES:
         (folder / f"{name}.py").write_text(PAYLOAD.format(marker=str(tmp_path / "executed")))
     quick = ["--set", "stopping.max_rounds=2", "--set", "seeds=[1]"]
-    process = started(small_file, folder, "--workers", workers, *quick)
+    process = start_command(small_file, folder, "--workers", workers, *quick)
     _, said = process.communicate()
     executed = tmp_path / "executed"
     assert not executed.exists(), executed.read_text()

@@ -31,7 +31,7 @@ class Mine(RandomRanker):
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stored_experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished experiment with every kind of ranker, run by two workers, one of a user's own file among them."""
     import yaml
 
@@ -54,21 +54,21 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return result.folder
 
 
-def folder_of(stored: Path, model: str) -> Path:
-    [path] = stored.glob(f"{model}--*")
+def folder_of(stored_experiment: Path, model: str) -> Path:
+    [path] = stored_experiment.glob(f"{model}--*")
     return path
 
 
 @pytest.mark.parametrize("model", ["lgbm", "xgb", "random", "xgb-xendcg", "lgbm-small", "linear", "mine"])
-def test_every_ranker_is_reproduced_to_the_bit(stored: Path, model: str) -> None:
-    found = reproduce(folder_of(stored, model))
+def test_every_ranker_is_reproduced_to_the_bit(stored_experiment: Path, model: str) -> None:
+    found = reproduce(folder_of(stored_experiment, model))
     assert found.identical, found
     assert found.reasons == ()
-    assert found.n_scores == load_run(folder_of(stored, model)).record.data["test"].n_rows
+    assert found.n_scores == load_run(folder_of(stored_experiment, model)).record.data["test"].n_rows
 
 
-def test_the_command_says_so(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = folder_of(stored, "xgb")
+def test_the_command_says_so(stored_experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder_of(stored_experiment, "xgb")
     assert run_command(cli, ["reproduce", str(path)]) == 0
     rows = load_run(path).record.data["test"].n_rows
     assert capsys.readouterr().out == f"identical: model file, {rows:,} test scores and every metric\n"
@@ -76,12 +76,12 @@ def test_the_command_says_so(stored: Path, capsys: pytest.CaptureFixture[str]) -
     assert json.loads(capsys.readouterr().out)["identical"] is True
 
 
-def edited(stored: Path, model: str, tmp_path: Path, **changes: Any) -> Path:
+def edited_run(stored_experiment: Path, model: str, tmp_path: Path, **changes: Any) -> Path:
     """A copy of the run, its record changed: what a run made elsewhere would look like."""
     import shutil
 
-    shutil.copy(stored / "experiment.yaml", tmp_path)
-    source = folder_of(stored, model)
+    shutil.copy(stored_experiment / "experiment.yaml", tmp_path)
+    source = folder_of(stored_experiment, model)
     target = tmp_path / source.name
     shutil.copytree(source, target)
     record = json.loads((target / "record.json").read_text())
@@ -92,9 +92,9 @@ def edited(stored: Path, model: str, tmp_path: Path, **changes: Any) -> Path:
 
 
 def test_a_difference_is_measured_and_what_changed_is_named(
-    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stored_experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = edited(stored, "lgbm", tmp_path, seed=77, environment={"lightgbm": "3.0.0"})
+    path = edited_run(stored_experiment, "lgbm", tmp_path, seed=77, environment={"lightgbm": "3.0.0"})
     found = reproduce(path)
     assert not found.identical
     assert not found.same_model
@@ -108,16 +108,16 @@ def test_a_difference_is_measured_and_what_changed_is_named(
     assert "changed since:\n  lightgbm: 3.0.0 then" in out
 
 
-def test_changed_data_are_named(stored: Path, tmp_path: Path) -> None:
-    path = edited(stored, "lgbm", tmp_path)
+def test_changed_data_are_named(stored_experiment: Path, tmp_path: Path) -> None:
+    path = edited_run(stored_experiment, "lgbm", tmp_path)
     record = json.loads((path / "record.json").read_text())
     record["reading"]["n_queries"]["train"] = 61
     (path / "record.json").write_text(json.dumps(record))
     assert "the train data are not what they were" in reproduce(path).reasons
 
 
-def test_the_record_alone_is_enough(stored: Path, tmp_path: Path) -> None:
-    path = edited(stored, "xgb", tmp_path)
+def test_the_record_alone_is_enough(stored_experiment: Path, tmp_path: Path) -> None:
+    path = edited_run(stored_experiment, "xgb", tmp_path)
     (tmp_path / "experiment.yaml").write_text("data: {reader: nonsense}\nmodels: [")
     found = reproduce(path)
     assert found.identical
@@ -207,9 +207,9 @@ def test_what_changed_in_files_is_named_by_file(from_files: Path, tmp_path: Path
 
 
 def test_what_this_version_does_not_understand_is_no_traceback(
-    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stored_experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = edited(stored, "lgbm", tmp_path, config={"colour": "red"})
+    path = edited_run(stored_experiment, "lgbm", tmp_path, config={"colour": "red"})
     assert run_command(cli, ["reproduce", str(path)]) == 2
     said = capsys.readouterr().err
     assert "lgbm.colour: this version does not take what the record says" in said
@@ -221,15 +221,15 @@ def test_what_this_version_does_not_understand_is_no_traceback(
     [({"ranker": 1}, "ranker"), ({"inputs": []}, "inputs"), ({"objective": {}}, "objective.metric")],
 )
 def test_a_record_whose_model_is_none_is_an_error(
-    stored: Path, tmp_path: Path, config: dict[str, Any], said: str
+    stored_experiment: Path, tmp_path: Path, config: dict[str, Any], said: str
 ) -> None:
     """Each ended in a traceback; found by fuzzing."""
     with pytest.raises(UsageError, match=f"record.json: config.{said} is not what a run's record holds"):
-        reproduce(edited(stored, "lgbm", tmp_path, config=config))
+        reproduce(edited_run(stored_experiment, "lgbm", tmp_path, config=config))
 
 
-def test_another_number_of_threads_is_named_and_changes_nothing(stored: Path) -> None:
-    path = folder_of(stored, "xgb-xendcg")
+def test_another_number_of_threads_is_named_and_changes_nothing(stored_experiment: Path) -> None:
+    path = folder_of(stored_experiment, "xgb-xendcg")
     found = reproduce(path, threads=load_run(path).record.threads + 1)
     assert not found.n_other_scores
     assert any(reason.startswith("threads: ") for reason in found.reasons)

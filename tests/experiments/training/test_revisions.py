@@ -47,7 +47,7 @@ def none_of_them(setting: revisions.Setting) -> dict[str, int]:
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> Path:
+def stored_runs(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> Path:
     """Runs of an earlier version, by XGBoost 3.4.1."""
     runs = tmp_path_factory.mktemp("stored")
     with pytest.MonkeyPatch.context() as patch:
@@ -62,12 +62,12 @@ def stored(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> Path:
 
 
 @pytest.fixture
-def old(stored: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(stored, tmp_path / "runs")
+def old_runs(stored_runs: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(stored_runs, tmp_path / "runs")
 
 
 @pytest.fixture
-def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+def let_seed_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """XGBoost 3.4, where the seed decides which pairs are drawn."""
     monkeypatch.setattr(XGBoostRanker, "seed_matters", True)
 
@@ -76,14 +76,14 @@ def lines_with(text: str, output: str) -> int:
     return sum(text in line for line in output.splitlines())
 
 
-@pytest.mark.usefixtures("seeded")
+@pytest.mark.usefixtures("let_seed_matter")
 def test_they_are_trained_again_and_a_line_for_each_kind_says_so(
-    old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    old_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "old.yaml"
     file.write_text(yaml.safe_dump(CONFIG, sort_keys=False))
-    arguments = ["run", str(file), "--runs", str(old), "--workers", "1"]
-    states = {task.model: task.state for task in prepare(read(CONFIG, runs=old)).tasks}
+    arguments = ["run", str(file), "--runs", str(old_runs), "--workers", "1"]
+    states = {task.model: task.state for task in prepare(read(CONFIG, runs=old_runs)).tasks}
     assert states == {"order": "done", "yes": "train", "pairs": "train", "bm25": "done", "mix": "train"}
 
     assert run_command(cli, arguments) == 0
@@ -99,7 +99,7 @@ def test_they_are_trained_again_and_a_line_for_each_kind_says_so(
     output = "".join(capsys.readouterr())
     assert "every run exists already; nothing to train" in output
     assert not any(text in output for text in (STOPPED, WEIGHED, SEEDS))
-    runs = {run.record.model: run for run in find_runs(old / "old")}
+    runs = {run.record.model: run for run in find_runs(old_runs / "old")}
     assert {name for name, run in runs.items() if revisions.KEY in run.record.config} == {"yes", "mix"}
     assert reproduce(runs["yes"].path).identical
     assert reproduce(runs["mix"].path).identical
@@ -107,9 +107,9 @@ def test_they_are_trained_again_and_a_line_for_each_kind_says_so(
 
 @pytest.mark.parametrize("command", ["compare", "report"])
 def test_comparison_and_report_have_a_line_for_each_kind(
-    command: str, old: Path, capsys: pytest.CaptureFixture[str]
+    command: str, old_runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_command(cli, [command, str(old / "old"), "--no-ledger"]) == 0
+    assert run_command(cli, [command, str(old_runs / "old"), "--no-ledger"]) == 0
     output = " ".join("".join(capsys.readouterr()).split())  # a line of any length is broken at 80 columns
     for model, text in {"yes": STOPPED, "mix": WEIGHED, "pairs": SEEDS}.items():
         assert output.count(f"Note: {model}: {text}") == 1
@@ -117,12 +117,12 @@ def test_comparison_and_report_have_a_line_for_each_kind(
     assert output.count("; run the experiment again") == 3
 
 
-def test_a_page_and_a_comparison_keep_the_cautions(old: Path) -> None:
-    run_command(cli, ["report", str(old / "old"), "--no-ledger", "--format", "json"])
-    document = json.loads((old / "old" / "report" / "report.json").read_text())
+def test_a_page_and_a_comparison_keep_the_cautions(old_runs: Path) -> None:
+    run_command(cli, ["report", str(old_runs / "old"), "--no-ledger", "--format", "json"])
+    document = json.loads((old_runs / "old" / "report" / "report.json").read_text())
     kinds = {"ended-by-other-scores", "weights-of-other-probabilities", "one-seed-of-several"}
     assert sorted(one["kind"] for one in document["cautions"] if one["kind"] in kinds) == sorted(kinds)
-    found = {one.kind: one for one in compare(old / "old", ledger=False).cautions if one.kind in kinds}
+    found = {one.kind: one for one in compare(old_runs / "old", ledger=False).cautions if one.kind in kinds}
     assert {kind: one.place for kind, one in found.items()} == {
         "ended-by-other-scores": "yes",
         "weights-of-other-probabilities": "mix",
@@ -131,15 +131,15 @@ def test_a_page_and_a_comparison_keep_the_cautions(old: Path) -> None:
     assert {one.severity for one in found.values()} == {"warning"}
 
 
-def test_a_run_is_shown_with_its_caution(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_shown_with_its_caution(old_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for model, expected in {"yes": 1, "order": 0}.items():
-        [run] = (old / "old").glob(f"{model}--*")
+        [run] = (old_runs / "old").glob(f"{model}--*")
         run_command(cli, ["show", "run", str(run)])
         assert lines_with(f"warning: {model}: {STOPPED}", capsys.readouterr().out) == expected
 
 
-def test_reproducing_one_names_the_reason(old: Path) -> None:
-    [run] = (old / "old").glob("yes--*")
+def test_reproducing_one_names_the_reason(old_runs: Path) -> None:
+    [run] = (old_runs / "old").glob("yes--*")
     assert reproduce(run).reasons[0].startswith(STOPPED)
 
 
@@ -162,8 +162,8 @@ def test_a_blend_of_one_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     }
 
 
-def test_pairs_are_drawn_by_the_seed_from_xgboost_3_4_on(old: Path) -> None:
-    [run] = (old / "old").glob("pairs--*")
+def test_pairs_are_drawn_by_the_seed_from_xgboost_3_4_on(old_runs: Path) -> None:
+    [run] = (old_runs / "old").glob("pairs--*")
     record = load_run(run).record
     assert set(revisions.outdated(record)) == {"one-seed-of-several"}
     for version in ("3.3.0", "none"):
@@ -191,8 +191,8 @@ def test_a_search_that_went_by_such_scores_is_made_again(
     assert message.endswith("the stored search is not reused, but made again")
 
 
-def test_final_models_of_catboost_had_values_of_their_own_length(old: Path) -> None:
-    [run] = (old / "old").glob("order--*")
+def test_final_models_of_catboost_had_values_of_their_own_length(old_runs: Path) -> None:
+    [run] = (old_runs / "old").glob("order--*")
     record = load_run(run).record
     final = {"experiment": "old-final", "ranker": "catboost", "stopping": None, "params": {}, "rounds": 40}
     assert record.data["train"].n_features < 20  # else the steps of a leaf are the same in few rounds

@@ -48,7 +48,7 @@ def numbers(runs: tuple[Run, ...]) -> dict[str, Any]:
 
 
 def states(config: dict[str, Any], runs: Path) -> set[str]:
-    """What there is to do for its tasks."""
+    """Return the states of the tasks."""
     return {task.state for task in prepare(read(config, runs=runs)).tasks}
 
 
@@ -89,8 +89,8 @@ def test_the_folder_is_laid_out_as_documented(reported: ExperimentResult) -> Non
     assert not result.failures
 
 
-def test_records_say_what_happened(trained: ExperimentResult) -> None:
-    run = next(run for run in trained.runs if run.record.model == "lgbm")
+def test_records_say_what_happened(trained_experiment: ExperimentResult) -> None:
+    run = next(run for run in trained_experiment.runs if run.record.model == "lgbm")
     record = run.record
     assert record.primary == "ndcg@10"
     assert set(record.metrics) == {"ndcg@3", "ndcg@10", "err(max_grade=4)@3", "err(max_grade=4)@10"}
@@ -112,14 +112,14 @@ def test_records_say_what_happened(trained: ExperimentResult) -> None:
 
 @pytest.mark.parametrize("model", ["lgbm", "xgb"])
 def test_the_stored_model_is_the_best_round_of_the_curve(
-    small: dict[str, Any], trained: ExperimentResult, model: str
+    small_config: dict[str, Any], trained_experiment: ExperimentResult, model: str
 ) -> None:
-    run = next(run for run in trained.runs if run.record.model == model)
+    run = next(run for run in trained_experiment.runs if run.record.model == model)
     curve = run.history.query("metric == 'ndcg@10' and split == 'valid'").set_index("round")["value"]
     assert curve.idxmax() == run.record.best_round
     from ltr_harness.experiments.config import load_experiment
 
-    valid = FoldReader(load_experiment(small).data).read("all").valid
+    valid = FoldReader(load_experiment(small_config).data).read("all").valid
     assert valid is not None
     stored = load_run(run.path)
     reached = evaluate(
@@ -129,14 +129,14 @@ def test_the_stored_model_is_the_best_round_of_the_curve(
 
 
 def test_a_second_run_trains_nothing_and_writes_the_same_report(
-    small: dict[str, Any], reported: ExperimentResult
+    small_config: dict[str, Any], reported: ExperimentResult
 ) -> None:
-    del small["report"]
+    del small_config["report"]
     first = reported
     assert first.report_path is not None
     pages = {path: path.read_bytes() for path in first.report_path.parent.rglob("*") if path.is_file()}
     log = Log()
-    second = run_experiment(small, runs=first.folder.parent, progress=log)
+    second = run_experiment(small_config, runs=first.folder.parent, progress=log)
     assert log.ran == []
     assert second.reused == 6
     assert numbers(second.runs) == numbers(first.runs)
@@ -144,16 +144,16 @@ def test_a_second_run_trains_nothing_and_writes_the_same_report(
 
 
 def test_an_added_metric_scores_again_and_does_not_train(
-    small: dict[str, Any], trained: ExperimentResult, trained_copy: Path, tmp_path: Path
+    small_config: dict[str, Any], trained_experiment: ExperimentResult, trained_copy: Path, tmp_path: Path
 ) -> None:
-    models = {run.path.name: run.record.files.get("model.txt") for run in trained.runs}
-    small["metrics"]["report"].append("mrr(relevant=2)")
+    models = {run.path.name: run.record.files.get("model.txt") for run in trained_experiment.runs}
+    small_config["metrics"]["report"].append("mrr(relevant=2)")
     log = Log()
-    second = run_experiment(small, runs=trained_copy, progress=log)
+    second = run_experiment(small_config, runs=trained_copy, progress=log)
     assert {state for _, state in log.ran} == {"score again"}
     assert "mrr(relevant=2)@10" in second.runs[0].record.metrics
     assert {run.path.name: run.record.files.get("model.txt") for run in second.runs} == models
-    fresh = run_experiment(small, runs=tmp_path / "fresh")
+    fresh = run_experiment(small_config, runs=tmp_path / "fresh")
     assert [run.record.metrics for run in second.runs] == [run.record.metrics for run in fresh.runs]
     cautions = [run.record.cautions for run in second.runs]
     assert cautions == [run.record.cautions for run in fresh.runs], "those of training are kept"
@@ -161,7 +161,7 @@ def test_an_added_metric_scores_again_and_does_not_train(
 
 
 def test_the_first_seed_of_a_model_of_trees_is_timed(
-    small: dict[str, Any], trained: ExperimentResult, trained_copy: Path
+    small_config: dict[str, Any], trained_experiment: ExperimentResult, trained_copy: Path
 ) -> None:
     def means(runs: tuple[Run, ...], metric: str) -> dict[tuple[str, int], float]:
         timed = {(run.record.model, run.record.seed): run.record for run in runs if run.record.latency}
@@ -172,26 +172,26 @@ def test_the_first_seed_of_a_model_of_trees_is_timed(
             assert all(one.documents == 100 for one in record.latency[3:])
         return {of: record.latency[-1].mean or 0.0 for of, record in timed.items()}
 
-    first = means(trained.runs, "ndcg@10")
-    assert {seed for _, seed in first} == {small["seeds"][0]}
+    first = means(trained_experiment.runs, "ndcg@10")
+    assert {seed for _, seed in first} == {small_config["seeds"][0]}
     assert {model for model, _ in first} == {"lgbm", "xgb"}
-    small["metrics"] |= {"report": ["ndcg", "err", "mrr(relevant=2)"], "primary": "mrr(relevant=2)@10"}
-    again = means(run_experiment(small, runs=trained_copy).runs, "mrr(relevant=2)@10")
+    small_config["metrics"] |= {"report": ["ndcg", "err", "mrr(relevant=2)"], "primary": "mrr(relevant=2)@10"}
+    again = means(run_experiment(small_config, runs=trained_copy).runs, "mrr(relevant=2)@10")
     assert again.keys() == first.keys()
     assert again != first
 
 
 def test_what_can_move_a_tree_lands_in_another_folder(
-    small: dict[str, Any], trained: ExperimentResult, trained_copy: Path
+    small_config: dict[str, Any], trained_experiment: ExperimentResult, trained_copy: Path
 ) -> None:
-    small["models"]["lgbm"]["params"]["num_leaves"] = 5
+    small_config["models"]["lgbm"]["params"]["num_leaves"] = 5
     log = Log()
-    second = run_experiment(small, runs=trained_copy, progress=log)
+    second = run_experiment(small_config, runs=trained_copy, progress=log)
     assert log.ran == [("lgbm, seed 1", "train"), ("lgbm, seed 2", "train")]
-    assert {run.path.name for run in trained.runs if run.record.model == "lgbm"}.isdisjoint(
+    assert {run.path.name for run in trained_experiment.runs if run.record.model == "lgbm"}.isdisjoint(
         run.path.name for run in second.runs
     )
-    assert all((trained_copy / "small" / run.path.name).is_dir() for run in trained.runs)
+    assert all((trained_copy / "small" / run.path.name).is_dir() for run in trained_experiment.runs)
 
 
 @pytest.mark.parametrize("gone", [False, True])
@@ -207,44 +207,44 @@ def test_what_can_move_a_tree_lands_in_another_folder(
     ],
 )
 def test_a_damaged_run_is_made_good(
-    small: dict[str, Any],
-    trained: ExperimentResult,
+    small_config: dict[str, Any],
+    trained_experiment: ExperimentResult,
     trained_copy: Path,
     file: str,
     gone: bool,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    small["models"] = {"lgbm": small["models"]["lgbm"]}
-    first = tuple(run for run in trained.runs if run.record.model == "lgbm")
+    small_config["models"] = {"lgbm": small_config["models"]["lgbm"]}
+    first = tuple(run for run in trained_experiment.runs if run.record.model == "lgbm")
     run = load_run(trained_copy / "small" / first[0].path.name)
     whole = (run.path / file).read_bytes()
     (run.path / file).write_bytes(whole[: len(whole) // 2])
     if gone:
         (run.path / file).unlink()
     log = Log()
-    second = run_experiment(small, runs=trained_copy, progress=log)
+    second = run_experiment(small_config, runs=trained_copy, progress=log)
     scores = file in ("per_query.parquet", "test_scores.parquet")
     assert log.ran == [("lgbm, seed 1", "score again" if scores else "train")]
     again = "scored" if scores else "trained"
     assert caplog.messages == [f"{run.path}: damaged or missing: {file}; it is {again} again"]
     assert numbers(second.runs) == numbers(first)
     assert load_run(run.path).history.equals(first[0].history)
-    assert states(small, trained_copy) == {"done"}
+    assert states(small_config, trained_copy) == {"done"}
 
 
 def test_a_lost_log_costs_nothing(
-    small: dict[str, Any], trained: ExperimentResult, trained_copy: Path
+    small_config: dict[str, Any], trained_experiment: ExperimentResult, trained_copy: Path
 ) -> None:
-    (trained_copy / "small" / trained.runs[0].path.name / "log.txt").unlink()
-    assert states(small, trained_copy) == {"done"}
+    (trained_copy / "small" / trained_experiment.runs[0].path.name / "log.txt").unlink()
+    assert states(small_config, trained_copy) == {"done"}
 
 
 def test_two_workers_find_what_one_finds(
-    small: dict[str, Any], trained: ExperimentResult, tmp_path: Path
+    small_config: dict[str, Any], trained_experiment: ExperimentResult, tmp_path: Path
 ) -> None:
-    two = run_experiment(small, runs=tmp_path, workers=2)
-    assert [run.record.metrics for run in two.runs] == [run.record.metrics for run in trained.runs]
-    for a, b in zip(trained.runs, two.runs, strict=True):
+    two = run_experiment(small_config, runs=tmp_path, workers=2)
+    assert [run.record.metrics for run in two.runs] == [run.record.metrics for run in trained_experiment.runs]
+    for a, b in zip(trained_experiment.runs, two.runs, strict=True):
         np.testing.assert_array_equal(a.test_scores["score"], b.test_scores["score"])
 
 
@@ -260,17 +260,17 @@ class Broken(RandomRanker):
 
 
 def test_one_failing_model_does_not_cost_the_others(
-    small: dict[str, Any], trained_copy: Path, tmp_path: Path
+    small_config: dict[str, Any], trained_copy: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "broken.py"
     file.write_text(BROKEN_RANKER)
     for run in (trained_copy / "small").glob("random--*"):
         shutil.rmtree(run)
-    small["report"] = {"formats": ["html", "json"]}
-    small["models"] = {"broken": {"ranker": f"{file}:Broken"}, **small["models"]}
-    small["compare"] = {"baseline": "lgbm"}
+    small_config["report"] = {"formats": ["html", "json"]}
+    small_config["models"] = {"broken": {"ranker": f"{file}:Broken"}, **small_config["models"]}
+    small_config["compare"] = {"baseline": "lgbm"}
     log = Log()
-    result = run_experiment(small, runs=trained_copy, on_failure="keep", progress=log)
+    result = run_experiment(small_config, runs=trained_copy, on_failure="keep", progress=log)
     assert [name for name, _ in log.ran] == [
         "broken, seed 1", "broken, seed 2", "random, seed 1", "random, seed 2"
     ]  # fmt: skip
@@ -286,46 +286,46 @@ def test_one_failing_model_does_not_cost_the_others(
     for name in [name for name in sys.modules if name.startswith("ltr_harness_own_broken")]:
         del sys.modules[name]
     log = Log()
-    mended = run_experiment(small, runs=trained_copy, progress=log)
+    mended = run_experiment(small_config, runs=trained_copy, progress=log)
     assert [name for name, _ in log.ran] == ["broken, seed 1", "broken, seed 2"]
     assert not mended.failures
 
 
-def test_fail_fast_stops_at_the_first(small: dict[str, Any], tmp_path: Path) -> None:
+def test_fail_fast_stops_at_the_first(small_config: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "broken_fast.py"
     file.write_text(BROKEN_RANKER)
-    small["models"] = {"broken": {"ranker": f"{file}:Broken"}, **small["models"]}
+    small_config["models"] = {"broken": {"ranker": f"{file}:Broken"}, **small_config["models"]}
     log = Log()
     with pytest.raises(TrainingError, match="the seventh tree; stopped because of --fail-fast"):
-        run_experiment(small, runs=tmp_path, fail_fast=True, progress=log)
+        run_experiment(small_config, runs=tmp_path, fail_fast=True, progress=log)
     assert len(log.ran) == 1
 
 
-def test_seeds_that_cannot_matter_run_once(small: dict[str, Any], tmp_path: Path) -> None:
-    small["report"] = {"formats": ["html", "json"]}
-    small["models"] = {
+def test_seeds_that_cannot_matter_run_once(small_config: dict[str, Any], tmp_path: Path) -> None:
+    small_config["report"] = {"formats": ["html", "json"]}
+    small_config["models"] = {
         "fixed": {"ranker": "lightgbm", "objective": "lambdarank", "params": {"num_leaves": 7}},
         "random": {"ranker": "random"},
     }
-    result = run_experiment(small, runs=tmp_path)
+    result = run_experiment(small_config, runs=tmp_path)
     fixed = [run.record for run in result.runs if run.record.model == "fixed"]
     assert [(record.seed, record.deterministic) for record in fixed] == [(1, True)]
     assert result.report_path is not None
     assert "deterministic" in result.report_path.read_text()
 
 
-def test_err_takes_the_largest_label_of_all_splits(small: dict[str, Any], tmp_path: Path) -> None:
-    del small["data"]["max_grade"]
-    small["models"] = {"random": small["models"]["random"]}
-    result = run_experiment(small, runs=tmp_path)
+def test_err_takes_the_largest_label_of_all_splits(small_config: dict[str, Any], tmp_path: Path) -> None:
+    del small_config["data"]["max_grade"]
+    small_config["models"] = {"random": small_config["models"]["random"]}
+    result = run_experiment(small_config, runs=tmp_path)
     assert "err(max_grade=4)@10" in result.runs[0].record.metrics
 
 
-def test_every_problem_is_named_before_the_first_tree(small: dict[str, Any], tmp_path: Path) -> None:
-    small["models"]["lgbm"]["params"] = {"num_leafs": 3, "n_jobs": 2}
-    small["models"]["xgb"]["objective"] = "rank:ndgc"
+def test_every_problem_is_named_before_the_first_tree(small_config: dict[str, Any], tmp_path: Path) -> None:
+    small_config["models"]["lgbm"]["params"] = {"num_leafs": 3, "n_jobs": 2}
+    small_config["models"]["xgb"]["objective"] = "rank:ndgc"
     with pytest.raises(UsageError) as caught:
-        run_experiment(small, runs=tmp_path)
+        run_experiment(small_config, runs=tmp_path)
     text = str(caught.value)
     assert "num_leafs" in text
     assert "did you mean 'num_leaf'" in text
@@ -335,35 +335,37 @@ def test_every_problem_is_named_before_the_first_tree(small: dict[str, Any], tmp
 
 
 def test_labels_outside_a_metric_are_named_before_the_first_tree(
-    small: dict[str, Any], tmp_path: Path
+    small_config: dict[str, Any], tmp_path: Path
 ) -> None:
     rows = ["2 qid:1 1:1", "0 qid:1 1:2", "0.5 qid:2 1:1", "1 qid:2 1:3"]
     for name in ("train.txt", "test.txt"):
         (tmp_path / name).write_text("\n".join(rows) + "\n")
-    small["data"] = {
+    small_config["data"] = {
         "reader": "letor",
         "root": str(tmp_path),
         "splits": {"train": "train.txt", "valid": {"holdout": 0.5, "seed": 1}, "test": "test.txt"},
     }
-    small["models"] = {"random": {"ranker": "random"}}
+    small_config["models"] = {"random": {"ranker": "random"}}
     with pytest.raises(UsageError, match=r"label 0.5 in query '2'.*exp needs integer labels.*gain=linear"):
-        run_experiment(small, runs=tmp_path)
+        run_experiment(small_config, runs=tmp_path)
 
 
-def test_the_plan_is_in_the_order_of_folds_models_and_seeds(small: dict[str, Any], tmp_path: Path) -> None:
-    job = prepare(read(small, runs=tmp_path))
+def test_the_plan_is_in_the_order_of_folds_models_and_seeds(
+    small_config: dict[str, Any], tmp_path: Path
+) -> None:
+    job = prepare(read(small_config, runs=tmp_path))
     assert [str(task) for task in job.tasks] == [
         "lgbm, seed 1", "lgbm, seed 2", "xgb, seed 1", "xgb, seed 2", "random, seed 1", "random, seed 2",
     ]  # fmt: skip
 
 
 def test_report_json_holds_the_means_at_full_precision(
-    small: dict[str, Any], trained: ExperimentResult
+    small_config: dict[str, Any], trained_experiment: ExperimentResult
 ) -> None:
-    result = trained
+    result = trained_experiment
     assert result.report_path is not None
     assert result.comparison is not None
     document = json.loads((result.report_path.parent / "report.json").read_text())
     text = json.dumps(document)
-    for model in small["models"]:
+    for model in small_config["models"]:
         assert repr(result.comparison.summary(model, "ndcg@10").mean) in text

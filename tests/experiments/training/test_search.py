@@ -54,9 +54,11 @@ class Log(Progress):
         self.trials.append((str(study), trial.number))
 
 
-def test_the_connections_of_a_search_in_a_database_are_closed(tuned: dict[str, Any], tmp_path: Path) -> None:
-    tuned["tune"] |= {"storage": "sqlite"}
-    job = prepare(read(tuned, runs=tmp_path))
+def test_the_connections_of_a_search_in_a_database_are_closed(
+    tuned_config: dict[str, Any], tmp_path: Path
+) -> None:
+    tuned_config["tune"] |= {"storage": "sqlite"}
+    job = prepare(read(tuned_config, runs=tmp_path))
     [study] = job.open_studies
     with opened(job, study):
         [storage] = _storages.values()
@@ -69,13 +71,13 @@ def test_the_connections_of_a_search_in_a_database_are_closed(tuned: dict[str, A
 
 @pytest.mark.parametrize("storage", ["journal", pytest.param("sqlite", marks=pytest.mark.slow)])
 def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
-    storage: str, tuned: dict[str, Any], tmp_path: Path
+    storage: str, tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    tuned["stopping"] |= {"patience": 25, "max_rounds": 25}
-    tuned["tune"] |= {"trials": 8, "storage": storage}
-    undisturbed = run_experiment(tuned, runs=tmp_path / "undisturbed")
+    tuned_config["stopping"] |= {"patience": 25, "max_rounds": 25}
+    tuned_config["tune"] |= {"trials": 8, "storage": storage}
+    undisturbed = run_experiment(tuned_config, runs=tmp_path / "undisturbed")
     config = tmp_path / "tuned.yaml"
-    config.write_text(yaml.safe_dump(tuned, sort_keys=False))
+    config.write_text(yaml.safe_dump(tuned_config, sort_keys=False))
     disturbed = tmp_path / "disturbed"
     command = Command(
         tmp_path, "run", config, "--runs", disturbed, "--workers", "1", prepare=stay_on_one_core
@@ -93,7 +95,7 @@ def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
     kept = studies(disturbed)["lgb, all"].trials
     assert 2 <= len(kept) < 8
     log = Log()
-    result = run_experiment(tuned, runs=disturbed, progress=log)
+    result = run_experiment(tuned_config, runs=disturbed, progress=log)
     assert [number for _, number in log.trials] == list(
         range(len(kept), 8)
     )  # no finished trial was made again
@@ -103,16 +105,18 @@ def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
     }
 
 
-def job_study_folder(tuned: dict[str, Any], runs: Path) -> tuple[Job, StudyRecord, Path]:
-    job = prepare(read(tuned, runs=runs))
+def job_study_folder(tuned_config: dict[str, Any], runs: Path) -> tuple[Job, StudyRecord, Path]:
+    job = prepare(read(tuned_config, runs=runs))
     return job, job.studies[0], job.folder_of(job.studies[0])
 
 
 OVER = Trial(number=0, status="complete", point={}, value=0.5, seconds=1.0, best_round=3, rounds_trained=5)
 
 
-def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(tuned: dict[str, Any], tmp_path: Path) -> None:
-    job, study, folder = job_study_folder(tuned, tmp_path)
+def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(
+    tuned_config: dict[str, Any], tmp_path: Path
+) -> None:
+    job, study, folder = job_study_folder(tuned_config, tmp_path)
     with opened(job, study) as open_search:
         open_search.tell(open_search.ask(), OVER)
     journal = folder / FILES["journal"]
@@ -125,9 +129,11 @@ def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(tuned: dict[str, An
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders")
-def test_a_link_or_a_pipe_among_a_searchs_files_is_replaced(tuned: dict[str, Any], tmp_path: Path) -> None:
-    """What a stranger's link leads to would have been cut to the whole lines of a journal: none."""
-    job, study, folder = job_study_folder(tuned, tmp_path)
+def test_a_link_or_a_pipe_among_a_searchs_files_is_replaced(
+    tuned_config: dict[str, Any], tmp_path: Path
+) -> None:
+    """The target of a stranger's link would have been cut to the whole lines of a journal: none."""
+    job, study, folder = job_study_folder(tuned_config, tmp_path)
     folder.mkdir(parents=True)
     other = tmp_path / "other.txt"
     other.write_text("not a journal")
@@ -145,9 +151,9 @@ def test_a_link_or_a_pipe_among_a_searchs_files_is_replaced(tuned: dict[str, Any
     [b"[" * 200_000 + b"\n", b"\x00\xff\x1b\n", b"{}\n[]\n", b'{"op_code": "x", "worker_id": 1}\n', b"\n"],
 )
 def test_what_stands_behind_a_damaged_line_is_made_again(
-    tuned: dict[str, Any], tmp_path: Path, garbage: bytes, caplog: pytest.LogCaptureFixture
+    tuned_config: dict[str, Any], tmp_path: Path, garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    job, study, folder = job_study_folder(tuned, tmp_path)
+    job, study, folder = job_study_folder(tuned_config, tmp_path)
     with opened(job, study) as open_search:
         first = open_search.ask()
         open_search.tell(first, OVER)
@@ -172,10 +178,14 @@ def test_what_stands_behind_a_damaged_line_is_made_again(
     ],
 )
 def test_trials_that_are_lost_are_made_again(
-    tuned: dict[str, Any], tmp_path: Path, storage: str, content: bytes, caplog: pytest.LogCaptureFixture
+    tuned_config: dict[str, Any],
+    tmp_path: Path,
+    storage: str,
+    content: bytes,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    tuned["tune"]["storage"] = storage
-    job, study, folder = job_study_folder(tuned, tmp_path)
+    tuned_config["tune"]["storage"] = storage
+    job, study, folder = job_study_folder(tuned_config, tmp_path)
     with opened(job, study) as open_search:
         first = open_search.ask()
         open_search.tell(first, OVER)
@@ -190,8 +200,10 @@ def test_trials_that_are_lost_are_made_again(
         assert [trial.point for trial in open_search.write().trials] == [first.point]
 
 
-def test_what_was_interrupted_is_tried_again_and_counts_once(tuned: dict[str, Any], tmp_path: Path) -> None:
-    job, study, _ = job_study_folder(tuned, tmp_path)
+def test_what_was_interrupted_is_tried_again_and_counts_once(
+    tuned_config: dict[str, Any], tmp_path: Path
+) -> None:
+    job, study, _ = job_study_folder(tuned_config, tmp_path)
     with opened(job, study) as open_search:  # as Ctrl-C leaves it: asked and never told
         first = open_search.ask()
     with opened(job, study) as open_search:
@@ -202,23 +214,23 @@ def test_what_was_interrupted_is_tried_again_and_counts_once(tuned: dict[str, An
 
 
 def test_what_was_not_written_down_any_more_is_written_the_next_time(
-    tuned: dict[str, Any], tmp_path: Path
+    tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    search(tuned, tmp_path)
+    search(tuned_config, tmp_path)
     before, log = trial_outcomes(tmp_path), Log()
     (file,) = (tmp_path / "tuned" / STUDIES).glob(f"*/{STUDY}")
     file.unlink()  # killed between the end of the last trial and its record
-    assert prepare(read(tuned, runs=tmp_path)).open_studies
-    search(tuned, tmp_path, log)
+    assert prepare(read(tuned_config, runs=tmp_path)).open_studies
+    search(tuned_config, tmp_path, log)
     assert log.trials == []
     assert trial_outcomes(tmp_path) == before
-    assert not prepare(read(tuned, runs=tmp_path)).open_studies
+    assert not prepare(read(tuned_config, runs=tmp_path)).open_studies
 
 
 def test_a_trial_that_was_cut_off_while_it_was_written_down_is_tried_again(
-    tuned: dict[str, Any], tmp_path: Path
+    tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    job, study, _ = job_study_folder(tuned, tmp_path)
+    job, study, _ = job_study_folder(tuned_config, tmp_path)
     with opened(job, study) as open_search:
         first = open_search.ask()
         for name in ("value", "seconds"):  # told in part when the power went
@@ -229,8 +241,10 @@ def test_a_trial_that_was_cut_off_while_it_was_written_down_is_tried_again(
         assert open_search.ask().point == first.point
 
 
-def test_a_point_that_kills_its_process_three_times_has_failed(tuned: dict[str, Any], tmp_path: Path) -> None:
-    job, study, _ = job_study_folder(tuned, tmp_path)
+def test_a_point_that_kills_its_process_three_times_has_failed(
+    tuned_config: dict[str, Any], tmp_path: Path
+) -> None:
+    job, study, _ = job_study_folder(tuned_config, tmp_path)
     points = []
     for _ in range(3):
         with opened(job, study) as open_search:
@@ -244,8 +258,8 @@ def test_a_point_that_kills_its_process_three_times_has_failed(tuned: dict[str, 
         assert open_search.ask().point != points[0]
 
 
-def test_two_at_once_are_refused_in_words(tuned: dict[str, Any], tmp_path: Path) -> None:
-    _, _, folder = job_study_folder(tuned, tmp_path)
+def test_two_at_once_are_refused_in_words(tuned_config: dict[str, Any], tmp_path: Path) -> None:
+    _, _, folder = job_study_folder(tuned_config, tmp_path)
     holder = (
         "import fcntl, pathlib, sys; p = pathlib.Path(sys.argv[1]); p.mkdir(parents=True, exist_ok=True); "
         f"f = (p / {LOCK!r}).open('w'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
@@ -257,16 +271,16 @@ def test_two_at_once_are_refused_in_words(tuned: dict[str, Any], tmp_path: Path)
         with pytest.raises(
             TrainingError, match=r"lgb is being tuned by another process in .*run the same command"
         ):
-            run_experiment(tuned, runs=tmp_path)
+            run_experiment(tuned_config, runs=tmp_path)
         process.kill()  # the lock ends with its process, however that ends
-    search(tuned, tmp_path)
+    search(tuned_config, tmp_path)
     assert len(trial_outcomes(tmp_path)["lgb, all"]) == 4
 
 
-def test_force_searches_anew(tuned: dict[str, Any], tmp_path: Path) -> None:
-    search(tuned, tmp_path)
+def test_force_searches_anew(tuned_config: dict[str, Any], tmp_path: Path) -> None:
+    search(tuned_config, tmp_path)
     before, log = trial_outcomes(tmp_path), Log()
-    search(tuned, tmp_path, log, force=True)
+    search(tuned_config, tmp_path, log, force=True)
     assert log.trials == [("lgb", number) for number in range(4)]
     assert trial_outcomes(tmp_path) == before
 
@@ -287,24 +301,26 @@ class Poison(RandomRanker):
 
 @pytest.mark.slow
 def test_points_that_kill_worker_after_worker_end_as_failed_trials(
-    tuned: dict[str, Any], tmp_path: Path
+    tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "poison.py").write_text(POISON)
-    tuned["models"] = {"p": {"ranker": f"{tmp_path}/poison.py:Poison"}}
+    tuned_config["models"] = {"p": {"ranker": f"{tmp_path}/poison.py:Poison"}}
     space = {"p": {"size": {"low": 1, "high": 9}}}
-    tuned["tune"] = {"trials": 2, "parallel": 2, "models": space}
+    tuned_config["tune"] = {"trials": 2, "parallel": 2, "models": space}
     for _ in range(3):
         with pytest.raises(TrainingError, match="a worker process died while tuning p"):
-            search(tuned, tmp_path, workers=2)
-    search(tuned, tmp_path, workers=2)
+            search(tuned_config, tmp_path, workers=2)
+    search(tuned_config, tmp_path, workers=2)
     (trials,) = trial_outcomes(tmp_path).values()
     assert [(number, status) for number, status, *_ in trials] == [(0, "failed"), (1, "failed")]
 
 
-def test_searches_side_by_side_find_what_they_find_alone(tuned: dict[str, Any], tmp_path: Path) -> None:
-    tuned["tune"]["models"]["xgb"] = {"params.max_depth": {"low": 2, "high": 6}}
-    search(tuned, tmp_path / "one")
-    search(tuned, tmp_path / "two", workers=2)
+def test_searches_side_by_side_find_what_they_find_alone(
+    tuned_config: dict[str, Any], tmp_path: Path
+) -> None:
+    tuned_config["tune"]["models"]["xgb"] = {"params.max_depth": {"low": 2, "high": 6}}
+    search(tuned_config, tmp_path / "one")
+    search(tuned_config, tmp_path / "two", workers=2)
     assert trial_outcomes(tmp_path / "one") == trial_outcomes(tmp_path / "two")
     assert len(trial_outcomes(tmp_path / "two")) == 2
 
@@ -325,10 +341,10 @@ class Counting(Executor):
 
 @pytest.mark.parametrize(("parallel", "workers", "at_once"), [(1, 4, 1), (3, 4, 3), (3, 2, 2)])
 def test_one_search_has_no_more_trials_under_way_than_it_may(
-    parallel: int, workers: int, at_once: int, tuned: dict[str, Any], tmp_path: Path
+    parallel: int, workers: int, at_once: int, tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    tuned["tune"] |= {"trials": 6, "parallel": parallel}
-    job, study, _ = job_study_folder(tuned, tmp_path)
+    tuned_config["tune"] |= {"trials": 6, "parallel": parallel}
+    job, study, _ = job_study_folder(tuned_config, tmp_path)
     with opened(job, study) as open_search:
         pool = Counting(open_search)
         for one, asked, outcome in _trials(job, [open_search], pool, workers):
@@ -337,9 +353,11 @@ def test_one_search_has_no_more_trials_under_way_than_it_may(
     assert len(pool.running) == 6
 
 
-def test_parallel_trials_of_one_search_keep_to_the_budget(tuned: dict[str, Any], tmp_path: Path) -> None:
-    tuned["tune"] |= {"trials": 7, "parallel": 2}
-    search(tuned, tmp_path, workers=2)
+def test_parallel_trials_of_one_search_keep_to_the_budget(
+    tuned_config: dict[str, Any], tmp_path: Path
+) -> None:
+    tuned_config["tune"] |= {"trials": 7, "parallel": 2}
+    search(tuned_config, tmp_path, workers=2)
     (record,) = studies(tmp_path).values()
     assert [trial.number for trial in record.trials] == list(range(7))
     assert len({json.dumps(trial.point) for trial in record.trials}) == 7

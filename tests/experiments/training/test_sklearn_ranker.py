@@ -51,7 +51,7 @@ MODELS: dict[str, Any] = {
 }
 
 
-def written(folder: Path, **changes: Any) -> Path:
+def write_experiment(folder: Path, **changes: Any) -> Path:
     (folder / "mine.py").write_text(OWN)
     path = folder / "small.yaml"
     path.write_text(yaml.safe_dump({**SMALL, "models": MODELS, **changes}, sort_keys=False))
@@ -59,18 +59,18 @@ def written(folder: Path, **changes: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> Path:
+def finished_folder(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> Path:
     """A finished experiment's folder of runs. To be read."""
     folder = tmp_path_factory.mktemp("finished")
-    return run_experiment(written(folder), runs=folder / "runs").folder
+    return run_experiment(write_experiment(folder), runs=folder / "runs").folder
 
 
 def run_of(folder: Path, model: str) -> Path:
     return sorted(folder.glob(f"{model}--*"))[0]
 
 
-def test_it_is_a_run_like_any_other(finished: Path) -> None:
-    records = [run.record for run in find_runs(finished)]
+def test_it_is_a_run_like_any_other(finished_folder: Path) -> None:
+    records = [run.record for run in find_runs(finished_folder)]
     assert [(one.model, one.seed) for one in records] == [
         ("logistic", 1),  # whose seed is given
         ("forest", 1),
@@ -84,10 +84,10 @@ def test_it_is_a_run_like_any_other(finished: Path) -> None:
     assert forests[0] != forests[1]
 
 
-def test_scores_are_those_of_the_estimator_trained_outside(finished: Path) -> None:
+def test_scores_are_those_of_the_estimator_trained_outside(finished_folder: Path) -> None:
     from ltr_harness.experiments.training.reproduce import fold_of
 
-    run = load_run(run_of(finished, "logistic"))
+    run = load_run(run_of(finished_folder, "logistic"))
     fold = fold_of(run)
     X, y = fold.train.features.astype(float), fold.train.labels >= 1
     outside = LogisticRegression(C=0.5, max_iter=500, random_state=0).fit(X, y)
@@ -96,7 +96,7 @@ def test_scores_are_those_of_the_estimator_trained_outside(finished: Path) -> No
 
 
 def test_a_second_run_trains_nothing_and_a_new_metric_trains_nothing(tmp_path: Path) -> None:
-    path, runs = written(tmp_path), tmp_path / "runs"
+    path, runs = write_experiment(tmp_path), tmp_path / "runs"
     run_experiment(path, runs=runs)
     models = {one: (one.stat().st_mtime_ns, one.read_bytes()) for one in runs.glob("*/*/model.pickle")}
     assert run_experiment(path, runs=runs).reused == len(models) == 4
@@ -110,16 +110,16 @@ def test_a_second_run_trains_nothing_and_a_new_metric_trains_nothing(tmp_path: P
     assert run_experiment(path, runs=runs, overrides=[more]).reused == 3
 
 
-def test_workers_train_the_same(finished: Path, tmp_path: Path) -> None:
-    run_experiment(written(tmp_path), runs=tmp_path / "runs", workers=2)
+def test_workers_train_the_same(finished_folder: Path, tmp_path: Path) -> None:
+    run_experiment(write_experiment(tmp_path), runs=tmp_path / "runs", workers=2)
     for model in ("logistic", "forest"):
-        one, other = (run_of(folder, model) for folder in (finished, tmp_path / "runs" / "small"))
+        one, other = (run_of(folder, model) for folder in (finished_folder, tmp_path / "runs" / "small"))
         assert (one / "model.pickle").read_bytes() == (other / "model.pickle").read_bytes()
 
 
-def test_a_pickle_is_read_where_its_maker_is_trusted(finished: Path, tmp_path: Path, ltr: Ltr) -> None:
+def test_a_pickle_is_read_where_its_maker_is_trusted(finished_folder: Path, tmp_path: Path, ltr: Ltr) -> None:
     for model in MODELS:
-        path, out, rows = run_of(finished, model), tmp_path / f"{model}.txt", tmp_path / "rows.csv"
+        path, out, rows = run_of(finished_folder, model), tmp_path / f"{model}.txt", tmp_path / "rows.csv"
         named = load_run(path).record.features
         values = np.random.default_rng(0).normal(size=(6, len(named)))
         table = pd.DataFrame(values, columns=list(named))
@@ -137,11 +137,11 @@ def test_a_pickle_is_read_where_its_maker_is_trusted(finished: Path, tmp_path: P
         np.testing.assert_allclose(np.loadtxt(out), scores)
 
 
-def test_no_pickle_is_opened_that_is_not_the_records(finished: Path, tmp_path: Path) -> None:
+def test_no_pickle_is_opened_that_is_not_the_records(finished_folder: Path, tmp_path: Path) -> None:
     import shutil
 
     path = tmp_path / "run"
-    shutil.copytree(run_of(finished, "logistic"), path)
+    shutil.copytree(run_of(finished_folder, "logistic"), path)
     trap = b"cbuiltins\nopen\n(V" + str(tmp_path / "executed").encode() + b"\nVw\ntR."
     (path / "model.pickle").write_bytes(trap)
     with pytest.raises(DataError, match=r"model\.pickle: not the file its record\.json describes"):
@@ -150,18 +150,18 @@ def test_no_pickle_is_opened_that_is_not_the_records(finished: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("model", list(MODELS))
-def test_a_run_is_reproduced_to_the_byte(finished: Path, model: str) -> None:
+def test_a_run_is_reproduced_to_the_byte(finished_folder: Path, model: str) -> None:
     with pytest.raises(
         UsageError, match="executes code that the record names; if you trust its maker, add --trust"
     ):
-        reproduce(run_of(finished, model))
-    found = reproduce(run_of(finished, model), trust=True)
+        reproduce(run_of(finished_folder, model))
+    found = reproduce(run_of(finished_folder, model), trust=True)
     assert found.identical, found
     assert found.reasons == ()
 
 
-def test_requirements_name_the_packages(finished: Path, ltr: Ltr) -> None:
-    code, out, _ = ltr("export", "requirements", run_of(finished, "logistic"))
+def test_requirements_name_the_packages(finished_folder: Path, ltr: Ltr) -> None:
+    code, out, _ = ltr("export", "requirements", run_of(finished_folder, "logistic"))
     assert code == 0
     assert f"scikit-learn=={sklearn.__version__}\n" in out
     assert "threadpoolctl==" in out
@@ -170,21 +170,21 @@ def test_requirements_name_the_packages(finished: Path, ltr: Ltr) -> None:
 def test_options_are_tuned(tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="needs the extra `tune`")
     tune = {"trials": 3, "models": {"logistic": {"params.C": {"low": 0.01, "high": 10.0, "log": True}}}}
-    result = run_experiment(written(tmp_path, tune=tune), runs=tmp_path / "runs", workers=1)
+    result = run_experiment(write_experiment(tmp_path, tune=tune), runs=tmp_path / "runs", workers=1)
     [record] = [run.record for run in result.runs if run.record.model == "logistic"]
     assert record.tuning is not None
     assert record.tuning.n_complete == 3
     assert record.params["C"] == record.tuning.chosen["params.C"] != 0.5
     wrong = {**tune, "models": {"logistic": {"params.D": [1, 2]}}}
     with pytest.raises(ConfigError, match=r"logistic: params\.D: LogisticRegression has no parameter 'D'"):
-        load_experiment(written(tmp_path, tune=wrong))
+        load_experiment(write_experiment(tmp_path, tune=wrong))
 
 
 def test_folds_sweeps_and_the_final_model(tmp_path: Path, ltr: Ltr) -> None:
     data = {"reader": "synthetic", "files": ["train", "valid"], "folds": 3, "max_grade": 4}
     data["n_queries"] = {"train": 40, "valid": 40}
     sweep = {"grid": {"models.logistic.params.C": [0.1, 1.0]}}
-    path = written(tmp_path, data=data, sweep=sweep)
+    path = write_experiment(tmp_path, data=data, sweep=sweep)
     code, _, err = ltr("run", path, "--runs", tmp_path / "runs", "--quiet", "--final", "forest")
     assert code == 0, err
     records = [run.record for run in find_runs(tmp_path / "runs" / "small")]
@@ -197,7 +197,7 @@ def test_folds_sweeps_and_the_final_model(tmp_path: Path, ltr: Ltr) -> None:
 
 def test_a_model_that_fails_costs_no_other(tmp_path: Path, ltr: Ltr) -> None:
     bad = {**MODELS["logistic"], "params": {"C": -1}}
-    path = written(tmp_path, models={"bad": bad, "own": MODELS["own"]})
+    path = write_experiment(tmp_path, models={"bad": bad, "own": MODELS["own"]})
     code, _, err = ltr("run", path, "--runs", tmp_path / "runs", "--quiet")
     assert code == 1
     assert "LogisticRegression: The 'C' parameter of LogisticRegression must be a float in the range" in err
@@ -209,13 +209,13 @@ def test_a_model_that_fails_costs_no_other(tmp_path: Path, ltr: Ltr) -> None:
 def test_rounds_are_refused(tmp_path: Path) -> None:
     models = {"own": {**MODELS["own"], "rounds": 3}}
     with pytest.raises(ConfigError, match="ranker 'sklearn' is not trained in rounds; leave it out"):
-        load_experiment(written(tmp_path, models=models))
+        load_experiment(write_experiment(tmp_path, models=models))
 
 
 def test_a_blend_holds_the_pickles_of_its_parts(tmp_path: Path) -> None:
     """Also where its record names other parts than the archive has."""
     models = {**MODELS, "both": {"ranker": "blend", "of": ["logistic", "own"], "how": "scores"}}
-    result = run_experiment(written(tmp_path, models=models), runs=tmp_path / "runs", workers=1)
+    result = run_experiment(write_experiment(tmp_path, models=models), runs=tmp_path / "runs", workers=1)
     path = run_of(result.folder, "both")
     for parts in (None, {}):
         if parts is not None:

@@ -1,4 +1,4 @@
-"""What is on the terminal while an experiment runs."""
+"""The terminal while an experiment runs."""
 
 from __future__ import annotations
 

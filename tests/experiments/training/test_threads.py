@@ -1,4 +1,4 @@
-"""Where the number of threads can move a tree, it is part of the run's identity, and `check` says so."""
+"""The number of threads is part of a run's identity if it can move a tree, and `check` says so."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ pytestmark = pytest.mark.long
 
 
 def test_threads_are_in_the_identity_only_where_they_matter(
-    small: dict[str, Any],
+    small_config: dict[str, Any],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    small["models"] = {
-        "plain": small["models"]["lgbm"],
+    small_config["models"] = {
+        "plain": small_config["models"]["lgbm"],
         "goss": {"ranker": "lightgbm", "params": {"data_sample_strategy": "goss"}},
-        "xgb": small["models"]["xgb"],
+        "xgb": small_config["models"]["xgb"],
     }
     plans = [
-        prepare(read(small, runs=tmp_path, workers=workers)) for workers in (1, max(2, available_cores()))
+        prepare(read(small_config, runs=tmp_path, workers=workers))
+        for workers in (1, max(2, available_cores()))
     ]
     one, many = ({(task.model, task.seed): task.identity for task in prepared.tasks} for prepared in plans)
     moved = {model for (model, seed) in one if one[model, seed] != many[model, seed]}
     assert moved == ({"goss"} if plans[0].threads != plans[1].threads else set())
     path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump(small))
+    path.write_text(yaml.safe_dump(small_config))
     # left to itself it would be one thread per model here, which no caution is needed for
     monkeypatch.setattr("ltr_harness.workflow.sensible_workers", lambda n_runs, n_values: 1)
     assert run_command(cli, ["check", str(path), "--runs", str(tmp_path / "runs")]) == 0
@@ -53,10 +54,12 @@ def test_threads_are_in_the_identity_only_where_they_matter(
     assert "caution: models.plain" not in said
 
 
-def test_any_number_of_workers_leaves_the_same_bytes_behind(small: dict[str, Any], tmp_path: Path) -> None:
+def test_any_number_of_workers_leaves_the_same_bytes_behind(
+    small_config: dict[str, Any], tmp_path: Path
+) -> None:
     params = {"max_depth": 3, "subsample": 0.7}
-    small["models"]["xendcg"] = {"ranker": "xgboost", "objective": "rank_xendcg", "params": params}
-    in_workers = run_experiment(small, runs=tmp_path / "2", workers=2)
+    small_config["models"]["xendcg"] = {"ranker": "xgboost", "objective": "rank_xendcg", "params": params}
+    in_workers = run_experiment(small_config, runs=tmp_path / "2", workers=2)
     assert not in_workers.failures
     digests = [
         {
@@ -65,7 +68,7 @@ def test_any_number_of_workers_leaves_the_same_bytes_behind(small: dict[str, Any
             for name, digest in run.record.files.items()
             if name.startswith("model.") or name.endswith(".parquet")
         }
-        for runs in (in_workers.runs, runs_of(small, tmp_path / "1"))
+        for runs in (in_workers.runs, runs_of(small_config, tmp_path / "1"))
     ]
     assert len(digests[0]) == 5 * 8 + 6  # eight runs; importance comes with the six of trees
     assert digests[0] == digests[1]

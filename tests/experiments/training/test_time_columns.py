@@ -24,7 +24,7 @@ def rows_of(days: list[str]) -> pd.DataFrame:
     return rows.assign(label=np.tile([0, 1, 0, 2], 40), x=rng.random(160))
 
 
-def prepared(folder: Path, rows: pd.DataFrame, data: str, query: str = "query_id") -> list[str]:
+def fold_names(folder: Path, rows: pd.DataFrame, data: str, query: str = "query_id") -> list[str]:
     """The names of the folds."""
     rows.to_csv(folder / "rows.csv", index=False)
     files = "" if "splits" in data else "files: [rows.csv]"
@@ -44,21 +44,21 @@ models: {{one: {{ranker: feature, feature: x}}}}
 @pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y%m%d", "%Y/%m/%d", "%Y-%m-%d %H:%M", "%G-W%V-%u"])
 def test_a_date_that_is_the_query_divides_queries(tmp_path: Path, form: str) -> None:
     rows = rows_of(DAYS.strftime(form).tolist()).drop(columns="query_id")
-    assert prepared(tmp_path, rows, FOLDS, "day") == ["2024-01-11", "2024-01-21", "2024-01-31"]
+    assert fold_names(tmp_path, rows, FOLDS, "day") == ["2024-01-11", "2024-01-21", "2024-01-31"]
 
 
 def test_a_part_of_the_key_of_a_query(tmp_path: Path) -> None:
     rows = rows_of(DAYS.strftime("%Y-%m-%d").tolist())
-    assert prepared(tmp_path, rows, FOLDS, "[day, query_id]") == ["2024-01-11", "2024-01-21", "2024-01-31"]
+    assert fold_names(tmp_path, rows, FOLDS, "[day, query_id]") == ["2024-01-11", "2024-01-21", "2024-01-31"]
 
 
 def test_whole_numbers_that_write_dates(tmp_path: Path) -> None:
     rows = rows_of(DAYS.strftime("%Y%m%d").tolist())
-    folds = prepared(tmp_path, rows, f"attributes: [day]\n  {FOLDS}")
+    folds = fold_names(tmp_path, rows, f"attributes: [day]\n  {FOLDS}")
     assert folds == ["2024-01-11", "2024-01-21", "2024-01-31"]
     rows = rows_of(list(range(20240101, 20240141)))  # the 40th of January
     with pytest.raises(DataError, match="nothing says whether they are seconds"):
-        prepared(tmp_path, rows, f"attributes: [day]\n  {FOLDS}")
+        fold_names(tmp_path, rows, f"attributes: [day]\n  {FOLDS}")
 
 
 def test_data_split_by_the_query(tmp_path: Path) -> None:
@@ -98,6 +98,6 @@ NO_TIMES = {
 def test_what_is_no_time_is_refused_with_its_place(tmp_path: Path, case: str, data: str) -> None:
     days, found = NO_TIMES[case]
     with pytest.raises(DataError, match=found) as error:
-        prepared(tmp_path, rows_of(days), data)
+        fold_names(tmp_path, rows_of(days), data)
     place = "rows.csv:2: column 'day'" if data == AGES else "rows.csv: "
     assert place in str(error.value)

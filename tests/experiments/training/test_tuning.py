@@ -58,7 +58,7 @@ class Log(Progress):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> tuple[ExperimentResult, Log]:
+def found_search(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> tuple[ExperimentResult, Log]:
     """An experiment with a search of eight trials. To be read; what changes it takes `found_copy`."""
     log = Log()
     config = {**TUNED, "tune": {**TUNED["tune"], "trials": 8}}
@@ -66,18 +66,20 @@ def found(tmp_path_factory: pytest.TempPathFactory, one_core: None) -> tuple[Exp
 
 
 @pytest.fixture
-def found_copy(found: tuple[ExperimentResult, Log], tuned: dict[str, Any], tmp_path: Path) -> Path:
+def found_copy(
+    found_search: tuple[ExperimentResult, Log], tuned_config: dict[str, Any], tmp_path: Path
+) -> Path:
     """A folder of runs of one's own, with what was found and trained in it; `tuned` has its eight trials."""
-    tuned["tune"]["trials"] = 8
+    tuned_config["tune"]["trials"] = 8
     runs = tmp_path / "found"
-    shutil.copytree(found[0].folder.parent, runs)
+    shutil.copytree(found_search[0].folder.parent, runs)
     return runs
 
 
 def test_the_best_trial_on_validation_data_is_trained_like_any_other_model(
-    found: tuple[ExperimentResult, Log],
+    found_search: tuple[ExperimentResult, Log],
 ) -> None:
-    result, _ = found
+    result, _ = found_search
     assert not result.failures
     (record,) = studies(result.folder.parent).values()
     complete = [trial for trial in record.trials if trial.status == "complete"]
@@ -103,32 +105,34 @@ def test_the_best_trial_on_validation_data_is_trained_like_any_other_model(
 
 
 def test_the_second_run_tries_and_trains_nothing(
-    found: tuple[ExperimentResult, Log], found_copy: Path, tuned: dict[str, Any]
+    found_search: tuple[ExperimentResult, Log], found_copy: Path, tuned_config: dict[str, Any]
 ) -> None:
-    first, second = found[1], Log()
+    first, second = found_search[1], Log()
     assert first.trials == [("lgb", number) for number in range(8)]
-    again = run_experiment(tuned, runs=found_copy, progress=second)
+    again = run_experiment(tuned_config, runs=found_copy, progress=second)
     assert second.trials == []
     assert again.reused == 2
 
 
-def test_the_same_seed_tries_the_same(tuned: dict[str, Any], tmp_path: Path) -> None:
-    tuned["tune"]["trials"] = 12  # beyond the ten that are random: the sampler has begun to learn
+def test_the_same_seed_tries_the_same(tuned_config: dict[str, Any], tmp_path: Path) -> None:
+    tuned_config["tune"]["trials"] = 12  # beyond the ten that are random: the sampler has begun to learn
     for folder in ("one", "two"):
-        search(tuned, tmp_path / folder)
+        search(tuned_config, tmp_path / folder)
     assert trial_outcomes(tmp_path / "one") == trial_outcomes(tmp_path / "two")
-    tuned["tune"] |= {"trials": 2, "seed": 2}
-    search(tuned, tmp_path / "three")
+    tuned_config["tune"] |= {"trials": 2, "seed": 2}
+    search(tuned_config, tmp_path / "three")
     points = [
         trials[0][2] for folder in ("one", "three") for trials in trial_outcomes(tmp_path / folder).values()
     ]
     assert points[0] != points[1]
 
 
-def test_more_budget_goes_on_and_less_takes_the_first_trials(tuned: dict[str, Any], tmp_path: Path) -> None:
-    more = copy.deepcopy(tuned)
+def test_more_budget_goes_on_and_less_takes_the_first_trials(
+    tuned_config: dict[str, Any], tmp_path: Path
+) -> None:
+    more = copy.deepcopy(tuned_config)
     more["tune"]["trials"] = 6
-    search(tuned, tmp_path / "grown")
+    search(tuned_config, tmp_path / "grown")
     job = prepare(read(more, runs=tmp_path / "grown"))
     (study,) = job.studies
     (record,) = studies(tmp_path / "grown").values()
@@ -139,7 +143,7 @@ def test_more_budget_goes_on_and_less_takes_the_first_trials(tuned: dict[str, An
     assert log.trials == [("lgb", 4), ("lgb", 5)]
     search(more, tmp_path / "straight")
     assert trial_outcomes(tmp_path / "grown") == trial_outcomes(tmp_path / "straight")
-    less = copy.deepcopy(tuned)
+    less = copy.deepcopy(tuned_config)
     less["tune"]["trials"] = 2
     job = prepare(read(less, runs=tmp_path / "grown"))
     facts = choice_of(job, job.studies[0])
@@ -148,22 +152,22 @@ def test_more_budget_goes_on_and_less_takes_the_first_trials(tuned: dict[str, An
     assert facts.trial in (0, 1)
 
 
-def test_the_budget_may_be_time(tuned: dict[str, Any], tmp_path: Path) -> None:
-    tuned["tune"] |= {"trials": None, "minutes": 0.002}
-    search(tuned, tmp_path)
+def test_the_budget_may_be_time(tuned_config: dict[str, Any], tmp_path: Path) -> None:
+    tuned_config["tune"] |= {"trials": None, "minutes": 0.002}
+    search(tuned_config, tmp_path)
     (record,) = studies(tmp_path).values()
     seconds = [trial.seconds for trial in record.trials]
     assert sum(seconds) >= 0.12 > sum(seconds[:-1])
 
 
 def test_a_record_says_by_which_search_even_if_another_found_the_same(
-    tuned: dict[str, Any], tmp_path: Path
+    tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    del tuned["models"]["xgb"]
-    tuned["tune"]["models"]["lgb"] = {"params.num_leaves": [7]}
-    first = run_experiment(tuned, runs=tmp_path)
-    tuned["tune"]["trials"] = 5
-    second = run_experiment(tuned, runs=tmp_path)
+    del tuned_config["models"]["xgb"]
+    tuned_config["tune"]["models"]["lgb"] = {"params.num_leaves": [7]}
+    first = run_experiment(tuned_config, runs=tmp_path)
+    tuned_config["tune"]["trials"] = 5
+    second = run_experiment(tuned_config, runs=tmp_path)
     of_lgb = [next(r for r in result.runs if r.record.model == "lgb") for result in (first, second)]
     assert of_lgb[0].path == of_lgb[1].path
     assert [run.record.tuning.n_trials for run in of_lgb if run.record.tuning] == [4, 5]
@@ -172,8 +176,8 @@ def test_a_record_says_by_which_search_even_if_another_found_the_same(
 # --- nothing sees the test data ---
 
 
-def test_a_trial_works_without_any_test_data(tuned: dict[str, Any]) -> None:
-    experiment = load_experiment(tuned)
+def test_a_trial_works_without_any_test_data(tuned_config: dict[str, Any]) -> None:
+    experiment = load_experiment(tuned_config)
     fold = FoldReader(experiment.data).read("all")
     blind = Fold(fold.name, {name: fold.splits[name] for name in ("train", "valid")}, fold.facts)
     metric = parse_metric("ndcg@10")
@@ -187,14 +191,14 @@ def test_a_trial_works_without_any_test_data(tuned: dict[str, Any]) -> None:
     assert model.params["num_leaves"] == 7  # type: ignore[attr-defined]
 
 
-def test_other_test_data_changes_no_trial(tuned: dict[str, Any], tmp_path: Path) -> None:
-    before = prepare(read(tuned, runs=tmp_path)).studies
-    tuned["data"]["n_queries"]["test"] = 55
-    assert [study.identity for study in prepare(read(tuned, runs=tmp_path)).studies] == [
+def test_other_test_data_changes_no_trial(tuned_config: dict[str, Any], tmp_path: Path) -> None:
+    before = prepare(read(tuned_config, runs=tmp_path)).studies
+    tuned_config["data"]["n_queries"]["test"] = 55
+    assert [study.identity for study in prepare(read(tuned_config, runs=tmp_path)).studies] == [
         study.identity for study in before
     ]
-    tuned["data"]["n_queries"]["valid"] = 31
-    assert prepare(read(tuned, runs=tmp_path)).studies[0].identity != before[0].identity
+    tuned_config["data"]["n_queries"]["valid"] = 31
+    assert prepare(read(tuned_config, runs=tmp_path)).studies[0].identity != before[0].identity
 
 
 @pytest.mark.parametrize(
@@ -210,19 +214,19 @@ def test_other_test_data_changes_no_trial(tuned: dict[str, Any], tmp_path: Path)
     ids=lambda change: next(iter(change)),
 )
 def test_another_search_is_another_study(
-    change: dict[str, Any], tuned: dict[str, Any], tmp_path: Path
+    change: dict[str, Any], tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    before = prepare(read(tuned, runs=tmp_path)).studies[0].identity
-    tuned["tune"] |= change
-    assert prepare(read(tuned, runs=tmp_path)).studies[0].identity != before
+    before = prepare(read(tuned_config, runs=tmp_path)).studies[0].identity
+    tuned_config["tune"] |= change
+    assert prepare(read(tuned_config, runs=tmp_path)).studies[0].identity != before
 
 
 # --- folds ---
 
 
-def test_every_fold_has_a_choice_of_its_own(tuned: dict[str, Any], tmp_path: Path) -> None:
-    tuned["data"] |= {"files": ["train"], "folds": 3}
-    result = run_experiment(tuned, runs=tmp_path / "runs")
+def test_every_fold_has_a_choice_of_its_own(tuned_config: dict[str, Any], tmp_path: Path) -> None:
+    tuned_config["data"] |= {"files": ["train"], "folds": 3}
+    result = run_experiment(tuned_config, runs=tmp_path / "runs")
     assert not result.failures
     searches = studies(tmp_path / "runs")
     assert list(searches) == ["lgb, fold1", "lgb, fold2", "lgb, fold3"]
@@ -246,12 +250,12 @@ def test_every_fold_has_a_choice_of_its_own(tuned: dict[str, Any], tmp_path: Pat
 
 
 def test_models_with_different_budgets_are_told_apart(
-    found: tuple[ExperimentResult, Log], tuned: dict[str, Any], tmp_path: Path
+    found_search: tuple[ExperimentResult, Log], tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    one, _ = found
-    del tuned["models"]["xgb"]
-    tuned["tune"]["trials"] = 2
-    other = run_experiment({**tuned, "name": "other"}, runs=tmp_path)
+    one, _ = found_search
+    del tuned_config["models"]["xgb"]
+    tuned_config["tune"]["trials"] = 2
+    other = run_experiment({**tuned_config, "name": "other"}, runs=tmp_path)
     runs = [run for result in (one, other) for run in result.runs if run.record.model == "lgb"]
     notes = " ".join(map(str, compare(*runs).cautions))
     assert "tuned/lgb by 8 trials" in notes
@@ -260,13 +264,13 @@ def test_models_with_different_budgets_are_told_apart(
 
 
 def test_nested_cross_validation_judges_by_the_training_queries_alone(
-    tuned: dict[str, Any], tmp_path: Path
+    tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    tuned["tune"] |= {"trials": 1, "inner_folds": 3}
-    search(tuned, tmp_path)
+    tuned_config["tune"] |= {"trials": 1, "inner_folds": 3}
+    search(tuned_config, tmp_path)
     (record,) = studies(tmp_path).values()
     (trial,) = record.trials
-    experiment = load_experiment(tuned)
+    experiment = load_experiment(tuned_config)
     train = FoldReader(experiment.data).read("all").train
     config = model_at(experiment.models["lgb"], trial.point)
     rule = StoppingRule(parse_metric("ndcg@10"), patience=4, max_rounds=15)
@@ -289,7 +293,9 @@ def test_nested_cross_validation_judges_by_the_training_queries_alone(
 # --- pruning ---
 
 
-def watched(rule: StoppingRule | None, values: list[float], rounds: int, until: int = 10**9) -> list[Any]:
+def watch_values(
+    rule: StoppingRule | None, values: list[float], rounds: int, until: int = 10**9
+) -> list[Any]:
     """Steps and values that were reported, and whether the training was ended."""
     said: list[Any] = []
 
@@ -309,20 +315,20 @@ def watched(rule: StoppingRule | None, values: list[float], rounds: int, until: 
 
 def test_the_monitor_reports_the_model_that_would_be_kept() -> None:
     higher = StoppingRule(parse_metric("ndcg@10"), patience=3)
-    assert watched(higher, [0.2, 0.5, 0.4, 0.6], 4) == [(1, 0.2), (2, 0.5), (3, 0.5), (4, 0.6)]
+    assert watch_values(higher, [0.2, 0.5, 0.4, 0.6], 4) == [(1, 0.2), (2, 0.5), (3, 0.5), (4, 0.6)]
     delta = StoppingRule(parse_metric("ndcg@10"), patience=3, min_delta=0.2)
-    assert watched(delta, [0.2, 0.5, 0.4, 0.6], 4) == [(1, 0.2), (2, 0.5), (3, 0.5), (4, 0.5)]
+    assert watch_values(delta, [0.2, 0.5, 0.4, 0.6], 4) == [(1, 0.2), (2, 0.5), (3, 0.5), (4, 0.5)]
     lower = StoppingRule(parse_metric("kendall_tau_distance"), patience=3)
-    assert watched(lower, [0.5, 0.2, 0.4], 3) == [(1, 0.5), (2, 0.2), (3, 0.2)]
-    assert watched(None, [0.2, 0.5, 0.4], 3) == [(1, 0.2), (2, 0.5), (3, 0.4)]  # the last round is kept
+    assert watch_values(lower, [0.5, 0.2, 0.4], 3) == [(1, 0.5), (2, 0.2), (3, 0.2)]
+    assert watch_values(None, [0.2, 0.5, 0.4], 3) == [(1, 0.2), (2, 0.5), (3, 0.4)]  # the last round is kept
 
 
 def test_the_monitor_asks_at_most_25_times_and_ends_a_training() -> None:
     rule = StoppingRule(parse_metric("ndcg@10"), patience=3)
     values = [0.5 + 0.001 * at for at in range(200)]
-    assert [step for step, _ in watched(rule, values, 200)] == list(range(8, 201, 8))
-    assert watched(rule, values, 200, until=16)[-1] == values[15]
-    assert len(watched(rule, values, 200, until=16)) == 3
+    assert [step for step, _ in watch_values(rule, values, 200)] == list(range(8, 201, 8))
+    assert watch_values(rule, values, 200, until=16)[-1] == values[15]
+    assert len(watch_values(rule, values, 200, until=16)) == 3
 
 
 def test_a_trial_that_ended_by_itself_is_held_against_later_ones_at_every_step() -> None:
@@ -337,17 +343,17 @@ def test_a_trial_that_ended_by_itself_is_held_against_later_ones_at_every_step()
 
 @pytest.mark.parametrize("ranker", ["lightgbm", "xgboost"])
 def test_hopeless_trials_end_early_and_are_not_chosen(
-    ranker: str, tuned: dict[str, Any], tmp_path: Path
+    ranker: str, tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
     rate = {"lightgbm": "learning_rate", "xgboost": "eta"}[ranker]
-    tuned["models"] = {"m": {"ranker": ranker}}
-    tuned["stopping"] |= {"patience": 2, "max_rounds": 30}
-    tuned["tune"] = {
+    tuned_config["models"] = {"m": {"ranker": ranker}}
+    tuned_config["stopping"] |= {"patience": 2, "max_rounds": 30}
+    tuned_config["tune"] = {
         "trials": 12,
         "sampler": "random",
         "models": {"m": {f"params.{rate}": {"low": 0.01, "high": 0.5, "log": True}}},
     }
-    search(tuned, tmp_path / "median")
+    search(tuned_config, tmp_path / "median")
     (record,) = studies(tmp_path / "median").values()
     pruned = [trial for trial in record.trials if trial.status == "pruned"]
     complete = [trial for trial in record.trials if trial.status == "complete"]
@@ -356,8 +362,8 @@ def test_hopeless_trials_end_early_and_are_not_chosen(
     assert {trial.status for trial in record.trials} == {"pruned", "complete"}
     best = record.best(record.trials)
     assert best in complete
-    tuned["tune"]["pruner"] = "none"
-    search(tuned, tmp_path / "none")
+    tuned_config["tune"]["pruner"] = "none"
+    search(tuned_config, tmp_path / "none")
     (whole,) = studies(tmp_path / "none").values()
     assert [trial.point for trial in whole.trials] == [trial.point for trial in record.trials]
     assert {trial.status for trial in whole.trials} == {"complete"}
@@ -385,15 +391,18 @@ class Fragile(RandomRanker):
 """
 
 
-def fragile(tuned: dict[str, Any], tmp_path: Path, limit: int) -> dict[str, Any]:
+def fragile_config(tuned_config: dict[str, Any], tmp_path: Path, limit: int) -> dict[str, Any]:
     (tmp_path / "fragile.py").write_text(FRAGILE.format(limit=limit))
-    tuned["models"] = {"f": {"ranker": f"{tmp_path}/fragile.py:Fragile"}, "chance": {"ranker": "random"}}
-    tuned["tune"] = {"trials": 5, "models": {"f": {"size": {"low": 1, "high": 10}}}}
-    return tuned
+    tuned_config["models"] = {
+        "f": {"ranker": f"{tmp_path}/fragile.py:Fragile"},
+        "chance": {"ranker": "random"},
+    }
+    tuned_config["tune"] = {"trials": 5, "models": {"f": {"size": {"low": 1, "high": 10}}}}
+    return tuned_config
 
 
-def test_a_trial_that_fails_costs_itself_alone(tuned: dict[str, Any], tmp_path: Path) -> None:
-    search(fragile(tuned, tmp_path, limit=5), tmp_path)
+def test_a_trial_that_fails_costs_itself_alone(tuned_config: dict[str, Any], tmp_path: Path) -> None:
+    search(fragile_config(tuned_config, tmp_path, limit=5), tmp_path)
     (record,) = studies(tmp_path).values()
     by_status = {
         status: [t for t in record.trials if t.status == status] for status in ("complete", "failed")
@@ -407,48 +416,48 @@ def test_a_trial_that_fails_costs_itself_alone(tuned: dict[str, Any], tmp_path: 
 
 
 def test_a_search_that_finds_nothing_is_a_failed_model_and_the_others_go_on(
-    tuned: dict[str, Any], tmp_path: Path
+    tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    result = run_experiment(fragile(tuned, tmp_path, limit=0), runs=tmp_path, on_failure="keep")
+    result = run_experiment(fragile_config(tuned_config, tmp_path, limit=0), runs=tmp_path, on_failure="keep")
     assert [run.record.model for run in result.runs] == ["chance"]
     (failed,) = result.failures
     error = failed.record.error
     assert error is not None
     assert error.startswith("tuning found nothing: none of 5 trials could be trained (size ")
     # what is not tuned any more is not taken for what failed
-    del tuned["tune"]
+    del tuned_config["tune"]
     assert (
-        len(run_experiment(tuned, runs=tmp_path, on_failure="keep").failures) == 1
+        len(run_experiment(tuned_config, runs=tmp_path, on_failure="keep").failures) == 1
     )  # limit 0 refuses size 1 as well
 
 
 def test_without_optuna_it_says_what_to_install_and_finished_searches_need_none(
-    found_copy: Path, tuned: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    found_copy: Path, tuned_config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    assert run_experiment(tuned, runs=found_copy).reused == 2
-    tuned["tune"]["trials"] = 9
+    assert run_experiment(tuned_config, runs=found_copy).reused == 2
+    tuned_config["tune"]["trials"] = 9
     with pytest.raises(
         MissingExtraError, match=r"`tune` needs the package optuna; pip install 'optuna>=4.2'"
     ):
-        prepare(read(tuned, runs=found_copy))
+        prepare(read(tuned_config, runs=found_copy))
 
 
 def test_a_space_that_the_data_refuses_is_said_before_the_first_trial(
-    tuned: dict[str, Any], tmp_path: Path
+    tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    tuned["tune"]["models"]["lgb"] = {"params.min_data_in_leaf": {"low": 5, "high": 100_000}}
+    tuned_config["tune"]["models"]["lgb"] = {"params.min_data_in_leaf": {"low": 5, "high": 100_000}}
     with pytest.raises(UsageError, match=r"tune\.models\.lgb\.params\.min_data_in_leaf: .* cannot be split"):
-        prepare(read(tuned, runs=tmp_path))
+        prepare(read(tuned_config, runs=tmp_path))
 
 
 def test_the_number_of_rounds_can_be_searched_where_nothing_stops(
-    tuned: dict[str, Any], tmp_path: Path
+    tuned_config: dict[str, Any], tmp_path: Path
 ) -> None:
-    tuned["stopping"] = None
-    tuned["models"] = {"lgb": {**tuned["models"]["lgb"], "rounds": 3}}
-    tuned["tune"] |= {"models": {"lgb": {"rounds": {"low": 5, "high": 20}}}, "trials": 3}
-    result = run_experiment(tuned, runs=tmp_path)
+    tuned_config["stopping"] = None
+    tuned_config["models"] = {"lgb": {**tuned_config["models"]["lgb"], "rounds": 3}}
+    tuned_config["tune"] |= {"models": {"lgb": {"rounds": {"low": 5, "high": 20}}}, "trials": 3}
+    result = run_experiment(tuned_config, runs=tmp_path)
     (run,) = result.runs
     assert run.record.tuning is not None
     assert run.record.best_round == run.record.tuning.chosen["rounds"]
@@ -456,15 +465,15 @@ def test_the_number_of_rounds_can_be_searched_where_nothing_stops(
     assert reproduce(run.path).identical
 
 
-def test_the_folder_of_a_search_is_laid_out_as_documented(found: tuple[ExperimentResult, Log]) -> None:
-    (folder,) = (found[0].folder / STUDIES).iterdir()
+def test_the_folder_of_a_search_is_laid_out_as_documented(found_search: tuple[ExperimentResult, Log]) -> None:
+    (folder,) = (found_search[0].folder / STUDIES).iterdir()
     assert {path.name for path in folder.iterdir()} == {STUDY, FILES["journal"], LOCK}
     assert StudyRecord.model_validate_json((folder / STUDY).read_bytes()).environment["optuna"]
 
 
-def test_a_trial_does_not_read_the_search_anew(found: tuple[ExperimentResult, Log]) -> None:
+def test_a_trial_does_not_read_the_search_anew(found_search: tuple[ExperimentResult, Log]) -> None:
     """Each time costs what all trials before it have written; Optuna notes who opens a study."""
-    (journal,) = (found[0].folder / STUDIES).glob(f"*/{FILES['journal']}")
+    (journal,) = (found_search[0].folder / STUDIES).glob(f"*/{FILES['journal']}")
     entries = [json.loads(line)["op_code"] for line in journal.read_text().splitlines()]
     assert entries.count(JournalOperation.CREATE_STUDY) == 1
     assert entries.count(JournalOperation.CREATE_TRIAL) == 8

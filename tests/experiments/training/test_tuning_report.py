@@ -1,4 +1,4 @@
-"""What report, terminal and event stream say of a search."""
+"""A search in the report, on the terminal and in the event stream."""
 
 from __future__ import annotations
 

@@ -37,40 +37,42 @@ def test_one_per_core_on_small_data_and_one_alone_on_large(monkeypatch: pytest.M
     assert sensible_workers(n_runs=65, n_values=SMALL_DATA + 1) == 1
 
 
-def test_the_number_is_chosen_by_the_plan_not_by_what_is_done(small: dict[str, Any], tmp_path: Path) -> None:
-    first = prepare(read(small, runs=tmp_path, workers=None))
+def test_the_number_is_chosen_by_the_plan_not_by_what_is_done(
+    small_config: dict[str, Any], tmp_path: Path
+) -> None:
+    first = prepare(read(small_config, runs=tmp_path, workers=None))
     (first.tasks[0].folder).mkdir(parents=True)
-    assert prepare(read(small, runs=tmp_path, workers=None)).workers == first.workers
+    assert prepare(read(small_config, runs=tmp_path, workers=None)).workers == first.workers
     with pytest.raises(UsageError, match="workers=0; expected at least 1"):
-        prepare(read(small, runs=tmp_path, workers=0))
+        prepare(read(small_config, runs=tmp_path, workers=0))
 
 
 def test_zero_workers_are_refused_with_the_range(
-    small: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump(small))
+    path.write_text(yaml.safe_dump(small_config))
     assert run_command(cli, ["run", str(path), "--workers", "0"]) == 2
     assert "expected at least 1, or dask:N" in capsys.readouterr().err
 
 
-def test_workers_may_use_several_threads_each(small: dict[str, Any], tmp_path: Path) -> None:
+def test_workers_may_use_several_threads_each(small_config: dict[str, Any], tmp_path: Path) -> None:
     # A worker is forked from a process that has the boosters loaded. Had one of them started its threads there,
     # OpenMP in the worker would wait for threads that it does not have, for ever.
-    prepared = prepare(read(small, runs=tmp_path))
+    prepared = prepare(read(small_config, runs=tmp_path))
     prepared.folder.mkdir(parents=True)
     job = replace(prepared, threads=2)
 
     done = threading.Event()
 
-    def end() -> None:
+    def end_workers() -> None:
         waits = not done.wait(120)
         while waits:  # a worker that is lost is replaced
             for worker in multiprocessing.active_children():
                 worker.kill()
             waits = not done.wait(1)
 
-    threading.Thread(target=end).start()
+    threading.Thread(target=end_workers).start()
     try:
         runs = [run for _, run in run_in_workers(prepared.tasks, job, workers=2, progress=Progress())]
     finally:
@@ -99,12 +101,12 @@ for workers in {workers!r}:
 @pytest.mark.parametrize(
     "tuned", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["runs", "searches"]
 )
-def test_a_script_needs_no_main_guard(small: dict[str, Any], tmp_path: Path, tuned: bool) -> None:
+def test_a_script_needs_no_main_guard(small_config: dict[str, Any], tmp_path: Path, tuned: bool) -> None:
     """Processes that import the script which starts them would run the experiment again."""
     if tuned:
-        small["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2, "parallel": 2}
+        small_config["tune"] = {"models": {"lgbm": "built-in"}, "trials": 2, "parallel": 2}
     path = tmp_path / "small.yaml"
-    path.write_text(yaml.safe_dump(small))
+    path.write_text(yaml.safe_dump(small_config))
     file = tmp_path / "script.py"
     file.write_text(UNGUARDED.format(path=str(path), runs=str(tmp_path / "runs"), workers=[None, 2]))
     said = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=240, check=False)
