@@ -21,7 +21,7 @@ METRICS = ["ndcg@10", "mrr", "map(empty=zero)", "err(max_grade=3)@5", "judged@10
 
 
 @pytest.fixture(scope="module")
-def ranked() -> tuple[pd.DataFrame, pd.DataFrame]:
+def qrels_and_ranking() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Judgments and a ranking with many ties: queries of one side alone, and queries without relevant documents."""
     rng = np.random.default_rng(2)
     pairs = [(query, document) for query in range(30) for document in range(12)]
@@ -43,10 +43,17 @@ FORMS: dict[str, Callable[[pd.DataFrame, type], Any]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_values_are_those_of_evaluate_runs(form: str, ranked: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    found = evaluate_runs(ranked[0], {"run": ranked[1]}, METRICS, all_queries=True)["run"]
+def test_values_are_those_of_evaluate_runs(
+    form: str, qrels_and_ranking: tuple[pd.DataFrame, pd.DataFrame]
+) -> None:
+    found = evaluate_runs(qrels_and_ranking[0], {"run": qrels_and_ranking[1]}, METRICS, all_queries=True)[
+        "run"
+    ]
     assert 0 < found["ndcg@10"].n_undefined < found["ndcg@10"].n_queries == 29
-    qrels, run = FORMS[form](ranked[0], ir_measures.Qrel), FORMS[form](ranked[1], ir_measures.ScoredDoc)
+    qrels, run = (
+        FORMS[form](qrels_and_ranking[0], ir_measures.Qrel),
+        FORMS[form](qrels_and_ranking[1], ir_measures.ScoredDoc),
+    )
     means, values = ir_measures.calc([measure(name) for name in METRICS], qrels, run)
     assert {str(name) for name in means} == {f"LTR({name})" for name in METRICS}
     for name in METRICS:
@@ -56,10 +63,10 @@ def test_values_are_those_of_evaluate_runs(form: str, ranked: tuple[pd.DataFrame
         np.testing.assert_array_equal([own[query] for query in found.query_ids.tolist()], expected)
 
 
-def test_beside_measures_of_ir_measures(ranked: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+def test_beside_measures_of_ir_measures(qrels_and_ranking: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     theirs = ir_measures.nDCG @ 10
     same = measure("ndcg(as=ir_measures)@10")
-    found = ir_measures.calc_aggregate([theirs, same, measure("ndcg@10")], *ranked)
+    found = ir_measures.calc_aggregate([theirs, same, measure("ndcg@10")], *qrels_and_ranking)
     assert found[same] == pytest.approx(found[theirs], abs=1e-7)  # they hold scores as float32
     assert abs(found[measure("ndcg@10")] - found[theirs]) > 0.01  # what ties, gain and empty queries change
 

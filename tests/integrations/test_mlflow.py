@@ -58,7 +58,7 @@ def rows() -> pd.DataFrame:
 
 
 def as_here(rows: pd.DataFrame, scores: Any) -> tuple[dict[str, float], pd.DataFrame]:
-    """What `evaluate` has: means and numbers of queries under MLflow's names, and values by query."""
+    """Return the results of `evaluate`: means and numbers of queries under MLflow's names, and values by query."""
     found = evaluate(rows["label"], scores, METRICS, query_ids=rows["qid"])
     defined = np.isfinite(found["ndcg@5"].per_query).sum()
     assert 0 < defined < 40

@@ -277,7 +277,7 @@ def test_flaml_searches_by_the_metric(rows: Any) -> None:
     seen: list[tuple[float, float]] = []
     metric = flaml_metric("ndcg@5")
 
-    def checked(*given: Any) -> Any:
+    def check_metric(*given: Any) -> Any:
         loss, logged = metric(*given)
         X_val, y_val, estimator, groups = *given[:3], given[9]
         found = evaluate(y_val, estimator.predict(X_val), query_ids=groups, metrics=["ndcg@5"]).means[
@@ -293,7 +293,7 @@ def test_flaml_searches_by_the_metric(rows: Any) -> None:
         y_train=labels.astype(int),
         groups=queries,
         task="rank",
-        metric=checked,
+        metric=check_metric,
         estimator_list=["lgbm"],
         max_iter=2,
         time_budget=20,

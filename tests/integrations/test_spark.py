@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def logged(queries: int, rows: int, seed: int) -> dict[str, np.ndarray]:
+def make_rows(queries: int, rows: int, seed: int) -> dict[str, np.ndarray]:
     """Queries of skewed lengths whose rows are spread over the file."""
     rng = np.random.default_rng(seed)
     query = np.concatenate([np.arange(queries), (queries * rng.beta(0.7, 2, rows - queries)).astype(int)])
@@ -64,7 +64,7 @@ def test_values_equal_those_of_evaluate(
     monkeypatch.setenv("PYTHONPATH", str(folder))
     import spark_metrics
 
-    rows = logged(500, 20_000, partitions)
+    rows = make_rows(500, 20_000, partitions)
     pq.write_table(pa.table(rows), folder / f"rows{partitions}.parquet", row_group_size=3_000)
     frame = session(partitions).read.parquet(str(folder / f"rows{partitions}.parquet"))
     results = {}
@@ -80,7 +80,7 @@ def test_values_equal_those_of_evaluate(
 
 
 def test_a_function_per_query_gives_the_same(folder: Path) -> None:
-    rows = logged(60, 1_000, 0)
+    rows = make_rows(60, 1_000, 0)
     frame = session(2).createDataFrame(pa.table(rows))
     result = "query_id string, rows bigint, n_relevant bigint, `ndcg@10` double"
 
@@ -94,14 +94,14 @@ def test_a_function_per_query_gives_the_same(folder: Path) -> None:
 
 
 def test_the_programs_run(folder: Path) -> None:
-    small, large = logged(300, 5_000, 1), logged(130_000, 270_000, 2)
+    small, large = make_rows(300, 5_000, 1), make_rows(130_000, 270_000, 2)
     for name, rows in ("small", small), ("large", large):
         pq.write_table(pa.table(rows), folder / f"{name}.parquet")
-    metrics = ran(folder, "spark_metrics.py", "small.parquet")
+    metrics = run_program(folder, "spark_metrics.py", "small.parquet")
     expected = evaluate(small["label"], small["live"], METRICS, query_ids=small["query_id"])
     assert f"live {dict(expected.means)}" in metrics
     assert "has the highest mean ndcg@10" in metrics
-    moments = ran(folder, "spark_moments.py", "large.parquet")
+    moments = run_program(folder, "spark_moments.py", "large.parquet")
     both = [
         evaluate(large["label"], large[s], "ndcg@10", query_ids=large["query_id"]) for s in ("live", "new")
     ]
@@ -110,7 +110,7 @@ def test_the_programs_run(folder: Path) -> None:
     assert float(moments.partition("difference=")[2].partition(",")[0]) == pytest.approx(pair.difference)
 
 
-def ran(folder: Path, program: str, file: str) -> str:
+def run_program(folder: Path, program: str, file: str) -> str:
     done = subprocess.run(
         [sys.executable, program, file], cwd=folder, capture_output=True, text=True, timeout=400, check=False
     )
