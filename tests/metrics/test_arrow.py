@@ -230,7 +230,7 @@ def test_moments_refuse_what_they_cannot_say() -> None:
 
 
 def moments_of(d: np.ndarray) -> PairedMoments:
-    """Of differences to a baseline that is always .5."""
+    """Return the moments of differences to a baseline that is always .5."""
     ids = np.arange(d.size)
     base = pa.table({"query_id": ids, "mrr": np.full(d.size, 0.5)})
     return PairedMoments.of({"live": base, "new": base.set_column(1, "mrr", pa.array(0.5 + d))})

@@ -127,7 +127,7 @@ def test_what_each_relevant_row_adds_to_bpref() -> None:
 
 
 def test_a_whole_is_never_exceeded_by_rounding() -> None:
-    """Of n tied documents, r of them relevant, each is expected to be r / n of a hit: together r or a bit more."""
+    """Each of n tied documents, r of them relevant, is expected to be r / n of a hit: together r or a bit more."""
     shares = [(n, r) for n in range(1, 41) for r in range(1, n + 1)]
     assert any(sum([r / n] * n) > r for n, r in shares)
     rows = np.concatenate([np.arange(n) < r for n, r in shares])
@@ -271,7 +271,7 @@ def test_utilities_that_err_refuses() -> None:
 
 
 def test_pfound_is_patience_and_satisfaction() -> None:
-    """Of grades 0, 1, 2 of 2 the probabilities are 0, 1/4, 3/4."""
+    """Grades 0, 1, 2 of 2 have the probabilities 0, 1/4, 3/4."""
     assert of_one_query(PFound(max_grade=2), [0, 1, 2]) == pytest.approx(
         0.85 * 1 / 4 + 0.85**2 * 3 / 4 * 3 / 4
     )
@@ -343,7 +343,7 @@ def test_average_precision_of_what_was_retrieved_has_a_name_of_its_own() -> None
 
 
 def test_what_a_swap_of_rows_is_worth_to_q() -> None:
-    """Of the grades 2 0 1 and 1 0: gains of the ideal list 2 3 3 and 1 1, and two and one relevant documents."""
+    """Grades 2 0 1 and 1 0: the ideal lists have cumulated gains 2 3 3 and 1 1, and two and one relevant documents."""
     judgments = Judgments.checked(np.array([2.0, 0, 1, 1, 0]), QueryGroups.from_sizes([3, 2]))
     change = parse_metric("q").swap_change(judgments)
     assert change.per_query

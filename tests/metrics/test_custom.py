@@ -187,12 +187,12 @@ def test_a_function_sees_one_query_at_a_time() -> None:
 def test_functions_without_a_file_have_digests_too() -> None:
     """As in a console; with a function inside, which has another address in every process."""
 
-    def typed(text: str) -> str | None:
+    def digest_of(text: str) -> str | None:
         names: dict[str, Any] = {}
         exec(f"def mine(labels, scores):\n    best = lambda rows: {text}\n    return best(labels)", names)
         return function_metric(names["mine"], higher_is_better=True).digest
 
-    assert typed("rows.max()") == typed("rows.max()") != typed("rows.min()")
+    assert digest_of("rows.max()") == digest_of("rows.max()") != digest_of("rows.min()")
     bound = function_metric(partial(share_of_odd_labels), name="odd", higher_is_better=True)
     assert bound.digest is not None
 
@@ -204,11 +204,11 @@ def test_functions_that_differ_have_other_digests() -> None:
 
 
 def test_what_a_partial_function_was_given_counts() -> None:
-    def above(labels: Any, scores: Any, least: float) -> float:
+    def share_above(labels: Any, scores: Any, least: float) -> float:
         return float((labels >= least).mean())
 
     def digest(**given: float) -> str | None:
-        return function_metric(partial(above, **given), name="above", higher_is_better=True).digest
+        return function_metric(partial(share_above, **given), name="above", higher_is_better=True).digest
 
     assert digest(least=1.0) == digest(least=1.0) != digest(least=2.0)
 

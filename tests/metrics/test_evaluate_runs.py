@@ -22,7 +22,7 @@ RUN = {"q1": {"d2": 3.0, "d1": 2.0, "d9": 2.0}, "q2": {"d4": 1.0, "d1": 0.5}, "q
 
 
 @pytest.fixture(scope="module")
-def drawn() -> tuple[dict[str, dict[str, int]], dict[str, Nested]]:
+def qrels_and_runs() -> tuple[dict[str, dict[str, int]], dict[str, Nested]]:
     """30 queries, unjudged and unlisted documents, equal scores; one run lacks a query."""
     rng = np.random.default_rng(7)
     qrels, first, second = {}, {}, {}
@@ -53,9 +53,11 @@ def test_by_hand() -> None:
     assert evaluate_runs(QRELS, RUN, "mrr(empty=zero)", all_queries=True)["run"].query_ids.size == 3
 
 
-def test_the_numbers_are_pytrec_evals(drawn: tuple[dict[str, dict[str, int]], dict[str, Nested]]) -> None:
+def test_the_numbers_are_pytrec_evals(
+    qrels_and_runs: tuple[dict[str, dict[str, int]], dict[str, Nested]],
+) -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec-eval-terrier (the extra `oracles`)")
-    qrels, runs = drawn
+    qrels, runs = qrels_and_runs
     theirs = {
         "ndcg_cut_5": "ndcg_cut.5",
         "map": "map",
@@ -80,9 +82,11 @@ def test_the_numbers_are_pytrec_evals(drawn: tuple[dict[str, dict[str, int]], di
             np.testing.assert_allclose(ev[name][metric].per_query, expected, rtol=0, atol=1e-12)
 
 
-def test_the_numbers_are_ir_measures(drawn: tuple[dict[str, dict[str, int]], dict[str, Nested]]) -> None:
+def test_the_numbers_are_ir_measures(
+    qrels_and_runs: tuple[dict[str, dict[str, int]], dict[str, Nested]],
+) -> None:
     ir_measures = pytest.importorskip("ir_measures", reason="needs ir-measures (the extra `oracles`)")
-    qrels, runs = drawn
+    qrels, runs = qrels_and_runs
     rows = [ir_measures.Qrel(q, d, grade) for q, inner in qrels.items() for d, grade in inner.items()]
     scored = [
         ir_measures.ScoredDoc(q, d, score) for q, inner in runs["first"].items() for d, score in inner.items()
@@ -97,9 +101,9 @@ def test_the_numbers_are_ir_measures(drawn: tuple[dict[str, dict[str, int]], dic
 
 
 def test_every_form_gives_the_same_numbers(
-    drawn: tuple[dict[str, dict[str, int]], dict[str, Nested]], tmp_path: Path
+    qrels_and_runs: tuple[dict[str, dict[str, int]], dict[str, Nested]], tmp_path: Path
 ) -> None:
-    qrels, runs = drawn
+    qrels, runs = qrels_and_runs
     judged = [(q, d, grade) for q, inner in qrels.items() for d, grade in inner.items()]
     ranked = [(q, d, score) for q, inner in runs["first"].items() for d, score in inner.items()]
     (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 {d} {grade}\n" for q, d, grade in judged))
@@ -200,10 +204,10 @@ def test_what_it_shows() -> None:
 
 
 def test_runs_are_compared_whatever_they_bring_along(
-    drawn: tuple[dict[str, dict[str, int]], dict[str, Nested]],
+    qrels_and_runs: tuple[dict[str, dict[str, int]], dict[str, Nested]],
 ) -> None:
     """Their pools differ by what nobody judged; the judgments are the same, and so they may be compared."""
-    qrels, runs = drawn
+    qrels, runs = qrels_and_runs
     runs = {**runs, "first": {query: run for query, run in runs["first"].items() if query != "3"}}
     ev = evaluate_runs(qrels, runs, ["ndcg@10"])
     assert ev["first"].judgments_fingerprint == ev["second"].judgments_fingerprint

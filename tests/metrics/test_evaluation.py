@@ -316,7 +316,7 @@ def test_equal_judgments_have_equal_fingerprints_whatever_the_scores() -> None:
     [("labels", [0, 1, 0, 1]), ("query_weights", [2, 1]), ("judged", [True, False, True, True])],
 )
 def test_what_was_evaluated_does_not_change_with_the_callers_arrays(reused: str, other: list[Any]) -> None:
-    """Of one buffer for two data sets, both evaluations had the second one's labels."""
+    """If one buffer held two data sets in turn, both evaluations had the second one's labels."""
     one = {
         "labels": np.array([1.0, 0.0, 0.0, 1.0]),
         "query_weights": np.array([1.0, 2.0]),

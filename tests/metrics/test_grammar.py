@@ -363,11 +363,11 @@ def test_fields_are_checked_once_on_the_way_through_evaluate(monkeypatch: pytest
     checked: list[str] = []
     whole = NDCG.__post_init__
 
-    def counted(metric: NDCG) -> None:
+    def count_checks(metric: NDCG) -> None:
         checked.append(str(metric.k))
         whole(metric)
 
-    monkeypatch.setattr(NDCG, "__post_init__", counted)
+    monkeypatch.setattr(NDCG, "__post_init__", count_checks)
     names = ["ndcg(gain=linear)@10", "ndcg(gain=linear)@5", "ndcg@10"]
     means = evaluate([1, 0, 2], [2.0, 1.0, 0.5], group_sizes=[3], metrics=names).means
     assert checked == ["10", "5", "10"]

@@ -69,7 +69,7 @@ def make_truth(n_queries: int, seed: int = 1, longest: int = 40) -> Truth:
     return labels.astype(float), groups, retrieved, np.round(rng.normal(size=groups.n_rows), 1)
 
 
-def judged(truth: Truth) -> tuple[Judgments, Judgments]:
+def all_and_candidates(truth: Truth) -> tuple[Judgments, Judgments]:
     """Judgments of everything, and of the candidates with what was missed."""
     labels, groups, retrieved, _ = truth
     rng = np.random.default_rng(3)
@@ -87,7 +87,7 @@ def evaluate_both(
     metrics: list[str], ties: str, truth: Truth
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     parsed = [dataclasses.replace(parse_metric(one), ties=ties) for one in metrics]
-    (everything, candidates), (_, _, retrieved, scores) = judged(truth), truth
+    (everything, candidates), (_, _, retrieved, scores) = all_and_candidates(truth), truth
     return (
         Binding(parsed, everything).per_query(scores, retrieved),
         Binding(parsed, candidates).per_query(scores[retrieved]),
@@ -127,7 +127,7 @@ def test_by_hand() -> None:
 @pytest.mark.long
 def test_large_sets_are_bound_in_parts_with_what_was_missed() -> None:
     truth = make_truth(30_000)
-    (_, candidates), (_, _, retrieved, scores) = judged(truth), truth
+    (_, candidates), (_, _, retrieved, scores) = all_and_candidates(truth), truth
     metrics = [parse_metric("ndcg@10"), parse_metric("spearman")]
     many = Judgments.checked(
         np.tile(candidates.pool.labels, 8),
@@ -148,7 +148,7 @@ def retrieved_in_pool(judgments: Judgments) -> NDArray[np.bool_]:
 
 
 def test_some_queries_alone_keep_what_they_missed() -> None:
-    _, candidates = judged(make_truth(60))
+    _, candidates = all_and_candidates(make_truth(60))
     numbers = np.array([5, 7, 0, 59, 58])
     part = candidates.take(numbers)
     metric = [parse_metric("ndcg@3"), parse_metric("n_relevant"), parse_metric("alpha_ndcg@3")]
@@ -163,7 +163,7 @@ def test_some_queries_alone_keep_what_they_missed() -> None:
 @pytest.mark.parametrize("name", ["ndcg@5", "map@5", "nerr(max_grade=4)@5", "recall@5", "q@5", "rprec"])
 def test_the_change_of_a_swap_divides_by_the_ideal_of_everything(name: str) -> None:
     truth = make_truth(30, seed=4, longest=12)
-    _, candidates = judged(truth)
+    _, candidates = all_and_candidates(truth)
     metric = parse_metric(name)
     scores = np.random.default_rng(2).permutation(candidates.groups.n_rows).astype(float)
     found = swap_changes(change_of(metric, candidates), candidates, scores)
@@ -182,7 +182,7 @@ def test_the_change_of_a_swap_divides_by_the_ideal_of_everything(name: str) -> N
 
 def test_ties_and_explanations_see_what_was_missed() -> None:
     truth = make_truth(200)
-    (everything, candidates), (_, _, retrieved, scores) = judged(truth), truth
+    (everything, candidates), (_, _, retrieved, scores) = all_and_candidates(truth), truth
     metric = parse_metric("ndcg@10")
     told, found = (
         tie_audit(metric, everything, scores, retrieved),
@@ -235,7 +235,7 @@ def test_what_the_page_of_a_metric_says_of_missed_documents(name: str) -> None:
         inspect.getdoc(catalog.load(name)).split("Missed documents: ")[1].split("\n\n")[0].split()
     )
     said = next(one for one in SAID if one in text)
-    _, candidates = judged(make_truth(300, seed=9))
+    _, candidates = all_and_candidates(make_truth(300, seed=9))
     options = {"rbp": "(p=0.8)", "rbp_residual": "(p=0.8)"}.get(name, "")
     if name in ("err", "nerr", "pfound", "err_ia"):
         options = "(max_grade=4)"
@@ -260,7 +260,7 @@ def test_what_the_page_of_a_metric_says_of_missed_documents(name: str) -> None:
     "name", ["map(denominator=retrieved)", "map(denominator=retrieved)@3", "ndcg(ideal=shown)@3"]
 )
 def test_choices_that_missed_documents_do_not_touch(name: str) -> None:
-    _, candidates = judged(make_truth(300, seed=9))
+    _, candidates = all_and_candidates(make_truth(300, seed=9))
     scores = np.random.default_rng(1).normal(size=candidates.groups.n_rows)
     few, every = alone_and_with_missed(parse_metric(name), candidates, scores)
     both = ~np.isnan(few) & ~np.isnan(every)

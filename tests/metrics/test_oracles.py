@@ -87,7 +87,7 @@ def rankings(request: pytest.FixtureRequest) -> Rankings:
 
 
 @pytest.fixture(params=SEEDS)
-def untied(request: pytest.FixtureRequest) -> Rankings:
+def untied_rankings(request: pytest.FixtureRequest) -> Rankings:
     return draw(request.param, ties=False)
 
 
@@ -279,15 +279,19 @@ def test_catboosts_pfound_takes_labels_for_probabilities(rankings: Rankings) -> 
 # scipy, scikit-learn and RecBole's definition, query by query
 
 
-def test_scipys_spearman(untied: Rankings) -> None:
+def test_scipys_spearman(untied_rankings: Rankings) -> None:
     """Without equal scores, for which it has another answer: `test_ties.py`."""
     from scipy.stats import spearmanr
 
     expected = [
         spearmanr(labels, scores).statistic if len(set(labels.tolist())) > 1 else np.nan
-        for labels, scores in zip(untied.split(untied.labels), untied.split(untied.scores), strict=True)
+        for labels, scores in zip(
+            untied_rankings.split(untied_rankings.labels),
+            untied_rankings.split(untied_rankings.scores),
+            strict=True,
+        )
     ]
-    np.testing.assert_allclose(untied.per_query("spearman"), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(untied_rankings.per_query("spearman"), expected, rtol=0, atol=1e-12)
 
 
 @SOME
@@ -503,9 +507,14 @@ def test_ntcir(ties: bool) -> None:
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*is deprecated since:FutureWarning")  # as they have been since 3.4
-def test_mlflow(untied: Rankings) -> None:
+def test_mlflow(untied_rankings: Rankings) -> None:
     mlflow = pytest.importorskip("mlflow.metrics", reason="needs mlflow (the extra `mlflow`)")
-    binary = Rankings((untied.labels >= 1).astype(float), untied.scores, untied.sizes, untied.documents)
+    binary = Rankings(
+        (untied_rankings.labels >= 1).astype(float),
+        untied_rankings.scores,
+        untied_rankings.sizes,
+        untied_rankings.documents,
+    )
     qrels, run = as_trec(binary)
     targets = [[document for document, grade in qrels[query].items() if grade] for query in qrels]
     ranked = [sorted(run[query], key=lambda document: -run[query][document]) for query in qrels]
@@ -523,14 +532,17 @@ def test_mlflow(untied: Rankings) -> None:
 
 
 @pytest.mark.parametrize("k", [1, 5, 40])
-def test_torchmetrics(k: int, untied: Rankings) -> None:
+def test_torchmetrics(k: int, untied_rankings: Rankings) -> None:
     retrieval = pytest.importorskip(
         "torchmetrics.functional.retrieval", reason="needs torch and torchmetrics"
     )
     import torch
 
     positive = Rankings(
-        untied.labels, untied.scores - untied.scores.min() + 1, untied.sizes, untied.documents
+        untied_rankings.labels,
+        untied_rankings.scores - untied_rankings.scores.min() + 1,
+        untied_rankings.sizes,
+        untied_rankings.documents,
     )
     binary = Rankings(
         (positive.labels >= 1).astype(float), positive.scores, positive.sizes, positive.documents
@@ -592,8 +604,8 @@ def workbench(grades: Mapping[str, float], listed: Sequence[str], k: int) -> dic
 
 
 @pytest.mark.long
-def test_opensearch(untied: Rankings) -> None:
-    qrels, run = as_trec(untied)
+def test_opensearch(untied_rankings: Rankings) -> None:
+    qrels, run = as_trec(untied_rankings)
     listed = {query: sorted(run[query], key=lambda document: -run[query][document])[:12] for query in run}
     shown = {query: {document: run[query][document] for document in listed[query]} for query in run}
     ours = {

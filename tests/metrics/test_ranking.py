@@ -18,7 +18,7 @@ from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 TINY = 5e-324  # the smallest denormal
 
 
-def plainly(labels, sizes, scores, ties: Ties, depth, ids=None) -> list[tuple[list[int], list[int]]]:
+def rank_by_sorting(labels, sizes, scores, ties: Ties, depth, ids=None) -> list[tuple[list[int], list[int]]]:
     """Rows and tie ends of each query by sorting tuples; the whole list's rule in four lines."""
     lists = []
     start = 0
@@ -49,11 +49,11 @@ def lists_of(ranking: Ranking) -> list[tuple[list[int], list[int]]]:
     return [(ranking.rows[a:b].tolist(), ranking.tie_end[a:b].tolist()) for a, b in bounds]
 
 
-def judged(labels, sizes, ids=None) -> Judgments:
+def make_judgments(labels, sizes, ids=None) -> Judgments:
     return Judgments.checked(labels, QueryGroups.from_sizes(sizes), document_ids=ids)
 
 
-def shaped(shape: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def scores_of_shape(shape: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Scores of the kinds that go wrong."""
     if shape == "random":
         return rng.normal(size=n)
@@ -101,10 +101,10 @@ def test_lists_equal_a_plain_stable_sort(sizes, depth, shape, ties, seed) -> Non
     rng = np.random.default_rng(seed)
     n = sum(sizes)
     labels = rng.integers(0, 5, size=n).astype(float)
-    scores = shaped(shape, n, rng)
+    scores = scores_of_shape(shape, n, rng)
     ids = [f"d{i:04d}" for i in rng.permutation(n)]
-    ranking = RowRanker(judged(labels, sizes, ids), ties, depth).rank(scores)
-    assert lists_of(ranking) == plainly(labels, sizes, scores, ties, depth, ids)
+    ranking = RowRanker(make_judgments(labels, sizes, ids), ties, depth).rank(scores)
+    assert lists_of(ranking) == rank_by_sorting(labels, sizes, scores, ties, depth, ids)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -113,9 +113,9 @@ def test_lists_longer_than_any_run_or_lane(shape, depth) -> None:
     rng = np.random.default_rng(5)
     sizes = [3000, 1, 129, 128, 127, 512, 16, 17]
     labels = rng.integers(0, 5, size=sum(sizes)).astype(float)
-    scores = shaped(shape, sum(sizes), rng)
+    scores = scores_of_shape(shape, sum(sizes), rng)
     for ties in ("expected", "stable"):
-        ranking = RowRanker(judged(labels, sizes), ties, depth).rank(scores)
+        ranking = RowRanker(make_judgments(labels, sizes), ties, depth).rank(scores)
         assert lists_of(ranking) == plainly_fast(labels, sizes, scores, ties, depth)
 
 
@@ -143,26 +143,26 @@ def test_every_depth_on_every_size() -> None:
     sizes = list(range(1, 301))
     labels = rng.integers(0, 3, size=sum(sizes)).astype(float)
     for shape in SHAPES:
-        scores = shaped(shape, sum(sizes), rng)
+        scores = scores_of_shape(shape, sum(sizes), rng)
         for depth in range(1, 71):
-            ranking = RowRanker(judged(labels, sizes), "expected", depth).rank(scores)
+            ranking = RowRanker(make_judgments(labels, sizes), "expected", depth).rank(scores)
             assert lists_of(ranking) == plainly_fast(labels, sizes, scores, "expected", depth), (shape, depth)
 
 
 def test_all_rows_of_a_tie_at_the_cutoff_are_listed() -> None:
-    ranking = RowRanker(judged([0, 2, 1, 0], [4]), "expected", 2).rank(np.array([1.0, 3.0, 1.0, 1.0]))
+    ranking = RowRanker(make_judgments([0, 2, 1, 0], [4]), "expected", 2).rank(np.array([1.0, 3.0, 1.0, 1.0]))
     # rank 1 is alone; ranks 2 to 4 tie, lowest label first
     assert lists_of(ranking) == [([1, 0, 3, 2], [1, 4, 4, 4])]
 
 
 def test_infinities_and_signed_zeros_rank_as_numbers_do() -> None:
     scores = np.array([-math.inf, 0.0, math.inf, -0.0, -TINY])
-    ranking = RowRanker(judged([0, 0, 0, 1, 0], [5]), "expected", None).rank(scores)
+    ranking = RowRanker(make_judgments([0, 0, 0, 1, 0], [5]), "expected", None).rank(scores)
     assert lists_of(ranking) == [([2, 1, 3, 4, 0], [1, 3, 3, 4, 5])]  # 0.0 and -0.0 tie
 
 
 def test_a_ranking_is_not_changed_by_the_next_one() -> None:
-    ranker = RowRanker(judged([0, 1, 2], [3]), "expected", 2)
+    ranker = RowRanker(make_judgments([0, 1, 2], [3]), "expected", 2)
     first = ranker.rank(np.array([3.0, 2.0, 1.0]))
     tied = ranker.rank(np.array([1.0, 1.0, 1.0]))
     again = ranker.rank(np.array([3.0, 2.0, 1.0]))
@@ -174,12 +174,12 @@ def test_ids_are_needed_for_ties_by_id() -> None:
     with pytest.raises(
         MetricError, match="ties=id orders tied documents by document id; expected document_ids"
     ):
-        RowRanker(judged([0, 1], [2]), "id", 2)
+        RowRanker(make_judgments([0, 1], [2]), "id", 2)
 
 
 def test_many_queries_of_one_row() -> None:
     n = 200_000
-    ranking = RowRanker(judged(np.zeros(n), np.ones(n, dtype=int)), "expected", 10).rank(np.zeros(n))
+    ranking = RowRanker(make_judgments(np.zeros(n), np.ones(n, dtype=int)), "expected", 10).rank(np.zeros(n))
     assert np.array_equal(ranking.rows, np.arange(n))
     assert np.array_equal(ranking.tie_end, np.ones(n))
 
@@ -189,7 +189,7 @@ def test_many_queries_of_one_row() -> None:
     [([0, 3, 1, 3], True), ([0, 255, 7, 7], True), ([0, 256, 7, 7], False), ([0, 2.5, 1, 2.5], False)],
 )
 def test_values_by_grade_are_the_values_by_row(labels, compact) -> None:
-    ranking = RowRanker(judged(labels, [4]), "expected", 3).rank(np.array([1.0, 4.0, 2.0, 3.0]))
+    ranking = RowRanker(make_judgments(labels, [4]), "expected", 3).rank(np.array([1.0, 4.0, 2.0, 3.0]))
     worth = np.sqrt(np.array(labels, dtype=float))
     index, table = ranking.by_grade(worth)
     assert table[index].tolist() == worth[ranking.rows].tolist() == worth[[1, 3, 2]].tolist()

@@ -40,8 +40,10 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
     return run
 
 
-def joined(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """What `evaluate` takes: every judged or retrieved document of the queries both files have."""
+def evaluate_arguments(
+    qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Mapping[str, float]]
+) -> dict[str, Any]:
+    """Return the arguments of `evaluate`: every judged or retrieved document of the queries that both files have."""
     rows = [
         (query, document, qrels[query].get(document, -1), run[query].get(document))
         for query in qrels
@@ -61,7 +63,7 @@ def joined(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Mapping[str
 
 @functools.lru_cache(maxsize=2)
 def inputs_of(qrels: Path, run: Path) -> dict[str, Any]:
-    return joined(read_qrels(qrels), read_run(run))
+    return evaluate_arguments(read_qrels(qrels), read_run(run))
 
 
 def values(inputs: dict[str, Any], metric: str) -> dict[str, float]:
@@ -99,7 +101,7 @@ def trec_eval_output(path: Path) -> dict[str, dict[str, float]]:
     return out
 
 
-def ours(measure: str) -> str | None:
+def our_name(measure: str) -> str | None:
     """Our name for a measure of trec_eval."""
     whole = {
         "map": "map(as=trec_eval)",
@@ -140,7 +142,7 @@ def test_trec_eval_own_test(shared_data: Path) -> None:
         if measure.startswith("unj_"):
             judged = values(inputs, f"judged(as=trec_eval)@{measure[4:]}")
             assert_equal({query: 1 - value for query, value in judged.items()}, by_query, FOUR_DECIMALS)
-        elif (name := ours(measure)) is not None:
+        elif (name := our_name(measure)) is not None:
             if measure == "num_rel":
                 by_query.pop("all")  # theirs is the sum
             assert_equal(values(inputs, name), by_query, FOUR_DECIMALS)
@@ -155,13 +157,13 @@ def test_trec_eval_cutoffs_it_was_asked_for(shared_data: Path) -> None:
     inputs = inputs_of(folder / "qrels.test", folder / "results.test")
     expected = trec_eval_output(folder / "out.test.meas_params")
     for measure in ("P_3", "P_7", "recall_20", "recall_2000", "ndcg_cut_23", "success_2", "success_20"):
-        name = ours(measure)
+        name = our_name(measure)
         assert name is not None
         assert_equal(values(inputs, name), expected[measure], FOUR_DECIMALS)
 
 
 def test_trec_eval_10_tells_scores_apart_that_version_9_cannot() -> None:
-    """What both versions printed (-q -m recip_rank -m ndcg -m map) for scores that are equal as float32 only."""
+    """Both versions' printed values (-q -m recip_rank -m ndcg -m map) for scores that are equal as float32 only."""
     query = ["1", "1", "2", "2", "2", "2", "3", "3", "3"]
     inputs = {
         "labels": [1, 0, 0, 2, 1, 0, 1, 0, 0],
@@ -186,7 +188,7 @@ def test_trec_eval_on_ranking_data(name: str, shared_data: Path) -> None:
     folder = shared_data / "reference" / name
     inputs = inputs_of(folder / "qrels.txt", folder / "run.txt")
     for measure, by_query in trec_eval_output(folder / "trec_eval_q.txt").items():
-        metric = ours(measure)
+        metric = our_name(measure)
         if metric is not None:
             if measure == "num_rel":
                 by_query.pop("all")

@@ -93,13 +93,13 @@ def test_the_ideal_is_greedy_and_never_far_from_the_best_of_all_orders(
     subtopics = np.array(rows)
     n = len(subtopics)
 
-    def gained(order: tuple[int, ...]) -> float:
+    def gain_of(order: tuple[int, ...]) -> float:
         again = np.cumsum(subtopics[list(order)], axis=0) - subtopics[list(order)]
         gains = (subtopics[list(order)] * (1 - alpha) ** again).sum(axis=1)
         return float((gains / np.log2(np.arange(2, n + 2))).sum())
 
     orders = list(itertools.permutations(range(n)))
-    sums = np.array([gained(order) for order in orders])
+    sums = np.array([gain_of(order) for order in orders])
     lists = np.concatenate([subtopics[list(order)] for order in orders])
     scores = np.tile(np.arange(n, 0, -1.0), len(orders))
     metric = f"alpha_ndcg(alpha={alpha})"
@@ -306,7 +306,7 @@ def test_commands(files: tuple[Path, Path], tmp_path: Path, capsys: pytest.Captu
 # ---- tables, arrays and boosting
 
 
-def drawn(n_queries: int = 40) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.float64]]]:
+def draw_rows(n_queries: int = 40) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.float64]]]:
     """Rows with three subtopics that three features know about."""
     rng = np.random.default_rng(5)
     features = rng.normal(size=(n_queries * 8, 3))
@@ -321,7 +321,7 @@ def drawn(n_queries: int = 40) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[n
 
 @pytest.mark.long
 def test_tables_and_arrays_name_subtopics() -> None:
-    frame, grades = drawn()
+    frame, grades = draw_rows()
     names = ["alpha_ndcg@5", "err_ia(max_grade=2)@5"]
     expected = evaluate(frame.label, frame.a, query_ids=frame.query_id, metrics=names, subtopics=grades)
     table = from_frame(frame, subtopics=["s1", "s2", "s3"], regroup=True)
@@ -345,7 +345,7 @@ def test_tables_and_arrays_name_subtopics() -> None:
 
 @pytest.mark.long
 def test_a_cached_set_keeps_them(tmp_path: Path) -> None:
-    frame, _ = drawn()
+    frame, _ = draw_rows()
     data = from_frame(frame, subtopics=["s1", "s2", "s3"], regroup=True)
     write_entry(tmp_path / "entry", data, Fingerprints.of(data))
     found = open_entry(tmp_path / "entry", verify=True)
@@ -358,7 +358,7 @@ def test_a_cached_set_keeps_them(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_boosters_stop_on_them(tmp_path: Path) -> None:
-    drawn()[0].to_csv(tmp_path / "rows.csv", index=False)
+    draw_rows()[0].to_csv(tmp_path / "rows.csv", index=False)
     experiment = {
         "name": "diverse",
         "data": {

@@ -26,7 +26,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binding, "_ROWS_PER_THREAD", 100)
 
 
-def judged(sizes: list[int], **also: object) -> Judgments:
+def make_judgments(sizes: list[int], **also: object) -> Judgments:
     labels = np.random.default_rng(3).integers(0, 5, size=sum(sizes))
     return Judgments.checked(labels, QueryGroups.from_sizes(sizes), **also)  # type: ignore[arg-type]
 
@@ -37,7 +37,7 @@ def judged(sizes: list[int], **also: object) -> Judgments:
 @pytest.mark.parametrize("decimals", [0, 9])  # with and without ties
 def test_values_are_the_same_bit_for_bit(threads: int, sizes: list[int], decimals: int) -> None:
     weights = np.arange(1.0, len(sizes) + 1)
-    judgments = judged(sizes, query_weights=weights)
+    judgments = make_judgments(sizes, query_weights=weights)
     scores = np.random.default_rng(4).normal(size=sum(sizes)).round(decimals)
     alone, together = bind(METRICS, judgments), bind(METRICS, judgments, threads)
     assert together._parts
@@ -49,7 +49,7 @@ def test_values_are_the_same_bit_for_bit(threads: int, sizes: list[int], decimal
 
 @pytest.mark.usefixtures("small_parts")
 def test_a_refusal_says_the_same_as_on_one_thread() -> None:
-    judgments = judged([150] * 4)
+    judgments = make_judgments([150] * 4)
     said = []
     for threads in (1, 3):
         with pytest.raises(MetricError) as refused:
@@ -63,9 +63,9 @@ def test_scores_are_checked_as_a_whole() -> None:
     scores = np.zeros(600)
     scores[[200, 500]] = np.nan
     with pytest.raises(DataError, match=r"query '1', its row 50 \(2 such rows\)"):
-        bind("ndcg@10", judged([150] * 4), 3).means(scores)
+        bind("ndcg@10", make_judgments([150] * 4), 3).means(scores)
 
 
 def test_one_thread_and_few_rows_stay_together() -> None:
-    assert not bind("ndcg@10", judged([150] * 4), 8)._parts
-    assert not bind("ndcg@10", judged([150] * 4))._parts
+    assert not bind("ndcg@10", make_judgments([150] * 4), 8)._parts
+    assert not bind("ndcg@10", make_judgments([150] * 4))._parts

@@ -321,7 +321,7 @@ def metric_at(name: str, k: int | None) -> Metric:
     return metric.with_cutoff(k) if metric.takes_cutoff else metric
 
 
-def evaluated(
+def evaluate_cases(
     metrics: Sequence[Metric], cases: Sequence[tuple[Sequence[float], Sequence[float]]]
 ) -> list[np.ndarray]:
     evaluation = evaluate(
@@ -339,7 +339,7 @@ CUTOFFS = (None, 1, 2, 3, 5, 9)
 
 @functools.cache
 def evaluated_at_cutoffs(name: str) -> dict[int | None, np.ndarray]:
-    return dict(zip(CUTOFFS, evaluated([metric_at(name, k) for k in CUTOFFS], CASES), strict=True))
+    return dict(zip(CUTOFFS, evaluate_cases([metric_at(name, k) for k in CUTOFFS], CASES), strict=True))
 
 
 @pytest.mark.long
@@ -356,7 +356,7 @@ def test_expected_ties_are_the_mean_over_all_orders(name: str, k: int | None) ->
 
 @pytest.mark.parametrize("name", [name for name in PLAIN if name not in UNORDERED])
 def test_worst_and_best_put_low_or_high_labels_first(name: str) -> None:
-    both = evaluated([replace(metric_at(name, 3), ties=rule) for rule in ("worst", "best")], CASES)  # type: ignore[arg-type]
+    both = evaluate_cases([replace(metric_at(name, 3), ties=rule) for rule in ("worst", "best")], CASES)  # type: ignore[arg-type]
     for values, sign in zip(both, (1, -1), strict=True):
         by_rule = [
             [g for _, g in sorted(zip(scores, labels, strict=True), key=lambda row: (-row[0], sign * row[1]))]
@@ -369,7 +369,7 @@ def test_worst_and_best_put_low_or_high_labels_first(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in PLAIN if name not in UNORDERED])
 def test_no_order_of_ties_leaves_the_interval_of_worst_and_best(name: str) -> None:
     metric = metric_at(name, 3)
-    worst, best = evaluated([replace(metric, ties=rule) for rule in ("worst", "best")], CASES)  # type: ignore[arg-type]
+    worst, best = evaluate_cases([replace(metric, ties=rule) for rule in ("worst", "best")], CASES)  # type: ignore[arg-type]
     low, high = np.minimum(worst, best), np.maximum(worst, best)
     for query, case in enumerate(orders_of_cases()):
         values = [PLAIN[name](order, 3) for order in case]
@@ -383,7 +383,7 @@ def test_stable_keeps_row_order(name: str) -> None:
         PLAIN[name]([labels[row] for row in sorted(range(len(labels)), key=lambda row: -scores[row])], 3)
         for labels, scores in CASES
     ]
-    (values,) = evaluated([replace(metric_at(name, 3), ties="stable")], CASES)
+    (values,) = evaluate_cases([replace(metric_at(name, 3), ties="stable")], CASES)
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
 
 
@@ -391,7 +391,7 @@ def test_stable_keeps_row_order(name: str) -> None:
 def test_all_rules_agree_without_ties(name: str) -> None:
     cases = [(labels, [float(-row) for row in range(len(labels))]) for labels, _ in CASES]
     rules = ["stable", "worst", "best"] if name not in UNORDERED else ["stable"]
-    expected, *others = evaluated(
+    expected, *others = evaluate_cases(
         [metric_at(name, 3), *(replace(metric_at(name, 3), ties=rule) for rule in rules)],  # type: ignore[arg-type]
         cases,
     )
@@ -426,7 +426,7 @@ def test_the_whole_list_is_a_cutoff_at_its_end(name: str) -> None:
         metric = kind(**needed, **chosen)
         for grades, scores in CASES[:10]:
             labels = [min(grade, 1) for grade in grades] if chosen.get("stop") == "label" else grades
-            whole, cut = evaluated([metric, metric.with_cutoff(len(labels))], [(labels, scores)])
+            whole, cut = evaluate_cases([metric, metric.with_cutoff(len(labels))], [(labels, scores)])
             assert whole == pytest.approx(cut)
 
 
