@@ -130,7 +130,7 @@ def test_equal_sums_of_ranks_are_exactly_equal(tmp_path: Path) -> None:
         assert set(model.score_split(data).tolist()) == {0.5}
 
 
-def chosen(
+def chosen_blend(
     parts: Mapping[str, BlendPart], metric: str, how: str = "z-scores"
 ) -> tuple[FittedModel, list[float]]:
     training = Training(
@@ -158,7 +158,7 @@ def by_hand(parts: Mapping[str, BlendPart], weights: list[float], metric: str, h
 @pytest.mark.parametrize("how", ["ranks", "z-scores", "scores"])
 def test_the_weights_of_two_models_are_the_best_of_all_twentieths(tmp_path: Path, how: str) -> None:
     parts = parts_by_feature(tmp_path, "one", "two")
-    model, weights = chosen(parts, "ndcg@10", how)
+    model, weights = chosen_blend(parts, "ndcg@10", how)
     values = {k: by_hand(parts, [k, 20 - k], "ndcg@10", how) for k in range(21)}
     best = max(values.values())
     equal = [k for k, value in values.items() if value > best - 1e-12]
@@ -170,7 +170,7 @@ def test_the_weights_of_two_models_are_the_best_of_all_twentieths(tmp_path: Path
 @pytest.mark.long
 def test_no_move_between_two_of_three_models_improves_the_chosen_weights(tmp_path: Path) -> None:
     parts = parts_by_feature(tmp_path, "one", "two", "four")
-    _, weights = chosen(parts, "ndcg@10")
+    _, weights = chosen_blend(parts, "ndcg@10")
     steps = [round(21 * one) for one in weights]
     np.testing.assert_allclose(weights, np.array(steps) / 21)
     best = by_hand(parts, weights, "ndcg@10", "z-scores")
@@ -185,12 +185,12 @@ def test_no_move_between_two_of_three_models_improves_the_chosen_weights(tmp_pat
 def test_equal_values_leave_the_weights_even_and_lower_may_be_better(tmp_path: Path) -> None:
     parts = parts_by_feature(tmp_path, "one")
     for metric in ("ndcg@10", "log_loss"):
-        assert chosen({"a": parts["one"], "b": parts["one"]}, metric)[1] == [0.5, 0.5]
+        assert chosen_blend({"a": parts["one"], "b": parts["one"]}, metric)[1] == [0.5, 0.5]
     against = {
         "one": parts["one"],
         "down": part(tmp_path / "down", FeatureRanker(feature="one", ascending=True)),
     }
-    high, low = chosen(against, "ndcg@10")[1], chosen(against, "kendall_tau_distance")[1]
+    high, low = chosen_blend(against, "ndcg@10")[1], chosen_blend(against, "kendall_tau_distance")[1]
     assert high[0] > 0.5
     assert low[0] > 0.5, "a distance is better where it is lower"
 
@@ -215,7 +215,7 @@ def percentile_ranks(scores: Any, sizes: list[int]) -> Any:
     ],
 )
 def test_probabilities_choose_the_weights_by_what_is_reported(tmp_path: Path, how: Any, metric: str) -> None:
-    """Of all twentieths, those with the best value of the blend's own scores, at the T that the blend has."""
+    """The weights are those twentieths whose blended scores have the best value, at the T that the blend has."""
     rng = np.random.default_rng(1)
     sizes = rng.integers(4, 12, 90).tolist()
     signal, one, two, chance = rng.normal(size=(4, sum(sizes)))
@@ -308,19 +308,19 @@ def test_features_alone_have_no_queries(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Path:
+def stored_model(tmp_path: Path) -> Path:
     model = BlendModel(how="ranks", parts=parts_by_feature(tmp_path, "one", "two"), weights=[1, 2])
     (tmp_path / "stored").mkdir()
     model.save(tmp_path / "stored")
     return tmp_path / "stored" / "model.zip"
 
 
-def changed(stored: Path, **contents: Any) -> None:
-    with zipfile.ZipFile(stored) as archive:
+def change_stored(stored_model: Path, **contents: Any) -> None:
+    with zipfile.ZipFile(stored_model) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     about = json.loads(files["blend.json"])
     files["blend.json"] = json.dumps(about | contents).encode()
-    with zipfile.ZipFile(stored, "w") as archive:
+    with zipfile.ZipFile(stored_model, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
 
@@ -343,43 +343,43 @@ def stored_part(**fields: Any) -> dict[str, Any]:
         {"more": 1},
     ],
 )
-def test_contents_that_are_none_are_refused(stored: Path, contents: dict[str, Any]) -> None:
-    changed(stored, **contents)
+def test_contents_that_are_none_are_refused(stored_model: Path, contents: dict[str, Any]) -> None:
+    change_stored(stored_model, **contents)
     with pytest.raises(DataError, match=r"model.zip: is not a stored model"):
-        BlendModel.load(stored.parent)
+        BlendModel.load(stored_model.parent)
 
 
-def test_a_damaged_archive_is_refused_wherever_it_is_damaged(stored: Path) -> None:
-    whole = stored.read_bytes()
+def test_a_damaged_archive_is_refused_wherever_it_is_damaged(stored_model: Path) -> None:
+    whole = stored_model.read_bytes()
     for place in range(0, len(whole), 7):
-        stored.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        stored_model.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
         try:
-            model = BlendModel.load(stored.parent)
+            model = BlendModel.load(stored_model.parent)
         except UsageError:
             continue
         assert list(model.weights) == [1, 2]  # a byte that nothing reads
     for length in range(0, len(whole), 50):
-        stored.write_bytes(whole[:length])
+        stored_model.write_bytes(whole[:length])
         with pytest.raises(DataError, match="is not a stored model"):
-            BlendModel.load(stored.parent)
+            BlendModel.load(stored_model.parent)
 
 
-def test_an_archive_that_grows_is_refused(stored: Path) -> None:
-    with zipfile.ZipFile(stored, "a", zipfile.ZIP_DEFLATED) as archive:
+def test_an_archive_that_grows_is_refused(stored_model: Path) -> None:
+    with zipfile.ZipFile(stored_model, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros", bytes(10**6))
     with pytest.raises(DataError, match="larger inside than outside"):
-        BlendModel.load(stored.parent)
+        BlendModel.load(stored_model.parent)
 
 
-def test_nothing_is_left_behind(stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_left_behind(stored_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "temporary"
     own.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(own))
-    model = BlendModel.load(stored.parent)
+    model = BlendModel.load(stored_model.parent)
     assert len(list(own.iterdir())) == 1
     del model
     assert not list(own.iterdir())
-    changed(stored, parts=stored_part(ranker="no-such"))
+    change_stored(stored_model, parts=stored_part(ranker="no-such"))
     with pytest.raises(UsageError, match="no-such"):
-        BlendModel.load(stored.parent)
+        BlendModel.load(stored_model.parent)
     assert not list(own.iterdir())

@@ -92,7 +92,7 @@ def test_the_model_tells_what_it_looks_at(train: Any, test: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def coded() -> Any:
+def shop_data() -> Any:
     """A hundred queries whose relevance is a matter of a shop's number, of two digits: no threshold finds it."""
     rng = np.random.default_rng(0)
     groups = QueryGroups.from_sizes(np.full(100, 20))
@@ -114,24 +114,24 @@ class TestCategories:
     }
 
     @pytest.mark.long
-    def test_they_are_no_numbers(self, coded: Any) -> None:
+    def test_they_are_no_numbers(self, shop_data: Any) -> None:
         ranker = CatBoostRanker(**self.FIELDS)
-        assert ranker.check(TrainingFacts.of(coded, stopping=True)) == []
+        assert ranker.check(TrainingFacts.of(shop_data, stopping=True)) == []
         rule = replace(RULE, max_rounds=10)
-        model = ranker.fit(Training(train=coded, valid=coded, stopping=rule))
+        model = ranker.fit(Training(train=shop_data, valid=shop_data, stopping=rule))
         assert max(point.value for point in model.history) == 1.0
         numbers = CatBoostRanker(objective="QueryRMSE", params={"depth": 2})
-        curve = numbers.fit(Training(train=coded, valid=coded, stopping=rule)).history
+        curve = numbers.fit(Training(train=shop_data, valid=shop_data, stopping=rule)).history
         assert max(point.value for point in curve) < 0.9
 
-    def test_the_library_alone_gives_the_same_model(self, coded: Any) -> None:
+    def test_the_library_alone_gives_the_same_model(self, shop_data: Any) -> None:
         pandas = pytest.importorskip("pandas")
-        table = pandas.DataFrame(coded.features, columns=list(coded.feature_names))
+        table = pandas.DataFrame(shop_data.features, columns=list(shop_data.feature_names))
         for name in ("shop", "kind"):
             table[name] = table[name].fillna(-1).astype(int).astype(str)
         pool = catboost.Pool(
             table,
-            label=coded.labels,
+            label=shop_data.labels,
             group_id=np.repeat(np.arange(100), 20),
             cat_features=["shop", "kind"],
         )
@@ -139,30 +139,30 @@ class TestCategories:
         alone = catboost.CatBoost(
             {**params, "iterations": 6, "logging_level": "Silent", "allow_writing_files": False}
         ).fit(pool)
-        model = CatBoostRanker(**self.FIELDS).fit(Training(train=coded, rounds=6, seed=3))
+        model = CatBoostRanker(**self.FIELDS).fit(Training(train=shop_data, rounds=6, seed=3))
         expected = alone.predict(pool, prediction_type="RawFormulaVal")
-        np.testing.assert_array_equal(model.score(coded.features), expected)
+        np.testing.assert_array_equal(model.score(shop_data.features), expected)
 
-    def test_the_stored_model_scores_and_explains_the_same(self, coded: Any, tmp_path: Path) -> None:
+    def test_the_stored_model_scores_and_explains_the_same(self, shop_data: Any, tmp_path: Path) -> None:
         files = []
         for threads in (1, 2):
-            model = CatBoostRanker(**self.FIELDS).fit(Training(train=coded, rounds=6, threads=threads))
+            model = CatBoostRanker(**self.FIELDS).fit(Training(train=shop_data, rounds=6, threads=threads))
             files.append((tmp_path / model.save(tmp_path)).read_bytes())
         assert files[0] == files[1]
         loaded = CatBoostModel.load(tmp_path)
-        scores = model.score(coded.features)
-        np.testing.assert_array_equal(loaded.score(coded.features), scores)
-        shares = loaded.contributions(coded.features[:50])
+        scores = model.score(shop_data.features)
+        np.testing.assert_array_equal(loaded.score(shop_data.features), scores)
+        shares = loaded.contributions(shop_data.features[:50])
         np.testing.assert_allclose(shares.sum(axis=1), scores[:50], atol=1e-6)
         noise, shop, kind = loaded.importance("split")
         assert shop > noise + kind  # a splitting of statistics is one of the feature they are about
         assert noise + shop + kind >= 6
-        unseen = coded.features[:5].copy()
+        unseen = shop_data.features[:5].copy()
         unseen[:, 1] = 99
         assert np.isfinite(loaded.score(unseen)).all()
 
-    def test_values_that_are_no_codes_are_refused(self, coded: Any) -> None:
-        broken = replace(coded, features=coded.features + np.float32(0.5))
+    def test_values_that_are_no_codes_are_refused(self, shop_data: Any) -> None:
+        broken = replace(shop_data, features=shop_data.features + np.float32(0.5))
         with pytest.raises(RankerError, match=r"categorical: feature 'shop' holds .*expected codes 0, 1, 2"):
             CatBoostRanker(**self.FIELDS).fit(Training(train=broken, rounds=1))
 

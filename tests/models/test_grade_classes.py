@@ -46,7 +46,7 @@ def make_ranker(ranker: str, objective: str, params: Any = None, **more: Any) ->
     return catalog.load(ranker).model_validate_json(json.dumps(fields), strict=True)
 
 
-def relabelled(data: Any, labels: Any) -> Any:
+def relabel(data: Any, labels: Any) -> Any:
     return replace(data, judgments=Judgments.checked(labels, data.groups))
 
 
@@ -106,9 +106,9 @@ def test_rounds_are_counted_and_not_trees(
 def test_a_grade_that_no_training_row_has_is_next_to_impossible(
     ranker: str, objective: str, params: Any, train: Any, capfd: Any
 ) -> None:
-    gap = relabelled(train, np.where(train.labels == 1, 0, train.labels))
+    gap = relabel(train, np.where(train.labels == 1, 0, train.labels))
     scores = make_ranker(ranker, objective, params).fit(Training(train=gap, rounds=15)).score(gap.features)
-    without = relabelled(gap, np.unique(gap.labels, return_inverse=True)[1])
+    without = relabel(gap, np.unique(gap.labels, return_inverse=True)[1])
     worth = np.unique(gap.labels)
     narrow = make_ranker(ranker, objective, params).fit(Training(train=without, rounds=15))
     assert 0 <= scores.min() < scores.max() <= worth.max()
@@ -189,7 +189,7 @@ def test_labels_that_are_no_classes_are_refused(
     ranker: str, objective: str, params: Any, odd: float | None, words: str, train: Any, problem_texts: Any
 ) -> None:
     labels = np.full(train.n_rows, 2.0) if odd is None else np.r_[odd, train.labels[1:]]
-    facts = TrainingFacts.of(relabelled(train, labels), stopping=False)
+    facts = TrainingFacts.of(relabel(train, labels), stopping=False)
     found = problem_texts(make_ranker(ranker, objective, params).check(facts))
     assert words in found["objective"]
 

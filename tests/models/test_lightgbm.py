@@ -29,7 +29,7 @@ DEFINITIONS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def alone(objective: str, params: dict[str, Any], train: Any, seed: int, rounds: int) -> Any:
+def train_library(objective: str, params: dict[str, Any], train: Any, seed: int, rounds: int) -> Any:
     """Ten lines of the library alone."""
     rows = train.judgments.query_weights
     weight = None if rows is None else np.repeat(rows, train.groups.sizes)
@@ -53,7 +53,7 @@ def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
     rule = StoppingRule(NDCG10, patience=6, max_rounds=40)
     training = Training(train=train, valid=valid, seed=5, metrics=(MRR(k=10), NDCG10), stopping=rule)
     model = LightGBMRanker(objective=objective, params=params).fit(training)
-    booster = alone(objective, params, train, seed=5, rounds=40)
+    booster = train_library(objective, params, train, seed=5, rounds=40)
     binding = bind(NDCG10, valid.judgments)
     curve = [float(binding.means(booster.predict(valid.features, num_iteration=i))[0]) for i in range(1, 41)]
     best = int(np.argmax(curve[: model.rounds_trained])) + 1
@@ -61,11 +61,11 @@ def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
     assert model.rounds_trained == min(best + 6, 40)
     ours = [point.value for point in model.history if point.metric == "ndcg@10"]
     np.testing.assert_allclose(ours, curve[: model.rounds_trained], rtol=0, atol=1e-12)
-    assert trees(model.booster) == trees(alone(objective, params, train, seed=5, rounds=best))
+    assert trees(model.booster) == trees(train_library(objective, params, train, seed=5, rounds=best))
     np.testing.assert_array_equal(
         model.score(test.features), booster.predict(test.features, num_iteration=best, raw_score=True)
     )
-    described = alone(objective, params, train, seed=5, rounds=best).dump_model()["tree_info"]
+    described = train_library(objective, params, train, seed=5, rounds=best).dump_model()["tree_info"]
     assert model.n_leaves == sum(tree["num_leaves"] for tree in described)
 
 
@@ -190,9 +190,9 @@ def test_a_parameter_is_refused_as_without_effect_exactly_when_it_moves_no_tree(
     shares = objective.startswith(("binary", "cross"))
     labels = np.minimum(train.labels, 1) if shares else train.labels + (not objective.startswith("lambda"))
     train = replace(train, judgments=replace(train.judgments, labels=labels))
-    base = trees(alone(objective, SMALL, train, seed=1, rounds=5))
+    base = trees(train_library(objective, SMALL, train, seed=1, rounds=5))
     for name, value in EXTREMES.items():
-        moves = trees(alone(objective, {**SMALL, name: value}, train, seed=1, rounds=5)) != base
+        moves = trees(train_library(objective, {**SMALL, name: value}, train, seed=1, rounds=5)) != base
         text = problem_texts(LightGBMRanker(objective=objective, params={name: value}).check(facts())).get(
             f"params.{name}", ""
         )
@@ -404,10 +404,10 @@ def test_a_failure_of_the_library_is_a_training_error_in_its_words(train: Any, m
     with pytest.raises(TrainingError, match=r"^LightGBM: it requires num_data > 0$"):
         LightGBMRanker().fit(Training(train=train, rounds=2))
 
-    def interrupted(*_: Any, **__: Any) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lightgbm, "train", interrupted)
+    monkeypatch.setattr(lightgbm, "train", interrupt)
     with pytest.raises(KeyboardInterrupt):
         LightGBMRanker().fit(Training(train=train, rounds=2))
 
@@ -442,6 +442,6 @@ def test_real_data_trains_as_the_library_alone_does(shared_data: Path) -> None:
     training = Training(train=splits["train"], valid=splits["test"], seed=1, stopping=rule)
     model = LightGBMRanker(params=params).fit(training)
     assert trees(model.booster) == trees(
-        alone("lambdarank", params, splits["train"], seed=1, rounds=model.best_round or 0)
+        train_library("lambdarank", params, splits["train"], seed=1, rounds=model.best_round or 0)
     )
     assert model.history[(model.best_round or 0) - 1].value > 0.6

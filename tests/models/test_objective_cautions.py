@@ -1,4 +1,4 @@
-"""What `check` says of an objective that does not look at what decides."""
+"""Cautions of `check` about an objective that does not look at the metric that decides."""
 
 from __future__ import annotations
 

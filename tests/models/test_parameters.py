@@ -1,4 +1,4 @@
-"""What the checks of parameters share: a library is asked once."""
+"""Checks of parameters ask a library once."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def make_ranker(library: str, objective: str, **more: Any) -> Any:
     return catalog.load(library).model_validate_json(json.dumps(fields), strict=True)
 
 
-def labelled(data: Any, objective: str) -> Any:
+def with_labels(data: Any, objective: str) -> Any:
     """The data with labels that the objective takes: grades, and for two kinds something made of them."""
     labels = (
         data.labels / 4 if objective in SHARES else data.labels + 1 if objective in POSITIVE else data.labels
@@ -83,7 +83,7 @@ def labelled(data: Any, objective: str) -> Any:
     return replace(data, judgments=judged)
 
 
-def alone(library: str, objective: str, data: Any, rounds: int, params: Any = None) -> Any:
+def train_library(library: str, objective: str, data: Any, rounds: int, params: Any = None) -> Any:
     """The library by itself on 0 and 1 where it asks for those: a model, and its raw scores by rounds."""
     labels = (data.labels >= 2).astype(float) if is_binary(objective) else data.labels
     weights = np.repeat(data.judgments.query_weights, data.groups.sizes)
@@ -129,12 +129,12 @@ def trees(library: str, model: Any, folder: Path) -> Any:
 def test_trees_are_the_librarys_own_and_the_score_is_its_margin(
     library: str, objective: str, metric: Metric, make_dataset: Any, tmp_path: Path
 ) -> None:
-    train, valid = labelled(make_dataset(1, weights=True), objective), make_dataset(2, weights=True)
+    train, valid = with_labels(make_dataset(1, weights=True), objective), make_dataset(2, weights=True)
     ranker = make_ranker(library, objective)
     assert ranker.check(TrainingFacts.of(train, stopping=True)) == []
     rule = replace(RULE, metric=metric)
     model = ranker.fit(Training(train=train, valid=valid, stopping=rule, metrics=(metric,)))
-    _, scores = alone(library, objective, train, 12)
+    _, scores = train_library(library, objective, train, 12)
     # it stops where our metric of the grades is best, evaluated on the margin of each stage
     binding = bind([metric], valid.judgments)
     curve = [float(binding.means(scores(valid.features, n))[0]) for n in range(1, 13)]
@@ -145,7 +145,7 @@ def test_trees_are_the_librarys_own_and_the_score_is_its_margin(
     assert len(seen) == min(model.best_round + RULE.patience, 12)
     assert np.ptp(model.score(valid.features)) > 0
     np.testing.assert_array_equal(model.score(valid.features), scores(valid.features, model.best_round))
-    theirs, _ = alone(library, objective, train, model.best_round)
+    theirs, _ = train_library(library, objective, train, model.best_round)
     assert trees(library, model.booster, tmp_path) == trees(library, theirs, tmp_path)
     # the stored model scores the same, and so do the shares of features together
     model.save(tmp_path)
@@ -157,7 +157,7 @@ def test_trees_are_the_librarys_own_and_the_score_is_its_margin(
 
 @each
 def test_presets_and_search_spaces_are_there(library: str, objective: str, train: Any) -> None:
-    data = labelled(train, objective)
+    data = with_labels(train, objective)
     for preset in ("small", "web"):
         ranker = make_ranker(library, objective, preset=preset, params={})
         assert ranker.check(TrainingFacts.of(data, stopping=True)) == []
@@ -171,7 +171,7 @@ def test_presets_and_search_spaces_are_there(library: str, objective: str, train
 
 @each
 def test_training_goes_on_from_a_model(library: str, objective: str, train: Any, tmp_path: Path) -> None:
-    data = labelled(train, objective)
+    data = with_labels(train, objective)
     first = make_ranker(library, objective).fit(Training(train=data, rounds=3))
     first.save(tmp_path)
     more = make_ranker(library, objective, init_model=str(tmp_path)).fit(Training(train=data, rounds=2))
@@ -193,7 +193,7 @@ NOT_MONOTONE = {
 def test_a_monotone_feature_never_lowers_the_score_or_is_refused(
     library: str, objective: str, train: Any
 ) -> None:
-    data = labelled(train, objective)
+    data = with_labels(train, objective)
     ranker = make_ranker(library, objective, monotone={"bm25": 1})
     problems = ranker.check(TrainingFacts.of(data, stopping=False))
     if objective in NOT_MONOTONE:
@@ -362,8 +362,8 @@ def test_parameters_of_its_own_loss_are_taken_and_move_trees(
     ranker = make_ranker(library, objective, params={**SMALL[library], **params})
     assert ranker.check(TrainingFacts.of(data, stopping=True)) == []
     model = ranker.fit(Training(train=data, rounds=3)).booster
-    theirs, _ = alone(library, objective, data, 3, params)
-    plain, _ = alone(library, objective, data, 3)
+    theirs, _ = train_library(library, objective, data, 3, params)
+    plain, _ = train_library(library, objective, data, 3)
     assert trees(library, model, tmp_path) == trees(library, theirs, tmp_path)
     assert trees(library, model, tmp_path) != trees(library, plain, tmp_path)
     if "pos_bagging_fraction" in params:

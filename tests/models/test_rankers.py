@@ -1,4 +1,4 @@
-"""What holds for every ranker, and the two that need no library."""
+"""Promises of every ranker, and the two rankers that need no library."""
 
 from __future__ import annotations
 
@@ -159,21 +159,21 @@ def test_training_needs_an_end_and_validation_data_to_stop_on(train: RankingData
 
 
 def test_which_models_a_seed_can_move() -> None:
-    def matters(name: str, **fields: Any) -> bool:
+    def seed_matters(name: str, **fields: Any) -> bool:
         return bool(catalog.load(name)(**fields).seed_matters)
 
-    assert matters("random")
-    assert not matters("feature", feature=1)
-    assert not matters("lightgbm")
-    assert matters("lightgbm", objective="rank_xendcg")
-    assert not matters("lightgbm", params={"bagging_fraction": 0.5})  # no effect while bagging_freq is 0
-    assert matters("lightgbm", params={"subsample": 0.5, "subsample_freq": 1})
-    assert matters("lightgbm", params={"colsample_bytree": 0.5})
-    assert matters("lightgbm", params={"extra_trees": True})
-    assert matters("lightgbm", params={"data_sample_strategy": "goss"})
-    assert not matters("xgboost")
+    assert seed_matters("random")
+    assert not seed_matters("feature", feature=1)
+    assert not seed_matters("lightgbm")
+    assert seed_matters("lightgbm", objective="rank_xendcg")
+    assert not seed_matters("lightgbm", params={"bagging_fraction": 0.5})  # no effect while bagging_freq is 0
+    assert seed_matters("lightgbm", params={"subsample": 0.5, "subsample_freq": 1})
+    assert seed_matters("lightgbm", params={"colsample_bytree": 0.5})
+    assert seed_matters("lightgbm", params={"extra_trees": True})
+    assert seed_matters("lightgbm", params={"data_sample_strategy": "goss"})
+    assert not seed_matters("xgboost")
     # seeded by the round's number before 3.4; test_xgboost.py compares with models of two seeds
     by_seed = Version(version("xgboost")) >= Version("3.4")
-    assert matters("xgboost", params={"lambdarank_pair_method": "mean"}) == by_seed
-    assert matters("xgboost", params={"subsample": 0.5})
-    assert matters("xgboost", params={"colsample_bynode": 0.5})
+    assert seed_matters("xgboost", params={"lambdarank_pair_method": "mean"}) == by_seed
+    assert seed_matters("xgboost", params={"subsample": 0.5})
+    assert seed_matters("xgboost", params={"colsample_bynode": 0.5})

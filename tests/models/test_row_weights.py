@@ -70,7 +70,7 @@ def xgboost_alone(objective: str, train: RankingDataset, **fields: Any) -> Any:
     return xgboost.train({**SMALL["xgboost"], **own}, data, ROUNDS)
 
 
-def dumped(booster: Any) -> list[str]:
+def dump(booster: Any) -> list[str]:
     booster = booster.copy()
     booster.feature_names = None
     return list(booster.get_dump(with_stats=True, dump_format="json"))
@@ -79,14 +79,14 @@ def dumped(booster: Any) -> list[str]:
 @pytest.mark.parametrize("objective", ["reg:squarederror", "multi:softprob", "count:poisson"])
 def test_xgboost_weighs_rows_where_it_looks_at_one_at_a_time(objective: str, rows: RankingDataset) -> None:
     model = fitted(XGBoostRanker, objective, rows)
-    assert dumped(model.booster) == dumped(xgboost_alone(objective, rows, weight=rows.weights_of_rows()))
+    assert dump(model.booster) == dump(xgboost_alone(objective, rows, weight=rows.weights_of_rows()))
     assert not any(SAID in note for note in map(str, model.cautions))
 
 
 def test_xgboost_ranks_with_one_weight_per_query_and_says_so(rows: RankingDataset) -> None:
     model = fitted(XGBoostRanker, "rank:ndcg", rows)
     means = rows.judgments.query_weights
-    assert dumped(model.booster) == dumped(
+    assert dump(model.booster) == dump(
         xgboost_alone("rank:ndcg", rows, group=rows.groups.sizes, weight=means)
     )
     assert f"the objective rank:ndcg {SAID}" in map(str, model.cautions)

@@ -39,7 +39,7 @@ def with_labels(data: RankingDataset, labels: Any, weights: Any = None) -> Ranki
     return replace(data, judgments=Judgments.checked(values, data.groups, query_weights=weights))
 
 
-def named(kind: Any) -> str:
+def qualified_name(kind: Any) -> str:
     """As a configuration names a class."""
     package, _, rest = kind.__module__.partition(".")
     return ".".join([package, *(part for part in rest.split(".") if not part.startswith("_")), kind.__name__])
@@ -79,7 +79,7 @@ def test_scores_are_those_of_the_same_estimator_trained_outside(case: str, weigh
     weights = np.linspace(0.1, 3, data.n_queries) if weighted else None
     data = with_labels(data, data.labels, weights)
     steps = [step for _, step in estimator.steps] if case == "pipeline" else [estimator]
-    names = [named(type(step)) for step in steps]
+    names = [qualified_name(type(step)) for step in steps]
     ranker = SklearnRanker(
         estimator=tuple(names) if case == "pipeline" else names[0], params=params, relevant=relevant
     )
@@ -99,7 +99,7 @@ def test_scores_are_those_of_the_same_estimator_trained_outside(case: str, weigh
 def test_the_weights_are_those_of_the_rows_where_rows_have_them() -> None:
     data = ranking_data(1)
     weights = np.random.default_rng(0).uniform(0.1, 3, data.n_rows)
-    ranker = SklearnRanker(estimator=named(Ridge))
+    ranker = SklearnRanker(estimator=qualified_name(Ridge))
     model = ranker.fit(Training(train=replace(data, row_weights=weights)))
     outside = Ridge().fit(data.features.astype(float), data.labels, sample_weight=weights)
     np.testing.assert_array_equal(
@@ -110,7 +110,7 @@ def test_the_weights_are_those_of_the_rows_where_rows_have_them() -> None:
 def test_classes_are_grades_and_not_their_places() -> None:
     data = ranking_data(1)
     data = with_labels(data, np.where(data.labels >= 2, 7, data.labels))
-    model = SklearnRanker(estimator=named(GaussianNB)).fit(Training(train=data))
+    model = SklearnRanker(estimator=qualified_name(GaussianNB)).fit(Training(train=data))
     outside = GaussianNB().fit(data.features.astype(float), data.labels)
     assert outside.classes_.tolist() == [0, 1, 7]
     np.testing.assert_array_equal(model.score(data.features), expected(outside, data.features.astype(float)))
@@ -129,14 +129,14 @@ def test_the_record_says_what_the_score_is_and_every_parameter() -> None:
 
 def test_a_seed_that_is_given_is_kept() -> None:
     given = SklearnRanker(
-        estimator=named(RandomForestRegressor), params={"random_state": 4, "n_estimators": 3}
+        estimator=qualified_name(RandomForestRegressor), params={"random_state": 4, "n_estimators": 3}
     )
     assert not given.seed_matters
     data = ranking_data(1)
     scores = [given.fit(Training(train=data, seed=seed)).score(data.features) for seed in (1, 2)]
     np.testing.assert_array_equal(*scores)
-    assert not SklearnRanker(estimator=named(Ridge), params={"random_state": 0}).seed_matters
-    assert not SklearnRanker(estimator=named(GaussianNB)).seed_matters
+    assert not SklearnRanker(estimator=qualified_name(Ridge), params={"random_state": 0}).seed_matters
+    assert not SklearnRanker(estimator=qualified_name(GaussianNB)).seed_matters
 
 
 @pytest.mark.long
@@ -185,7 +185,7 @@ def test_threads_count_where_another_library_divides_its_sums_by_them() -> None:
     lightgbm = SklearnRanker(estimator=("sklearn.impute.SimpleImputer", "lightgbm.LGBMClassifier"))
     assert lightgbm.threads_matter
     assert not lightgbm.model_copy(update={"params": {"lgbmclassifier__n_jobs": 1}}).threads_matter
-    assert not SklearnRanker(estimator=named(RandomForestRegressor)).threads_matter
+    assert not SklearnRanker(estimator=qualified_name(RandomForestRegressor)).threads_matter
 
 
 def test_the_packages_are_those_of_the_estimators() -> None:

@@ -1,4 +1,4 @@
-"""What is said of models that learned little, or might have learned more."""
+"""Cautions about models that learned little, or might have learned more."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ DEFINITIONS: list[tuple[dict[str, Any], bool]] = [
 ]
 
 
-def alone(fields: dict[str, Any], train: Any, seed: int, rounds: int) -> Any:
+def train_library(fields: dict[str, Any], train: Any, seed: int, rounds: int) -> Any:
     """Ten lines of the library alone, on a plain DMatrix, with XGBoost's own defaults."""
     labels = train.labels >= fields["relevant"] if "relevant" in fields else train.labels
     data = xgboost.DMatrix(
@@ -62,7 +62,7 @@ def test_trees_best_round_and_scores_equal_those_of_the_library_alone(
     rule = StoppingRule(NDCG10, patience=6, max_rounds=30)
     training = Training(train=train, valid=valid, seed=5, metrics=(MRR(k=10), NDCG10), stopping=rule)
     model = XGBoostRanker(**fields).fit(training)
-    booster = alone(fields, train, seed=5, rounds=30)
+    booster = train_library(fields, train, seed=5, rounds=30)
     binding, rows = bind(NDCG10, valid.judgments), xgboost.DMatrix(valid.features)
     curve = [
         float(binding.means(booster.predict(rows, output_margin=True, iteration_range=(0, i)))[0])
@@ -251,10 +251,10 @@ def test_dropping_trees_without_dart_is_refused_or_is_dart(
     name: str, train: Any, facts: Any, problem_texts: Any
 ) -> None:
     ranker = XGBoostRanker(params={**SMALL, name: 1})
-    plain = trees(alone({"objective": "rank:ndcg", "params": SMALL}, train, 1, 4))
+    plain = trees(train_library({"objective": "rank:ndcg", "params": SMALL}, train, 1, 4))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # XGBoost may say that it is not used
-        dropped = trees(alone({"objective": "rank:ndcg", "params": {**SMALL, name: 1}}, train, 1, 4))
+        dropped = trees(train_library({"objective": "rank:ndcg", "params": {**SMALL, name: 1}}, train, 1, 4))
     refusal = problem_texts(ranker.check(facts(stopping=False))).get(f"params.{name}")
     if dropped == plain:
         assert f"{name} has no effect without booster: dart" in refusal
@@ -310,13 +310,13 @@ def test_parameters_without_effect_are_refused_and_really_have_none(
         with pytest.raises(
             xgboost.core.XGBoostError, match="NDCG gain can not be set for the pairwise objective"
         ):
-            alone(fields, train, 1, 4)
+            train_library(fields, train, 1, 4)
         return
     fields = {"objective": "rank:ndcg", **fields}
     without = {**fields, "params": {k: v for k, v in fields["params"].items() if k != name}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # XGBoost may say so too
-        assert trees(alone(fields, train, 1, 4)) == trees(alone(without, train, 1, 4))
+        assert trees(train_library(fields, train, 1, 4)) == trees(train_library(without, train, 1, 4))
 
 
 @pytest.mark.parametrize(
@@ -432,10 +432,10 @@ def test_a_failure_of_the_library_is_a_training_error_in_its_words(train: Any, m
     with pytest.raises(TrainingError, match=r"^XGBoost: only binary labels\.$"):
         XGBoostRanker().fit(Training(train=train, rounds=2))
 
-    def interrupted(*_: Any, **__: Any) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(xgboost, "train", interrupted)
+    monkeypatch.setattr(xgboost, "train", interrupt)
     with pytest.raises(KeyboardInterrupt):
         XGBoostRanker().fit(Training(train=train, rounds=2))
 

@@ -39,7 +39,7 @@ def rows() -> Callable[..., RankingDataset]:
 
 
 @pytest.fixture(scope="session")
-def trained(rows: Callable[..., RankingDataset]) -> Callable[..., FittedModel]:
+def train_model(rows: Callable[..., RankingDataset]) -> Callable[..., FittedModel]:
     """A model of a library, by its own parameters; each is trained once."""
     known: dict[str, FittedModel] = {}
 

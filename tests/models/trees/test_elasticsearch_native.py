@@ -39,17 +39,17 @@ def write(form: ElasticsearchNative, path: Path, *roots: Any, names: tuple[str, 
     form.write(Forest(names, tuple(trees), 0.25, "<", float32=True, float32_sum=True), model, path)
 
 
-def packed(definition: Any) -> str:
+def pack(definition: Any) -> str:
     return base64.b64encode(gzip.compress(json.dumps(definition).encode())).decode()
 
 
-def unpacked(path: Path) -> Any:
+def unpack(path: Path) -> Any:
     return json.loads(
         gzip.decompress(base64.b64decode(json.loads(path.read_text())["compressed_definition"]))
     )
 
 
-def scored(path: Path, names: Any, rows: Any, version: tuple[int, int] = RAW) -> list[float]:
+def score_rows(path: Path, names: Any, rows: Any, version: tuple[int, int] = RAW) -> list[float]:
     return ElasticsearchNative(version).read(path, names)(np.asarray(rows, dtype=np.float64)).tolist()
 
 
@@ -74,7 +74,7 @@ def test_the_two_halves_of_the_body(tmp_path: Path) -> None:
     head = {"target_type": "regression", "feature_names": ["age"]}
     trees = [{"tree": {**head, "tree_structure": [{**split, **below}, *leaves]}}]
     ensemble = {**head, "trained_models": trees, "aggregate_output": {"weighted_sum": {}}}
-    assert unpacked(path) == {"trained_model": {"ensemble": ensemble}}
+    assert unpack(path) == {"trained_model": {"ensemble": ensemble}}
     assert list(json.loads(path.read_text())) == ["compressed_definition"]
     features = json.loads((tmp_path / "my-ranker.features.json").read_text())
     score = {
@@ -98,24 +98,26 @@ def test_every_operator_below_at_and_above_the_threshold(
 ) -> None:
     path = tmp_path / "ranker.json"
     path.write_text(
-        json.dumps({"compressed_definition": packed(one_tree(operator, default_left=default_left))})
+        json.dumps({"compressed_definition": pack(one_tree(operator, default_left=default_left))})
     )
     rows = [[9, 0.25], [9, 0.5], [9, 0.75], [9, np.nan], [9, np.inf], [9, -np.inf]]
     expected = [-3.0 if one else -2.0 for one in [*left, *[default_left] * 3]]
-    assert scored(path, NAMES, rows) == expected
+    assert score_rows(path, NAMES, rows) == expected
     # the least sum is 1 - 4, and scores begin at 0
     assert (
-        scored(path, NAMES, rows, (8, 19)) == scored(path, NAMES, rows, (9, 1)) == [x + 3 for x in expected]
+        score_rows(path, NAMES, rows, (8, 19))
+        == score_rows(path, NAMES, rows, (9, 1))
+        == [x + 3 for x in expected]
     )
 
 
 def test_scores_are_float32_behind_their_shift(tmp_path: Path) -> None:
-    """Beside a least sum of -1024, two leaves that differ by 2**-15 are one score."""
+    """If the least sum is -1024, two leaves that differ by 2**-15 are one score."""
     path = tmp_path / "ranker.json"
     write(ElasticsearchNative(), path, (0, 0.5, True, 0.75, 0.75 + 2.0**-15), (1, 0.5, True, 0.0, -1024.0))
-    a, b = scored(path, NAMES, [[0, 0], [1, 0]], (8, 19))
+    a, b = score_rows(path, NAMES, [[0, 0], [1, 0]], (8, 19))
     assert a == b == 1024.0
-    a, b = scored(path, NAMES, [[0, 0], [1, 0]])
+    a, b = score_rows(path, NAMES, [[0, 0], [1, 0]])
     assert b - a == 2.0**-15
 
 
@@ -134,9 +136,9 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("library", "params"), KINDS)
 def test_models_of_every_library_rank_there_as_here(
-    library: str, params: dict[str, Any], trained: Trained, rows: Rows, tmp_path: Path
+    library: str, params: dict[str, Any], train_model: Trained, rows: Rows, tmp_path: Path
 ) -> None:
-    model, split = trained(library, **params), rows(1)
+    model, split = train_model(library, **params), rows(1)
     for form in (ElasticsearchNative(), ElasticsearchNative(RAW)):
         found = export_model(model, split, NDCG, form, tmp_path / "ranker.json", max_loss=0)
         assert found.with_missing is not None
@@ -144,21 +146,23 @@ def test_models_of_every_library_rank_there_as_here(
             assert one.n_same_order == one.n_queries
             assert one.largest_beside_offset < 1e-6 + abs(one.offset) * 2.0**-23
     assert found.agreement.offset == pytest.approx(0, abs=1e-7)
-    trees = unpacked(tmp_path / "ranker.json")["trained_model"]["ensemble"]["trained_models"]
+    trees = unpack(tmp_path / "ranker.json")["trained_model"]["ensemble"]["trained_models"]
     nodes = [node for tree in trees for node in tree["tree"]["tree_structure"]]
     assert {node.get("decision_type") for node in nodes} == {None, "lt" if library == "xgboost" else "lte"}
 
 
-def test_a_changed_threshold_is_found(trained: Trained, rows: Rows, tmp_path: Path) -> None:
+def test_a_changed_threshold_is_found(train_model: Trained, rows: Rows, tmp_path: Path) -> None:
     class Altered(ElasticsearchNative):
         def write(self, *given: Any) -> None:
             super().write(*given)
-            definition = unpacked(given[2])
+            definition = unpack(given[2])
             for tree in definition["trained_model"]["ensemble"]["trained_models"]:
                 tree["tree"]["tree_structure"][0]["decision_type"] = "gt"
-            given[2].write_text(json.dumps({"compressed_definition": packed(definition)}))
+            given[2].write_text(json.dumps({"compressed_definition": pack(definition)}))
 
-    found = export_model(trained("lightgbm"), rows(1), NDCG, Altered(), tmp_path / "ranker.json").agreement
+    found = export_model(
+        train_model("lightgbm"), rows(1), NDCG, Altered(), tmp_path / "ranker.json"
+    ).agreement
     assert found.n_same_order < 5
     assert found.loss > 0.1
 
@@ -180,7 +184,7 @@ class TestEland:
         there.write_text(json.dumps({"compressed_definition": serializer.serialize_and_compress_model()}))
         grown = forest_of(ours, names)
         ElasticsearchNative().write(grown, ours, here)
-        first, second = (unpacked(path)["trained_model"]["ensemble"] for path in (there, here))
+        first, second = (unpack(path)["trained_model"]["ensemble"] for path in (there, here))
         assert first.keys() == second.keys()
         assert first["aggregate_output"] == second["aggregate_output"]
         assert first["target_type"] == second["target_type"]
@@ -251,10 +255,10 @@ def test_names_that_are_no_field(names: tuple[str, str], message: str, tmp_path:
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 def test_splits_on_categories_are_refused_by_name(
-    library: str, trained: Trained, rows: Rows, tmp_path: Path
+    library: str, train_model: Trained, rows: Rows, tmp_path: Path
 ) -> None:
     params = {"min_data_per_group": 1, "cat_l2": 0, "num_leaves": 60} if library == "lightgbm" else {}
-    model = trained(library, categorical=[2], **params)
+    model = train_model(library, categorical=[2], **params)
     with pytest.raises(DataError, match=r"export model: the model splits on categories of 'price'"):
         export_model(model, rows(1), NDCG, ElasticsearchNative(), tmp_path / "ranker.json")
     assert not list(tmp_path.iterdir())
@@ -272,10 +276,10 @@ def test_documents_that_elasticsearch_would_not_read(tmp_path: Path) -> None:
     path = tmp_path / "ranker.json"
     halved = one_tree("lt")
     halved["trained_model"]["ensemble"]["aggregate_output"] = {"weighted_sum": {"weights": [0.5, 0.5]}}
-    good = packed(one_tree("lt"))
+    good = pack(one_tree("lt"))
     broken = [
-        *(packed(one_tree("eq")), packed(one_tree("lt", split_feature=1)), packed(halved), good[:-20]),
-        *("none", base64.b64encode(b"no gzip").decode(), packed({"trained_model": {}}), "ü"),
+        *(pack(one_tree("eq")), pack(one_tree("lt", split_feature=1)), pack(halved), good[:-20]),
+        *("none", base64.b64encode(b"no gzip").decode(), pack({"trained_model": {}}), "ü"),
     ]
     for one in broken:
         path.write_text(json.dumps({"compressed_definition": one}))
@@ -311,10 +315,10 @@ def test_the_command(ltr: Any, tmp_path: Path) -> None:
     assert "--to elasticsearch is for the plugin" in err
 
 
-def test_leaves_keep_their_float64(trained: Trained, rows: Rows, tmp_path: Path) -> None:
-    model, names = trained("lightgbm"), rows(0).feature_names
+def test_leaves_keep_their_float64(train_model: Trained, rows: Rows, tmp_path: Path) -> None:
+    model, names = train_model("lightgbm"), rows(0).feature_names
     ElasticsearchNative().write(forest_of(model, names), model, tmp_path / "ranker.json")
-    trees = unpacked(tmp_path / "ranker.json")["trained_model"]["ensemble"]["trained_models"]
+    trees = unpack(tmp_path / "ranker.json")["trained_model"]["ensemble"]["trained_models"]
     written = [n["leaf_value"] for tree in trees for n in tree["tree"]["tree_structure"] if "leaf_value" in n]
     grown = [tree.value[tree.feature == LEAF] for tree in forest_of(model, names).trees]
     assert written == np.concatenate(grown).tolist()

@@ -22,7 +22,7 @@ def form(name, version=None):
 
 
 def tree(root):
-    """Of nested tuples (feature, threshold, missing goes left, left, right[, what is missing]) and numbers."""
+    """Grow a tree of nested tuples (feature, threshold, missing goes left, left, right[, missing type]) and numbers."""
     return Tree.grown(root, lambda node: InnerNode(*node) if isinstance(node, tuple) else node)
 
 
@@ -31,7 +31,7 @@ def forest(*roots, names=NAMES, comparison="<", base=0.0):
     return Forest(names, tuple(tree(root) for root in roots), base, comparison, single, single)
 
 
-def served(name, model, folder, rows, version=None):
+def serve_rows(name, model, folder, rows, version=None):
     """Written in a form, read back, and asked for rows."""
     path = folder / "ranker.json"
     engine = form(name, version)
@@ -47,7 +47,7 @@ def test_two_trees_by_hand(name, tmp_path):
     """title < .5: 3, else age < 10: 1, else 2; and a second tree that says 8 below an age of 20, else 16."""
     model = forest((0, 0.5, False, 3.0, (1, 10.0, True, 1.0, 2.0)), (1, 20.0, True, 8.0, 16.0), base=0.25)
     rows = [[0.25, 5], [0.5, 5], [0.5, 10], [0.0, 20]]
-    assert served(name, model, tmp_path, rows) == [3 + 8.25, 1 + 8.25, 2 + 8.25, 3 + 16.25]
+    assert serve_rows(name, model, tmp_path, rows) == [3 + 8.25, 1 + 8.25, 2 + 8.25, 3 + 16.25]
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -57,13 +57,13 @@ def test_a_value_at_the_threshold(name, comparison, tmp_path):
     for threshold in (0.5, 0.0, -2.0):
         model = forest((0, threshold, True, 3.0, 5.0), comparison=comparison)
         rows = [[threshold, 0], [threshold - 0.001, 0], [threshold + 0.001, 0]]
-        assert served(name, model, tmp_path, rows) == [at_it, 3.0, 5.0]
+        assert serve_rows(name, model, tmp_path, rows) == [at_it, 3.0, 5.0]
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_trees_of_one_leaf(name, tmp_path):
-    assert served(name, forest(0.0, base=0.5), tmp_path, [[1, 2]]) == [0.5]
-    assert served(name, forest(0.25, -1.5), tmp_path, [[1, 2]]) == [-1.25]
+    assert serve_rows(name, forest(0.0, base=0.5), tmp_path, [[1, 2]]) == [0.5]
+    assert serve_rows(name, forest(0.25, -1.5), tmp_path, [[1, 2]]) == [-1.25]
 
 
 @st.composite
@@ -107,9 +107,9 @@ def in_every_form(world, folder):
     of_rows, of_rows_with_0 = model.scores(rows).tolist(), model.scores(np.nan_to_num(rows)).tolist()
     for name, version in READERS:
         tells_missing = version in (None, "8.18")
-        assert served(name, model, folder, rows, version) == (of_rows if tells_missing else of_rows_with_0), (
-            name
-        )
+        assert serve_rows(name, model, folder, rows, version) == (
+            of_rows if tells_missing else of_rows_with_0
+        ), name
 
 
 @given(world=worlds())
@@ -129,37 +129,39 @@ def test_opensearch_200_a_missing_value_was_0_before_3_2(tmp_path):
     """A model whose missing values go right, at .5: 0 goes left, so the document gets 3 where XGBoost gives 5."""
     model = forest((0, 0.5, False, 3.0, 5.0))
     assert model.scores(np.array([[np.nan, 0]])).tolist() == [5.0]
-    assert served("opensearch", model, tmp_path, [[np.nan, 0]], "2.19") == [3.0]
-    assert served("opensearch", model, tmp_path, [[np.nan, 0]], "3.1.0") == [3.0]
-    assert served("opensearch", model, tmp_path, [[0, 0]], "2.19") == [3.0]
+    assert serve_rows("opensearch", model, tmp_path, [[np.nan, 0]], "2.19") == [3.0]
+    assert serve_rows("opensearch", model, tmp_path, [[np.nan, 0]], "3.1.0") == [3.0]
+    assert serve_rows("opensearch", model, tmp_path, [[0, 0]], "2.19") == [3.0]
 
 
 def test_opensearch_206_made_it_nan_and_378_is_what_that_did(tmp_path):
     """NaN is never below a threshold: from 3.2 to 3.7 it went right, whatever direction the model had learned."""
     right, left = forest((0, 0.5, False, 3.0, 5.0)), forest((0, 0.5, True, 3.0, 5.0))
     for version in ("3.2", "3.7.9"):
-        assert served("opensearch", right, tmp_path, [[np.nan, 0]], version) == [5.0]
-        assert served("opensearch", left, tmp_path, [[np.nan, 0]], version) == [5.0]
+        assert serve_rows("opensearch", right, tmp_path, [[np.nan, 0]], version) == [5.0]
+        assert serve_rows("opensearch", left, tmp_path, [[np.nan, 0]], version) == [5.0]
     assert left.scores(np.array([[np.nan, 0]])).tolist() == [3.0]
-    assert served("opensearch", left, tmp_path, [[np.nan, 0]], "3.8") == [3.0]
-    assert served("opensearch", left, tmp_path, [[np.nan, 0]]) == [3.0]
+    assert serve_rows("opensearch", left, tmp_path, [[np.nan, 0]], "3.8") == [3.0]
+    assert serve_rows("opensearch", left, tmp_path, [[np.nan, 0]]) == [3.0]
 
 
 def test_a_model_trained_on_zeros_changed_with_opensearch_206(tmp_path):
     """#286: where rows had 0 for missing, nothing was learned of missing values; the new rule sends them anywhere."""
     model = forest((0, 0.5, False, 3.0, 5.0))
     assert (
-        served("opensearch", model, tmp_path, [[np.nan, 0]], "3.1") == model.scores(np.zeros((1, 2))).tolist()
+        serve_rows("opensearch", model, tmp_path, [[np.nan, 0]], "3.1")
+        == model.scores(np.zeros((1, 2))).tolist()
     )
     assert (
-        served("opensearch", model, tmp_path, [[np.nan, 0]], "3.3") != model.scores(np.zeros((1, 2))).tolist()
+        serve_rows("opensearch", model, tmp_path, [[np.nan, 0]], "3.3")
+        != model.scores(np.zeros((1, 2))).tolist()
     )
 
 
 def test_elasticsearch_reads_missing_values_since_8_11(tmp_path):
     model = forest((0, 0.5, False, 3.0, 5.0))
-    assert served("elasticsearch", model, tmp_path, [[np.nan, 0]], "8.9.2") == [3.0]
-    assert served("elasticsearch", model, tmp_path, [[np.nan, 0]], "8.11.4") == [5.0]
+    assert serve_rows("elasticsearch", model, tmp_path, [[np.nan, 0]], "8.9.2") == [3.0]
+    assert serve_rows("elasticsearch", model, tmp_path, [[np.nan, 0]], "8.11.4") == [5.0]
 
 
 def test_the_plugin_has_the_body_it_wants(tmp_path):
@@ -222,9 +224,9 @@ def test_trees_of_300_levels_and_infinite_thresholds_are_held(name, tmp_path):
     deep = 1.0
     for _ in range(300):
         deep = (0, 0.5, True, deep, 2.0)
-    assert served(name, forest(deep), tmp_path, [[0, 0], [1, 0]]) == [1.0, 2.0]
+    assert serve_rows(name, forest(deep), tmp_path, [[0, 0], [1, 0]]) == [1.0, 2.0]
     infinite = forest((0, np.inf, True, 3.0, (0, -np.inf, True, 4.0, 5.0)))
-    assert served(name, infinite, tmp_path, [[1e38, 0]]) == [3.0]
+    assert serve_rows(name, infinite, tmp_path, [[1e38, 0]]) == [3.0]
 
 
 @pytest.mark.parametrize("name", ENGINES)

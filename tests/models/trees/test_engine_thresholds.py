@@ -23,7 +23,7 @@ thresholds = st.one_of(
 
 
 def float32_thresholds(threshold, comparison, written="<="):
-    """Of a stump, as an engine gets it."""
+    """Return the threshold of a stump, as an engine gets it."""
     at = float(threshold[0])
     stump = Tree.grown(True, lambda root: InnerNode(0, at, True, False, False) if root else 1.0)
     return (

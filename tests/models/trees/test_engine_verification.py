@@ -1,4 +1,4 @@
-"""What search engines do to missing values is found by the verification, which refuses what it costs."""
+"""The verification finds how search engines treat missing values, and refuses models that change by it."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def world(request):
     return of_missing, split, LightGBMModel(booster=booster, threads=1)
 
 
-def exported(name, version, world, path, max_loss=None):
+def export_world(name, version, world, path, max_loss=None):
     form = catalog.load(name)()
     form = form.for_engine(version) if version else form
     return export_model(world[2], world[1], NDCG, form, path, max_loss)
@@ -38,7 +38,7 @@ def exported(name, version, world, path, max_loss=None):
 
 @pytest.mark.parametrize("name", ["opensearch", "elasticsearch", "elasticsearch-native"])
 def test_nothing_is_lost_where_the_engine_goes_where_the_model_does(name, world, tmp_path):
-    found = exported(name, None, world, tmp_path / "ranker.json", max_loss=0)
+    found = export_world(name, None, world, tmp_path / "ranker.json", max_loss=0)
     assert found.agreement.n_same_order == found.with_missing.n_same_order == 40
     assert found.if_missing.n_same_order == 40
     assert found.n_missing == 160
@@ -53,15 +53,15 @@ def test_missing_as_0_loses_what_the_model_knows_of_it(name, version, world, tmp
     """As 0 is right in the world where missing is worth as much, and wrong in the other, where it goes right."""
     path = tmp_path / "ranker.json"
     if world[0] == 0:
-        exported(name, version, world, path, max_loss=0)
+        export_world(name, version, world, path, max_loss=0)
         return
     with pytest.raises(
         GateError, match=rf"ndcg@10 loses 0\.[1-9]\d* in the form {name}, and .* is not written"
     ) as caught:
-        exported(name, version, world, path, max_loss=0.1)
+        export_world(name, version, world, path, max_loss=0.1)
     assert caught.value.exit_code == 3
     assert not list(tmp_path.iterdir())
-    found = exported(name, version, world, path)
+    found = export_world(name, version, world, path)
     assert found.with_missing.loss == found.agreement.loss > 0.1
     assert found.with_missing.n_same_order == 0
 
@@ -70,14 +70,14 @@ def test_opensearch_378_is_caught_before_the_file_is_there(world, tmp_path):
     """Missing values that a split of the model sends left went right from 3.2 to 3.7."""
     path = tmp_path / "ranker.json"
     with pytest.raises(GateError, match=r"in the form opensearch, and .* is not written"):
-        exported("opensearch", "3.5", world, path, max_loss=0.01)
-    exported("opensearch", "3.8", world, path, max_loss=0)
+        export_world("opensearch", "3.5", world, path, max_loss=0.01)
+    export_world("opensearch", "3.8", world, path, max_loss=0)
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
 @pytest.mark.parametrize("name", ["opensearch", "elasticsearch"])
-def test_models_of_every_library_rank_there_as_here(name, library, trained, rows, tmp_path):
-    split, model = rows(1), trained(library)
+def test_models_of_every_library_rank_there_as_here(name, library, train_model, rows, tmp_path):
+    split, model = rows(1), train_model(library)
     split = from_arrays(
         split.features, split.labels, group_sizes=split.groups.sizes, feature_names=list(split.feature_names)
     )

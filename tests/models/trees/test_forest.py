@@ -55,8 +55,10 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("library", "params"), KINDS)
-def test_scores_are_the_librarys(library: str, params: dict[str, Any], trained: Trained, rows: Rows) -> None:
-    model, split = trained(library, **params), rows(1, missing=0.3)
+def test_scores_are_the_librarys(
+    library: str, params: dict[str, Any], train_model: Trained, rows: Rows
+) -> None:
+    model, split = train_model(library, **params), rows(1, missing=0.3)
     forest = forest_of(model, split.feature_names)
     scores = forest.scores(split.features.astype(np.float64))
     tolerance = 1e-15 if library == "catboost" else 0  # which adds its bias last
@@ -68,11 +70,11 @@ def test_scores_are_the_librarys(library: str, params: dict[str, Any], trained: 
     assert np.count_nonzero(forest.joined("feature") == LEAF) == model.n_leaves  # type: ignore[attr-defined]
 
 
-def test_a_model_cut_to_its_best_round_is_whole(trained: Trained, rows: Rows) -> None:
+def test_a_model_cut_to_its_best_round_is_whole(train_model: Trained, rows: Rows) -> None:
     split = rows(1)
-    booster = trained("xgboost").booster[:5]  # type: ignore[attr-defined]
-    assert len(forest_of(type(trained("xgboost"))(booster=booster), split.feature_names).trees) == 5
-    model = trained("lightgbm", num_leaves=8)
+    booster = train_model("xgboost").booster[:5]  # type: ignore[attr-defined]
+    assert len(forest_of(type(train_model("xgboost"))(booster=booster), split.feature_names).trees) == 5
+    model = train_model("lightgbm", num_leaves=8)
     model.booster.best_iteration = 4  # type: ignore[attr-defined]
     forest = forest_of(model, split.feature_names)
     scores = forest.scores(split.features.astype(np.float64))
@@ -96,8 +98,10 @@ def test_a_model_cut_to_its_best_round_is_whole(trained: Trained, rows: Rows) ->
         ("xgboost", {"categorical": [2], "max_depth": 8, "max_cat_to_onehot": 1}, "categories of 'price'"),
     ],
 )
-def test_refusals(library: str, params: dict[str, Any], message: str, trained: Trained, rows: Rows) -> None:
-    model = trained(library, missing=0.0, **params)
+def test_refusals(
+    library: str, params: dict[str, Any], message: str, train_model: Trained, rows: Rows
+) -> None:
+    model = train_model(library, missing=0.0, **params)
     with pytest.raises(DataError, match=message) as refusal:
         forest_of(model, rows(1).feature_names)
     [problem] = refusal.value.problems

@@ -52,9 +52,9 @@ def form() -> Onnx:
     ],
 )
 def test_scores_are_the_librarys(
-    form: Onnx, library: str, params: dict[str, Any], trained: Trained, rows: Rows, tmp_path: Path
+    form: Onnx, library: str, params: dict[str, Any], train_model: Trained, rows: Rows, tmp_path: Path
 ) -> None:
-    model, split = trained(library, **params), rows(1, missing=0.3)
+    model, split = train_model(library, **params), rows(1, missing=0.3)
     found = export_model(model, split, NDCG, form, tmp_path / "model")
     sums_alike = library == "xgboost"
     for one in (found.agreement, found.if_missing):
@@ -125,9 +125,9 @@ def test_a_float32_threshold_changes_no_float32_values_side(
 
 
 def test_zeros_that_go_where_missing_values_go_are_refused(
-    form: Onnx, trained: Trained, rows: Rows, tmp_path: Path
+    form: Onnx, train_model: Trained, rows: Rows, tmp_path: Path
 ) -> None:
-    model = trained("lightgbm", zero_as_missing=True)
+    model = train_model("lightgbm", zero_as_missing=True)
     with pytest.raises(DataError, match=r"a split on '\S+' sends 0 where missing values go") as refusal:
         export_model(model, rows(1), NDCG, form, tmp_path / "model")
     assert "train without `zero_as_missing`" in str(refusal.value)
@@ -137,9 +137,9 @@ def test_zeros_that_go_where_missing_values_go_are_refused(
     assert harmless.by_nan().scores(values).tolist() == harmless.scores(values).tolist() == [1, 1, 1, 0]
 
 
-def test_base_score_in_the_first_tree_changes_no_bit(trained: Trained, rows: Rows) -> None:
+def test_base_score_in_the_first_tree_changes_no_bit(train_model: Trained, rows: Rows) -> None:
     split = rows(1)
-    forest = forest_of(trained("xgboost", objective="rank:pairwise", base_score=0.3), split.feature_names)
+    forest = forest_of(train_model("xgboost", objective="rank:pairwise", base_score=0.3), split.feature_names)
     features = split.features.astype(np.float64)
     moved = forest.with_base_in_first_tree()
     assert moved.base_score == 0
@@ -171,10 +171,10 @@ class WithoutBaseScore(Onnx):
 
 
 def test_thresholds_rounded_to_the_nearest_float32_are_noticed(
-    trained: Trained, rows: Rows, tmp_path: Path
+    train_model: Trained, rows: Rows, tmp_path: Path
 ) -> None:
     pytest.importorskip("onnxruntime", reason="needs onnxruntime (the extra `onnx`)")
-    model, split = trained("lightgbm"), rows(1)
+    model, split = train_model("lightgbm"), rows(1)
     wrong = export_model(model, split, NDCG, Nearest(), tmp_path / "wrong").agreement
     right = export_model(model, split, NDCG, Onnx(), tmp_path / "right").agreement
     assert wrong.n_same_order < 30
@@ -182,9 +182,9 @@ def test_thresholds_rounded_to_the_nearest_float32_are_noticed(
     assert right.largest_difference < 1e-6
 
 
-def test_a_lost_base_score_is_an_offset(trained: Trained, rows: Rows, tmp_path: Path) -> None:
+def test_a_lost_base_score_is_an_offset(train_model: Trained, rows: Rows, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="needs onnxruntime (the extra `onnx`)")
-    model = trained("xgboost", objective="rank:pairwise", base_score=0.75)
+    model = train_model("xgboost", objective="rank:pairwise", base_score=0.75)
     found = export_model(model, rows(1), NDCG, WithoutBaseScore(), tmp_path / "model").agreement
     assert found.offset == pytest.approx(-0.75)
     assert found.largest_beside_offset < 1e-6
@@ -207,12 +207,12 @@ def test_the_command(form: Onnx, ltr: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lacks", ["onnx", "onnxruntime"])
 def test_a_missing_package_is_one_message(
-    lacks: str, trained: Trained, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lacks: str, train_model: Trained, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if lacks == "onnxruntime":
         pytest.importorskip("onnx", reason="needs onnx (the extra `onnx`)")
     monkeypatch.setitem(sys.modules, lacks, None)
     said = f"--to onnx: needs the package {lacks}; pip install 'onnx>="
     with pytest.raises(MissingExtraError, match=said):
-        export_model(trained("xgboost"), rows(1), NDCG, Onnx(), tmp_path / "model")
+        export_model(train_model("xgboost"), rows(1), NDCG, Onnx(), tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -43,8 +43,8 @@ class Altered(Dump):
         (path.parent / "companion.txt").write_text("what the engine wants besides")
 
 
-def test_the_same_scores_agree(trained: Trained, rows: Rows) -> None:
-    split, model = rows(1), trained("lightgbm")
+def test_the_same_scores_agree(train_model: Trained, rows: Rows) -> None:
+    split, model = rows(1), train_model("lightgbm")
     found = verify(model, model.score, split, NDCG)
     assert found.agreement.n_same_order == found.agreement.n_queries == 30
     assert found.agreement.largest_difference == found.agreement.offset == found.agreement.loss == 0
@@ -55,8 +55,8 @@ def test_the_same_scores_agree(trained: Trained, rows: Rows) -> None:
     assert verify(model, model.score, rows(1, missing=0.0), NDCG).with_missing is None
 
 
-def test_what_differs_is_counted_by_hand(trained: Trained, rows: Rows) -> None:
-    split, model = rows(1), trained("lightgbm")
+def test_what_differs_is_counted_by_hand(train_model: Trained, rows: Rows) -> None:
+    split, model = rows(1), train_model("lightgbm")
     here = model.score(split.features)
     order = np.argsort(-here[20:40], kind="stable")
     there = here + 0.5
@@ -80,8 +80,8 @@ def test_what_differs_is_counted_by_hand(trained: Trained, rows: Rows) -> None:
     assert found.with_missing is None
 
 
-def test_a_worse_file_is_not_put_in_place(trained: Trained, rows: Rows, tmp_path: Path) -> None:
-    model, path = trained("lightgbm", num_leaves=2, rounds=1), tmp_path / "model.json"
+def test_a_worse_file_is_not_put_in_place(train_model: Trained, rows: Rows, tmp_path: Path) -> None:
+    model, path = train_model("lightgbm", num_leaves=2, rounds=1), tmp_path / "model.json"
     path.write_text("from before")
     with pytest.raises(GateError, match=r"ndcg@10 loses 0\.\d+ in the form altered, and .* is not written"):
         export_model(model, rows(1), NDCG, Altered(), path, max_loss=0.001)
@@ -109,11 +109,11 @@ BOOSTERS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(("library", "params"), BOOSTERS)
 def test_every_booster_scores_in_every_form_as_here(
-    library: str, params: dict[str, Any], name: str, trained: Trained, rows: Rows, tmp_path: Path
+    library: str, params: dict[str, Any], name: str, train_model: Trained, rows: Rows, tmp_path: Path
 ) -> None:
     if name == "onnx":
         pytest.importorskip("onnxruntime", reason="needs onnxruntime (the extra `onnx`)")
-    model, split = trained(library, **params), rows(1)
+    model, split = train_model(library, **params), rows(1)
     found = export_model(model, split, NDCG, catalog.load(name)(), tmp_path / "model")
     rounding = 2e-6 * max(1, np.abs(model.score(split.features)).max())
     for part in (found.agreement, found.if_missing):
@@ -124,10 +124,10 @@ def test_every_booster_scores_in_every_form_as_here(
 
 @pytest.mark.parametrize(("library", "params"), BOOSTERS)
 def test_trees_that_do_not_score_as_the_library_are_no_export(
-    library: str, params: dict[str, Any], trained: Trained, rows: Rows, tmp_path: Path, monkeypatch: Any
+    library: str, params: dict[str, Any], train_model: Trained, rows: Rows, tmp_path: Path, monkeypatch: Any
 ) -> None:
     """As of a version that stores the weights of trees where they are not looked for."""
-    model, split, path = trained(library, **params), rows(1), tmp_path / "model.json"
+    model, split, path = train_model(library, **params), rows(1), tmp_path / "model.json"
     forest = forest_of(model, split.feature_names)
     first, *others = forest.trees
     misread = replace(forest, trees=(replace(first, value=first.value * 0.9), *others))
@@ -139,42 +139,42 @@ def test_trees_that_do_not_score_as_the_library_are_no_export(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_cannot_be_written_is_named(trained: Trained, rows: Rows, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named(train_model: Trained, rows: Rows, tmp_path: Path) -> None:
     """Not the hidden folder that it is made in: a folder is in its place, and in /proc nothing can be made."""
     taken = tmp_path / "taken.json"
     (taken / "a").mkdir(parents=True)
     for path in (taken, *([Path("/proc/m.json")] if Path("/proc").is_dir() else [])):
         with pytest.raises(OSError, match=r"m.json|taken.json") as caught:
-            export_model(trained("lightgbm"), rows(1), NDCG, Dump(), path)
+            export_model(train_model("lightgbm"), rows(1), NDCG, Dump(), path)
         assert caught.value.filename == str(path)
 
 
-def test_a_metric_that_is_better_when_lower_loses_by_rising(trained: Trained, rows: Rows) -> None:
-    split, model = rows(1), trained("lightgbm")
+def test_a_metric_that_is_better_when_lower_loses_by_rising(train_model: Trained, rows: Rows) -> None:
+    split, model = rows(1), train_model("lightgbm")
     tau = parse_metric("kendall_tau_distance")
     found = verify(model, lambda features: -model.score(features), split, tau)
     assert not tau.higher_is_better
     assert found.agreement.loss == found.agreement.difference > 0
 
 
-def test_query_weights_weigh_the_difference(trained: Trained, rows: Rows) -> None:
-    split, model = rows(1), trained("lightgbm")
+def test_query_weights_weigh_the_difference(train_model: Trained, rows: Rows) -> None:
+    split, model = rows(1), train_model("lightgbm")
     weights = np.where(np.arange(30) == 3, 1.0, 0.0)
     weighed = replace(split, judgments=replace(split.judgments, query_weights=weights))
     alone = split.take(np.array([3]))
 
-    def worse(features: Any) -> Any:
+    def reversed_scores(features: Any) -> Any:
         return -model.score(features)
 
-    assert verify(model, worse, weighed, NDCG).agreement.loss == pytest.approx(
-        verify(model, worse, alone, NDCG).agreement.loss
+    assert verify(model, reversed_scores, weighed, NDCG).agreement.loss == pytest.approx(
+        verify(model, reversed_scores, alone, NDCG).agreement.loss
     )
 
 
 def test_a_metric_that_no_query_defines_is_no_number_and_passes_no_gate(
-    trained: Trained, rows: Rows, tmp_path: Path
+    train_model: Trained, rows: Rows, tmp_path: Path
 ) -> None:
-    split, model = rows(1), trained("lightgbm")
+    split, model = rows(1), train_model("lightgbm")
     blank = replace(split, judgments=replace(split.judgments, labels=np.zeros(split.n_rows)))
     found = verify(model, model.score, blank, NDCG)
     assert found.agreement.n_same_order == 30
@@ -195,7 +195,7 @@ def test_every_format_says_its_rules(name: str) -> None:
 
 
 class AsDumped(Dump):
-    """What the library itself writes."""
+    """The dump that the library itself writes."""
 
     name: ClassVar[str] = "as dumped"
 
@@ -218,9 +218,9 @@ class TestDump:
 
     @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
     def test_what_was_learned_from_missing_values_ranks_the_same(
-        self, library: str, trained: Trained, rows: Rows, tmp_path: Path
+        self, library: str, train_model: Trained, rows: Rows, tmp_path: Path
     ) -> None:
-        found = export_model(trained(library), rows(1), NDCG, Dump(), tmp_path / "model.json", max_loss=0)
+        found = export_model(train_model(library), rows(1), NDCG, Dump(), tmp_path / "model.json", max_loss=0)
         for one in (found.agreement, found.with_missing, found.if_missing):
             assert one is not None
             assert one.largest_beside_offset < 1e-6
@@ -228,10 +228,10 @@ class TestDump:
         assert isinstance(content, dict if library == "lightgbm" else list)
 
     def test_nine_digits_are_another_number_in_float64(
-        self, trained: Trained, rows: Rows, tmp_path: Path
+        self, train_model: Trained, rows: Rows, tmp_path: Path
     ) -> None:
         """Older versions of Vespa compare float32 features with the dump's decimals."""
-        model, split = trained("xgboost"), rows(1)
+        model, split = train_model("xgboost"), rows(1)
         dumped = export_model(model, split, NDCG, AsDumped(), tmp_path / "model.json").agreement
         written = export_model(model, split, NDCG, Dump(), tmp_path / "model.json").agreement
         assert dumped.n_same_order < 30
@@ -239,9 +239,9 @@ class TestDump:
         assert written.largest_difference < 1e-6
 
     def test_xgboosts_base_score_is_in_the_first_tree(
-        self, trained: Trained, rows: Rows, tmp_path: Path
+        self, train_model: Trained, rows: Rows, tmp_path: Path
     ) -> None:
-        model = trained("xgboost", objective="rank:pairwise", base_score=0.75)
+        model = train_model("xgboost", objective="rank:pairwise", base_score=0.75)
         dumped = export_model(model, rows(1), NDCG, AsDumped(), tmp_path / "model.json").agreement
         assert dumped.offset == pytest.approx(-0.75, abs=0.01)
         written = export_model(model, rows(1), NDCG, Dump(), tmp_path / "model.json").agreement
@@ -249,9 +249,9 @@ class TestDump:
 
     @pytest.mark.parametrize("params", [{"missing": 0.0}, {"use_missing": False}])
     def test_lightgbms_default_direction_is_where_0_goes_if_nothing_was_missing_in_training(
-        self, params: dict[str, Any], trained: Trained, rows: Rows, tmp_path: Path
+        self, params: dict[str, Any], train_model: Trained, rows: Rows, tmp_path: Path
     ) -> None:
-        model, split = trained("lightgbm", **params), rows(1)
+        model, split = train_model("lightgbm", **params), rows(1)
         dumped = export_model(model, split, NDCG, AsDumped(), tmp_path / "model.json")
         assert dumped.agreement.n_same_order < 30
         written = export_model(model, split, NDCG, Dump(), tmp_path / "model.json", max_loss=0)
@@ -274,24 +274,26 @@ class TestDump:
             assert Dump().read(tmp_path / "model.json", split.feature_names)(at).tolist() == scores
 
     def test_zeros_that_go_where_missing_values_go_are_refused(
-        self, trained: Trained, rows: Rows, tmp_path: Path
+        self, train_model: Trained, rows: Rows, tmp_path: Path
     ) -> None:
-        model = trained("lightgbm", zero_as_missing=True)
+        model = train_model("lightgbm", zero_as_missing=True)
         dumped = export_model(model, rows(1), NDCG, AsDumped(), tmp_path / "model.json")
         assert dumped.agreement.n_same_order < 30
         with pytest.raises(DataError, match=r"a split on '\S+' sends 0 where missing values go"):
             export_model(model, rows(1), NDCG, Dump(), tmp_path / "model.json")
 
-    def test_catboost_in_the_form_of_xgboost(self, trained: Trained, rows: Rows, tmp_path: Path) -> None:
-        found = export_model(trained("catboost"), rows(1), NDCG, Dump(), tmp_path / "model.json", max_loss=0)
+    def test_catboost_in_the_form_of_xgboost(self, train_model: Trained, rows: Rows, tmp_path: Path) -> None:
+        found = export_model(
+            train_model("catboost"), rows(1), NDCG, Dump(), tmp_path / "model.json", max_loss=0
+        )
         assert found.agreement.largest_difference < 1e-6
         assert isinstance(json.loads((tmp_path / "model.json").read_text()), list)
 
     @pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
     def test_fast_forests_round_to_float32_and_go_the_same_ways(
-        self, library: str, trained: Trained, rows: Rows, tmp_path: Path
+        self, library: str, train_model: Trained, rows: Rows, tmp_path: Path
     ) -> None:
-        model, split = trained(library), rows(1, missing=0.3)
+        model, split = train_model(library), rows(1, missing=0.3)
         forest = forest_of(model, split.feature_names)
         Dump().write(forest, model, tmp_path / "model.json")
         there = Dump().read(tmp_path / "model.json", split.feature_names).__self__  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 NDCG = parse_metric("ndcg@10")
 
 
-def drawn(rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
+def draw_model(rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
     library = str(rng.choice(["lightgbm", "xgboost", "catboost"]))
     seed = int(rng.integers(1000))
     if library == "lightgbm":
@@ -101,13 +101,13 @@ def test_mq2008_keeps_its_order_in_every_form(shared_data: Path, tmp_path: Path)
 @pytest.mark.parametrize("seed", range(60))
 def test_every_form_of_every_model(
     seed: int,
-    trained: Callable[..., FittedModel],
+    train_model: Callable[..., FittedModel],
     rows: Callable[..., RankingDataset],
     tmp_path: Path,
 ) -> None:
     rng = np.random.default_rng(seed)
-    library, params = drawn(rng)
-    model, split = trained(library, **params), rows(1000 + seed, missing=float(rng.choice([0.0, 0.3])))
+    library, params = draw_model(rng)
+    model, split = train_model(library, **params), rows(1000 + seed, missing=float(rng.choice([0.0, 0.3])))
     forest = forest_of(model, split.feature_names)
     features = split.features.astype(np.float64)
     exact = 1e-15 if library == "catboost" else 0.0
