@@ -1,4 +1,4 @@
-"""What is said first: alerts on the page, demoted ones, and slices that half of the queries must confirm."""
+"""The first lines: alerts on the page, demoted ones, and slices that half of the queries must confirm."""
 
 from __future__ import annotations
 

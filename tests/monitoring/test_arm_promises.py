@@ -1,4 +1,4 @@
-"""What intervals and verdicts on arms promise, in worlds that were not made to keep it."""
+"""Promises of intervals and verdicts on arms, in worlds that were not made to keep them."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ def test_renamed_codes_are_no_mix(seeds: int, query_table: Table, analyse: Analy
 def test_a_broken_input_is_called_that(
     share: float, seeds: int, query_table: Table, analyse: Analyse
 ) -> None:
-    """Where the feature is missing, the ranking is worse: "queries changed" would acquit the pipeline."""
+    """Queries that lack the feature are ranked worse: "queries changed" would acquit the pipeline."""
     for seed in range(seeds):
         random = np.random.default_rng(seed)
         gone = random.random(3000) < share

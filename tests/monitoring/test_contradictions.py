@@ -70,7 +70,7 @@ def texts(block: Block) -> Iterator[str]:
 
 
 def contradictions(result: MonitorResult) -> list[str]:
-    """What two places of a result say differently, each in a word."""
+    """Name the facts of which two places of a result say different things."""
     found: list[str] = []
 
     def refuse(name: str, holds: bool) -> None:

@@ -68,7 +68,7 @@ def test_new_types_of_pandas_are_read() -> None:
 
 
 def test_nothing_is_imported_from_the_inside_of_pandas() -> None:
-    """That is what broke with pandas 3."""
+    """Such imports broke with pandas 3."""
     inside = re.compile(r"^\s*(from|import)\s+pandas\.(core|_|compat|util\._)", re.MULTILINE)
     assert inside.search("    from pandas.core.dtypes.common import infer_dtype_from_object")
     sources = list(Path(ltr_harness.__file__).parent.rglob("*.py"))

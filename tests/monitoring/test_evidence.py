@@ -233,7 +233,7 @@ def test_a_check_that_raises_no_alert_is_a_caution() -> None:
 
 
 def test_nothing_alarms_without_a_baseline() -> None:
-    """Of what was found, only arms and served scores have a reference of their own: control and stored model."""
+    """Only arms and served scores have a reference of their own: control and stored model."""
     found, cautions = alerts_of(evidence(change=None, slices=[segment(FELL)], warnings=[WARNING]))
     of_slice = f"slice ndcg@10 in country=D {FELL} against the rest, share 10.0 %"
     assert (found, cautions) == ([], [Caution("slice", "warning", of_slice), GAPS])

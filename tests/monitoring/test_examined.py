@@ -1,4 +1,4 @@
-"""Where and why are about the windows that raised the alert, and a negative sentence about what was searched."""
+"""Places and causes concern the windows that raised the alert, and a negative sentence names the searched part."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_without_an_alert_all_is_examined(query_table: Table_, analyse: Analyse)
 def test_a_small_lasting_fall_is_examined_where_the_trailing_mean_saw_it(
     query_table: Table_, analyse: Analyse
 ) -> None:
-    """Of the three days behind the surest trailing mean, no day is significant by itself."""
+    """None of the three days behind the surest trailing mean is significant by itself."""
     found = analyse(*sides(query_table, falls([7, 8, 9], range(3), 0.017)), windows={"trailing": 3})
     assert not any(w.alert for w in found.windows)
     assert any(w.trailing_alert for w in found.windows)
@@ -112,7 +112,7 @@ def test_small_segments_of_a_short_period_are_searched(query_table: Table_, anal
 def test_segments_too_small_to_search_are_counted_and_the_worst_is_named(
     query_table: Table_, analyse: Analyse
 ) -> None:
-    """Of 213 queries: three countries of 60, one of 16 at .5, one of 15 at .6, and two of one query at .1."""
+    """The 213 queries are of three countries of 60, one of 16 at .5, one of 15 at .6, and two of one query at .1."""
     sizes = {"A": 60, "B": 60, "C": 60, "D": 16, "E": 15, "F": 1, "G": 1}
     means = {"D": 0.5, "E": 0.6, "F": 0.1, "G": 0.1}
     country = np.repeat(list(sizes), list(sizes.values()))

@@ -1,4 +1,4 @@
-"""What earlier runs left: read by later ones, safe under many writers and none that finishes."""
+"""The history of earlier runs: read by later ones, safe under many writers and under one that never finishes."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def baseline() -> pa.Table:
 
 
 def watched(config: dict[str, Any], **plants: Any) -> MonitorResult:
-    """What comes of a log with such defects; each is made and watched once, whoever asks."""
+    """Return the result for a log with such defects; each is made and monitored once, whoever asks."""
     return _watched(json.dumps(config), tuple(plants.items()))
 
 

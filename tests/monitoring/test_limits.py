@@ -143,7 +143,7 @@ def test_two_hundred_zeros_do_not_show_a_mean_below_one_in_a_hundred(
 
 
 def false_alarms(query_table: QueryTable, logs: int, nights: int, folder: Path) -> int:
-    """Of so many series whose mean is the limit, with an alert in any of the nights; of several with a history."""
+    """Count the series with an alert in any night, where the mean is the limit; several nights have a history."""
     sections = {"columns": {"rank": "rank", "timestamp": "ts", "segments": ["country"]}, **below(0.5)}
     config, alarmed = load_monitor_config({"metrics": ["ndcg@10"], **sections}), 0
     for seed in range(logs):

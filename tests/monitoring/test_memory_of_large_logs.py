@@ -1,4 +1,4 @@
-"""How much memory a log of four million rows takes; how long is the benchmark's to say, on a machine at rest."""
+"""The memory that a log of four million rows takes; its time is for the benchmark, on a machine at rest."""
 
 from __future__ import annotations
 

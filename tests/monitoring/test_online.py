@@ -1,4 +1,4 @@
-"""What users did beside the metric, and labels that cover only part of the rows."""
+"""Users' actions beside the metric, and labels that cover only part of the rows."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_the_windows_that_raised_an_alert_are_marked_in_all(result: MonitorResul
 
 
 def test_windows_whose_labels_raised_an_alert_are_marked(result: MonitorResult) -> None:
-    """Where labels are lost, the metric raises none."""
+    """The metric raises no alert in windows whose labels are lost."""
     windows = tuple(
         replace(w, alert=False, trailing_alert=False, running_alert=False) for w in result.windows
     )
@@ -153,7 +153,7 @@ def test_a_pair_of_conditions_is_drawn(query_table: Table, analyse: Analyse) -> 
 
 
 def test_few_queries_have_no_drift(query_table: Table, analyse: Analyse) -> None:
-    """Of fewer than ten queries for each bin some bins are empty by chance, and PSI is far too high."""
+    """With fewer than ten queries for each bin some bins are empty by chance, and PSI is far too high."""
     now = table(query_table).iloc[::5].reset_index(drop=True)
     found = analyse(now, table(query_table), **{**SETTINGS, "windows": {"min_queries": 20, "trailing": 1}})
     assert all(np.isnan(f.psi).all() for f in found.over_time.features)
@@ -189,7 +189,7 @@ def test_the_first_screen_is_as_it_was(result: MonitorResult) -> None:
 
 
 def test_of_a_feature_what_moved_most_is_drawn_and_broken_ones_first() -> None:
-    """Of what is made of a feature, one panel is enough."""
+    """One panel is enough for all the statistics of one feature."""
     drifts = [
         drift("price", name="price:mean", psi=0.2),
         drift("price", name="price:std", psi=0.4),
@@ -200,7 +200,7 @@ def test_of_a_feature_what_moved_most_is_drawn_and_broken_ones_first() -> None:
 
 
 def test_tables_of_all_of_production_have_names_of_their_own(result: MonitorResult) -> None:
-    """Beside those of the windows that raised the alert."""
+    """The windows that raised the alert have tables too, with other captions."""
     captions = [table.caption for table in build_monitor_report(result).tables]
     assert len(set(captions)) == len(captions)
     assert "Features and segments, one value per query, in all of production." in captions

@@ -325,7 +325,7 @@ def clicked_lists(
 
 
 def ips_change(folder: Path, random: np.random.Generator, design: str, lists: int) -> Any:
-    """Of the same ranking on two pages, an experiment on each."""
+    """Return the change of IPS-DCG between two pages of the same ranking, each with an experiment of its own."""
     for name in "nb":
         rows = experiment(int(random.integers(1 << 30)), lists, design)
         rows.to_parquet(folder / f"{name}.parquet")

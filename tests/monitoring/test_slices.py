@@ -1,4 +1,4 @@
-"""Where is it worse? Planted slices are found first and alone, and nothing is found where nothing is planted."""
+"""Planted slices are found first and alone, and nothing is found without a planted one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How time is cut: at the midnight of the zone, whatever a clock does, and where the log ends."""
+"""The cuts of time: at the midnight of the zone, whatever a clock does, and at the end of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many independent values clustered ones are worth: by hand, at both ends, and by simulation."""
+"""The number of independent values that clustered ones are worth: by hand, at both ends, and by simulation."""
 
 from __future__ import annotations
 
