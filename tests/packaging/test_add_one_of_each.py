@@ -108,7 +108,7 @@ EXPERIMENT = {
 
 
 @pytest.fixture
-def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def added_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The package with one file more in each folder and one line more in each table."""
     places = {
         "metrics": metrics,
@@ -136,10 +136,12 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.long
-def test_one_of_each_is_used_by_an_experiment(added: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = added / "experiment.yaml"
+def test_one_of_each_is_used_by_an_experiment(
+    added_package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = added_package / "experiment.yaml"
     path.write_text(yaml.safe_dump(EXPERIMENT))
-    runs = added / "runs"
+    runs = added_package / "runs"
     code = run_command(cli.cli, ["run", str(path), "--runs", str(runs), "--workers", "1"])
     said = capsys.readouterr()
     assert code == 0, said.err
@@ -152,12 +154,12 @@ def test_one_of_each_is_used_by_an_experiment(added: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("kind", ["metrics", "rankers", "readers", "sections"])
-def test_one_of_each_is_listed(added: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+def test_one_of_each_is_listed(added_package: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     assert run_command(cli.cli, ["list", kind]) == 0
     assert "added" in capsys.readouterr().out
 
 
-def test_a_command_is_in_the_help_and_runs(added: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_is_in_the_help_and_runs(added_package: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(cli.cli, ["--help"]) == 0
     assert "Says hello." in capsys.readouterr().out
     assert run_command(cli.cli, ["added"]) == 0
@@ -165,9 +167,9 @@ def test_a_command_is_in_the_help_and_runs(added: Path, capsys: pytest.CaptureFi
 
 
 def test_a_format_is_written_and_read(
-    added: Path, repository: Path, capsys: pytest.CaptureFixture[str]
+    added_package: Path, repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [run] = (repository / "tests" / "experiments" / "runs" / "frozen" / "v1").glob("lgbm--*")
-    command = ["export", "model", str(run), "--to", "added", "-o", str(added / "model.json")]
+    command = ["export", "model", str(run), "--to", "added", "-o", str(added_package / "model.json")]
     assert run_command(cli.cli, command) == 0
     assert "24 of 24" in capsys.readouterr().out

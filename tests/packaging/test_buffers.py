@@ -37,7 +37,7 @@ from ltr_harness.arrow import means, merge, per_query, per_query_of
 from ltr_harness.comparison import PairedMoments, evaluate_stream
 from ltr_harness.data.arrays import keep_array
 from ltr_harness.metrics import MetricValues, SwapChange, function_metric, tie_audit
-from tests.packaging.test_public import LISTED, loaded
+from tests.packaging.test_public import LISTED, load_module
 
 RUN = next(Path(__file__).parents[1].glob("stored/v1/runs/small/lgbm--all--s1--*"))
 METRICS = ["ndcg@3", "map", "mean_label@2"]
@@ -45,7 +45,7 @@ Given = Mapping[str, Any]
 
 
 def arrays() -> dict[str, Any]:
-    """What rows have, in arrays that can be written to."""
+    """Return the columns of rows, as arrays that can be written to."""
     rng = np.random.default_rng(7)
     labels = rng.integers(0, 4, 40).astype(np.float64)
     labels[::8] = 1
@@ -68,7 +68,7 @@ def arrays() -> dict[str, Any]:
     }
 
 
-def evaluated(given: Given, ids: str, **others: Any) -> Any:
+def evaluate_rows(given: Given, ids: str, **others: Any) -> Any:
     names = (ids, "query_weights", "document_ids", "judged", "retrieved", "subtopics")
     return evaluate(
         given["labels"], given["scores"], METRICS, **{name: given[name] for name in names}, **others
@@ -165,7 +165,7 @@ def batch(given: Given) -> pa.Table:
     return pa.table({**columns, "day": given["day"]})
 
 
-def spied(given: Given) -> Any:
+def evaluate_spying(given: Given) -> Any:
     """An evaluation by a function that keeps what it is given."""
     seen: list[Any] = []
 
@@ -208,8 +208,8 @@ Case = tuple[
     str, Callable[[Given], Any], Callable[[Any], Any]
 ]  # the public name, the call, what is read of its result
 CASES: dict[str, Case] = {
-    "evaluate by ids": ("evaluate", lambda g: evaluated(g, "query_ids"), of_evaluation),
-    "evaluate by sizes": ("Evaluation", lambda g: evaluated(g, "group_sizes"), of_evaluation),
+    "evaluate by ids": ("evaluate", lambda g: evaluate_rows(g, "query_ids"), of_evaluation),
+    "evaluate by sizes": ("Evaluation", lambda g: evaluate_rows(g, "group_sizes"), of_evaluation),
     "arrays": (
         "from_arrays",
         lambda g: from_arrays(
@@ -295,7 +295,11 @@ CASES: dict[str, Case] = {
     ),
     "bind": ("bind", bound, of_binding),
     "Binding": ("Binding", bound, of_binding),
-    "a function": ("function_metric", spied, lambda found: found[0][found[0].metrics[0]].per_query.tolist()),
+    "a function": (
+        "function_metric",
+        evaluate_spying,
+        lambda found: found[0][found[0].metrics[0]].per_query.tolist(),
+    ),
     "Metric": (
         "Metric",
         lambda g: parse_metric("ndcg@3").explain(g["labels"][:8], g["scores"][:8]),
@@ -327,7 +331,7 @@ CASES: dict[str, Case] = {
     "compare evaluations": (
         "compare",
         lambda g: compare(
-            {"one": evaluated(g, "query_ids"), "other": evaluated(g, "query_ids")}, ledger=False
+            {"one": evaluate_rows(g, "query_ids"), "other": evaluate_rows(g, "query_ids")}, ledger=False
         ),
         of_comparison,
     ),
@@ -358,7 +362,7 @@ CASES: dict[str, Case] = {
         lambda g: list(per_query_of(batch(g).to_batches(), METRICS)),
         lambda found: [one.to_pydict() for one in found],
     ),
-    "arrow.merge": ("merge", lambda g: merge([evaluated(g, "query_ids")]), pa.Table.to_pydict),
+    "arrow.merge": ("merge", lambda g: merge([evaluate_rows(g, "query_ids")]), pa.Table.to_pydict),
     "arrow.means": ("means", lambda g: per_query(batch(g), METRICS), means),
     "PairedMoments": (
         "PairedMoments",
@@ -385,7 +389,7 @@ def read_only(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return view
 
 
-def spoil(values: Any) -> None:
+def overwrite(values: Any) -> None:
     """Other values in place, where they can be written."""
     if isinstance(values, pd.DataFrame):
         for name in values.columns:
@@ -397,7 +401,7 @@ def spoil(values: Any) -> None:
         values[...] = values.reshape(-1)[-1:].repeat(values.size).reshape(values.shape)
 
 
-def reached(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
+def reachable_arrays(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     """The arrays and frames that an object leads to, by public attributes and properties."""
     if id(value) in seen:
         return
@@ -406,16 +410,16 @@ def reached(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
         yield value
     elif isinstance(value, Mapping):
         for one in value.values():
-            yield from reached(one, seen)
+            yield from reachable_arrays(one, seen)
     elif isinstance(value, list | tuple):
         for one in value:
-            yield from reached(one, seen)
+            yield from reachable_arrays(one, seen)
     elif type(value).__module__.startswith("ltr_harness") and not isinstance(value, Metric):
         own = list(getattr(value, "__dict__", {}))
         own += [name for name, one in inspect.getmembers_static(type(value)) if isinstance(one, property)]
         for name in own:
             if not name.startswith("_"):
-                yield from reached(getattr(value, name), seen)
+                yield from reachable_arrays(getattr(value, name), seen)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -425,11 +429,11 @@ def test_arrays_may_be_overwritten_after_the_call(name: str) -> None:
     given = arrays()
     found = call(given)
     for one in given.values():
-        spoil(one)
+        overwrite(one)
     assert not np.array_equal(given["scores"], arrays()["scores"])
     np.testing.assert_equal(read(found), expected, "the caller's arrays were looked at again")
-    for one in list(reached(found, {})):
-        spoil(one)
+    for one in list(reachable_arrays(found, {})):
+        overwrite(one)
     np.testing.assert_equal(read(found), expected, "what the call returned was written to")
 
 
@@ -474,7 +478,7 @@ def takes_arrays(value: Any) -> bool:
 
 @pytest.mark.parametrize("module", sorted(LISTED))
 def test_every_public_name_with_arrays_has_a_case(module: str) -> None:
-    offered = loaded(module)
+    offered = load_module(module)
     values = {name: getattr(offered, name) for name in LISTED[module] - {"__version__"}}
     metrics = {name for name, one in values.items() if isinstance(one, type) and issubclass(one, Metric)}
     with_arrays = {name for name, one in values.items() if callable(one) and takes_arrays(one)} - metrics

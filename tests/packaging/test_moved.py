@@ -32,7 +32,7 @@ GROUPS = QueryGroups.from_sizes([2, 3], ids=["a", "b"])
 JUDGMENTS = Judgments.checked([0, 1, 0, 1, 1], GROUPS, retrieved=[True, True, True, True, False])
 
 
-def old(value: Any) -> bytes:
+def old_pickle(value: Any) -> bytes:
     """Return the pickle that an earlier version would have written."""
     written = pickle.dumps(value, protocol=0)  # module and class stand in lines of their own
     for before, today in PLACES:
@@ -62,7 +62,7 @@ def values() -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["judgments", "data", "evaluation", "comparison", "rankings"])
 def test_old_pickles_load(name: str) -> None:
     value = values()[name]
-    written = old(value)
+    written = old_pickle(value)
     assert any(f"c{before}".encode() in written for before, _ in PLACES)
     assert type(pickle.loads(written)) is type(value)
 
@@ -70,7 +70,7 @@ def test_old_pickles_load(name: str) -> None:
 def test_in_a_process_that_has_imported_nothing() -> None:
     program = "import pickle, sys; print(pickle.load(sys.stdin.buffer).groups.ids)"
     done = subprocess.run(
-        [sys.executable, "-c", program], input=old(JUDGMENTS), capture_output=True, check=True
+        [sys.executable, "-c", program], input=old_pickle(JUDGMENTS), capture_output=True, check=True
     )
     assert done.stdout == b"['a' 'b']\n"
 
@@ -97,7 +97,7 @@ def test_an_estimator_that_holds_an_old_scorer(tmp_path: Path) -> None:
         LinearRegression(), {}, scoring=scorer("mrr", judgments=JUDGMENTS), cv=QueryKFold(2)
     )
     facts = (("sklearn.model_selection.GridSearchCV",), "predict", 1)
-    (tmp_path / SklearnModel.FILE).write_bytes(pickle.dumps(facts) + old(search))
+    (tmp_path / SklearnModel.FILE).write_bytes(pickle.dumps(facts) + old_pickle(search))
     estimator = SklearnModel.load(tmp_path).estimator
     assert repr(estimator.scoring) == "scorer('mrr')"
     assert estimator.scoring.judgments.labels.tolist() == JUDGMENTS.labels.tolist()

@@ -1,4 +1,4 @@
-"""What users install: the wheel and the sdist, what is in them, and whether they work where nothing else is."""
+"""The packages that users install, wheel and sdist: their contents, and that they work where nothing else is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands beside the package: what CI runs, files for other tools, and the script that makes a release."""
+"""The files beside the package: the commands of CI, files for other tools, and the script that makes a release."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def release(script: Callable[[str], ModuleType]) -> ModuleType:
     return script("release")
 
 
-def parsed(repository: Path, name: str) -> Any:
+def parse_yaml(repository: Path, name: str) -> Any:
     return yaml.safe_load((repository / name).read_text(encoding="utf-8"))
 
 
@@ -65,7 +65,7 @@ class TestCI:
     def test_runs_the_one_check_on_each_system_and_python(
         self, repository: Path, project: dict[str, Any]
     ) -> None:
-        job = parsed(repository, ".github/workflows/check.yml")["jobs"]["check"]
+        job = parse_yaml(repository, ".github/workflows/check.yml")["jobs"]["check"]
         matrix = job["strategy"]["matrix"]
         assert {system.partition("-")[0] for system in matrix["os"]} == {"ubuntu", "macos", "windows"}
         promised = [text.rpartition(" ")[2] for text in project["classifiers"] if ":: 3." in text]
@@ -77,7 +77,9 @@ class TestCI:
     def test_runs_the_quick_tests_on_the_oldest_and_newest_versions(
         self, repository: Path, project: dict[str, Any]
     ) -> None:
-        *_, python, uv, last = parsed(repository, ".github/workflows/check.yml")["jobs"]["floors"]["steps"]
+        *_, python, uv, last = parse_yaml(repository, ".github/workflows/check.yml")["jobs"]["floors"][
+            "steps"
+        ]
         promised = [text.rpartition(" ")[2] for text in project["classifiers"] if ":: 3." in text]
         assert python["with"]["python-version"].split() == [promised[0], promised[-1]]
         assert (uv["run"], last["run"]) == ("python -m pip install uv", "scripts/floors")
@@ -94,7 +96,7 @@ class TestCI:
         assert [name for name in listed if not (repository / name).exists()] == []
 
     def test_what_runs_before_a_commit_is_the_same_check(self, repository: Path) -> None:
-        [source] = parsed(repository, ".pre-commit-config.yaml")["repos"]
+        [source] = parse_yaml(repository, ".pre-commit-config.yaml")["repos"]
         [hook] = source["hooks"]
         assert (source["repo"], hook["language"]) == ("local", "system")  # nothing is fetched
         script, option = hook["entry"].split()
@@ -126,7 +128,7 @@ def test_pixi_asks_for_the_same_versions(repository: Path, project: dict[str, An
 
 
 def test_the_citation_has_no_version_of_its_own(repository: Path, project: dict[str, Any]) -> None:
-    citation = parsed(repository, "CITATION.cff")
+    citation = parse_yaml(repository, "CITATION.cff")
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
     assert "version" not in citation
     assert (citation["license"], citation["abstract"]) == (project["license"], project["description"])
@@ -135,7 +137,7 @@ def test_the_citation_has_no_version_of_its_own(repository: Path, project: dict[
 
 @pytest.mark.parametrize("form", ["bug_report", "feature_request"])
 def test_issue_forms_ask_questions(repository: Path, form: str) -> None:
-    page = parsed(repository, f".github/ISSUE_TEMPLATE/{form}.yml")
+    page = parse_yaml(repository, f".github/ISSUE_TEMPLATE/{form}.yml")
     assert {"name", "description", "body"} <= page.keys()
     asked = [part for part in page["body"] if part["type"] != "markdown"]
     assert all(part["attributes"]["label"].endswith("?") for part in asked)
@@ -183,7 +185,7 @@ class TestEnvironment:
         )
 
     def calls(self, clone: Path, extras: str = "", **variables: str) -> list[str]:
-        """What was called by one more use of the environment."""
+        """Use the environment once more and return the commands that it called."""
         done = self.run(clone, extras, **variables)
         assert done.returncode == 0, done.stderr
         return (clone / "calls").read_text().splitlines()
@@ -244,7 +246,7 @@ class TestPythons:
         path.chmod(0o755)
 
     def calls(self, clone: Path, name: str, minors: Iterable[int], *options: str) -> tuple[list[str], str]:
-        """How the tests were called, and what the script printed."""
+        """Run a script and return the commands that called the tests, and the script's output."""
         for minor in minors:
             home = clone / ".pyenv" / "versions" / f"3.{minor}.0"
             self.python(home / "bin" / f"python3.{minor}", minor)

@@ -42,7 +42,7 @@ OFFERING = {"ltr_harness", *(f"ltr_harness.{path.parent.name}" for path in PACKA
 ENTRY_POINTS = {f"ltr_harness.{group}" for group in ("metrics", "rankers", "readers", "formats", "sections")}
 
 
-def loaded(module: str) -> Any:
+def load_module(module: str) -> Any:
     """The module, where the library that it is about is installed."""
     try:
         return importlib.import_module(module)
@@ -65,7 +65,7 @@ def is_public(dotted: str) -> bool:
 
 
 def private_uses(code: str) -> list[str]:
-    """What of the package some code imports, or takes from an imported module, that is not public."""
+    """List the names of the package that code imports, or takes from an imported module, and that are not public."""
     tree = ast.parse(code)
     modules = {}  # the name of an imported module to the module
     used = []
@@ -87,7 +87,7 @@ def private_uses(code: str) -> list[str]:
 
 
 def programs() -> Iterator[tuple[str, str]]:
-    """Where some Python of the documentation stands, and the Python."""
+    """Yield each piece of Python in the documentation, behind the name of its page."""
     for page in PAGES:
         for block in re.findall(r"^```python.*?\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
             yield page.name, block
@@ -102,7 +102,7 @@ def programs() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("module", sorted(LISTED))
 def test_the_reference_lists_what_a_module_offers(module: str) -> None:
-    offered = loaded(module)
+    offered = load_module(module)
     assert set(offered.__all__) == LISTED[module]
     assert all(getattr(offered, name) is not None for name in LISTED[module])
 
@@ -121,12 +121,12 @@ def test_each_name_is_documented_once_below_its_module() -> None:
     assert [one for one in documented if not is_public(one)] == []
     assert len(documented) == len(set(documented))
     for module, names in LISTED.items():
-        offered = loaded(module)
+        offered = load_module(module)
         for name in names - {"__version__"}:
             value = getattr(offered, name)
             if isinstance(value, type) and issubclass(value, Metric) and value is not Metric:
                 continue  # it has a page
-            places = [f"{one}.{name}" for one in LISTED if getattr(loaded(one), name, None) is value]
+            places = [f"{one}.{name}" for one in LISTED if getattr(load_module(one), name, None) is value]
             assert len(set(places) & set(documented)) == 1, f"{module}.{name}"
 
 
@@ -174,7 +174,7 @@ def public_callables() -> Iterator[tuple[str, Any]]:
     """Each public function and class, and each method that the package defines."""
     for module, names in LISTED.items():
         for name in names - {"__version__"}:
-            value = getattr(loaded(module), name)
+            value = getattr(load_module(module), name)
             if not (inspect.isfunction(value) or inspect.isclass(value)):
                 continue
             yield name, value

@@ -1,4 +1,4 @@
-"""Which warnings are errors in these tests: our own deprecations, and no other package's."""
+"""The warnings that are errors in these tests: our own deprecations, and no other package's."""
 
 from __future__ import annotations
 
