@@ -224,13 +224,13 @@ def data() -> ReportData:
 
 
 @pytest.fixture(scope="session")
-def written(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written_report(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a whole report, for tests that only read it."""
     return write_report(build_report(data), tmp_path_factory.mktemp("written") / "report").parent
 
 
 @pytest.fixture(scope="session")
-def hostile() -> ReportData:
+def hostile_data() -> ReportData:
     """Names, titles, errors and configuration as unfriendly as data can be."""
     return make_report_data(
         systems=[system(name, 0.01 * at) for at, name in enumerate(HOSTILE)],
@@ -272,6 +272,6 @@ def experiment_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def stored(experiment_folder: Path) -> ReportData:
+def stored_report(experiment_folder: Path) -> ReportData:
     """A report about real runs: models, scores and rows are what training left behind."""
     return stored_data([experiment_folder])

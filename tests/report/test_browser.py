@@ -34,8 +34,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def report_path(written: Path) -> Path:
-    return written / "report.html"
+def report_path(written_report: Path) -> Path:
+    return written_report / "report.html"
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +76,13 @@ def window(browser: Any) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def loaded() -> dict[Path, str]:
+def page_states() -> dict[Path, str]:
     """The state of each page when it was new."""
     return {}
 
 
 @pytest.fixture
-def open_page(window: Any, loaded: dict[Path, str]) -> Iterator[Callable[..., Any]]:
+def open_page(window: Any, page_states: dict[Path, str]) -> Iterator[Callable[..., Any]]:
     """Show a file without a network; when the test ends, the console must have been silent.
 
     A page that the test before has left as it was is not loaded again: most of what this file costs is the loading.
@@ -100,11 +100,11 @@ def open_page(window: Any, loaded: dict[Path, str]) -> Iterator[Callable[..., An
         listen("pageerror", lambda error: said.append(f"error: {error}"))
         listen("request", lambda asked: said.extend([asked.url] if asked.url != path.as_uri() else []))
         window.evaluate(CALM)
-        if anew or window.url != path.as_uri() or window.evaluate(STATE) != loaded.get(path):
+        if anew or window.url != path.as_uri() or window.evaluate(STATE) != page_states.get(path):
             window.set_viewport_size(SCREEN)
             window.goto(path.as_uri())
-            until(window, DRAWN)
-            loaded[path] = window.evaluate(STATE)
+            wait_until(window, DRAWN)
+            page_states[path] = window.evaluate(STATE)
         return window
 
     yield open_it
@@ -113,7 +113,7 @@ def open_page(window: Any, loaded: dict[Path, str]) -> Iterator[Callable[..., An
     assert [line for line in said if not line.startswith("data:")] == []
 
 
-def until(page: Any, expression: str, seconds: float = 30) -> None:
+def wait_until(page: Any, expression: str, seconds: float = 30) -> None:
     """Wait for a condition by asking from outside: the page's policy forbids evaluating text inside it."""
     end = time.monotonic() + seconds
     while not page.evaluate(expression):
@@ -175,7 +175,7 @@ def test_a_section_is_folded_unless_its_finding_matters(
     slices = page.locator("#slices details").first
     slices.evaluate("one => { one.open = false; }")
     page.locator("nav a[href='#slices']").click()
-    until(page, "document.querySelector('#slices details').open")
+    wait_until(page, "document.querySelector('#slices details').open")
 
 
 def test_dark_follows_the_system_and_the_button(report_path: Path, open_page: Callable[..., Any]) -> None:
@@ -207,11 +207,11 @@ def test_a_picked_model_stands_out_everywhere(report_path: Path, open_page: Call
     faint = "document.querySelectorAll('#chart-value_distribution .mark-rect path[opacity=\"0.1\"]').length"
     assert page.evaluate(faint) == 0
     page.locator("#table-fixed_k button.model").first.click()
-    until(page, f"{faint} > 0")
+    wait_until(page, f"{faint} > 0")
     assert page.locator("#table-metrics tr.picked").count() == 1
     assert page.locator("#table-metrics button.model[aria-pressed=true]").count() == 1
     page.keyboard.press("Escape")
-    until(page, f"{faint} === 0")
+    wait_until(page, f"{faint} === 0")
     assert page.locator("tr.picked").count() == 0
 
 
@@ -237,9 +237,9 @@ def test_charts_zoom_with_the_key_and_the_page_scrolls_without(
     page.keyboard.down("Control")
     page.mouse.wheel(0, -300)
     page.keyboard.up("Control")
-    until(page, f"{labels} !== {before!r}", seconds=5)
+    wait_until(page, f"{labels} !== {before!r}", seconds=5)
     page.mouse.dblclick(box["x"] + box["width"] * 0.7, box["y"] + box["height"] / 2)
-    until(page, f"{labels} === {before!r}", seconds=5)
+    wait_until(page, f"{labels} === {before!r}", seconds=5)
 
 
 def test_what_is_printed_fits_the_sheet(report_path: Path, open_page: Callable[..., Any]) -> None:
@@ -262,11 +262,11 @@ def test_no_width_scrolls_sideways_and_charts_are_no_wider_than_their_place(
         if width != SCREEN["width"]:
             page.set_viewport_size({"width": width, "height": 800})
             page.wait_for_timeout(400)  # charts are redrawn a moment after the last change
-        until(page, DRAWN)
-        until(page, f"document.documentElement.scrollWidth <= {width}", seconds=5)
+        wait_until(page, DRAWN)
+        wait_until(page, f"document.documentElement.scrollWidth <= {width}", seconds=5)
         assert page.locator("#table-fixed_k").is_visible()
         if width in (1280, 480):  # on narrower ones a chart is scrolled in its place
-            until(page, f"{wider}.length === 0", seconds=10)
+            wait_until(page, f"{wider}.length === 0", seconds=10)
         assert page.locator(".plot svg").count() == 6
 
 
@@ -296,17 +296,17 @@ def test_a_table_wider_than_the_page_and_the_strip_of_sections_say_so(
     firsts = [row.locator("th, td").first for row in frame("metrics").locator("tr").all()]
     lefts = [cell.bounding_box()["x"] for cell in firsts]
     region.evaluate("area => { area.scrollLeft = area.scrollWidth; }")
-    until(page, "document.querySelector('.hidden-left #table-metrics') !== null")
+    wait_until(page, "document.querySelector('.hidden-left #table-metrics') !== null")
     assert (words("metrics"), shade("metrics")) == ("none", "none")
     assert [cell.bounding_box()["x"] for cell in firsts] == lefts
     page.set_viewport_size({"width": 400, "height": 900})
-    until(page, "document.querySelector('.hidden-right #table-seeds') !== null")
+    wait_until(page, "document.querySelector('.hidden-right #table-seeds') !== null")
     assert words("seeds") == '"more columns →"'
     assert words("fixed_k") == "none"  # its rows stand below each other there
-    until(page, f"{strip} === '\"\"'", seconds=5)
+    wait_until(page, f"{strip} === '\"\"'", seconds=5)
     assert page.locator("nav").evaluate("one => getComputedStyle(one, '::after').top") == "0px"
     page.evaluate("document.querySelector('nav ol').scrollLeft = 9999")
-    until(page, f"{strip} === 'none'", seconds=5)
+    wait_until(page, f"{strip} === 'none'", seconds=5)
 
 
 def test_the_keyboard_reaches_everything(short_path: Path, open_page: Callable[..., Any]) -> None:
@@ -326,7 +326,7 @@ def test_what_was_opened_is_open_the_next_time(short_path: Path, open_page: Call
     assert not table.is_visible()
     page.locator("#metrics summary").click()
     assert table.is_visible()
-    until(page, "localStorage.length === 1")
+    wait_until(page, "localStorage.length === 1")
     page.reload()
     assert table.is_visible()
     assert not page.locator("#paired details").first.evaluate("one => one.open")
@@ -334,7 +334,7 @@ def test_what_was_opened_is_open_the_next_time(short_path: Path, open_page: Call
         page.evaluate("text => localStorage.setItem('ltr-harness: ' + document.title, text)", no_such_list)
         page.reload()
         assert not table.is_visible()
-    until(page, DRAWN)
+    wait_until(page, DRAWN)
 
 
 def test_a_table_is_copied_in_three_forms(
@@ -343,14 +343,14 @@ def test_a_table_is_copied_in_three_forms(
     page = open_page(short_path)
     bar = page.locator(".framed", has=page.locator("#table-fixed_k")).locator(".copy")
 
-    def copied(name: str) -> str:
+    def copy_by_button(name: str) -> str:
         bar.get_by_role("button", name=name).click()
         page.wait_for_timeout(100)
         return str(page.evaluate("navigator.clipboard.readText()"))
 
     pair, summary = data.paired(data.models[0], data.primary), data.comparison.summary(data.models[0])
     assert pair is not None
-    rows = list(csv.reader(io.StringIO(copied("CSV"))))
+    rows = list(csv.reader(io.StringIO(copy_by_button("CSV"))))
     assert rows[0][:6] == [
         "Model",
         "Verdict",
@@ -363,12 +363,12 @@ def test_a_table_is_copied_in_three_forms(
     assert float(rows[1][2]) == summary.mean  # every digit
     assert float(rows[1][3]) == pytest.approx(summary.ci_low, abs=5e-5)
     assert float(rows[1][7]) == pytest.approx(pair.ci_high, abs=5e-5)
-    text = copied("Markdown").splitlines()
+    text = copy_by_button("Markdown").splitlines()
     assert len(text) == 2 + len(data.models)
     assert text[2].startswith(
         f"| {data.models[0]} | {pair.verdict} | **{summary.mean:.4f}** \\[{summary.ci_low:.4f}, "
     )
-    tex = copied("LaTeX")
+    tex = copy_by_button("LaTeX")
     assert rf"\textbf{{{summary.mean:.4f}}}" in tex
     assert tex.count(r" \\") == 1 + len(data.models)
 
@@ -412,7 +412,7 @@ def test_the_distribution_of_another_metric_can_be_chosen(
     select.focus()
     page.keyboard.press("ArrowDown")
     assert page.locator("#table-distribution_mrr_10").is_visible()
-    until(page, DRAWN)
+    wait_until(page, DRAWN)
     assert page.locator("#chart-value_distribution_mrr_10 svg .mark-rect path").count() > 10
     assert page.locator(".plot svg").count() == 4  # what is not chosen is not drawn
     page.emulate_media(media="print")
@@ -426,8 +426,8 @@ def test_the_distribution_of_another_metric_can_be_chosen(
 
 
 @pytest.fixture(scope="module")
-def hostile_path(hostile: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(hostile, tmp_path_factory.mktemp("hostile"), ["html"])
+def hostile_path(hostile_data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(hostile_data, tmp_path_factory.mktemp("hostile"), ["html"])
 
 
 def test_copied_names_are_no_formulas(hostile_path: Path, open_page: Callable[..., Any]) -> None:
@@ -511,11 +511,11 @@ def test_every_chart_is_drawn_once(
     count = """embed => { const draw = window.vegaEmbed; window.drawn = [];
         window.vegaEmbed = (plot, ...how) => { window.drawn.push(plot.dataset.chart); return draw(plot, ...how); }; }"""
     unfold(page)
-    until(page, DRAWN)
+    wait_until(page, DRAWN)
     page.evaluate(count)
     page.set_viewport_size({"width": 1290, "height": 900})  # charts are drawn again
     names = page.locator(SHOWN).evaluate_all("plots => plots.map(one => one.dataset.chart)")
-    until(page, f"window.drawn.includes({names[-1]!r})")
+    wait_until(page, f"window.drawn.includes({names[-1]!r})")
     page.wait_for_timeout(100)
     assert page.evaluate("window.drawn") == names
     hidden = page.locator(".plot svg").evaluate_all("all => all.map(one => one.getAttribute('aria-hidden'))")
@@ -569,8 +569,8 @@ def test_many_models_can_be_filtered(
 
 
 @pytest.fixture(scope="module")
-def stored_path(stored: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(stored, tmp_path_factory.mktemp("stored"), ["html"])
+def stored_path(stored_report: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(stored_report, tmp_path_factory.mktemp("stored"), ["html"])
 
 
 def test_a_query_opens_to_both_lists(stored_path: Path, open_page: Callable[..., Any]) -> None:
@@ -587,7 +587,7 @@ def test_a_query_opens_to_both_lists(stored_path: Path, open_page: Callable[...,
 
 
 def serious(page: Any, **options: Any) -> list[str]:
-    """What axe finds that keeps people out."""
+    """List the serious problems of accessibility that axe finds."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
     found = axe.Axe().run(page, options={"resultTypes": ["violations"], "selectors": False, **options})
     return [

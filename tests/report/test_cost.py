@@ -25,17 +25,17 @@ from ltr_harness.report.sections.cost import (
 )
 
 
-def test_cost_is_what_the_records_say(stored: ReportData) -> None:
-    records = stored.records_of("lgbm")
+def test_cost_is_what_the_records_say(stored_report: ReportData) -> None:
+    records = stored_report.records_of("lgbm")
     found = cost("lgbm", records)
     seconds = sorted(record.seconds["score"] / record.data["test"].n_rows for record in records)
     assert found.microseconds_per_row == pytest.approx(1e6 * sum(seconds) / 2)
     assert found.leaves in [record.n_leaves for record in records]
     assert found.trees in [record.best_round for record in records]
-    assert cost("z-random", stored.records_of("z-random")).leaves is None
+    assert cost("z-random", stored_report.records_of("z-random")).leaves is None
 
 
-def timed(
+def timing(
     rounds: int, documents: int, p50: float, mean: float | None, p99: float | None = None
 ) -> dict[str, Any]:
     return {"rounds": rounds, "documents": documents, "calls": 9, "p50": p50, "p99": p99, "mean": mean}
@@ -52,16 +52,18 @@ def folds(make_record: Callable[..., Record]) -> list[Record]:
         )
 
     return [
-        record_of("a", 40, 10, [timed(40, 10, 8.0, 0.6, 20.0), timed(40, 100, 60.0, 0.6), timed(10, 100, 20.0, 0.4)]),
+        record_of(
+            "a", 40, 10, [timing(40, 10, 8.0, 0.6, 20.0), timing(40, 100, 60.0, 0.6), timing(10, 100, 20.0, 0.4)]
+        ),
         record_of(
             "b", 60, 30,
             [
-                timed(60, 10, 10.0, 0.8, 50.0), timed(60, 100, 80.0, 0.8),
-                timed(15, 100, 30.0, 0.6), timed(3, 100, 9.0, 0.1),
+                timing(60, 10, 10.0, 0.8, 50.0), timing(60, 100, 80.0, 0.8),
+                timing(15, 100, 30.0, 0.6), timing(3, 100, 9.0, 0.1),
             ],
         ),
         record_of("a", 41, 10, [], seed=2),
-        record_of("a", 42, 10, [timed(42, 10, 999.0, 0.9)], seed=3),
+        record_of("a", 42, 10, [timing(42, 10, 999.0, 0.9)], seed=3),
     ]  # fmt: skip
 
 
@@ -128,10 +130,10 @@ def test_cuts_by_another_metric_than_the_comparisons_are_not_drawn(
     assert list(blocks(dataclasses.replace(data, runs=other))) == ["cost", "serving"]
 
 
-def test_a_stored_experiment_has_the_front_of_its_boosters(stored: ReportData) -> None:
-    points = front(stored)
+def test_a_stored_experiment_has_the_front_of_its_boosters(stored_report: ReportData) -> None:
+    points = front(stored_report)
     assert {point.model for point in points} == {"lgbm"}
-    first = next(record for record in stored.records_of("lgbm") if record.latency)
+    first = next(record for record in stored_report.records_of("lgbm") if record.latency)
     assert first.seed == 1
     assert points[0].rounds == first.best_round
     assert points[0].mean == pytest.approx(first.metrics["ndcg@10"].mean)
@@ -139,6 +141,6 @@ def test_a_stored_experiment_has_the_front_of_its_boosters(stored: ReportData) -
 
 
 @pytest.mark.long
-def test_the_table_of_costs_has_every_model(stored: ReportData) -> None:
-    tables: dict[str, Table] = {table.name: table for table in build_report(stored).tables}
-    assert [row[0].name for row in tables["cost"].rows] == list(stored.models)  # type: ignore[union-attr]
+def test_the_table_of_costs_has_every_model(stored_report: ReportData) -> None:
+    tables: dict[str, Table] = {table.name: table for table in build_report(stored_report).tables}
+    assert [row[0].name for row in tables["cost"].rows] == list(stored_report.models)  # type: ignore[union-attr]

@@ -16,8 +16,8 @@ from ltr_harness.report.blocks import Column, Estimate, Heading, Report, Section
 
 
 @pytest.mark.long
-def test_markdown_tables_have_as_many_cells_as_columns(hostile: ReportData) -> None:
-    text = markdown.render(build_report(hostile))
+def test_markdown_tables_have_as_many_cells_as_columns(hostile_data: ReportData) -> None:
+    text = markdown.render(build_report(hostile_data))
     width = 0
     for line in text.splitlines():
         cells = re.split(r"(?<!\\)\|", line)
@@ -30,8 +30,8 @@ def test_markdown_tables_have_as_many_cells_as_columns(hostile: ReportData) -> N
 
 
 @pytest.mark.long
-def test_markdown_lets_no_html_through(hostile: ReportData) -> None:
-    text = markdown.render(build_report(hostile))
+def test_markdown_lets_no_html_through(hostile_data: ReportData) -> None:
+    text = markdown.render(build_report(hostile_data))
     outside_fences = re.sub(r"^(```+)\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
     outside_code = re.sub(r"(`+)[^`].*?\1", "", outside_fences)
     assert set(re.findall(r"<[^>\s]*>", outside_code)) <= {
@@ -89,7 +89,7 @@ def test_code_spans_outlast_their_content(text: str, expected: str) -> None:
     ],
 )
 def test_escaped_text_is_shown_as_it_is(text: str) -> None:
-    """Of a reader's Markdown: a backslash before a digit is no escape, and would be shown."""
+    """A backslash before a digit is no escape in a reader's Markdown, and would be shown."""
     from markdown_it import MarkdownIt
 
     assert MarkdownIt().render(markdown.escape(text)) == f"<p>{text}</p>\n"
@@ -118,8 +118,8 @@ def test_latex_writes_true_minus_signs() -> None:
 
 
 @pytest.mark.long
-def test_latex_escapes_every_special_character(hostile: ReportData) -> None:
-    report = build_report(hostile)
+def test_latex_escapes_every_special_character(hostile_data: ReportData) -> None:
+    report = build_report(hostile_data)
     text = latex.render(next(t for t in report.tables if t.name == "fixed_k"))
     assert r"\input" not in text
     assert r"\textbackslash{}input\{/etc/passwd\} \$x\_1\textasciicircum{}2\$ {[}a{]} {*}b{*}" in text
@@ -164,12 +164,12 @@ def test_json_has_null_for_what_is_undefined(data: ReportData) -> None:
 
 
 @pytest.mark.long
-def test_json_follows_its_published_schema(data: ReportData, stored: ReportData) -> None:
+def test_json_follows_its_published_schema(data: ReportData, stored_report: ReportData) -> None:
     import jsonschema
 
     schema = json_document.schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    for one in (data, stored):
+    for one in (data, stored_report):
         document = json.loads(json_document.render(one))
         jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)
         assert set(document) == set(schema["properties"])

@@ -55,16 +55,16 @@ def test_a_machine_that_was_full_while_it_trained_draws_later(monkeypatch: pytes
     tries: list[str] = []
     popen = subprocess.Popen
 
-    def full(*given: Any, **options: Any) -> Any:
+    def raise_full(*given: Any, **options: Any) -> Any:
         tries.append("full")
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(subprocess, "Popen", full)
+    monkeypatch.setattr(subprocess, "Popen", raise_full)
     chart_engine.warm_up()
     monkeypatch.setattr(subprocess, "Popen", popen)
     assert chart_engine.draw("svg", SPEC).startswith(b"<svg")
     monkeypatch.setattr(chart_engine, "_ENGINE", chart_engine._Engine())
-    monkeypatch.setattr(subprocess, "Popen", full)
+    monkeypatch.setattr(subprocess, "Popen", raise_full)
     for _ in range(3):
         with pytest.raises(EngineError, match="cannot be started: Resource temporarily unavailable"):
             chart_engine.draw("svg", SPEC)
@@ -89,7 +89,7 @@ def test_it_dies_alone_of_what_no_xml_may_hold(capfd: pytest.CaptureFixture[str]
 
 @pytest.fixture
 def little_address_space(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What `ulimit -v` does on many clusters, to an engine that has not been started."""
+    """Limit the address space as `ulimit -v` does on many clusters, with an engine that has not been started."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_AS)
     monkeypatch.setattr(chart_engine, "_ENGINE", chart_engine._Engine())
@@ -128,16 +128,16 @@ def test_ctrl_c_waits_for_no_chart_that_nobody_has_begun(
     """On a machine with other work it took a minute; found by killing commands for an hour."""
     drawn = []
 
-    def slow(chart: Chart) -> str:
+    def draw_slowly(chart: Chart) -> str:
         time.sleep(0.2)
         drawn.append(chart.name)
         return "<svg/>"
 
-    def interrupted(report: object) -> str:
+    def interrupt(report: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(charts, "svg", slow)
-    monkeypatch.setattr(html, "render", interrupted)
+    monkeypatch.setattr(charts, "svg", draw_slowly)
+    monkeypatch.setattr(html, "render", interrupt)
     built = build_report(data)
     with pytest.raises(KeyboardInterrupt):
         write_report(built, tmp_path, ["html", "svg"])

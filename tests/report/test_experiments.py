@@ -27,7 +27,7 @@ Write = Callable[..., Path]
 def write(tmp_path: Path, make_record: Callable[..., Record]) -> Write:
     """Write a run's record into an experiment's folder, at a minute of the day."""
 
-    def written(
+    def write_run(
         experiment: str,
         model: str = "lgbm",
         mean: float | None = 0.5,
@@ -48,7 +48,7 @@ def write(tmp_path: Path, make_record: Callable[..., Record]) -> Write:
         os.utime(path, (minute * 60, minute * 60))
         return path
 
-    return written
+    return write_run
 
 
 def relabel(path: Path, digest: str) -> None:

@@ -10,8 +10,8 @@ from ltr_harness.report.sections.features import section as features
 
 
 @pytest.mark.long
-def test_shares_are_the_mean_over_runs_of_the_models_own(stored: ReportData) -> None:
-    runs = stored.runs_of("lgbm")
+def test_shares_are_the_mean_over_runs_of_the_models_own(stored_report: ReportData) -> None:
+    runs = stored_report.runs_of("lgbm")
     found = importance("lgbm", runs)
     assert sum(share.gain for share in found.values()) == pytest.approx(1)
     assert sum(share.split for share in found.values()) == pytest.approx(1)
@@ -27,13 +27,13 @@ def test_shares_are_the_mean_over_runs_of_the_models_own(stored: ReportData) -> 
     assert list(found.values()) == sorted(found.values(), key=lambda share: -share.gain)
 
 
-def test_models_without_trees_have_none(stored: ReportData) -> None:
-    assert importance("z-random", stored.runs_of("z-random")) == {}
+def test_models_without_trees_have_none(stored_report: ReportData) -> None:
+    assert importance("z-random", stored_report.runs_of("z-random")) == {}
 
 
 @pytest.mark.long
-def test_the_table(stored: ReportData) -> None:
-    tables = {table.name: table for table in build_report(stored).tables}
+def test_the_table(stored_report: ReportData) -> None:
+    tables = {table.name: table for table in build_report(stored_report).tables}
     assert tables["importance"].columns[2].group == "lgbm"
     assert len(tables["importance"].rows) == 12
 

@@ -63,8 +63,8 @@ def page(text: str) -> Page:
 
 
 @pytest.fixture(scope="module")
-def hostile_text(hostile: ReportData) -> str:
-    return html.render(build_report(hostile))
+def hostile_text(hostile_data: ReportData) -> str:
+    return html.render(build_report(hostile_data))
 
 
 @pytest.mark.long

@@ -22,7 +22,7 @@ from ltr_harness.report.data import stored_data
 from ltr_harness.report.sections import queries
 from ltr_harness.report.sections.conventions import other_tools
 
-from .test_rows import opened  # type: ignore[import-not-found]
+from .test_rows import open_queries  # type: ignore[import-not-found]
 
 pytestmark = pytest.mark.long
 
@@ -155,7 +155,9 @@ def test_the_tables_say_which_tools_do_not(data: ReportData) -> None:
 
 def test_lists_of_changed_queries_end_with_what_was_missed(data: ReportData) -> None:
     test = two_stages(2)
-    tables = {query.summary.partition(":")[0]: query.blocks[0] for query in opened(queries.section(data))}
+    tables = {
+        query.summary.partition(":")[0]: query.blocks[0] for query in open_queries(queries.section(data))
+    }
     assert len(tables) > 4
     for query, table in tables.items():
         missed = test[(test["query_id"] == int(query)) & (test["found"] == 0)]

@@ -55,15 +55,15 @@ def test_each_defect_is_found_with_its_place_and_cure(
     assert str(cut).endswith(" px of text in 30; give it room, or let it wrap")
 
 
-def test_the_report_has_none_of_them(pages: ModuleType, browser: Any, written: Path) -> None:
-    found = pages.findings(browser, written / "report.html", {400: 900})
+def test_the_report_has_none_of_them(pages: ModuleType, browser: Any, written_report: Path) -> None:
+    found = pages.findings(browser, written_report / "report.html", {400: 900})
     assert [str(one) for one in found] == []
 
 
 def test_neither_has_the_report_of_stored_runs(
-    pages: ModuleType, browser: Any, stored: ReportData, tmp_path: Path
+    pages: ModuleType, browser: Any, stored_report: ReportData, tmp_path: Path
 ) -> None:
-    path = write_report(stored, tmp_path, ["html"])
+    path = write_report(stored_report, tmp_path, ["html"])
     assert [str(one) for one in pages.findings(browser, path, {768: 1024})] == []
 
 

@@ -63,7 +63,7 @@ def test_a_constant_model_has_the_precision_of_chance_everywhere() -> None:
     )  # a third of a hit at each of three ranks; then the other
 
 
-def exact(relevant: list[int], scores: list[int]) -> list[Fraction]:
+def exact_precisions(relevant: list[int], scores: list[int]) -> list[Fraction]:
     order = sorted(range(len(scores)), key=lambda row: -scores[row])
     hits = []
     for rank, row in enumerate(order):
@@ -90,7 +90,7 @@ def exact(relevant: list[int], scores: list[int]) -> list[Fraction]:
 def test_any_lists_with_ties(queries: list[list[tuple[int, int]]]) -> None:
     relevant = [[hit for hit, _ in query] for query in queries]
     scores = [[score for _, score in query] for query in queries]
-    wanted = [exact(*pair) for pair in zip(relevant, scores, strict=True) if any(pair[0])]
+    wanted = [exact_precisions(*pair) for pair in zip(relevant, scores, strict=True) if any(pair[0])]
     if wanted:
         expected = [float(sum(column) / len(wanted)) for column in zip(*wanted, strict=True)]
         assert curve(relevant, scores) == pytest.approx(expected, abs=1e-12)
@@ -141,27 +141,27 @@ def with_metrics(data: ReportData, *more: str) -> ReportData:
 
 
 @pytest.mark.long
-def test_the_section(stored: ReportData) -> None:
-    assert section(stored) == []  # NDCG and ERR ask for neither
-    asked = with_metrics(stored, "precision(relevant=2)@5", "map@10")
+def test_the_section(stored_report: ReportData) -> None:
+    assert section(stored_report) == []  # NDCG and ERR ask for neither
+    asked = with_metrics(stored_report, "precision(relevant=2)@5", "map@10")
     blocks = section(asked)
     (table,) = (block for block in blocks if isinstance(block, Table))
     (chart,) = (block for block in blocks if isinstance(block, Chart))
-    assert [len(row) for row in table.rows] == [len(table.columns)] * len(stored.models)
-    rows = stored.rows
+    assert [len(row) for row in table.rows] == [len(table.columns)] * len(stored_report.models)
+    rows = stored_report.rows
     assert rows is not None
     metric = parse_metric("map(relevant=2)")
-    for row, model in zip(table.rows, stored.models, strict=True):
+    for row, model in zip(table.rows, stored_report.models, strict=True):
         assert row[1] == pytest.approx(np.nanmean(rows.per_query(model, (metric,))), abs=1e-15)
     drawn = chart.spec["data"]["values"]
-    shown = [model for model in stored.rivals if any(row["model"] == model for row in drawn)]
+    shown = [model for model in stored_report.rivals if any(row["model"] == model for row in drawn)]
     assert len(drawn) == 11 * len(shown) > 0
-    base = next(row for row in table.rows if row[0].name == stored.baseline)  # type: ignore[union-attr]
+    base = next(row for row in table.rows if row[0].name == stored_report.baseline)  # type: ignore[union-attr]
     for row in drawn:
         if row["recall"] in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
             its = base[2 + round(5 * row["recall"])]
             assert row["shown"] == pytest.approx(row["precision"] - its, abs=2e-5)  # type: ignore[operator]
-    for model in stored.models:
+    for model in stored_report.models:
         assert f"{model}: AP " in chart.text
     for model in shown:
         heights = [row["precision"] for row in drawn if row["model"] == model]
@@ -169,16 +169,18 @@ def test_the_section(stored: ReportData) -> None:
 
 
 @pytest.mark.long
-def test_the_chart_follows_the_schema(stored: ReportData) -> None:
+def test_the_chart_follows_the_schema(stored_report: ReportData) -> None:
     import altair
 
-    (chart,) = (block for block in section(with_metrics(stored, "recall@5")) if isinstance(block, Chart))
+    (chart,) = (
+        block for block in section(with_metrics(stored_report, "recall@5")) if isinstance(block, Chart)
+    )
     altair.Chart.from_dict(file_spec(chart.spec), validate=True)
 
 
 @pytest.mark.long
-def test_the_title_has_the_baseline_s_name_as_it_is_written(stored: ReportData) -> None:
-    asked = with_metrics(stored, "map@10")
+def test_the_title_has_the_baseline_s_name_as_it_is_written(stored_report: ReportData) -> None:
+    asked = with_metrics(stored_report, "map@10")
     systems = [replace(one, name=one.name.upper()) for one in asked.comparison.systems]
     base = asked.baseline.upper()
     comparison = compare(*systems, metrics=[*asked.comparison.metrics], baseline=base)

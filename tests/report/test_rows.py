@@ -1,4 +1,4 @@
-"""What is computed from the stored scores: other tools' numbers, ties, and the lists of single queries."""
+"""Parts computed from the stored scores: other tools' numbers, ties, and the lists of single queries."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from .conftest import SMALL  # type: ignore[import-not-found]
 
 
 @pytest.fixture(scope="module")
-def rows(stored: ReportData) -> TestRows:
-    found = stored.rows
+def rows(stored_report: ReportData) -> TestRows:
+    found = stored_report.rows
     assert found is not None
     return found
 
 
-def test_stored_scores_give_the_numbers_of_the_comparison(stored: ReportData, rows: TestRows) -> None:
-    for model in stored.models:
-        values = rows.per_query(model, [parse_metric(name) for name in stored.metrics])
-        for name, found in zip(stored.metrics, values, strict=True):
-            expected = stored.comparison.system(model).per_query(name)
+def test_stored_scores_give_the_numbers_of_the_comparison(stored_report: ReportData, rows: TestRows) -> None:
+    for model in stored_report.models:
+        values = rows.per_query(model, [parse_metric(name) for name in stored_report.metrics])
+        for name, found in zip(stored_report.metrics, values, strict=True):
+            expected = stored_report.comparison.system(model).per_query(name)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
 
 
-def test_values_are_in_the_comparisons_order_of_queries(stored: ReportData, rows: TestRows) -> None:
-    primary = [parse_metric(stored.primary)]
+def test_values_are_in_the_comparisons_order_of_queries(stored_report: ReportData, rows: TestRows) -> None:
+    primary = [parse_metric(stored_report.primary)]
     turned = dataclasses.replace(rows, order=rows.order[::-1])
     np.testing.assert_array_equal(turned.per_query("lgbm", primary), rows.per_query("lgbm", primary)[:, ::-1])
-    expected = stored.comparison.system("lgbm").query_ids.tolist()
+    expected = stored_report.comparison.system("lgbm").query_ids.tolist()
     assert [list(rows.positions)[at] for at in rows.order] == expected
 
 
@@ -83,13 +83,13 @@ def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
     )
 
 
-def test_numbers_of_other_tools(stored: ReportData, rows: TestRows) -> None:
-    first = conventions.other_tools(stored)[0]
+def test_numbers_of_other_tools(stored_report: ReportData, rows: TestRows) -> None:
+    first = conventions.other_tools(stored_report)[0]
     assert first.metric == "ndcg@10"
     by_name = {name: at for at, one in enumerate(first.conventions) for name in one.names}
-    for model in stored.models:
+    for model in stored_report.models:
         assert first.means[model][by_name["here"]] == pytest.approx(
-            stored.comparison.summary(model, "ndcg@10").mean, abs=1e-12
+            stored_report.comparison.summary(model, "ndcg@10").mean, abs=1e-12
         )
     judgments = rows.judgments
     for tool in ("lightgbm", "xgboost", "catboost", "sklearn"):
@@ -155,16 +155,16 @@ def test_average_precision_of_what_was_retrieved_stands_among_the_other_tools(ro
 
 
 @pytest.mark.long
-def test_what_differs_is_said_in_words(stored: ReportData) -> None:
-    words = next(t for t in build_report(stored).tables if t.name == "tools_words")
+def test_what_differs_is_said_in_words(stored_report: ReportData) -> None:
+    words = next(t for t in build_report(stored_report).tables if t.name == "tools_words")
     (row,) = (row for row in words.rows if "sklearn" in str(row[0]))
     assert row[1] == "ndcg(empty=zero,gain=linear)@10"
     assert row[2] == "no relevant document counts 0; a label gains its grade, not 2^grade - 1"
 
 
-def test_the_tie_audit_is_about_the_stored_scores(stored: ReportData) -> None:
-    audits = ties.audits(stored)
-    assert set(audits) == set(stored.models)
+def test_the_tie_audit_is_about_the_stored_scores(stored_report: ReportData) -> None:
+    audits = ties.audits(stored_report)
+    assert set(audits) == set(stored_report.models)
     assert audits["z-random"].share_tied_positions == 0
     assert audits["lgbm"].share_tied_positions > 0  # four trees of four leaves tell few rows apart
     for audit in audits.values():
@@ -172,9 +172,11 @@ def test_the_tie_audit_is_about_the_stored_scores(stored: ReportData) -> None:
 
 
 @pytest.mark.long
-def test_what_the_metrics_cannot_be_trusted_with(stored: ReportData, rows: TestRows) -> None:
-    expected = [str(one) for one in cautions([parse_metric(name) for name in stored.metrics], rows.judgments)]
-    found = next(section for section in build_report(stored).sections if section.name == "cautions")
+def test_what_the_metrics_cannot_be_trusted_with(stored_report: ReportData, rows: TestRows) -> None:
+    expected = [
+        str(one) for one in cautions([parse_metric(name) for name in stored_report.metrics], rows.judgments)
+    ]
+    found = next(section for section in build_report(stored_report).sections if section.name == "cautions")
     (bullets,) = (block for block in found.blocks if isinstance(block, Bullets))
     assert list(bullets.items) == expected
     assert any(text.startswith("ndcg@30, err(max_grade=4)@30: ") for text in expected)
@@ -183,7 +185,7 @@ def test_what_the_metrics_cannot_be_trusted_with(stored: ReportData, rows: TestR
 # ---- queries that changed -------------------------------------------------------------------------------
 
 
-def opened(blocks: list[Block]) -> list[Details]:
+def open_queries(blocks: list[Block]) -> list[Details]:
     return [
         query
         for block in (blocks[2].options[0][1] if isinstance(blocks[2], Choice) else blocks)
@@ -193,23 +195,23 @@ def opened(blocks: list[Block]) -> list[Details]:
     ]
 
 
-def test_the_largest_gains_and_losses(stored: ReportData) -> None:
-    for model in stored.rivals:
-        won, lost = queries.changes(stored, model)
-        d = stored.comparison.query_differences(model)
+def test_the_largest_gains_and_losses(stored_report: ReportData) -> None:
+    for model in stored_report.rivals:
+        won, lost = queries.changes(stored_report, model)
+        d = stored_report.comparison.query_differences(model)
         d = d[~np.isnan(d)]
         assert [one.difference for one in won] == pytest.approx(sorted(d[d > 0])[::-1][: queries.N_PER_MODEL])
         assert [one.difference for one in lost] == pytest.approx(sorted(d[d < 0])[: queries.N_PER_MODEL])
 
 
-def test_a_query_opens_to_both_lists(stored: ReportData, rows: TestRows) -> None:
-    won, _ = queries.changes(stored, stored.rivals[0])
-    first = opened(queries.section(stored))[0]
+def test_a_query_opens_to_both_lists(stored_report: ReportData, rows: TestRows) -> None:
+    won, _ = queries.changes(stored_report, stored_report.rivals[0])
+    first = open_queries(queries.section(stored_report))[0]
     assert first.summary.startswith(f"{won[0].query}: ")
     (table,) = first.blocks
     assert isinstance(table, Table)
     at = rows.rows_of(won[0].query)
-    for side, model in ((1, stored.baseline), (5, won[0].model)):
+    for side, model in ((1, stored_report.baseline), (5, won[0].model)):
         scores, labels = rows.scores(model)[at], rows.judgments.labels[at]
         order = np.argsort(-scores, kind="stable")[:10]
         assert [row[side] for row in table.rows] == [f"row {row}" for row in order]
@@ -227,17 +229,19 @@ def test_a_query_opens_to_both_lists(stored: ReportData, rows: TestRows) -> None
             assert str(table.rows[there - 1][8]).split()[0] == str(place + 1)
 
 
-def test_lists_stay_on_the_page(stored: ReportData) -> None:
+def test_lists_stay_on_the_page(stored_report: ReportData) -> None:
     from ltr_harness.report import markdown
 
-    report = build_report(stored)
+    report = build_report(stored_report)
     assert not [table.name for table in report.tables if table.name.startswith("lists_")]
     assert "changed_queries" in [table.name for table in report.tables]
     assert not re.search(r"\| Rank by ", markdown.render(report))
 
 
-def test_the_seed_of_the_lists_is_said(stored: ReportData) -> None:
-    (intro,) = (plain_text(block.text) for block in queries.section(stored) if isinstance(block, Paragraph))
+def test_the_seed_of_the_lists_is_said(stored_report: ReportData) -> None:
+    (intro,) = (
+        plain_text(block.text) for block in queries.section(stored_report) if isinstance(block, Paragraph)
+    )
     assert "those of seed 1" in intro
 
 
@@ -269,14 +273,14 @@ def test_scores_of_some_folds_alone_are_not_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_changed_scores_are_refused(stored: ReportData, tmp_path: Path) -> None:
+def test_changed_scores_are_refused(stored_report: ReportData, tmp_path: Path) -> None:
     import shutil
 
     copies = []
-    for run in stored.runs:
+    for run in stored_report.runs:
         shutil.copytree(run.path, tmp_path / run.path.name)
         copies.append(dataclasses.replace(run, path=tmp_path / run.path.name))
     (copies[0].path / "test_scores.parquet").write_bytes(b"something else")
-    damaged = dataclasses.replace(stored, runs=copies)
+    damaged = dataclasses.replace(stored_report, runs=copies)
     with pytest.raises(DataError, match=r"test_scores\.parquet: not the file its record\.json describes"):
         build_report(damaged)

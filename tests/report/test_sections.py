@@ -1,4 +1,4 @@
-"""What each section says, checked against numbers a reader can recompute."""
+"""The content of each section, checked against numbers that a reader can recompute."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def words(blocks: list[Block]) -> str:
     return " ".join(plain_text(block.text) for block in blocks if isinstance(block, Paragraph))
 
 
-def small(values: dict[str, list[float]], metric: str = "mrr", **options: object) -> ReportData:
+def small_report(values: dict[str, list[float]], metric: str = "mrr", **options: object) -> ReportData:
     """A report over a handful of queries given by hand."""
     systems = [
         SystemResult(
@@ -69,7 +69,7 @@ def small(values: dict[str, list[float]], metric: str = "mrr", **options: object
 
 
 def test_two_rankers_whose_means_hide_their_spread() -> None:
-    data = small({"A": [1 / 2, 1 / 3, 1 / 2, 1 / 3], "B": [1, 1 / 10, 1, 1 / 15]})
+    data = small_report({"A": [1 / 2, 1 / 3, 1 / 2, 1 / 3], "B": [1, 1 / 10, 1, 1 / 15]})
     assert "not distinguishable from A (n = 4)" in words(section(data, "verdict"))
     best, base = table(data, "verdict", "fixed_k").rows
     assert best[0] == ModelName("B", 1)
@@ -93,14 +93,14 @@ def test_counts_travel_with_means(data: ReportData) -> None:
 
 
 def test_each_model_has_its_own_count_where_they_differ() -> None:
-    fixed = table(small({"A": [0.5, 0.25, 1.0], "B": [0.5, math.nan, 1.0]}), "verdict", "fixed_k")
+    fixed = table(small_report({"A": [0.5, 0.25, 1.0], "B": [0.5, math.nan, 1.0]}), "verdict", "fixed_k")
     at = [column.label for column in fixed.columns].index("Queries")
     assert {row[0].name: row[at] for row in fixed.rows} == {"A": 3, "B": 2}  # type: ignore[union-attr]
 
 
 def test_the_best_model_is_first_and_bold_also_where_lower_is_better() -> None:
     values = {"A": [3.0, 5.0, 4.0], "B": [1.0, 2.0, 1.0], "C": [9.0, 9.0, 8.0]}
-    fixed = table(small(values, "kendall_tau_distance"), "verdict", "fixed_k")
+    fixed = table(small_report(values, "kendall_tau_distance"), "verdict", "fixed_k")
     assert [row[0].name for row in fixed.rows] == ["B", "A", "C"]  # type: ignore[union-attr]
     assert [(row, 2) in fixed.best_cells for row in range(3)] == [True, False, False]
 
@@ -195,8 +195,8 @@ def test_conventions_take_the_share_of_the_weight() -> None:
 
 
 def test_conventions_are_silent_where_the_share_is_unknown() -> None:
-    assert section(small({"A": [0.5, 0.25]}, "ndcg(empty=zero)@10"), "conventions") == []
-    assert section(small({"A": [0.5, 0.25]}, "my own number"), "conventions") == []
+    assert section(small_report({"A": [0.5, 0.25]}, "ndcg(empty=zero)@10"), "conventions") == []
+    assert section(small_report({"A": [0.5, 0.25]}, "my own number"), "conventions") == []
 
 
 def test_seeds_say_deterministic_instead_of_a_spread_of_zero(data: ReportData) -> None:
@@ -309,7 +309,7 @@ def test_definitions_say_defaults_and_choices(data: ReportData) -> None:
 def test_a_number_from_elsewhere_has_no_definition_here() -> None:
     (metrics, _) = (
         b
-        for b in section(small({"A": [0.5], "B": [1.0]}, "clicks"), "definitions")
+        for b in section(small_report({"A": [0.5], "B": [1.0]}, "clicks"), "definitions")
         if isinstance(b, Definitions)
     )
     assert "by an unknown definition" in plain_text(metrics.items[0][1][0])
@@ -337,21 +337,21 @@ def test_the_digest_of_the_configuration_is_that_of_a_copy_in_another_folder(dat
 
 
 def test_one_model_has_no_differences() -> None:
-    report = build_report(small({"A": [0.5, 0.25, 1.0]}))
+    report = build_report(small_report({"A": [0.5, 0.25, 1.0]}))
     names = [section.name for section in report.sections]
     assert "paired" not in names
     assert names[0] == "verdict"
 
 
 def test_scores_from_elsewhere_make_a_report_without_training() -> None:
-    names = [s.name for s in build_report(small({"A": [0.5, 0.2], "B": [0.1, 0.2]})).sections]
+    names = [s.name for s in build_report(small_report({"A": [0.5, 0.2], "B": [0.1, 0.2]})).sections]
     assert "training" not in names
     assert "data" not in names
     assert "failures" not in names
 
 
 def test_a_metric_undefined_everywhere_stays_a_dash() -> None:
-    report = build_report(small({"A": [math.nan] * 3, "B": [math.nan] * 3}, "ndcg@10"))
+    report = build_report(small_report({"A": [math.nan] * 3, "B": [math.nan] * 3}, "ndcg@10"))
     fixed = next(t for t in report.tables if t.name == "fixed_k")
     assert all(math.isnan(row[2].value) for row in fixed.rows)  # type: ignore[union-attr]
     assert (0, 2) not in fixed.best_cells

@@ -21,8 +21,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_files_of_a_report(written: Path) -> None:
-    found = contents(written)
+def test_the_files_of_a_report(written_report: Path) -> None:
+    found = contents(written_report)
     assert {
         "report.html",
         "report.md",
@@ -34,13 +34,13 @@ def test_the_files_of_a_report(written: Path) -> None:
     assert not [name for name in found if name.rpartition("/")[2].startswith(".")]
 
 
-def test_the_same_runs_give_the_same_bytes(data: ReportData, written: Path, tmp_path: Path) -> None:
+def test_the_same_runs_give_the_same_bytes(data: ReportData, written_report: Path, tmp_path: Path) -> None:
     path = write_report(build_report(data), tmp_path / "report")
     assert path == tmp_path / "report" / "report.html"
-    assert contents(tmp_path / "report") == contents(written)
+    assert contents(tmp_path / "report") == contents(written_report)
 
 
-def test_another_process_gives_the_same_bytes(written: Path, tmp_path: Path, repository: Path) -> None:
+def test_another_process_gives_the_same_bytes(written_report: Path, tmp_path: Path, repository: Path) -> None:
     """Hash seeds, import order and counters of other libraries must not show."""
     script = (
         "import sys; sys.path.insert(0, 'tests/report'); import conftest; "
@@ -49,7 +49,7 @@ def test_another_process_gives_the_same_bytes(written: Path, tmp_path: Path, rep
     )
     env = {"PYTHONHASHSEED": "12345", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script], check=True, cwd=repository, env=env)
-    assert contents(tmp_path / "other") == contents(written)
+    assert contents(tmp_path / "other") == contents(written_report)
 
 
 def test_json_alone_has_the_same_numbers_and_asks_no_section(data: ReportData, tmp_path: Path) -> None:
@@ -68,12 +68,12 @@ def test_json_alone_has_the_same_numbers_and_asks_no_section(data: ReportData, t
     assert contents(tmp_path / "json") == both
 
 
-def test_order_of_runs_does_not_matter(data: ReportData, written: Path, tmp_path: Path) -> None:
+def test_order_of_runs_does_not_matter(data: ReportData, written_report: Path, tmp_path: Path) -> None:
     shuffled = dataclasses.replace(data, runs=list(reversed(data.runs)))
     write_report(shuffled, tmp_path, ["html", "json"])
     found = contents(tmp_path)
     assert sorted(found) == ["comparison.parquet", "report.html", "report.json"]
-    assert found == {name: content for name, content in contents(written).items() if name in found}
+    assert found == {name: content for name, content in contents(written_report).items() if name in found}
 
 
 def test_a_second_report_leaves_nothing_of_the_first(
