@@ -1,4 +1,4 @@
-"""What versions of the schema stored: today's code reads, scores, compares and reports all of it.
+"""Folders that versions of the schema stored: today's code reads, scores, compares and reports all of them.
 
 A folder of this one is made once by `make.py`, with the last commit that writes its version, and never changed. Another
 version of the schema gets another folder, and these tests run on each.
@@ -181,13 +181,13 @@ def shape(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: shape(part) for key, part in value.items()}
     if isinstance(value, list):
-        return reduce(joined, map(shape, value), None)
+        return reduce(merge_trees, map(shape, value), None)
     return None
 
 
-def joined(one: Any, other: Any) -> Any:
+def merge_trees(one: Any, other: Any) -> Any:
     if isinstance(one, dict) and isinstance(other, dict):
-        return {key: joined(one.get(key), other.get(key)) for key in {**one, **other}}
+        return {key: merge_trees(one.get(key), other.get(key)) for key in {**one, **other}}
     return other if one is None else one
 
 
@@ -284,7 +284,7 @@ def test_the_report_is_made_from_them(
 
 
 def test_the_stored_experiment_runs_again(experiment: Path) -> None:
-    """What it declares of what is retired has its line; the default of an option that is gone passes."""
+    """A retired setting gets its line; the default of an option that is gone passes."""
     path = experiment / "experiment.yaml"
     tree = yaml.safe_load(path.read_text())
     for key in ("references", "report"):
@@ -324,7 +324,7 @@ def test_notes_of_a_report_that_are_none_are_refused(notes: object) -> None:
         lifted("report", {"schema_version": 1, "notes": notes})
 
 
-def newer(document: dict[str, Any]) -> dict[str, Any]:
+def raise_version(document: dict[str, Any]) -> dict[str, Any]:
     return document | {"schema_version": SCHEMA_VERSION + 1, "written_by": "9.9.0"}
 
 
@@ -333,7 +333,7 @@ NEWER = f"schema version {SCHEMA_VERSION + 1}, written by ltr-harness 9.9.0; thi
 
 def test_a_record_of_a_newer_version_is_refused(experiment: Path) -> None:
     [first, *_] = sorted(experiment.glob("*/record.json"))
-    first.write_text(json.dumps(newer(json.loads(first.read_text()))))
+    first.write_text(json.dumps(raise_version(json.loads(first.read_text()))))
     with pytest.raises(DataError, match=f"record.json has {NEWER}: update ltr-harness"):
         load_run(first.parent)
 
@@ -342,14 +342,14 @@ def test_a_saved_comparison_of_a_newer_version_is_refused(experiment: Path) -> N
     path = experiment / "report" / "comparison.parquet"
     table = pq.read_table(path)
     [(key, about)] = [(k, v) for k, v in table.schema.metadata.items() if k.startswith(b"ltr_harness")]
-    pq.write_table(table.replace_schema_metadata({key: json.dumps(newer(json.loads(about)))}), path)
+    pq.write_table(table.replace_schema_metadata({key: json.dumps(raise_version(json.loads(about)))}), path)
     with pytest.raises(DataError, match=NEWER):
         compare(path)
 
 
 def test_a_ledger_of_a_newer_version_is_refused(experiment: Path) -> None:
     ledger = experiment.parent / "looks.jsonl"
-    ledger.write_text(json.dumps(newer(json.loads(ledger.read_text()))) + "\n")
+    ledger.write_text(json.dumps(raise_version(json.loads(ledger.read_text()))) + "\n")
     with pytest.raises(DataError, match=f"looks.jsonl: has {NEWER}"):
         looks_at(experiment.parent)
 
@@ -357,7 +357,7 @@ def test_a_ledger_of_a_newer_version_is_refused(experiment: Path) -> None:
 def test_a_history_of_the_monitor_of_a_newer_version_is_refused(folder: Path, tmp_path: Path) -> None:
     (path,) = (folder / "monitor" / "history").iterdir()
     document = json.loads(path.read_text())
-    (tmp_path / path.name).write_text(json.dumps(newer(document)))
+    (tmp_path / path.name).write_text(json.dumps(raise_version(document)))
     with pytest.raises(DataError, match=rf"{path.name}: has {NEWER}: update ltr-harness$"):
         read_history(tmp_path, document["key"])
 
@@ -365,7 +365,7 @@ def test_a_history_of_the_monitor_of_a_newer_version_is_refused(folder: Path, tm
 def test_a_result_of_the_monitor_of_a_newer_version_is_refused(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "monitor" / "result", tmp_path / "result")
     path = tmp_path / "result" / "report.json"
-    path.write_text(json.dumps(newer(json.loads(path.read_text()))))
+    path.write_text(json.dumps(raise_version(json.loads(path.read_text()))))
     with pytest.raises(DataError, match=f"report.json: has {NEWER}: update ltr-harness$"):
         monitor(folder / "monitor.yaml", baseline=path.parent)
     with pytest.raises(DataError, match=f"report.json: has {NEWER}: update ltr-harness$"):
