@@ -46,13 +46,13 @@ def test_files_and_folders_are_as_private_as_their_owner_wants(tmp_path: Path) -
 def test_an_error_leaves_the_older_file_and_nothing_else(tmp_path: Path) -> None:
     write_whole(tmp_path / "a.txt", "old")
 
-    def interrupted() -> None:
+    def interrupt() -> None:
         with whole_files(tmp_path / "a.txt") as temporary:
             temporary(tmp_path / "a.txt").write_text("half")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        interrupted()
+        interrupt()
     assert (tmp_path / "a.txt").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
@@ -78,8 +78,8 @@ def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def killed(tmp_path: Path) -> Path:
-    """What a process that was killed while it wrote left in the folder."""
+def unfinished_folder(tmp_path: Path) -> Path:
+    """Return the folder that a process left which was killed while it wrote."""
     code = (
         "import os, sys\nfrom pathlib import Path\nfrom ltr_harness._util.files import whole_files\n"
         "path = Path(sys.argv[1])\nwith whole_files(path) as temporary:\n"
@@ -93,10 +93,10 @@ def killed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
-def test_what_a_killed_process_left_goes_with_the_next_that_writes_there(killed: Path) -> None:
+def test_what_a_killed_process_left_goes_with_the_next_that_writes_there(unfinished_folder: Path) -> None:
     files._swept.cache_clear()
-    write_whole(killed.parent / "b.txt", "text")
-    assert [path.name for path in killed.parent.iterdir()] == ["b.txt"]
+    write_whole(unfinished_folder.parent / "b.txt", "text")
+    assert [path.name for path in unfinished_folder.parent.iterdir()] == ["b.txt"]
 
 
 def test_what_a_killed_process_left_is_swept_and_what_a_living_one_fills_is_not(tmp_path: Path) -> None:
@@ -140,13 +140,13 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(
     lock = files._lock
     swept: list[Path] = []
 
-    def late(folder: Path, *, wait: bool) -> int | None:
+    def lock_too_late(folder: Path, *, wait: bool) -> int | None:
         if wait and not swept:
             swept.append(folder)
             assert sweep_unfinished(tmp_path) == 1
         return lock(folder, wait=wait)
 
-    monkeypatch.setattr(files, "_lock", late)
+    monkeypatch.setattr(files, "_lock", lock_too_late)
     with unfinished(tmp_path) as folder:
         assert folder != swept[0]
         assert list(tmp_path.iterdir()) == [folder]

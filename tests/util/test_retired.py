@@ -73,7 +73,7 @@ def test_an_option_is_told_the_cure(name: str, capsys: pytest.CaptureFixture[str
 
 
 @pytest.fixture
-def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+def problems_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """The problems of an experiment file in the current folder."""
     monkeypatch.chdir(tmp_path)
 
@@ -88,20 +88,20 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., li
 
 @pytest.mark.parametrize("name", IN_EXPERIMENTS)
 def test_an_experiment_file_is_told_the_line_and_the_cure(
-    name: str, refused: Callable[..., list[str]]
+    name: str, problems_of: Callable[..., list[str]]
 ) -> None:
     line, place = IN_EXPERIMENTS[name]
-    assert refused(f"{SMALL}{line}\n") == [f"exp.yaml:{place}: {RETIRED[name]}"]
+    assert problems_of(f"{SMALL}{line}\n") == [f"exp.yaml:{place}: {RETIRED[name]}"]
 
 
-def test_a_base_is_told_its_own_line(refused: Callable[..., list[str]]) -> None:
+def test_a_base_is_told_its_own_line(problems_of: Callable[..., list[str]]) -> None:
     Path("exp.yaml").write_text("extends: base.yaml\nseeds: [2]\n", encoding="utf-8")
-    found = refused(f"{SMALL}references: []\n", "base.yaml")
+    found = problems_of(f"{SMALL}references: []\n", "base.yaml")
     assert found == [f"base.yaml:5:1: references: {RETIRED['references']}"]
 
 
 def test_a_monitoring_file_is_told_the_line_and_the_cure(tmp_path: Path) -> None:
-    """What every stored config.yaml of version 1 says passes: the default."""
+    """The default, which every stored config.yaml of version 1 holds, passes."""
     path = tmp_path / "monitor.yaml"
     settings = "columns: {rank: rank}\nmetrics: [mrr]\n"
     path.write_text(settings, encoding="utf-8")

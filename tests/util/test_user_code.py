@@ -22,7 +22,7 @@ from ltr_harness.experiments.training.job import Job, changed_files, other_files
 from ltr_harness.experiments.training.progress import Progress
 
 
-def written(folder: Path, files: dict[str, str]) -> Path:
+def write_modules(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         path = folder / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,24 +68,26 @@ def test_what_a_file_imports_from_its_folder(tmp_path: Path, source: str, import
         "broken": "this is no Python",
         "ltr_harness/metrics": "",
     }
-    written(tmp_path, {"own": source, **beside})
+    write_modules(tmp_path, {"own": source, **beside})
     assert names(tmp_path, "own.py") == imported
 
 
 def test_the_digest_of_a_file_alone_is_that_of_its_bytes(tmp_path: Path) -> None:
-    written(tmp_path, {"own": "import math\n"})
+    write_modules(tmp_path, {"own": "import math\n"})
     assert code_digest(tmp_path / "own.py") == hashlib.sha256(b"import math\n").hexdigest()
 
 
 def test_the_digest_moves_with_every_file_and_with_no_place(tmp_path: Path) -> None:
     files = {"own": "import helper", "helper": "from part import x", "part": "x = 1"}
-    first = code_digest(written(tmp_path / "a", files) / "own.py")
-    assert code_digest(written(tmp_path / "b", files) / "own.py") == first
+    first = code_digest(write_modules(tmp_path / "a", files) / "own.py")
+    assert code_digest(write_modules(tmp_path / "b", files) / "own.py") == first
     others = {first}
     for name, text in files.items():
-        others.add(code_digest(written(tmp_path / f"c-{name}", {**files, name: f"{text}\n"}) / "own.py"))
+        others.add(
+            code_digest(write_modules(tmp_path / f"c-{name}", {**files, name: f"{text}\n"}) / "own.py")
+        )
     renamed = {"own": "import helper", "helper": "from part import x", "part2": "x = 1"}
-    others.add(code_digest(written(tmp_path / "d", renamed) / "own.py"))
+    others.add(code_digest(write_modules(tmp_path / "d", renamed) / "own.py"))
     assert len(others) == 5
 
 
@@ -102,14 +104,14 @@ def test_a_file_that_changes_is_executed_again_in_the_same_process(tmp_path: Pat
 
 def test_a_module_that_changes_is_executed_again_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    written(tmp_path, {"own": "from own_files_helper import VALUE", "own_files_helper": "VALUE = 1"})
+    write_modules(tmp_path, {"own": "from own_files_helper import VALUE", "own_files_helper": "VALUE = 1"})
     assert load_own_file(f"{tmp_path}/own.py:VALUE") == 1
-    written(tmp_path, {"own_files_helper": "VALUE = 2"})
+    write_modules(tmp_path, {"own_files_helper": "VALUE = 2"})
     assert load_own_file(f"{tmp_path}/own.py:VALUE") == 2
 
 
 def test_a_file_that_leaves_is_a_message(tmp_path: Path) -> None:
-    written(tmp_path, {"own": "import sys\nsys.exit(0)"})
+    write_modules(tmp_path, {"own": "import sys\nsys.exit(0)"})
     with pytest.raises(UsageError, match="cannot be imported: SystemExit: 0"):
         load_own_file(f"{tmp_path}/own.py:X")
 
@@ -149,7 +151,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "file.txt").touch()
-    return written(tmp_path, {"own": OWN, "experiment_helper": HELPER.format("match_1")})
+    return write_modules(tmp_path, {"own": OWN, "experiment_helper": HELPER.format("match_1")})
 
 
 def config(**changes: Any) -> dict[str, Any]:
@@ -168,7 +170,7 @@ def config(**changes: Any) -> dict[str, Any]:
 
 
 def one_run(settings: dict[str, Any], accept: Sequence[str] = ()) -> tuple[int, Any]:
-    """How many runs were reused, and the run."""
+    """Run the experiment and return the number of reused runs, and the run."""
     result = run_experiment(settings, runs="runs", accept=accept)
     assert not result.failures, result.failures[0].record.error
     return result.reused, find_runs(Path("runs/own"))[0]
@@ -179,7 +181,7 @@ def test_a_ranker_whose_module_changes_is_trained_again(folder: Path) -> None:
     settings = config(models={"one": {"ranker": "./own.py:Ranker", "feature": "match_1"}})
     _, first = one_run(settings)
     assert one_run(settings)[0] == 1
-    written(folder, {"experiment_helper": HELPER.format("match_2")})
+    write_modules(folder, {"experiment_helper": HELPER.format("match_2")})
     reused, second = one_run(settings)
     assert reused == 0
     assert second.record.identity != first.record.identity
@@ -191,7 +193,7 @@ def test_a_metric_whose_module_changes_is_evaluated_again(folder: Path) -> None:
     own = "./own.py:metric(higher_is_better=true)"
     settings = config(metrics={"cutoffs": [3], "report": ["ndcg", own], "primary": "ndcg@3"})
     assert one_run(settings)[1].record.metrics["metric"].mean == 1.0
-    written(folder, {"experiment_helper": HELPER.format("match_2")})
+    write_modules(folder, {"experiment_helper": HELPER.format("match_2")})
     assert one_run(settings)[1].record.metrics["metric"].mean == 0.0
     assert parse_metric(own).digest == code_digest(folder / "own.py")
 
@@ -202,7 +204,7 @@ def test_what_was_read_by_a_reader_whose_module_changes_is_read_again(folder: Pa
     data = {**config()["data"], "reader": "./own.py:Reader", "root": str(folder), "splits": splits}
     accept = ["query-in-two-splits"]  # the reader gives every split the same queries
     before = one_run(config(data=data), accept)[1].record.data["test"].fingerprint
-    written(folder, {"experiment_helper": HELPER.format("match_2")})
+    write_modules(folder, {"experiment_helper": HELPER.format("match_2")})
     assert one_run(config(data=data), accept)[1].record.data["test"].fingerprint != before
 
 
@@ -258,22 +260,22 @@ def test_what_a_worker_elsewhere_must_have(folder: Path) -> None:
 def test_modules_of_one_name_beside_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder, value in (("a", 1), ("b", 2)):
         files = {"own": "from own_files_helper import VALUE", "own_files_helper": f"VALUE = {value}"}
-        written(tmp_path / folder, files)
+        write_modules(tmp_path / folder, files)
         monkeypatch.syspath_prepend(tmp_path / folder)
         assert load_own_file(f"{tmp_path / folder}/own.py:VALUE") == value
 
 
 def test_files_of_one_folder_share_its_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    written(tmp_path, {"own_files_helper": "class Shared: pass"})
+    write_modules(tmp_path, {"own_files_helper": "class Shared: pass"})
     for name in ("first", "second"):
-        written(tmp_path, {name: "from own_files_helper import Shared"})
+        write_modules(tmp_path, {name: "from own_files_helper import Shared"})
     first, second = (load_own_file(f"{tmp_path}/{name}.py:Shared") for name in ("first", "second"))
     assert first is second
 
 
 def install(site: Path, version: str, name: str) -> None:
-    """What an installer leaves of one version of a package that adds `name` to a group of entry points."""
+    """Write the files of an installed package of one version that adds `name` to a group of entry points."""
     for old in site.glob("*.dist-info"):
         shutil.rmtree(old)
     about = site / f"theirs-{version}.dist-info"
