@@ -59,7 +59,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported and collected stays: the garbage collector need not look through it after every few tests."""
+    """Freeze all that is imported and collected, so that the garbage collector need not look through it again."""
     gc.collect()
     gc.freeze()
     gc.enable()
