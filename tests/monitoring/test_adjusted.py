@@ -27,7 +27,7 @@ EVERY = {"compare": {"min_drop": 0.0, "adjust": COUNTRIES}}
 PLAIN = {"compare": {"min_drop": 0.0}}
 
 
-def few(runs: int, rate: float = 0.05) -> float:
+def most_false_alarms(runs: int, rate: float = 0.05) -> float:
     """More than this happens in one run of a hundred where the rate is kept."""
     return rate * runs + 2.4 * np.sqrt(rate * (1 - rate) * runs)
 
@@ -80,7 +80,7 @@ def by_text(
     return query_table(values, pair_key=np.char.add("t", text.astype(str)), prefix=prefix)
 
 
-def changed(result: MonitorResult) -> bool:
+def has_change_alert(result: MonitorResult) -> bool:
     return any(alert.kind == "change" for alert in result.alerts)
 
 
@@ -109,8 +109,8 @@ def test_healthy_runs_stay_quiet(
         ]
         adjusted += bool(analyse(*sides, **EVERY).alerts)
         if moved and run < few_runs:
-            plain += changed(analyse(*sides, **PLAIN))
-    assert adjusted <= few(runs)
+            plain += has_change_alert(analyse(*sides, **PLAIN))
+    assert adjusted <= most_false_alarms(runs)
     if moved:
         assert plain >= (few_runs if days[1] > 4 else few_runs / 4)
 
@@ -131,8 +131,8 @@ def test_smaller_drops_are_found(
         found = analyse(*sides, **EVERY)
         assert found.adjustment is not None
         removed.append(found.adjustment.variance_removed)
-        adjusted += changed(found)
-        plain += changed(analyse(*sides, **PLAIN))
+        adjusted += has_change_alert(found)
+        plain += has_change_alert(analyse(*sides, **PLAIN))
     assert adjusted >= plain + gained * runs
     assert adjusted >= 0.6 * runs
     assert np.median(removed) >= 0.3
@@ -152,7 +152,7 @@ def test_texts_that_recur(runs: int, query_table: Table, analyse: Analyse) -> No
         worse = by_text(random, query_table, "n", hard, drop=0.006)
         found += bool(analyse(worse, before, **adjusted).alerts)
         plain += bool(analyse(worse, before, **PLAIN, **options).alerts)
-    assert runs - quiet <= few(runs)
+    assert runs - quiet <= most_false_alarms(runs)
     assert found >= plain + 0.15 * runs
 
 

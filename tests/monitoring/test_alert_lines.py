@@ -22,20 +22,20 @@ QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "monitor_quicksta
 
 
 @pytest.fixture(scope="module")
-def found() -> MonitorResult:
+def quickstart_result() -> MonitorResult:
     return monitor(QUICKSTART)
 
 
 @pytest.mark.long
-def test_windows_are_counted_and_the_slice_is_named(found: MonitorResult) -> None:
-    verdict = build_monitor_report(found).sections[0].blocks
+def test_windows_are_counted_and_the_slice_is_named(quickstart_result: MonitorResult) -> None:
+    verdict = build_monitor_report(quickstart_result).sections[0].blocks
     bullets = next(block for block in verdict if isinstance(block, Bullets))
     said = ["".join(part if isinstance(part, str) else part.text for part in item) for item in bullets.items]
     assert [line.split()[0] for line in said] == ["change", "slice", "change"]
     assert "all of production" in said[0]
     assert "country=D" in said[1]
     assert said[2] == "change in 7 of 14 windows, from 2026-01-26 to 2026-02-01"
-    assert [a.window for a in found.alerts] == [
+    assert [a.window for a in quickstart_result.alerts] == [
         "",
         *(f"2026-01-{d}" for d in range(26, 32)),
         "2026-02-01",
@@ -44,8 +44,8 @@ def test_windows_are_counted_and_the_slice_is_named(found: MonitorResult) -> Non
 
 
 @pytest.mark.long
-def test_the_verdict_says_why(found: MonitorResult) -> None:
-    assert found.verdict.where.endswith(
+def test_the_verdict_says_why(quickstart_result: MonitorResult) -> None:
+    assert quickstart_result.verdict.where.endswith(
         "Neither the mix of segments nor a drifted feature explains it: the ranking is the first suspect."
     )
 
@@ -90,7 +90,7 @@ def test_a_changed_page_is_told_in_two_notices_not_in_one_per_window() -> None:
     assert "alert" not in badges  # nothing is called one that did not raise one
 
 
-def sliced(seed: int, query_table: Queries, drop: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+def slice_tables(seed: int, query_table: Queries, drop: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     random = np.random.default_rng(seed)
     tables = []
     for side in range(2):
@@ -101,7 +101,7 @@ def sliced(seed: int, query_table: Queries, drop: float) -> tuple[pd.DataFrame, 
 
 
 def test_the_half_that_did_not_choose_the_slice_has_the_word(query_table: Queries, analyse: Analyse) -> None:
-    seen = analyse(*sliced(1, query_table, 0.05), slices={"confirm_split": True})
+    seen = analyse(*slice_tables(1, query_table, 0.05), slices={"confirm_split": True})
     (line,) = (alert.text for alert in seen.alerts if alert.kind == "slice")
     confirmed = seen.slices[0].confirmed
     assert confirmed is not None
@@ -113,7 +113,7 @@ def test_what_the_other_half_does_not_confirm_is_no_alert(query_table: Queries, 
     """The slice is bad in one half only: the searching one."""
     import zlib
 
-    now, before = sliced(2, query_table, 0.0)
+    now, before = slice_tables(2, query_table, 0.0)
     country = now["segment:country"].astype(str)
     searched = np.array([zlib.crc32(str(name).encode()) & 1 == 1 for name in now["query_id"]])
     values = now["metric:ndcg@10"] - 0.05 * ((country == "D") & searched)
@@ -127,7 +127,7 @@ def test_what_the_other_half_does_not_confirm_is_no_alert(query_table: Queries, 
 
 
 def test_without_a_baseline_the_worst_slice_has_no_before(query_table: Queries, analyse: Analyse) -> None:
-    now, _ = sliced(3, query_table, 0.1)
+    now, _ = slice_tables(3, query_table, 0.1)
     found = analyse(now, None)
     assert found.healthy
     (line,) = (caution.text for caution in found.cautions if "country=D" in caution.text)
@@ -181,7 +181,7 @@ def test_the_headline_counts_the_whole_and_the_alert_a_part(query_table: Queries
 def test_too_small_to_matter_over_all_is_no_promise_about_the_parts(
     query_table: Queries, analyse: Analyse
 ) -> None:
-    now, before = sliced(4, query_table, 0.035)
+    now, before = slice_tables(4, query_table, 0.035)
     found = analyse(now, before)
     assert found.changes[0].below_min_drop
     assert [alert.kind for alert in found.alerts] == ["slice"]

@@ -34,12 +34,12 @@ def click(random: np.random.Generator, user: NDArray[np.int64]) -> Floats:
     return (random.random(user.size) < random.beta(0.6, 1.4, user[-1] + 1)[user]).astype(np.float64)
 
 
-def buy(random: np.random.Generator, user: NDArray[np.int64]) -> Floats:
+def purchases(random: np.random.Generator, user: NDArray[np.int64]) -> Floats:
     """One query in a hundred, by users who like to buy."""
     return (random.random(user.size) < random.beta(0.5, 49.5, user[-1] + 1)[user]).astype(np.float64)
 
 
-def dwell(random: np.random.Generator, user: NDArray[np.int64]) -> Floats:
+def dwell_times(random: np.random.Generator, user: NDArray[np.int64]) -> Floats:
     """Lognormal within users who differ by as much; six in ten queries have none."""
     stayed = np.exp(0.7 * random.standard_normal(user[-1] + 1)[user] + random.standard_normal(user.size))
     return np.where(random.random(user.size) < 0.6, np.nan, stayed)
@@ -50,10 +50,12 @@ def revenue(random: np.random.Generator, user: NDArray[np.int64]) -> Floats:
     return (random.random(user.size) < 0.05) * np.exp(1.2 * random.standard_normal(user.size))
 
 
-MEASURES = {f.__name__: f for f in (click, buy, dwell, revenue)}
+MEASURES = {f.__name__: f for f in (click, purchases, dwell_times, revenue)}
 
 
-def compared(random: np.random.Generator, size: str, users: int, shares: dict[str, float]) -> ArmComparison:
+def compared_arms(
+    random: np.random.Generator, size: str, users: int, shares: dict[str, float]
+) -> ArmComparison:
     """An experiment in which the arm changes nothing."""
     user = np.repeat(np.arange(users), SIZES[size](random, users).astype(np.int64))
     arm = random.choice(len(shares), users, p=list(shares.values()))[user]
@@ -62,13 +64,13 @@ def compared(random: np.random.Generator, size: str, users: int, shares: dict[st
     table["arm"] = pd.Categorical.from_codes(arm, list(shares))
     for name, values in MEASURES.items():
         table[f"online:{name}"] = values(random, user)
-    config = configured(shares, cluster_id="user", online=list(MEASURES))
+    config = arm_config(shares, cluster_id="user", online=list(MEASURES))
     found = compare_arms(table, cut(None, len(table), config), config.arms, config)
     assert found is not None
     return found
 
 
-def configured(shares: dict[str, float], correct: str = "bonferroni", **columns: Any) -> MonitorConfig:
+def arm_config(shares: dict[str, float], correct: str = "bonferroni", **columns: Any) -> MonitorConfig:
     return load_monitor_config(
         {
             "columns": {"rank": "rank", **columns},
@@ -89,7 +91,7 @@ def test_the_intervals_of_an_experiment_cover(size: str, users: int, share: floa
     """All of an experiment's intervals at once in 95 % of experiments; and which have one: refusing is no way out."""
     random, covered, told = np.random.default_rng(users), [], set()
     for _ in range(RUNS if users < 10_000 else RUNS // 4):
-        known = [d for d in compared(random, size, users, {"A": share, "B": 1 - share}).differences
+        known = [d for d in compared_arms(random, size, users, {"A": share, "B": 1 - share}).differences
                  if not np.isnan(d.difference.p)]  # fmt: skip
         told |= {d.measure for d in known}
         covered.append(all(d.difference.low <= 0 <= d.difference.high for d in known))
@@ -127,7 +129,7 @@ def test_arms_of_unlike_spread(world: str) -> None:
     random, wrong = np.random.default_rng(8), 0
     for _ in range(1000):
         control, other = WORLDS[world](random)
-        config = configured({"A": control.size, "B": other.size}, online=["value"])
+        config = arm_config({"A": control.size, "B": other.size}, online=["value"])
         table = pd.DataFrame({"online:value": np.concatenate((control, other)), "metric:ndcg@10": 0.5})
         table["arm"] = pd.Categorical.from_codes(np.repeat([0, 1], [control.size, other.size]), ["A", "B"])
         found = compare_arms(table, cut(None, len(table), config), config.arms, config)
@@ -149,7 +151,7 @@ def test_false_verdicts_are_at_most_alpha(size: str, users: int) -> None:
     shares = {"A": 0.8, "B": 0.1, "C": 0.1}
     wrong = 0
     for _ in range(RUNS):
-        found = compared(random, size, users, shares)
+        found = compared_arms(random, size, users, shares)
         wrong += any(d.verdict in ("higher", "lower", "better", "worse") for d in found.differences)
     assert wrong <= RUNS * 0.05 + 3 * (RUNS * 0.05 * 0.95) ** 0.5
 
@@ -158,7 +160,7 @@ def test_false_verdicts_are_at_most_alpha(size: str, users: int) -> None:
 def test_a_sequence_is_wrong_at_no_look() -> None:
     """Forty days of 60 queries, read after every day: in at most 5 % of experiments is any of the verdicts false."""
     equal = {"A": 1.0, "B": 1.0}
-    sequence, fixed = (configured(equal, how, timestamp="ts") for how in ("sequence", "bonferroni"))
+    sequence, fixed = (arm_config(equal, how, timestamp="ts") for how in ("sequence", "bonferroni"))
     random = np.random.default_rng(5)
     days = np.repeat(np.arange(40), 60)
     wrong = {"sequence": 0, "bonferroni": 0}

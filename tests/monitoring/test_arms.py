@@ -43,7 +43,7 @@ def difference_of(found: ArmComparison, measure: str = "ndcg@10", arm: str = "B"
     return next(d for d in found.differences if (d.measure, d.arm) == (measure, arm))
 
 
-def two(n: int, m: int | None = None) -> list[str]:
+def two_arms(n: int, m: int | None = None) -> list[str]:
     return ["A"] * n + ["B"] * (n if m is None else m)
 
 
@@ -53,7 +53,7 @@ def two(n: int, m: int | None = None) -> list[str]:
 def test_by_query_it_is_near_welchs_t(experiment: Callable[..., ArmComparison]) -> None:
     random = np.random.default_rng(0)
     a, b = random.random(40), 0.1 + 0.8 * random.random(40)
-    found = experiment(two(40), [*a, *b])
+    found = experiment(two_arms(40), [*a, *b])
     oracle = ttest_ind(b, a, equal_var=False)
     low, high = oracle.confidence_interval(0.95)
     d = difference_of(found)
@@ -70,9 +70,9 @@ def test_by_query_it_is_near_welchs_t(experiment: Callable[..., ArmComparison]) 
 def test_a_user_counts_once_however_often_she_asks(experiment: Callable[..., ArmComparison]) -> None:
     random = np.random.default_rng(1)
     values = random.random(40)
-    once = experiment(two(20), values)
+    once = experiment(two_arms(20), values)
     ten = experiment(
-        np.repeat(two(20), 10),
+        np.repeat(two_arms(20), 10),
         np.repeat(values, 10),
         USERS,
         cluster=np.char.zfill(np.repeat(np.arange(40), 10).astype(str), 2),
@@ -81,7 +81,7 @@ def test_a_user_counts_once_however_often_she_asks(experiment: Callable[..., Arm
     assert difference_of(ten).difference.low == pytest.approx(difference_of(once).difference.low)
     assert [arm.n_units for arm in ten.arms] == [20, 20]
     assert [arm.n_queries for arm in ten.arms] == [200, 200]
-    by_query = experiment(np.repeat(two(20), 10), np.repeat(values, 10))
+    by_query = experiment(np.repeat(two_arms(20), 10), np.repeat(values, 10))
     assert difference_of(by_query).difference.error < difference_of(ten).difference.error / 3
 
 
@@ -97,7 +97,7 @@ def test_what_users_did_stands_beside_the_metric(experiment: Callable[..., ArmCo
         "event:hide": np.concatenate((seldom, often)),
         "online:dwell": np.concatenate((seldom, often)) * 10.0,
     }
-    found = experiment(two(200), np.tile([0.5, 0.7], 200), CLICKS, **columns)
+    found = experiment(two_arms(200), np.tile([0.5, 0.7], 200), CLICKS, **columns)
     assert [d.measure for d in found.differences] == [
         "ndcg@10",
         "queries with click",
@@ -141,7 +141,7 @@ def test_all_measures_of_all_arms_are_one_family(experiment: Callable[..., ArmCo
 def test_a_sequence_holds_at_every_look(experiment: Callable[..., ArmComparison]) -> None:
     values = np.random.default_rng(3).random(400) + np.repeat([0.0, 0.1], 200)
     once, always = (
-        experiment(two(200), values, {**ARMS, "compare": {"correct": how}})
+        experiment(two_arms(200), values, {**ARMS, "compare": {"correct": how}})
         for how in ("bonferroni", "sequence")
     )
     assert difference_of(once).verdict == "better"
@@ -157,8 +157,9 @@ def test_verdict_p_and_interval_say_one_thing(how: str, experiment: Callable[...
     words = set()
     for shift in np.linspace(0, 0.9, 13):
         values = random.exponential(size=120) + np.repeat([0, shift], 60)
-        found = experiment(two(60), values, {**ARMS, "compare": {"correct": how}, "columns": {"online": ["dwell"]}},
-                           **{"online:dwell": 4 * random.random(120) - 2 * np.repeat([0, shift], 60)})  # fmt: skip
+        sections = {**ARMS, "compare": {"correct": how}, "columns": {"online": ["dwell"]}}
+        dwell = 4 * random.random(120) - 2 * np.repeat([0, shift], 60)
+        found = experiment(two_arms(60), values, sections, **{"online:dwell": dwell})
         for d in found.differences:
             sign = "" if d.difference.low <= 0 <= d.difference.high else "+" if d.difference.low > 0 else "-"
             word = {"": "not distinguishable", "+": "better", "-": "worse"}[sign]
@@ -172,7 +173,7 @@ def test_verdict_p_and_interval_say_one_thing(how: str, experiment: Callable[...
 
 def test_intervals_end_at_what_a_metric_allows(experiment: Callable[..., ArmComparison]) -> None:
     """Ten zeros against five ones of ten, for which flips know no end; it was 500,000."""
-    found = difference_of(experiment(two(10), [*[0.0] * 15, *[1.0] * 5])).difference
+    found = difference_of(experiment(two_arms(10), [*[0.0] * 15, *[1.0] * 5])).difference
     assert (found.value, found.low, found.high) == (0.5, -1, 1)
 
 
@@ -182,14 +183,14 @@ def test_what_a_rare_kind_of_user_could_change_is_said(experiment: Callable[...,
     It would have to be .41 off. How long a dwell time can be is not known.
     """
     values = np.tile([0.49, 0.5, 0.51], 40) + np.repeat([0, 0.02], 60)
-    assert not caution_texts(experiment(two(60), values), "rare-kind")
+    assert not caution_texts(experiment(two_arms(60), values), "rare-kind")
     values[[7, 10]] += 0.25, -0.25  # of A, the control, against which B gains
-    (caution,) = (c for c in experiment(two(60), values).cautions if c.kind == "rare-kind")
+    (caution,) = (c for c in experiment(two_arms(60), values).cautions if c.kind == "rare-kind")
     assert str(caution).startswith(
         "ndcg@10 of B: A kind of query that makes up less than 4.9 % of the traffic can be absent"
     )
     online = {**ARMS, "columns": {"online": ["dwell"]}}
-    found = experiment(two(60), np.tile(0.5, 120), online, **{"online:dwell": values})
+    found = experiment(two_arms(60), np.tile(0.5, 120), online, **{"online:dwell": values})
     (caution,) = (c for c in found.cautions if c.kind == "rare-kind")
     assert caution.place == "dwell of B"
     assert "no known bounds" in caution.text
@@ -205,23 +206,23 @@ def caution_texts(found: ArmComparison, kind: str) -> list[str]:
 def test_shares_that_are_off_withhold_the_verdict(experiment: Callable[..., ArmComparison]) -> None:
     """4,850 and 5,150 users: nobody would see it, and chance does so once in 370 cases; 4,800 once in 16,000."""
     values = np.tile([0.1, 0.2], 5000) + np.repeat([0.0, 0.1], [4800, 5200])
-    found = experiment(two(4800, 5200), values)
+    found = experiment(two_arms(4800, 5200), values)
     assert found.sample_ratio_p == pytest.approx(chisquare([4800, 5200]).pvalue)
     assert {d.verdict for d in found.differences} == {"withheld"}
     assert found.verdict == (
         "No verdict on the arms: A has 4,800 of 10,000 queries, 48.00 %, where 50.00 % were expected (p < 0.0001): "
         "the assignment or the log is broken."
     )
-    assert experiment(two(4850, 5150), np.tile([0.1, 0.2], 5000)).withheld == ""
+    assert experiment(two_arms(4850, 5150), np.tile([0.1, 0.2], 5000)).withheld == ""
 
 
 def test_shares_may_be_any(experiment: Callable[..., ArmComparison]) -> None:
     arms = {"arms": {**ARMS["arms"], "shares": {"A": 90, "B": 10}}}
     values = np.tile([0.1, 0.2], 500)
-    assert experiment(two(900, 100), values, arms).withheld == ""
-    assert [arm.expected for arm in experiment(two(900, 100), values, arms).arms] == [0.9, 0.1]
-    assert "p < 0.0001" in experiment(two(900, 100), values).withheld
-    assert "90.00 % were expected" in experiment(two(500), values, arms).withheld
+    assert experiment(two_arms(900, 100), values, arms).withheld == ""
+    assert [arm.expected for arm in experiment(two_arms(900, 100), values, arms).arms] == [0.9, 0.1]
+    assert "p < 0.0001" in experiment(two_arms(900, 100), values).withheld
+    assert "90.00 % were expected" in experiment(two_arms(500), values, arms).withheld
 
 
 def test_users_in_several_arms(experiment: Callable[..., ArmComparison]) -> None:
@@ -245,13 +246,15 @@ def test_users_in_several_arms(experiment: Callable[..., ArmComparison]) -> None
 
 def test_queries_of_nobody_known_are_units_of_their_own(experiment: Callable[..., ArmComparison]) -> None:
     users = [*np.repeat(np.arange(20), 2).astype(str), *[None] * 20]
-    found = experiment([*two(20), *two(10)], np.random.default_rng(5).random(60), USERS, cluster=users)
+    found = experiment(
+        [*two_arms(20), *two_arms(10)], np.random.default_rng(5).random(60), USERS, cluster=users
+    )
     assert [arm.n_units for arm in found.arms] == [20, 20]
 
 
 def test_a_rollout_mixes_arms_with_days(experiment: Callable[..., ArmComparison]) -> None:
     """B is seen by 10 % on Monday and by half on Tuesday, when everything is better anyway."""
-    arm = [*two(450, 50), *two(250)]
+    arm = [*two_arms(450, 50), *two_arms(250)]
     days = np.repeat([0, 1], [500, 500])
     values = np.random.default_rng(6).random(1000) + days
     shares = {"arms": {**ARMS["arms"], "shares": {"A": 7, "B": 3}}}
@@ -266,12 +269,12 @@ def test_arms_of_different_days_are_refused_and_lone_windows_left_out(
     with pytest.raises(
         DataError, match="no window holds all of A, B; expected arms that are shown at the same time"
     ):
-        experiment(two(20), np.arange(40) / 40, days=np.repeat([0, 1], 20))
+        experiment(two_arms(20), np.arange(40) / 40, days=np.repeat([0, 1], 20))
     values = np.random.default_rng(7).random(60)
-    found = experiment([*two(20), *["A"] * 20], values, days=np.repeat([0, 1], [40, 20]))
+    found = experiment([*two_arms(20), *["A"] * 20], values, days=np.repeat([0, 1], [40, 20]))
     assert caution_texts(found, "window-without-all-arms") == ["1 window without all arms is left out"]
     assert [arm.n_queries for arm in found.arms] == [20, 20]
-    (text,) = caution_texts(experiment(two(20), values[:40]), "no-times")
+    (text,) = caution_texts(experiment(two_arms(20), values[:40]), "no-times")
     assert "unchecked that arms were shown at the same time" in text
 
 
@@ -279,11 +282,11 @@ def test_queries_without_an_arm_and_labels_that_are_too_young(
     experiment: Callable[..., ArmComparison],
 ) -> None:
     values = np.random.default_rng(8).random(45)
-    found = experiment([*two(20), *[None] * 5], values)
+    found = experiment([*two_arms(20), *[None] * 5], values)
     assert caution_texts(found, "no-arm") == ["5 queries without an arm are left out"]
     assert difference_of(found).n_queries == 20
     young = {**ARMS, "columns": {"timestamp": "ts"}, "relevance": {"maturity": "30d"}}
-    none = experiment(two(20), values[:40], young, days=np.tile([0, 1], 20))
+    none = experiment(two_arms(20), values[:40], young, days=np.tile([0, 1], 20))
     assert none.verdict == "No verdict on the arms: no query is old enough for its labels."
 
 
@@ -292,7 +295,7 @@ def test_queries_without_an_arm_and_labels_that_are_too_young(
 )
 def test_a_few_units_are_too_few(n: int, how: str, experiment: Callable[..., ArmComparison]) -> None:
     sections = {**ARMS, "compare": {"correct": how}}
-    found = experiment(two(n), np.random.default_rng(9).random(2 * n), sections)
+    found = experiment(two_arms(n), np.random.default_rng(9).random(2 * n), sections)
     d = difference_of(found)
     assert d.verdict == "too little to tell"
     assert np.isnan([d.difference.p, d.difference.low, d.difference.high, d.p_corrected]).all()
@@ -303,7 +306,7 @@ def test_a_few_units_are_too_few(n: int, how: str, experiment: Callable[..., Arm
 def test_a_measure_that_an_arm_never_has(experiment: Callable[..., ArmComparison]) -> None:
     values = np.random.default_rng(13).random(60)
     columns = {"online:dwell": np.where(np.arange(60) < 30, values, np.nan), "online:none": np.zeros(60)}
-    found = experiment(two(30), values, {**ARMS, "columns": {"online": ["dwell", "none"]}}, **columns)
+    found = experiment(two_arms(30), values, {**ARMS, "columns": {"online": ["dwell", "none"]}}, **columns)
     for name in ("dwell", "none"):
         d = difference_of(found, name)
         assert (d.verdict, d.n_queries) == ("too little to tell", 0 if name == "dwell" else 30)
@@ -316,12 +319,12 @@ def test_a_rare_purchase_in_a_small_arm_is_too_few(experiment: Callable[..., Arm
     bought = np.zeros(10_000)
     bought[[*range(27), *range(9000, 9003)]] = 1
     shares = {"arms": {**ARMS["arms"], "shares": {"A": 9, "B": 1}}}
-    assert difference_of(experiment(two(9000, 1000), bought, shares)).verdict == "too little to tell"
+    assert difference_of(experiment(two_arms(9000, 1000), bought, shares)).verdict == "too little to tell"
     often = np.tile([0.0, 0.0, 0.0, 1.0], 2500)
-    d = difference_of(experiment(two(9000, 1000), often, shares))
+    d = difference_of(experiment(two_arms(9000, 1000), often, shares))
     assert d.verdict == "not distinguishable"
     bought[[*range(90), *range(9000, 9010)]] = 1
-    d = difference_of(experiment(two(9000, 1000), bought, shares))
+    d = difference_of(experiment(two_arms(9000, 1000), bought, shares))
     assert d.verdict == "not distinguishable"
 
 
@@ -347,13 +350,17 @@ LOG: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("arm", "arms", "told"),
     [
-        (two(2), {"control": "a"}, "arms.column 'variant': has no arm 'a'; did you mean 'A'? (known: A, B)"),
-        (two(2), {"shares": {"A": 1, "B": 1, "C": 1}}, "has no arm 'C'; known: A, B"),
-        ([*two(2), "C"], {"shares": {"A": 1, "B": 1}}, "has an arm 'C' without a share; expected a share for each of"),
+        (two_arms(2), {"control": "a"}, "arms.column 'variant': has no arm 'a'; did you mean 'A'? (known: A, B)"),
+        (two_arms(2), {"shares": {"A": 1, "B": 1, "C": 1}}, "has no arm 'C'; known: A, B"),
+        (
+            [*two_arms(2), "C"],
+            {"shares": {"A": 1, "B": 1}},
+            "has an arm 'C' without a share; expected a share for each of",
+        ),
         (["A", "A"], {}, "has one arm, 'A'; expected the control and at least one other"),
         ([None, None], {}, "has no arm 'A'; expected a name in it"),
         ([f"A{at}" for at in range(30)] + ["A"], {}, "has 31 values; expected at most 20 arms"),
-        (two(2), {"column": "varient"}, "has no column 'varient'; did you mean 'variant'?"),
+        (two_arms(2), {"column": "varient"}, "has no column 'varient'; did you mean 'variant'?"),
     ],
 )  # fmt: skip
 def test_logs_that_are_refused(arm: Sequence[Any], arms: dict[str, Any], told: str) -> None:
@@ -364,7 +371,7 @@ def test_logs_that_are_refused(arm: Sequence[Any], arms: dict[str, Any], told: s
 
 def test_a_query_in_two_arms_is_refused() -> None:
     with pytest.raises(DataError, match="1 of 4 queries change arm from row to row, such as query 'q0000'"):
-        monitor(LOG, log=rows(two(2)).assign(variant=list("AB") + list("AABBBB")))
+        monitor(LOG, log=rows(two_arms(2)).assign(variant=list("AB") + list("AABBBB")))
 
 
 def test_numbers_and_truth_values_are_names(tmp_path: Path) -> None:
@@ -379,7 +386,7 @@ def test_numbers_and_truth_values_are_names(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_baseline_has_no_arms_and_an_earlier_result_may(tmp_path: Path, ltr: Cli) -> None:
     random = np.random.default_rng(10)
-    log = rows(two(300), random.integers(0, 2, 1200))
+    log = rows(two_arms(300), random.integers(0, 2, 1200))
     log.to_parquet(tmp_path / "now.parquet")
     log.drop(columns="variant").to_parquet(tmp_path / "before.parquet")
     (tmp_path / "m.yaml").write_text(yaml.safe_dump(LOG))

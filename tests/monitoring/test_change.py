@@ -188,16 +188,16 @@ def test_both_cells_improved_and_the_whole_fell(query_table: Table) -> None:
         ("c", pytest.approx(0.1), pytest.approx(0.1), pytest.approx(0.5), pytest.approx(0.125)),
     ]
 
-    def improved(total: float, least: int = 12) -> bool:
+    def shows_paradox(total: float, least: int = 12) -> bool:
         moved = replace(parts, total=replace(parts.total, value=total))
         found = periods(table, table, slices={"min_queries": least})
         return _decomposition("country", moved, names, found, 1).simpsons_paradox
 
     assert _decomposition("country", replace(parts, mix_p=0.6), names, found, 2).mix_p == 1.0
-    assert improved(-0.1)
-    assert not improved(0.0)
-    assert not improved(0.1)
-    assert not improved(-0.1, least=13)  # of no cell can anything be said
+    assert shows_paradox(-0.1)
+    assert not shows_paradox(0.0)
+    assert not shows_paradox(0.1)
+    assert not shows_paradox(-0.1, least=13)  # of no cell can anything be said
     same = replace(parts, total=replace(parts.total, value=-0.1), means=parts.means[[1, 1]])
     assert not _decomposition("country", same, names, found, 1).simpsons_paradox
     lower = periods(table, table, metrics=["kendall_tau_distance"], slices={"min_queries": 12})

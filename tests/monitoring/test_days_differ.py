@@ -28,17 +28,17 @@ HOUR = 3600 * 10**9
 EVERY = {"compare": {"min_drop": 0.0}}
 
 
-def few(runs: int, rate: float = 0.05) -> float:
+def most_false_alarms(runs: int, rate: float = 0.05) -> float:
     """More than this happens in one run of a hundred where the rate is kept."""
     return rate * runs + 2.4 * np.sqrt(rate * (1 - rate) * runs)
 
 
-def quickly(runs: int) -> float:
+def shock_factor(runs: int) -> float:
     """A ninth of the queries and three times the shocks and drops are the same."""
     return 3.0 if runs < 100 else 1.0
 
 
-def shocked(
+def shocked_queries(
     random: np.random.Generator, days: int, n: int, shock: float, drop: Any = 0.0
 ) -> tuple[Floats, UnitCodes]:
     day = np.repeat(np.arange(days), n)
@@ -49,7 +49,7 @@ def shocked(
 def pair(
     query_table: Table, random: np.random.Generator, shock: float, drop: Any = 0.0, n: int = 2000
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    sides = [shocked(random, 14, n, shock, drop if side == 0 else 0.0) for side in range(2)]
+    sides = [shocked_queries(random, 14, n, shock, drop if side == 0 else 0.0) for side in range(2)]
     return tuple(query_table(v, days=d, prefix="nb"[s]) for s, (v, d) in enumerate(sides))  # type: ignore[return-value]
 
 
@@ -61,20 +61,20 @@ def test_random_shocks_by_day_are_no_alarm(
     """Days that differ by sd .0085 at 2,000 queries: 52 % of healthy runs alarmed, and a week was seen in it."""
     random = np.random.default_rng(1)
     alarmed = weekly = 0
-    times = quickly(runs)
+    times = shock_factor(runs)
     n, sd = round(2000 / times**2), times * shock
     for _ in range(runs):
         found = analyse(*pair(query_table, random, sd, n=n), **EVERY)
         alarmed += bool(found.alerts)
         weekly += any("day of the week" in caution.text for caution in found.cautions)
-    assert alarmed <= few(runs)
-    assert weekly <= few(runs, 0.01)
+    assert alarmed <= most_false_alarms(runs)
+    assert weekly <= most_false_alarms(runs, 0.01)
 
 
 @pytest.mark.parametrize("runs", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_drop_beyond_the_shocks_is_found(runs: int, query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(2)
-    times = quickly(runs)
+    times = shock_factor(runs)
     shock, drop, n = times * 0.0085, times * 0.045 * (np.arange(14) >= 7), round(2000 / times**2)
     found = [analyse(*pair(query_table, random, shock, drop, n)) for _ in range(runs)]
     assert sum(bool(f.alerts) for f in found) >= 0.9 * runs
@@ -93,21 +93,23 @@ def test_a_baseline_without_days_leaves_it_to_productions_neighbours(
     for _ in range(runs):
         for drop in (False, True):
             fallen = times * 0.06 * (np.arange(28) >= 20) * drop
-            values, day = shocked(random, 28, round(1000 / times**2), times * 0.0085, fallen)
-            before = query_table(shocked(random, 1, round(20_000 / times**2), 0.0)[0], prefix="b")
+            values, day = shocked_queries(random, 28, round(1000 / times**2), times * 0.0085, fallen)
+            before = query_table(shocked_queries(random, 1, round(20_000 / times**2), 0.0)[0], prefix="b")
             result = analyse(query_table(values, days=day), before, **EVERY)
             assert "of production" in result.changes[0].method
             if drop:
                 found += bool(result.alerts)
             else:
                 quiet += not result.alerts
-    assert runs - quiet <= few(runs)
+    assert runs - quiet <= most_false_alarms(runs)
     assert found >= 0.9 * runs
 
 
 def test_one_window_on_both_sides_cannot_tell(query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(4)
-    sides = [query_table(shocked(random, 1, 500, 0.0)[0], days=np.zeros(500, int), prefix=p) for p in "nb"]
+    sides = [
+        query_table(shocked_queries(random, 1, 500, 0.0)[0], days=np.zeros(500, int), prefix=p) for p in "nb"
+    ]
     found = analyse(*sides)
     assert "by themselves" not in found.changes[0].method
     assert "day-to-day variation is unknown" in found.verdict.caution.text.lower()
@@ -149,7 +151,7 @@ def test_nights_are_compared_with_nights(
         worse = by_the_hour(random, 7, query_table, 0.06, "n")
         fallen = worse.assign(**{"metric:ndcg@10": worse["metric:ndcg@10"] - 0.03})
         found += bool(analyse(fallen, before, **options).alerts)
-    assert alarmed <= few(runs)
+    assert alarmed <= most_false_alarms(runs)
     assert advised == (runs if season == "none" else 0)
     assert found >= 0.9 * runs
 
@@ -169,10 +171,10 @@ def test_a_season_that_nobody_set_is_no_alarm(
         sides = []
         for side, days in enumerate((14, 28)):
             dips = times * dip * (np.arange(days) % 7 >= 5)
-            values, day = shocked(random, days, round(500 / times**2), 0.0, dips)
+            values, day = shocked_queries(random, days, round(500 / times**2), 0.0, dips)
             sides.append(query_table(values, days=day, prefix="nb"[side]))
         alarmed += bool(analyse(*sides, **EVERY).alerts)
-    assert alarmed <= few(runs)
+    assert alarmed <= most_false_alarms(runs)
 
 
 def test_what_a_season_needs(query_table: Table, analyse: Analyse) -> None:
@@ -256,7 +258,7 @@ def test_nightly_runs_with_a_season_alarm_as_seldom_as_without(query_table: Tabl
             if found.windows[0].trailing is not None:
                 trailing += found.windows[0].trailing.p <= 0.05
                 tests += 1
-    assert trailing <= few(tests // 7) * 7  # seven nights share their windows
+    assert trailing <= most_false_alarms(tests // 7) * 7  # seven nights share their windows
 
 
 def test_a_past_window_has_its_weekday(query_table: Table) -> None:
@@ -408,7 +410,7 @@ def test_slices_and_labels_of_many_nights_rarely_alarm(query_table: Table, tmp_p
                 spent += hit
             else:
                 plain += hit
-    assert spent <= few(60)
+    assert spent <= most_false_alarms(60)
     assert plain >= 0.2 * 60
 
 
@@ -476,7 +478,7 @@ def test_a_sequence_rarely_barks_however_long_it_is_watched(
         )
         for seed in range(runs)
     )
-    assert barked <= few(runs)
+    assert barked <= most_false_alarms(runs)
 
 
 def test_a_night_with_a_history_spends_its_share_of_one_alpha(query_table: Table, tmp_path: Path) -> None:

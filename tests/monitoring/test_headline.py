@@ -24,7 +24,7 @@ def healthy() -> MonitorResult:
     return monitor(CONFIG, log=SyntheticLog(seed=3, days=3), baseline=SyntheticLog(seed=4, days=3))
 
 
-def moved(result: MonitorResult, by: float, **more: Any) -> MonitorResult:
+def with_difference(result: MonitorResult, by: float, **more: Any) -> MonitorResult:
     """The same with another difference, whose interval reaches .002 to both sides."""
     first = result.changes[0]
     difference = replace(first.difference, value=by, low=by - 0.002, high=by + 0.002)
@@ -47,7 +47,7 @@ def moved(result: MonitorResult, by: float, **more: Any) -> MonitorResult:
     ],
 )
 def test_what_the_metric_did(healthy: MonitorResult, by: float, more: dict[str, bool], text: str) -> None:
-    assert banner(moved(replace(healthy, min_drop=0.005), by, **more)).text == text
+    assert banner(with_difference(replace(healthy, min_drop=0.005), by, **more)).text == text
 
 
 def test_the_status_says_what_the_exit_code_says(healthy: MonitorResult) -> None:
@@ -61,7 +61,7 @@ def test_the_status_says_what_the_exit_code_says(healthy: MonitorResult) -> None
 @pytest.mark.parametrize("cause", ["labels", "immature", "presentation", "serving", "input", "mix", "none"])
 def test_every_cause_fits_into_twenty_words(healthy: MonitorResult, cause: str) -> None:
     verdict = Verdict(cause, "", "", "")
-    for result in (moved(healthy, -0.01), moved(healthy, -0.01, alert=True)):
+    for result in (with_difference(healthy, -0.01), with_difference(healthy, -0.01, alert=True)):
         text = banner(replace(result, verdict=verdict)).text
         assert len(text.split()) <= MAX_HEADLINE_WORDS
         assert "->" not in text

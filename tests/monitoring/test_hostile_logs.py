@@ -26,7 +26,7 @@ def log(**columns: Any) -> pa.Table:
     return pa.table({name: pa.array(values) for name, values in plain.items()} | columns)
 
 
-def watched(table: pa.Table, **sections: Any) -> MonitorResult:
+def monitor_table(table: pa.Table, **sections: Any) -> MonitorResult:
     return monitor({"columns": {"rank": "rank"}, "metrics": ["mrr"], **sections}, log=table)
 
 
@@ -37,14 +37,14 @@ def cast_integers(values: Any, kind: pa.DataType) -> pa.Array:
 @pytest.mark.parametrize("rank", [1e20, 2.0**63, 2.0**62, 1e300])
 def test_a_rank_beyond_what_is_counted(rank: float) -> None:
     with pytest.raises(DataError, match="1 of 3 ranks are missing or not an integer from 1 to 10\\^9"):
-        watched(log(rank=pa.array([1.0, rank, 1.0])))
+        monitor_table(log(rank=pa.array([1.0, rank, 1.0])))
 
 
 def test_ranks_of_a_csv_file_as_well(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("query_id,rank,relevance\na,1,1\na,1e20,1\n")
     with pytest.raises(DataError, match="1 of 2 ranks"):
-        watched(tmp_path / "l.csv")
-    assert watched(log(rank=pa.array([1, 10**9, 1]))).windows[0].means == {"mrr": 0.75}
+        monitor_table(tmp_path / "l.csv")
+    assert monitor_table(log(rank=pa.array([1, 10**9, 1]))).windows[0].means == {"mrr": 0.75}
 
 
 @pytest.mark.parametrize("text", ["1000000000000000000d", "999999999999999999999999w", "36526d"])
@@ -56,7 +56,7 @@ def test_a_duration_of_ages(text: str, section: str, key: str) -> None:
     if section == "event_log":
         given = {"relevance": {"events": {"click": 1}, "event_log": {"path": "e.csv", key: text}}}
     with pytest.raises(ConfigError, match="at most 100 years, 36525d"):
-        watched(log(ts=cast_integers([0, 1, 2], pa.timestamp("s"))), **TIMED, **given)
+        monitor_table(log(ts=cast_integers([0, 1, 2], pa.timestamp("s"))), **TIMED, **given)
 
 
 @pytest.mark.long
@@ -68,8 +68,8 @@ def test_more_windows_than_anybody_looks_at() -> None:
     )
     table = table.append_column("ts", cast_integers(minutes, pa.timestamp("s")))
     with pytest.raises(UsageError, match=r"windows.size 1m cuts the log into 10,001 windows.*at most 10,000"):
-        watched(table, **TIMED, windows={"size": "1m"})
-    assert len(watched(table, **TIMED, windows={"size": "1h"}).windows) == 167
+        monitor_table(table, **TIMED, windows={"size": "1m"})
+    assert len(monitor_table(table, **TIMED, windows={"size": "1h"}).windows) == 167
 
 
 @pytest.mark.parametrize("zone", ["Foo/Bar", "+25:00", "GMT+5", "Europe/Berlin", "+01:00"])
@@ -77,7 +77,7 @@ def test_a_moment_is_one_in_any_zone(zone: str) -> None:
     """Arrow keeps moments in UTC whatever zone is written beside: an unknown zone is no obstacle."""
     noon = int(np.datetime64(f"{DAY}T12:00", "s").astype(int))
     table = log(ts=cast_integers([noon] * 3, pa.timestamp("s", tz=zone)))
-    (window,) = watched(table, **TIMED).windows
+    (window,) = monitor_table(table, **TIMED).windows
     assert window.label == DAY
 
 
@@ -98,7 +98,7 @@ def test_what_is_no_time(column: pa.Array) -> None:
     with pytest.raises(
         DataError, match=r"column 'ts': (has the type|holds numbers).*expected timestamps, or text"
     ):
-        watched(log(ts=column), **TIMED)
+        monitor_table(log(ts=column), **TIMED)
 
 
 @pytest.mark.parametrize(
@@ -114,34 +114,36 @@ def test_what_is_no_time(column: pa.Array) -> None:
 def test_times_beyond_nanoseconds_do_not_come_round_again(column: pa.Array) -> None:
     said = "timestamps lie before 1990 or after 2100"
     with pytest.raises(DataError, match=said):
-        watched(log(ts=column), **TIMED)
+        monitor_table(log(ts=column), **TIMED)
 
 
 @pytest.mark.long
 def test_times_of_every_unit_are_one_moment() -> None:
     moment = int(np.datetime64(f"{DAY}T12:00", "s").astype(int))
     for unit, factor in {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.items():
-        (window,) = watched(log(ts=cast_integers([moment * factor] * 3, pa.timestamp(unit))), **TIMED).windows
+        (window,) = monitor_table(
+            log(ts=cast_integers([moment * factor] * 3, pa.timestamp(unit))), **TIMED
+        ).windows
         assert window.label == DAY
     days = pa.array([moment // 86_400] * 3, pa.int32()).cast(pa.date32())
-    assert watched(log(ts=days), **TIMED).windows[0].label == DAY
+    assert monitor_table(log(ts=days), **TIMED).windows[0].label == DAY
     coded = pa.array([DAY] * 3).dictionary_encode()
-    assert watched(log(ts=coded), **TIMED).windows[0].label == DAY
+    assert monitor_table(log(ts=coded), **TIMED).windows[0].label == DAY
 
 
 def test_text_with_and_without_a_zone_is_two_clocks() -> None:
     mixed = pa.array([f"{DAY}T00:00:00+01:00", f"{DAY}T00:00:00Z", f"{DAY}T00:00:00"])
     with pytest.raises(DataError, match="1 of 3 times have no time zone, the others do"):
-        watched(log(ts=mixed), **TIMED)
+        monitor_table(log(ts=mixed), **TIMED)
     offsets = pa.array([f"{DAY}T00:30:00+01:00", f"{DAY}T00:00:00Z", f"{DAY}T00:00:00Z"])
-    assert [w.label for w in watched(log(ts=offsets), **TIMED).windows] == ["2026-01-04", DAY]
+    assert [w.label for w in monitor_table(log(ts=offsets), **TIMED).windows] == ["2026-01-04", DAY]
 
 
 @pytest.mark.parametrize("role", ["segments", "pair_key", "cluster_id", "item_id", "timestamp", "query_id"])
 def test_text_that_is_no_text(role: str) -> None:
     columns = {"rank": "rank", role: ["x"] if role == "segments" else "x"}
     with pytest.raises(DataError, match="column 'x': holds bytes that are not UTF-8"):
-        watched(log(x=NO_TEXT), columns=columns)
+        monitor_table(log(x=NO_TEXT), columns=columns)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_text_that_is_no_text(role: str) -> None:
 )
 def test_lists_of_events_that_are_none(column: pa.Array, told: str) -> None:
     with pytest.raises(DataError, match=told):
-        watched(log(x=column), relevance={"events": {"click": 1}, "list_column": "x"})
+        monitor_table(log(x=column), relevance={"events": {"click": 1}, "list_column": "x"})
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_lists_of_events_that_are_none(column: pa.Array, told: str) -> None:
 )
 def test_lists_of_events_of_every_type(column: pa.Array) -> None:
     rule = {"events": {"click": 1, "buy": 1}, "list_column": "x"}
-    (window,) = watched(log(x=column), relevance=rule).windows
+    (window,) = monitor_table(log(x=column), relevance=rule).windows
     assert window.event_rates == {"click": 1.0, "buy": 0.5}
 
 
@@ -181,30 +183,30 @@ def test_lists_of_events_of_every_type(column: pa.Array) -> None:
 @pytest.mark.parametrize("role", ["segments", "features", "online"])
 def test_nested_attributes(role: str, column: pa.Array) -> None:
     with pytest.raises(DataError, match="column 'x': has the type"):
-        watched(log(x=column), columns={"rank": "rank", role: ["x"]})
+        monitor_table(log(x=column), columns={"rank": "rank", role: ["x"]})
 
 
 def test_a_column_that_is_there_twice() -> None:
     table = log()
     twice = pa.Table.from_arrays([*table.columns, table["rank"]], names=[*table.column_names, "rank"])
     with pytest.raises(DataError, match="has the column 'rank' twice"):
-        watched(twice)
+        monitor_table(twice)
     other = pa.Table.from_arrays(
         [*table.columns, table["rank"], table["rank"]], names=[*table.column_names, "z", "z"]
     )
-    assert watched(other).windows[0].means == {"mrr": 0.75}  # nobody asked for it
+    assert monitor_table(other).windows[0].means == {"mrr": 0.75}  # nobody asked for it
 
 
 def test_an_event_without_end_is_no_count() -> None:
     with pytest.raises(DataError, match="1 of 3 event counts are negative or not numbers"):
-        watched(log(click=pa.array([np.inf, 1.0, 2.0])), **CLICKS)
-    many = watched(log(click=pa.array([2**31 - 1, 2**31 - 1, 2])), **CLICKS).windows[0]
+        monitor_table(log(click=pa.array([np.inf, 1.0, 2.0])), **CLICKS)
+    many = monitor_table(log(click=pa.array([2**31 - 1, 2**31 - 1, 2])), **CLICKS).windows[0]
     assert many.event_rates["click"] >= 2**30  # no sum that came round again
 
 
 def test_a_grade_beyond_what_is_kept() -> None:
     with pytest.raises(DataError, match="1 of 3 grades are missing, negative or not finite"):
-        watched(log(relevance=pa.array([1e300, 1.0, 0.0])), metrics=["ndcg(gain=linear)@3"])
+        monitor_table(log(relevance=pa.array([1e300, 1.0, 0.0])), metrics=["ndcg(gain=linear)@3"])
 
 
 @pytest.mark.parametrize(
@@ -226,4 +228,4 @@ def test_a_made_up_log_of_ages(made_up: dict[str, Any], told: str) -> None:
 
 def test_an_average_over_more_windows_than_there_are() -> None:
     with pytest.raises(ConfigError, match=r"windows.trailing"):
-        watched(log(ts=pa.array([DAY] * 3)), **TIMED, windows={"trailing": 10**30})
+        monitor_table(log(ts=pa.array([DAY] * 3)), **TIMED, windows={"trailing": 10**30})

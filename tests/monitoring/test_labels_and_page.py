@@ -27,19 +27,19 @@ def baseline() -> pa.Table:
     return SyntheticLog(seed=1, days=14, queries_per_day=400, items=10).table()
 
 
-def watched(config: dict[str, Any], **plants: Any) -> MonitorResult:
+def monitor_plants(config: dict[str, Any], **plants: Any) -> MonitorResult:
     """Return the result for a log with such defects; each is made and monitored once, whoever asks."""
-    return _watched(json.dumps(config), tuple(plants.items()))
+    return _monitor_plants(json.dumps(config), tuple(plants.items()))
 
 
 @cache
-def _watched(config: str, plants: tuple[tuple[str, Any], ...]) -> MonitorResult:
+def _monitor_plants(config: str, plants: tuple[tuple[str, Any], ...]) -> MonitorResult:
     log = SyntheticLog(seed=2, start="2026-01-19", days=14, queries_per_day=400, items=10, **dict(plants))
     return monitor(json.loads(config), log=log, baseline=baseline())
 
 
 def test_lost_clicks_are_a_label_outage_and_no_improvement() -> None:
-    found = watched(CLICKS, lost_clicks=0.3)
+    found = monitor_plants(CLICKS, lost_clicks=0.3)
     assert "label_rate" in {alert.kind for alert in found.alerts}
     assert found.verdict.cause == "labels"
     assert "Label outage" in found.verdict.what
@@ -49,22 +49,22 @@ def test_lost_clicks_are_a_label_outage_and_no_improvement() -> None:
 
 
 def test_the_rule_that_counts_empty_queries_as_one_would_have_risen() -> None:
-    found = watched(CLICKS, lost_clicks=0.3)
+    found = monitor_plants(CLICKS, lost_clicks=0.3)
     production, baseline = found.empty_rules
     assert (production.log, baseline.log) == ("production", "baseline")
     assert production.one > baseline.one
-    assert watched({**CLICKS, "empty": "one"}, lost_clicks=0.3).verdict.cause == "labels"
+    assert monitor_plants({**CLICKS, "empty": "one"}, lost_clicks=0.3).verdict.cause == "labels"
 
 
 def test_an_outage_in_a_few_windows_is_dated() -> None:
-    found = watched(CLICKS, lost_clicks=0.6, since=10)
+    found = monitor_plants(CLICKS, lost_clicks=0.6, since=10)
     windows = [test.window for test in found.labels if test.alert and test.window != "all"]
     assert windows[0] == "2026-01-29"
     assert found.verdict.cause == "labels"
 
 
 def test_late_purchases_are_not_taken_for_a_drop() -> None:
-    patient = watched(
+    patient = monitor_plants(
         {**PURCHASES, "relevance": {**PURCHASES["relevance"], "maturity": "7d"}}, purchase_delay=2.0
     )
     assert patient.healthy
@@ -74,14 +74,14 @@ def test_late_purchases_are_not_taken_for_a_drop() -> None:
 
 
 def test_without_maturity_the_fall_is_shown_and_called_immature() -> None:
-    found = watched(PURCHASES, purchase_delay=2.0)
+    found = monitor_plants(PURCHASES, purchase_delay=2.0)
     assert [t for t in found.labels if t.alert and t.measure == "buy per query"]
     assert found.verdict.cause == "immature"
     assert "set relevance.maturity" in found.verdict.where
 
 
 def test_the_same_model_on_a_page_that_shows_more() -> None:
-    found = watched(CLICKS, examination=0.5)
+    found = monitor_plants(CLICKS, examination=0.5)
     assert found.changes[0].difference.value < -0.02  # click NDCG falls
     assert found.presentation is not None
     assert found.presentation.changed
@@ -90,11 +90,11 @@ def test_the_same_model_on_a_page_that_shows_more() -> None:
     assert any(CLICK_BIAS in caution.text for caution in found.cautions)
     assert found.exit_code == 4
     # without the page the ratio is known to .014, of .63: a fall of a hundredth is not excluded, one of .03 is
-    weighted = watched({**CLICKS, "propensity": {"column": "examination"}}, examination=0.5)
+    weighted = monitor_plants({**CLICKS, "propensity": {"column": "examination"}}, examination=0.5)
     assert (weighted.verdict.cause, weighted.exit_code) == ("unclear", 4)
     assert "Whether the page or the ranking changed cannot be told" in weighted.verdict.where
     large = {**CLICKS, "propensity": {"column": "examination"}, "compare": {"min_drop": 0.03}}
-    weighted = watched(large, examination=0.5)
+    weighted = monitor_plants(large, examination=0.5)
     assert weighted.presentation is not None
     assert weighted.presentation.ips_normalised is not None
     assert weighted.presentation.ips_normalised.low < 0 < weighted.presentation.ips_normalised.high
@@ -103,7 +103,7 @@ def test_the_same_model_on_a_page_that_shows_more() -> None:
 
 
 def test_a_worse_model_on_a_steeper_page() -> None:
-    found = watched({**CLICKS, "propensity": {"column": "examination"}}, examination=1.7, drop=0.9)
+    found = monitor_plants({**CLICKS, "propensity": {"column": "examination"}}, examination=1.7, drop=0.9)
     seen = found.presentation
     assert seen is not None
     assert seen.ips is not None
@@ -118,13 +118,13 @@ def test_a_worse_model_on_a_steeper_page() -> None:
 def test_tables_of_propensities_do_what_the_column_does() -> None:
     ranks = np.arange(1, 11, dtype=float)
     tables = {"table": (ranks**-0.5).tolist(), "baseline_table": (1 / ranks).tolist()}
-    by_table = watched({**CLICKS, "propensity": tables}, examination=0.5)
-    by_column = watched({**CLICKS, "propensity": {"column": "examination"}}, examination=0.5)
+    by_table = monitor_plants({**CLICKS, "propensity": tables}, examination=0.5)
+    by_column = monitor_plants({**CLICKS, "propensity": {"column": "examination"}}, examination=0.5)
     assert by_table.presentation == by_column.presentation
 
 
 def test_a_worse_model_on_the_same_page_keeps_its_alert() -> None:
-    found = watched(CLICKS, drop=2.5)
+    found = monitor_plants(CLICKS, drop=2.5)
     assert found.presentation is not None
     assert found.presentation.signature == "ranking"
     assert found.alerts[0].kind == "change"
@@ -143,7 +143,7 @@ def test_few_queries_never_silence_an_alert() -> None:
 
 def test_ips_dcg_is_dcg_where_everything_is_looked_at() -> None:
     everything = {**CLICKS, "propensity": {"table": [1.0]}, "metrics": ["dcg(gain=linear)@10"]}
-    found = watched(everything, examination=0.0)
+    found = monitor_plants(everything, examination=0.0)
     assert found.presentation is not None
     production = found.empty_rules[0]
     assert found.presentation.ips_now == pytest.approx(production.zero, abs=1e-12)
@@ -166,7 +166,7 @@ BETTER_GRADES = (0.3, 0.25, 0.2, 0.15, 0.1)
 
 def test_what_ips_dcg_says_is_said_in_its_own_direction() -> None:
     """More relevant items on another page, at rank 1 too: IPS-DCG is +.48, and was said not to have moved."""
-    found = watched(WEIGHTED, examination=0.5, grade_shares=BETTER_GRADES)
+    found = monitor_plants(WEIGHTED, examination=0.5, grade_shares=BETTER_GRADES)
     assert found.presentation is not None
     assert found.presentation.ips is not None
     assert found.presentation.ips.low > 0
@@ -180,7 +180,7 @@ def test_what_ips_dcg_says_is_said_in_its_own_direction() -> None:
 def test_a_better_ranking_is_no_changed_page() -> None:
     """Ranks 1 to 3 get better items on the same page: with propensities the page was blamed."""
     for propensity in ({}, {"propensity": {"column": "examination"}}):
-        found = watched({**CLICKS, **propensity}, grade_shares=BETTER_GRADES)
+        found = monitor_plants({**CLICKS, **propensity}, grade_shares=BETTER_GRADES)
         assert found.presentation is not None
         assert found.presentation.changed
         assert found.presentation.signature == "ranking"
@@ -190,14 +190,14 @@ def test_a_better_ranking_is_no_changed_page() -> None:
 
 
 def test_a_page_alone_leaves_ips_dcg_where_it_was() -> None:
-    found = watched({**WEIGHTED, "compare": {"min_drop": 0.03}}, examination=0.5)
+    found = monitor_plants({**WEIGHTED, "compare": {"min_drop": 0.03}}, examination=0.5)
     still = "The page changed. Self-normalised IPS-DCG did not measurably change: "
     assert found.verdict.what.startswith(still)
 
 
 def test_lost_clicks_are_an_outage_with_propensities_too() -> None:
     """Every rank lost 30 %: IPS-DCG adds up clicks and falls with them, which is no news of the ranking."""
-    found = watched(WEIGHTED, lost_clicks=0.3)
+    found = monitor_plants(WEIGHTED, lost_clicks=0.3)
     assert found.presentation is not None
     assert not found.presentation.changed
     assert found.verdict.cause == "labels"

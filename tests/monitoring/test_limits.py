@@ -25,7 +25,7 @@ Analyse = Callable[..., MonitorResult]
 QueryTable = Callable[..., pd.DataFrame]
 
 
-def below(limit: float, **sections: Any) -> dict[str, Any]:
+def limit_sections(limit: float, **sections: Any) -> dict[str, Any]:
     return {"alerts": {"below": {"ndcg@10": limit}}} | sections
 
 
@@ -53,7 +53,7 @@ def test_without_a_baseline(
     query_table: QueryTable, analyse: Analyse, limit: float, code: int, healthy: bool | None,
     status: Badge, headline: str,
 ) -> None:  # fmt: skip
-    found = analyse(query_table(values(0.5, 1_000)), None, **below(limit))
+    found = analyse(query_table(values(0.5, 1_000)), None, **limit_sections(limit))
     assert (found.exit_code, found.healthy) == (code, healthy)
     head = banner(found)
     assert (head.status, head.text) == (status, headline)
@@ -73,7 +73,7 @@ def test_without_a_baseline(
 def test_a_mean_below_is_a_caution_that_says_what_would_decide_it(
     query_table: QueryTable, analyse: Analyse
 ) -> None:
-    found = analyse(query_table(values(0.5, 1_000)), None, **below(0.501))
+    found = analyse(query_table(values(0.5, 1_000)), None, **limit_sections(0.501))
     # the interval reaches .009 to the limit's side and .001 is needed: 81 times as many, and the mean is rounded
     assert "about 8" in found.undecided
     assert found.verdict.cause == "unclear"
@@ -86,12 +86,12 @@ def test_a_segment_and_a_window_below(query_table: QueryTable, analyse: Analyse)
     day = np.repeat(np.arange(4), 1_000)
     of_segment = values(0.9, 4_000) - 0.2 * (country == "D")
     now = query_table(of_segment, days=day, segments={"country": country})
-    found = analyse(now, None, **below(0.8))
+    found = analyse(now, None, **limit_sections(0.8))
     (alert,) = found.alerts
     assert str(alert).startswith("ALERT limit ndcg@10 0.7")
     assert str(alert).endswith("below 0.8 in country=D (1 of 4 segments below)")
     assert banner(found).text == "ndcg@10 is below its limit 0.8 in 1 of 4 segments"
-    found = analyse(query_table(values(0.9, 4_000) - 0.2 * (day == 2), days=day), None, **below(0.8))
+    found = analyse(query_table(values(0.9, 4_000) - 0.2 * (day == 2), days=day), None, **limit_sections(0.8))
     (alert,) = found.alerts
     assert alert.window == "2026-01-07"
     assert banner(found).text == "ndcg@10 is below its limit 0.8 in 1 of 4 windows"
@@ -111,7 +111,9 @@ def test_limits_spend_nothing_of_the_test_against_a_baseline(
         query_table(values(0.5, 2_000, 2), days=day, prefix="b"),
     )
     for rule in ("bonferroni", "sequence"):
-        plain, held = (analyse(now, before, compare={"correct": rule}, **more) for more in ({}, below(0.6)))
+        plain, held = (
+            analyse(now, before, compare={"correct": rule}, **more) for more in ({}, limit_sections(0.6))
+        )
         assert [w.p_corrected for w in held.windows] == [w.p_corrected for w in plain.windows]
         assert repr(held.changes) == repr(plain.changes)
         assert plain.exit_code == 0
@@ -122,10 +124,10 @@ def test_limits_spend_nothing_of_the_test_against_a_baseline(
 
 
 def test_too_few_queries_are_not_held_to_be_within(query_table: QueryTable, analyse: Analyse) -> None:
-    found = analyse(query_table(values(0.5, 199)), None, **below(0.9))
+    found = analyse(query_table(values(0.5, 199)), None, **limit_sections(0.9))
     assert (found.exit_code, found.healthy) == (0, None)
     assert "was not held against its limit 0.9: 199 queries" in found.undecided
-    nothing = analyse(query_table(np.full(10, np.nan)), None, **below(0.9))
+    nothing = analyse(query_table(np.full(10, np.nan)), None, **limit_sections(0.9))
     assert (nothing.exit_code, nothing.healthy) == (0, None)
 
 
@@ -134,29 +136,32 @@ def test_two_hundred_zeros_do_not_show_a_mean_below_one_in_a_hundred(
 ) -> None:
     # of a mean of .01, 200 queries of 0 or 1 are all 0 in .99 ** 200 = 13 %; of one of .05, in .0035 %
     zeros = query_table(np.zeros(200), relevant=np.ones(200, np.bool_))
-    assert analyse(zeros, None, **below(0.01)).exit_code == 0
-    assert analyse(zeros, None, **below(0.05)).exit_code == 4
+    assert analyse(zeros, None, **limit_sections(0.01)).exit_code == 0
+    assert analyse(zeros, None, **limit_sections(0.05)).exit_code == 4
     users = query_table(
         np.zeros(400), cluster=(np.arange(400) // 2).astype(str), relevant=np.ones(400, np.bool_)
     )
-    assert analyse(users, None, **below(0.01)).exit_code == 0
+    assert analyse(users, None, **limit_sections(0.01)).exit_code == 0
 
 
 def false_alarms(query_table: QueryTable, logs: int, nights: int, folder: Path) -> int:
     """Count the series with an alert in any night, where the mean is the limit; several nights have a history."""
-    sections = {"columns": {"rank": "rank", "timestamp": "ts", "segments": ["country"]}, **below(0.5)}
+    sections = {
+        "columns": {"rank": "rank", "timestamp": "ts", "segments": ["country"]},
+        **limit_sections(0.5),
+    }
     config, alarmed = load_monitor_config({"metrics": ["ndcg@10"], **sections}), 0
     for seed in range(logs):
         draws = np.random.default_rng(seed).uniform(0.2, 0.8, (nights + 6, 250))
         country = np.tile(["A", "B", "C", "D", "E"], 7 * 50)
         history = None if nights == 1 else folder / f"{nights}-{seed}"
-        weeks = (_week(query_table, draws, night, country) for night in range(nights))
+        weeks = (_queries_of_week(query_table, draws, night, country) for night in range(nights))
         codes = [run_stages(week, None, config, history=history).result.exit_code for week in weeks]
         alarmed += any(codes)
     return alarmed
 
 
-def _week(query_table: QueryTable, draws: Any, night: int, country: Any) -> pd.DataFrame:
+def _queries_of_week(query_table: QueryTable, draws: Any, night: int, country: Any) -> pd.DataFrame:
     days = np.repeat(np.arange(night, night + 7), 250)
     return query_table(draws[night : night + 7].ravel(), days=days, segments={"country": country})
 
@@ -175,7 +180,7 @@ def test_thirty_nights_share_one_alpha(query_table: QueryTable, tmp_path: Path) 
 
 def test_a_history_gives_limits_a_sequence_of_their_own(query_table: QueryTable, tmp_path: Path) -> None:
     config = load_monitor_config({
-        "metrics": ["ndcg@10"], "columns": {"rank": "rank", "timestamp": "ts"}, **below(0.51),
+        "metrics": ["ndcg@10"], "columns": {"rank": "rank", "timestamp": "ts"}, **limit_sections(0.51),
     })  # fmt: skip
     reach = []
     for night in range(3):
@@ -217,7 +222,7 @@ def test_a_limit_of_what_is_better_lower_and_one_that_may_not_alert() -> None:
 
 
 def test_the_limit_of_a_metric_under_another_rule_for_empty_queries() -> None:
-    config = load_monitor_config({"columns": {"rank": "rank"}, "empty": "zero", **below(0.8)})
+    config = load_monitor_config({"columns": {"rank": "rank"}, "empty": "zero", **limit_sections(0.8)})
     assert {str(metric): limit for metric, limit in config.limits.items()} == {"ndcg(empty=zero)@10": 0.8}
 
 
@@ -247,7 +252,7 @@ def test_a_made_up_log_has_the_same_answer_everywhere() -> None:
     config = {
         "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts", "segments": ["country"]},
         "metrics": ["ndcg@10", "mrr@10"],
-        **below(0.93),
+        **limit_sections(0.93),
     }
     log = SyntheticLog(seed=3, days=3, queries_per_day=300, slice_country="B", slice_noise=6.0)
     found = monitor(config, log=log)

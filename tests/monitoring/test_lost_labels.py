@@ -43,13 +43,13 @@ def lose_labels(rows: pd.DataFrame, share: float, value: float, since: str = "20
     return rows.assign(relevance=np.where(gone, value, rows["relevance"]))
 
 
-def watched(now: pd.DataFrame, **relevance: Any) -> MonitorResult:
+def monitor_log(now: pd.DataFrame, **relevance: Any) -> MonitorResult:
     return monitor({**CONFIG, "relevance": relevance}, log=now, baseline=log(2))
 
 
 @pytest.mark.parametrize("unlabelled", ["zero", "ignore"])
 def test_a_third_of_the_labels_is_missing(unlabelled: str) -> None:
-    found = watched(lose_labels(log(1), 0.3, np.nan), unlabelled=unlabelled)
+    found = monitor_log(lose_labels(log(1), 0.3, np.nan), unlabelled=unlabelled)
     alerts = {alert.text.partition(" 1.000")[0] for alert in found.alerts if alert.kind == "label_rate"}
     assert "documents with a label" in alerts
     assert found.verdict.cause == "labels"
@@ -58,7 +58,7 @@ def test_a_third_of_the_labels_is_missing(unlabelled: str) -> None:
 
 def test_verdict_and_alerts_agree_on_an_outage() -> None:
     """A third of the labels counts 0, so the metric falls in every window: the labels' alert alone says why."""
-    found = watched(lose_labels(log(1), 0.33, np.nan), unlabelled="zero")
+    found = monitor_log(lose_labels(log(1), 0.33, np.nan), unlabelled="zero")
     assert found.changes[0].alert
     assert found.verdict.where.startswith("Labels, not the ranking, changed")
     assert {alert.kind for alert in found.alerts} == {"label_rate", "contract"}
@@ -90,7 +90,7 @@ def test_no_outage_is_called_labels_beside_alerts_of_the_metric(worse: bool) -> 
 @pytest.mark.long
 def test_a_third_of_the_labels_is_zero() -> None:
     """Nothing is missing, every list still has a relevant document, and 30 % of them were lost."""
-    found = watched(lose_labels(log(1), 0.3, 0.0))
+    found = monitor_log(lose_labels(log(1), 0.3, 0.0))
     (alert,) = (alert.text for alert in found.alerts if alert.kind == "label_rate")
     assert alert.startswith("relevant documents 0.4")
     assert found.verdict.cause == "labels"
@@ -103,7 +103,7 @@ def test_a_third_of_the_labels_is_zero() -> None:
 
 @pytest.mark.long
 def test_an_outage_is_dated() -> None:
-    found = watched(lose_labels(log(1), 0.4, 0.0, since="2026-01-09"))
+    found = monitor_log(lose_labels(log(1), 0.4, 0.0, since="2026-01-09"))
     windows = [t.window for t in found.labels if t.alert and t.measure == "relevant documents"]
     assert windows == ["all", "2026-01-09", "2026-01-10"]
 
@@ -111,7 +111,7 @@ def test_an_outage_is_dated() -> None:
 @pytest.mark.long
 def test_shorter_lists_have_lost_nothing() -> None:
     short = log(1)
-    found = watched(short[short["rank"] <= 6])
+    found = monitor_log(short[short["rank"] <= 6])
     assert not [alert for alert in found.alerts if alert.kind == "label_rate"]
 
 

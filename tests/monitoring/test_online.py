@@ -77,7 +77,7 @@ def test_they_stand_in_every_file(ltr: Cli, tmp_path: Path) -> None:
 # ---- labels that are missing ------------------------------------------------------------------------------
 
 
-def partly(**columns: Any) -> pd.DataFrame:
+def partly_labelled(**columns: Any) -> pd.DataFrame:
     table = {"query_id": list("aaabbb"), "rank": [1, 2, 3] * 2, "relevance": [None, 1, 0, None, None, None]}
     return pd.DataFrame({**table, **columns})
 
@@ -85,7 +85,7 @@ def partly(**columns: Any) -> pd.DataFrame:
 @pytest.mark.parametrize(("rule", "mrr"), [("zero", 1 / 2), ("ignore", 1.0)])
 def test_rows_without_a_label(rule: str, mrr: float, tmp_path: Path) -> None:
     config = {"columns": {"rank": "rank"}, "metrics": ["mrr"], "relevance": {"unlabelled": rule}}
-    found = monitor(config, log=partly())
+    found = monitor(config, log=partly_labelled())
     assert found.windows[0].means["mrr"] == mrr
     assert found.windows[0].n_defined == 1  # b has no label at all
     check = next(f for f in found.log_checks if f.check == "grade-missing")
@@ -96,7 +96,7 @@ def test_rows_without_a_label(rule: str, mrr: float, tmp_path: Path) -> None:
 
 def test_missing_labels_are_refused_unless_somebody_says_what_they_count() -> None:
     with pytest.raises(DataError, match="4 of 6 grades are missing"):
-        monitor({"columns": {"rank": "rank"}, "metrics": ["mrr"]}, log=partly())
+        monitor({"columns": {"rank": "rank"}, "metrics": ["mrr"]}, log=partly_labelled())
     with pytest.raises(ConfigError, match="a row without an event is worth 0"):
         load_monitor_config(
             {"columns": {"rank": "rank"}, "relevance": {"events": {"click": 1}, "unlabelled": "zero"}}

@@ -46,7 +46,7 @@ def result(query_table: Table, analyse: Analyse) -> MonitorResult:
     return analyse(table(query_table, bad=(3, 4)), table(query_table), **SETTINGS)
 
 
-def drawn(result: MonitorResult) -> dict[str, Chart]:
+def charts_by_name(result: MonitorResult) -> dict[str, Chart]:
     return {block.name: block for block in section(result) if isinstance(block, Chart)}
 
 
@@ -72,7 +72,7 @@ def test_a_feature_drifts_on_the_bad_days_alone(result: MonitorResult) -> None:
 
 
 def test_every_series_is_drawn_beside_its_baseline(result: MonitorResult) -> None:
-    charts = drawn(result)
+    charts = charts_by_name(result)
     assert [*charts] == [f"{name}_over_time" for name in ("metrics", "segments", "features", "labels")]
     rows = charts["segments_over_time"].spec["data"]["values"]
     assert [row["0"] for row in rows] == [0.9, 0.9, 0.9, 0.5, 0.5, 0.9]
@@ -91,7 +91,7 @@ def test_every_series_is_drawn_beside_its_baseline(result: MonitorResult) -> Non
 
 def test_the_windows_that_raised_an_alert_are_marked_in_all(result: MonitorResult) -> None:
     assert [w.label for w in result.windows if w.alert] == ["2026-01-08", "2026-01-09"]
-    for chart in drawn(result).values():
+    for chart in charts_by_name(result).values():
         bands = chart.spec["spec"]["layer"][0]
         assert bands["mark"]["type"] == "rect"
         assert bands["data"]["values"] == [{"at": MONDAY + 3 * MILLISECONDS, "to": MONDAY + 5 * MILLISECONDS}]
@@ -99,9 +99,9 @@ def test_the_windows_that_raised_an_alert_are_marked_in_all(result: MonitorResul
         assert chart.text.startswith(
             "2 of 6 windows raised an alert of a metric, from 2026-01-08 to 2026-01-09. "
         )
-    words = drawn(result)["segments_over_time"].text
+    words = charts_by_name(result)["segments_over_time"].text
     assert "country=A: 0.9 in the baseline, 0.5 where the alert was raised, 0.9 in the others." in words
-    assert "above its limit in 2 of 6 windows" in drawn(result)["features_over_time"].text
+    assert "above its limit in 2 of 6 windows" in charts_by_name(result)["features_over_time"].text
 
 
 def test_windows_whose_labels_raised_an_alert_are_marked(result: MonitorResult) -> None:
@@ -112,7 +112,7 @@ def test_windows_whose_labels_raised_an_alert_are_marked(result: MonitorResult) 
     tests = tuple(replace(test, alert=test.window in ("2026-01-06", "all")) for test in result.labels)
     alert = replace(result.alerts[0], kind="label_rate", window="")
     lost = replace(result, windows=windows, labels=tests, alerts=(alert,))
-    chart = drawn(lost)["labels_over_time"]
+    chart = charts_by_name(lost)["labels_over_time"]
     assert chart.spec["spec"]["layer"][0]["data"]["values"] == [
         {"at": MONDAY + MILLISECONDS, "to": MONDAY + 2 * MILLISECONDS}
     ]
@@ -122,7 +122,7 @@ def test_windows_whose_labels_raised_an_alert_are_marked(result: MonitorResult) 
 
 def test_a_healthy_log_has_no_bands(query_table: Table, analyse: Analyse) -> None:
     found = analyse(table(query_table), table(query_table), **SETTINGS)
-    for chart in drawn(found).values():
+    for chart in charts_by_name(found).values():
         assert all(layer["mark"]["type"] != "rect" for layer in chart.spec["spec"]["layer"])
         assert "alert" not in f"{chart.title} {chart.text}"
 
@@ -131,7 +131,7 @@ def test_without_a_baseline_the_lowest_segments_are_drawn(query_table: Table, an
     found = analyse(table(query_table, bad=(3, 4)), None, **SETTINGS)
     assert [s.predicate for s in found.over_time.segments] == ["country=A", "country=B"]
     assert math.isnan(found.over_time.segments[0].before)
-    charts = drawn(found)
+    charts = charts_by_name(found)
     assert [*charts] == ["metrics_over_time", "segments_over_time", "labels_over_time"]
     assert "baseline" not in charts["metrics_over_time"].title
 
@@ -159,7 +159,7 @@ def test_few_queries_have_no_drift(query_table: Table, analyse: Analyse) -> None
     assert all(np.isnan(f.psi).all() for f in found.over_time.features)
     notes = [block.text for block in section(found) if isinstance(block, Paragraph)]
     assert notes == ["No window has queries enough for the drift of features."]
-    assert "features_over_time" not in drawn(found)
+    assert "features_over_time" not in charts_by_name(found)
 
 
 def test_hundreds_of_windows_are_lines_alone(result: MonitorResult) -> None:
@@ -169,7 +169,7 @@ def test_hundreds_of_windows_are_lines_alone(result: MonitorResult) -> None:
         replace(s, means=s.means * 100, n_queries=s.n_queries * 100) for s in result.over_time.segments
     )
     long = replace(result, windows=tuple(many), labels=(), over_time=OverTime(series))
-    for chart in drawn(long).values():
+    for chart in charts_by_name(long).values():
         assert all(layer["mark"]["type"] != "point" for layer in chart.spec["spec"]["layer"])
         assert len(json.dumps(chart.spec)) < 600 * 120
 
@@ -211,7 +211,7 @@ def test_a_limit_is_a_line_with_its_name_in_the_panel_of_its_metric(
 ) -> None:
     settings = {**SETTINGS, "alerts": {"below": {"ndcg@10": 0.85}}}
     found = analyse(table(query_table, bad=(3, 4)), table(query_table), **settings)
-    charts = drawn(found)
+    charts = charts_by_name(found)
     chart = charts["metrics_over_time"]
     assert chart.title.startswith(
         "Each metric by window, the dashed line is the baseline, the dotted line is the limit"
@@ -228,6 +228,6 @@ def test_a_limit_is_a_line_with_its_name_in_the_panel_of_its_metric(
 
 
 def test_without_limits_nothing_is_drawn_for_them(result: MonitorResult) -> None:
-    chart = drawn(result)["metrics_over_time"]
+    chart = charts_by_name(result)["metrics_over_time"]
     assert "limit" not in json.dumps(chart.spec)
     assert "limit" not in f"{chart.title} {chart.text}"

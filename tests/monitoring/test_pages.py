@@ -121,7 +121,7 @@ def test_a_worse_model_on_the_usual_page() -> None:
 # ---- clicks that never arrive -----------------------------------------------------------------------------
 
 
-def graded(seed: int, lost: float = 0.0) -> SyntheticLog:
+def graded_log(seed: int, lost: float = 0.0) -> SyntheticLog:
     """Clicks on graded items of a weak model, on a page that shows much: half of the queries have none."""
     return SyntheticLog(
         seed=seed, start="2026-01-05" if seed == 1 else "2026-01-19", days=14, queries_per_day=2000, items=10,
@@ -137,7 +137,7 @@ def test_three_clicks_in_ten_are_lost(empty: str) -> None:
         "metrics": ["ndcg@10"],
         "empty": empty,
     }
-    found = monitor(config, log=graded(2, 0.3), baseline=graded(1))
+    found = monitor(config, log=graded_log(2, 0.3), baseline=graded_log(1))
     if empty == "skip":  # the others are shown beside it
         production, baseline = found.empty_rules
         assert baseline.one == pytest.approx(0.846, abs=0.006)

@@ -64,7 +64,7 @@ def log_of(serve: Callable[[pd.DataFrame], Any] = OLD.score, missing: float = 0.
     )
 
 
-def found(log: pd.DataFrame, **sections: Any) -> MonitorResult:
+def monitor_parity(log: pd.DataFrame, **sections: Any) -> MonitorResult:
     return monitor({**SETTINGS, **sections}, log=log)
 
 
@@ -77,7 +77,7 @@ def shares(result: MonitorResult) -> list[float]:
 
 
 def test_the_scores_of_the_model_itself_agree_to_the_bit() -> None:
-    result = found(log_of(), parity={**SETTINGS["parity"], "tolerance": 0, "max_share": 0})
+    result = monitor_parity(log_of(), parity={**SETTINGS["parity"], "tolerance": 0, "max_share": 0})
     parity = result.parity
     assert parity is not None
     assert shares(result) == [0.0] * DAYS
@@ -95,14 +95,14 @@ def test_features_of_either_width_give_the_same_scores() -> None:
     logged_as_32 = log_of().astype(dict.fromkeys(FEATURES, np.float32))
     assert (logged_as_32["match_1"] != log_of()["match_1"]).any()
     for log in (served_from_32, logged_as_32):
-        assert shares(found(log, parity={**SETTINGS["parity"], "tolerance": 0})) == [0.0] * DAYS
+        assert shares(monitor_parity(log, parity={**SETTINGS["parity"], "tolerance": 0})) == [0.0] * DAYS
 
 
 def test_scores_in_32_bits_agree_and_not_without_a_tolerance() -> None:
     log = log_of(lambda features: OLD.score(features).astype(np.float32))
-    assert found(log).healthy
-    assert shares(found(log)) == [0.0] * DAYS
-    assert min(shares(found(log, parity={**SETTINGS["parity"], "tolerance": 0}))) > 0.9
+    assert monitor_parity(log).healthy
+    assert shares(monitor_parity(log)) == [0.0] * DAYS
+    assert min(shares(monitor_parity(log, parity={**SETTINGS["parity"], "tolerance": 0}))) > 0.9
 
 
 @pytest.mark.skipif(
@@ -113,7 +113,7 @@ def test_a_server_that_fills_what_is_missing_with_0() -> None:
     log = log_of(lambda features: OTHER.score(features.fillna(0)), missing=0.3)
     truth = log["score"] != OTHER.score(log[FEATURES])
     watched = {**SETTINGS["columns"], "features": ["match_1", "match_2"]}
-    result = found(log, columns=watched, parity={"model": str(OTHER.path)})
+    result = monitor_parity(log, columns=watched, parity={"model": str(OTHER.path)})
     parity = result.parity
     assert parity is not None
     assert 0.05 < truth.mean() < 0.3
@@ -139,7 +139,7 @@ def test_another_version_from_the_third_window_on() -> None:
         return np.where(since, OTHER.score(features), OLD.score(features))
 
     log = log_of(serve)
-    result = found(log)
+    result = monitor_parity(log)
     parity = result.parity
     assert parity is not None
     assert shares(result)[:2] == [0.0, 0.0]
@@ -167,7 +167,7 @@ def test_features_that_were_logged_after_rounding() -> None:
     log = log_of()
     log[FEATURES] = log[FEATURES].round(1)
     again = OLD.score(log[FEATURES])
-    parity = found(log, metrics=["mrr"]).parity
+    parity = monitor_parity(log, metrics=["mrr"]).parity
     assert parity is not None
     truth = log["score"] != again  # leaves are far apart: the tolerance moves nothing here
     assert 0 < truth.mean() < 0.3
@@ -239,7 +239,7 @@ def test_rows_without_a_logged_score_are_not_compared() -> None:
     log = log_of().assign(served=lambda rows: rows["score"], rank=np.tile(np.arange(1, ROWS + 1), 200))
     log.loc[::4, "served"] = np.nan
     log.loc[1, "served"] += 1
-    parity = found(
+    parity = monitor_parity(
         log,
         columns={"rank": "rank", "timestamp": "ts"},
         parity={**SETTINGS["parity"], "score": "served"},
@@ -249,7 +249,7 @@ def test_rows_without_a_logged_score_are_not_compared() -> None:
     assert parity.whole.share.value == 1 / 1200
     assert np.isnan(parity.whole.effect)  # no query has all of its scores
     log["served"] = np.nan
-    nothing = found(
+    nothing = monitor_parity(
         log,
         columns={"rank": "rank", "timestamp": "ts"},
         parity={**SETTINGS["parity"], "score": "served"},
@@ -263,12 +263,13 @@ def test_the_order_of_rows_and_batches_shows_nowhere(monkeypatch: pytest.MonkeyP
     log = log_of(lambda features: OTHER.score(features.fillna(0)), missing=0.3)
     model = {"model": str(OTHER.path)}
     one, other = (
-        found(rows, parity=model).document["parity"] for rows in (log, log.sample(frac=1, random_state=3))
+        monitor_parity(rows, parity=model).document["parity"]
+        for rows in (log, log.sample(frac=1, random_state=3))
     )
     for name in ("BATCH_ROWS", "IN_MEMORY_ROWS"):
         monkeypatch.setattr(f"ltr_harness.data.logs.log.{name}", 100)
     monkeypatch.setattr("ltr_harness.monitoring.parity._PIECE_ROWS", 33)
-    assert one == other == found(log, parity=model).document["parity"]
+    assert one == other == monitor_parity(log, parity=model).document["parity"]
 
 
 @st.composite
@@ -361,7 +362,9 @@ def test_an_alert_needs_more_than_chance(n: int, alert: bool) -> None:
     """1 % of 1,600 rows are 16; 64 rows of 8 queries may be chance, as all rows of a query differ together."""
     log = log_of()
     log.loc[log.index[:n], "score"] += 1.0
-    result = found(log, windows={"min_queries": 1000}, parity={**SETTINGS["parity"], "max_share": 0.02})
+    result = monitor_parity(
+        log, windows={"min_queries": 1000}, parity={**SETTINGS["parity"], "max_share": 0.02}
+    )
     assert result.parity is not None
     assert result.parity.whole.share.value == n / 1600
     assert result.parity.whole.alert == alert
@@ -373,7 +376,7 @@ def test_an_alert_needs_more_than_chance(n: int, alert: bool) -> None:
     Version(xgboost.__version__) < Version("3.1"), reason="the stored model is of XGBoost 3.1 or newer"
 )
 def test_without_its_kind_it_is_a_notice() -> None:
-    result = found(log_of(OTHER.score), alerts={"on": ["change"]})
+    result = monitor_parity(log_of(OTHER.score), alerts={"on": ["change"]})
     assert result.healthy
     assert any(f"differ from the score of {OLD.path.name}" in caution.text for caution in result.cautions)
 
@@ -384,8 +387,8 @@ def test_users_count_together() -> None:
     stale = log["user"].astype(int) < 10
     log.loc[stale, "score"] += 1.0
     options: dict[str, Any] = {"parity": {**SETTINGS["parity"], "max_share": 0.05}, "windows": {"size": "7d"}}
-    queries = found(log, **options).parity
-    users = found(log, columns={**SETTINGS["columns"], "cluster_id": "user"}, **options).parity
+    queries = monitor_parity(log, **options).parity
+    users = monitor_parity(log, columns={**SETTINGS["columns"], "cluster_id": "user"}, **options).parity
     assert queries is not None
     assert users is not None
     assert queries.whole.share.value == users.whole.share.value == 0.1
@@ -475,7 +478,7 @@ def test_the_command_ends_in_4_with_a_page(ltr: Cli, tmp_path: Path) -> None:
 # --- what is refused ---
 
 
-def edited(tmp_path: Path, **changes: Any) -> str:
+def edited_run(tmp_path: Path, **changes: Any) -> str:
     run = Path(shutil.copytree(OLD.path, tmp_path / "run"))
     record = json.loads((run / "record.json").read_text())
     (run / "record.json").write_text(json.dumps(record | changes))
@@ -496,7 +499,7 @@ def edited(tmp_path: Path, **changes: Any) -> str:
 )  # fmt: skip
 def test_a_run_without_a_model_to_score_with(changes: dict[str, Any], told: str, tmp_path: Path) -> None:
     with pytest.raises(HarnessError) as error:
-        found(log_of(), parity={"model": edited(tmp_path, **changes)})
+        monitor_parity(log_of(), parity={"model": edited_run(tmp_path, **changes)})
     assert told in str(error.value)
 
 
@@ -519,36 +522,36 @@ def test_a_ranker_of_ones_own_is_executed_where_that_is_said(tmp_path: Path) -> 
 def test_what_the_log_lacks_is_named(tmp_path: Path) -> None:
     log = log_of()
     with pytest.raises(DataError) as error:
-        found(log.rename(columns={"match_1": "bm25"}).drop(columns="match_2"))
+        monitor_parity(log.rename(columns={"match_1": "bm25"}).drop(columns="match_2"))
     assert str(error.value).startswith(
         f"production log: lacks 2 of the 12 features of {OLD.path.name}: 'match_1', 'match_2'; expected the features "
         "as the model was given them; name columns under parity.features; "
     )
-    renamed = found(
+    renamed = monitor_parity(
         log.rename(columns={"match_1": "bm25"}),
         parity={**SETTINGS["parity"], "features": {"match_1": "bm25"}},
     ).parity
     assert renamed is not None
     assert renamed.whole.share.value == 0
     with pytest.raises(DataError, match=r"column 'match_1': has the type .*string; expected numbers"):
-        found(log.assign(match_1="high"))
+        monitor_parity(log.assign(match_1="high"))
     with pytest.raises(DataError, match="has no column 'served'"):
-        found(log, parity={**SETTINGS["parity"], "score": "served"})
+        monitor_parity(log, parity={**SETTINGS["parity"], "score": "served"})
     with pytest.raises(
         UsageError, match=r"parity.features: matsch_1: no feature of .*; did you mean 'match_1'"
     ):
-        found(log, parity={**SETTINGS["parity"], "features": {"matsch_1": "bm25"}})
+        monitor_parity(log, parity={**SETTINGS["parity"], "features": {"matsch_1": "bm25"}})
     with pytest.raises(DataError, match="no such run folder"):
-        found(log, parity={"model": str(tmp_path / "none")})
+        monitor_parity(log, parity={"model": str(tmp_path / "none")})
     with pytest.raises(ConfigError, match=r"parity without a score; expected columns.score, or parity.score"):
-        found(log, columns={"rank": "rank"})
+        monitor_parity(log, columns={"rank": "rank"})
 
 
 def test_a_changed_model_is_not_believed(tmp_path: Path) -> None:
     run = Path(shutil.copytree(OLD.path, tmp_path / "run"))
     (run / "model.txt").write_text((run / "model.txt").read_text().replace("leaf_value=", "leaf_value=1", 1))
     with pytest.raises(DataError, match="not the file its record"):
-        found(log_of(), parity={"model": str(run)})
+        monitor_parity(log_of(), parity={"model": str(run)})
 
 
 def test_a_result_without_it_says_nothing_of_it() -> None:

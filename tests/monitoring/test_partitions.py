@@ -188,7 +188,7 @@ def long_events(table: pa.Table, key: str) -> pd.DataFrame:
     return found.sample(frac=1, random_state=1)
 
 
-def joined(table: pa.Table, folder: Path, **join: Any) -> dict[str, Any]:
+def join_in_partitions(table: pa.Table, folder: Path, **join: Any) -> dict[str, Any]:
     key = "request_id" if "user" not in join else "user_id"
     path = folder / f"{key}.parquet"
     events = long_events(table, key)
@@ -204,7 +204,7 @@ def test_an_event_log_is_joined_in_batches(
 ) -> None:
     columns = monitor(CONFIG, log=table)
     small_batches(monkeypatch, rows)
-    found = monitor(joined(table, tmp_path), log=table)
+    found = monitor(join_in_partitions(table, tmp_path), log=table)
     assert [w.means for w in found.windows] == [w.means for w in columns.windows]
     assert [w.event_rates for w in found.windows] == [w.event_rates for w in columns.windows]
     orphan = next(f for f in found.log_checks if f.check == "orphan-event")
@@ -220,12 +220,12 @@ def test_the_last_look_may_lie_in_another_batch(
     frame["user_id"] = "u" + (np.arange(len(frame)) // 12 % 3).astype(str)
     frame["sku"] = "s" + frame["position"].astype(str)
     few = pa.Table.from_pandas(frame, preserve_index=False)
-    config = joined(few, tmp_path, query_id=None, user="user_id", timestamp="ts", window="2d")
+    config = join_in_partitions(few, tmp_path, query_id=None, user="user_id", timestamp="ts", window="2d")
     whole = monitor(config, log=few)
     small_batches(monkeypatch, 120)
     assert monitor(config, log=few).to_json() == whole.to_json()
     assert sum(sum(w.event_rates.values()) for w in whole.windows) > 1
-    by_query = monitor(joined(few, tmp_path), log=few)
+    by_query = monitor(join_in_partitions(few, tmp_path), log=few)
     assert [w.event_rates for w in whole.windows] == [w.event_rates for w in by_query.windows]
 
 
@@ -233,7 +233,7 @@ def test_the_last_look_may_lie_in_another_batch(
 def test_an_event_log_on_a_cluster(
     table: pa.Table, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = joined(table, tmp_path)
+    config = join_in_partitions(table, tmp_path)
     alone = monitor(config, log=table)
     small_batches(monkeypatch)
     assert monitor(config, log=table, dask=cluster).to_json() == alone.to_json()
@@ -241,8 +241,8 @@ def test_an_event_log_on_a_cluster(
 
 def test_the_baseline_may_have_events_of_its_own(table: pa.Table, baseline: pa.Table, tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
-    config = joined(table, tmp_path)
-    theirs = joined(baseline, tmp_path / "b")["relevance"]["event_log"]["path"]
+    config = join_in_partitions(table, tmp_path)
+    theirs = join_in_partitions(baseline, tmp_path / "b")["relevance"]["event_log"]["path"]
     config["relevance"]["event_log"]["baseline_path"] = theirs
     found = monitor(config, log=table, baseline=baseline)
     assert {f.log: f.count for f in found.log_checks if f.check == "orphan-event"} == {
@@ -258,7 +258,7 @@ def test_the_baseline_may_have_events_of_its_own(table: pa.Table, baseline: pa.T
 def test_a_cluster_places_orphans_as_one_process_does(
     table: pa.Table, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = joined(table, tmp_path, query_id="request_id", timestamp="ts")
+    config = join_in_partitions(table, tmp_path, query_id="request_id", timestamp="ts")
     alone = monitor(config, log=table)
     assert sum(w.orphan_events or 0 for w in alone.windows) == 7
     small_batches(monkeypatch)

@@ -52,7 +52,7 @@ def experiment(seed: int, n: int, design: str, coin: float = 0.5, power: float =
     return rows.astype(int).sample(frac=1, random_state=seed)
 
 
-def measured(rows: pd.DataFrame, folder: Path, design: str, **more: Any) -> Propensity:
+def measure_propensities(rows: pd.DataFrame, folder: Path, design: str, **more: Any) -> Propensity:
     rows.to_parquet(folder / "experiment.parquet")
     return estimated(
         Propensity.model_validate(
@@ -63,7 +63,7 @@ def measured(rows: pd.DataFrame, folder: Path, design: str, **more: Any) -> Prop
 
 @pytest.mark.parametrize(("design", "coin"), [("swaps", 0.5), ("swaps", 0.8), ("random_order", 0.5)])
 def test_the_truth_is_recovered(design: str, coin: float, tmp_path: Path) -> None:
-    rule = measured(experiment(1, 120_000, design, coin), tmp_path, design)
+    rule = measure_propensities(experiment(1, 120_000, design, coin), tmp_path, design)
     off = 0.04 if design == "random_order" else 0.13  # three standard errors at rank 10
     assert np.allclose(rule.table, 1 / np.arange(1, RANKS + 1), rtol=off, atol=0)
     assert rule.source is not None
@@ -88,7 +88,7 @@ def test_swaps_by_hand(tmp_path: Path) -> None:
         )  # fmt: skip
 
     rows = pd.concat([lists(0, 100, [1, 2, 3], 60, 10), lists(100, 50, [3, 2, 1], 20, 15)])
-    rule = measured(rows, tmp_path, "swaps")
+    rule = measure_propensities(rows, tmp_path, "swaps")
     p3 = (0.10 + 0.30) / (0.60 + 0.40)
     assert rule.table == pytest.approx((1.0, p3 ** (np.log(2) / np.log(3)), p3))  # rank 2 lies between
     assert rule.source == "random swaps in 150 lists (rank 2 from its neighbours)"
@@ -124,14 +124,14 @@ def test_what_carries_no_randomisation_is_refused(
     design: str, rows: pd.DataFrame, told: str, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError) as caught:
-        measured(rows, tmp_path, design)
+        measure_propensities(rows, tmp_path, design)
     assert told in str(caught.value)
     assert str(tmp_path / "experiment.parquet") in str(caught.value)
 
 
 def test_both_logs_problems_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
-        measured(ordinary(), tmp_path, "swaps", baseline_path=str(tmp_path / "nowhere.parquet"))
+        measure_propensities(ordinary(), tmp_path, "swaps", baseline_path=str(tmp_path / "nowhere.parquet"))
     assert len(caught.value.problems) == 2
 
 

@@ -146,7 +146,7 @@ def test_the_first_lines_say_what_where_and_by_which_rule(result: MonitorResult)
     assert result.relevance == "the grade in column relevance"
 
 
-def many(seed: int, windows: int = 90) -> pd.DataFrame:
+def many_slices(seed: int, windows: int = 90) -> pd.DataFrame:
     """Ninety days and slices enough to fill a page."""
     random = np.random.default_rng(seed)
     n = windows * 250
@@ -175,7 +175,7 @@ def test_a_long_report_is_small_and_needs_no_network(tmp_path: Path) -> None:
             "slices": {"max_predicates": 1},
         }
     )
-    found = run_stages(many(0), many(1), config).result
+    found = run_stages(many_slices(0), many_slices(1), config).result
     assert len(found.windows) == 90
     assert len(found.slices) == 10
     path = write_monitor_report(found, tmp_path)

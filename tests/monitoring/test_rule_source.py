@@ -53,7 +53,7 @@ def experiment(folder: Path, **data: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an experiment file, its data and its run, labelled by `RULE`."""
     folder = tmp_path_factory.mktemp("rule")
     lists(30, "a", 1).to_csv(folder / "train.csv", index=False)
@@ -74,46 +74,46 @@ def config(source: Path, **relevance: Any) -> dict[str, Any]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("source", ["e.yaml", "runs/e"])
-def test_the_rule_of_an_experiment_and_of_its_run(trained: Path, source: str) -> None:
-    loaded = load_monitor_config(config(trained / source))
+def test_the_rule_of_an_experiment_and_of_its_run(trained_folder: Path, source: str) -> None:
+    loaded = load_monitor_config(config(trained_folder / source))
     assert loaded.relevance == Relevance.model_validate(RULE)
-    assert loaded.digest() == load_monitor_config(config(trained) | {"relevance": RULE}).digest()
+    assert loaded.digest() == load_monitor_config(config(trained_folder) | {"relevance": RULE}).digest()
 
 
-def test_the_same_lists_have_the_same_value_in_the_run_and_in_monitor(trained: Path) -> None:
-    log = pd.read_csv(trained / "test.csv")
-    result = monitor(config(trained / "runs/e"), log=log, baseline=trained / "runs" / "e")
+def test_the_same_lists_have_the_same_value_in_the_run_and_in_monitor(trained_folder: Path) -> None:
+    log = pd.read_csv(trained_folder / "test.csv")
+    result = monitor(config(trained_folder / "runs/e"), log=log, baseline=trained_folder / "runs" / "e")
     assert result.changes[0].difference.value == pytest.approx(0, abs=1e-12)
     assert [str(metric) for metric in result.metrics] == ["ndcg@3", "err(max_grade=4)@3"]
 
 
-def test_a_folder_whose_runs_do_not_say_one_rule_is_refused(trained: Path, tmp_path: Path) -> None:
+def test_a_folder_whose_runs_do_not_say_one_rule_is_refused(trained_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "nothing").mkdir()
     with pytest.raises(ConfigError, match="has no run; expected one rule"):
         load_monitor_config(config(tmp_path / "nothing"))
-    copytree(trained / "runs" / "e", tmp_path / "e")
-    run_experiment(experiment(trained, relevance={"events": {"click": 1, "buy": 2}}), runs=tmp_path)
+    copytree(trained_folder / "runs" / "e", tmp_path / "e")
+    run_experiment(experiment(trained_folder, relevance={"events": {"click": 1, "buy": 2}}), runs=tmp_path)
     (tmp_path / "e" / "plan.json").unlink()  # which names the runs of the last command
     with pytest.raises(ConfigError, match=r"has runs under several rules; expected one rule.*; name one run"):
         load_monitor_config(config(tmp_path / "e"))
 
 
-def test_of_a_baseline_with_several_runs_one_is_named(trained: Path, tmp_path: Path) -> None:
-    two = experiment(trained, relevance=RULE)
+def test_of_a_baseline_with_several_runs_one_is_named(trained_folder: Path, tmp_path: Path) -> None:
+    two = experiment(trained_folder, relevance=RULE)
     two["models"]["other"] = {"ranker": "random"}
     run_experiment(two, runs=tmp_path)
-    log = pd.read_csv(trained / "test.csv")
+    log = pd.read_csv(trained_folder / "test.csv")
     with pytest.raises(
         DataError, match="holds 2 finished runs; expected one to compare with; name one of them: "
     ):
-        monitor(config(trained / "e.yaml"), log=log, baseline=tmp_path / "e")
+        monitor(config(trained_folder / "e.yaml"), log=log, baseline=tmp_path / "e")
 
 
-def test_what_was_labelled_otherwise_is_refused(trained: Path) -> None:
-    log = pd.read_csv(trained / "test.csv")
-    other = config(trained) | {"relevance": {"events": {"click": 1, "buy": 3}}, "metrics": ["ndcg@3"]}
+def test_what_was_labelled_otherwise_is_refused(trained_folder: Path) -> None:
+    log = pd.read_csv(trained_folder / "test.csv")
+    other = config(trained_folder) | {"relevance": {"events": {"click": 1, "buy": 3}}, "metrics": ["ndcg@3"]}
     with pytest.raises(NotComparableError) as error:
-        monitor(other, log=log, baseline=trained / "runs" / "e")
+        monitor(other, log=log, baseline=trained_folder / "runs" / "e")
     assert (
         "has relevance.events = {'buy': 4.0, 'click': 1.0}, production {'click': 1.0, 'buy': 3.0}; expected the same "
         "rule of relevance; relevance: {from: " in str(error.value)

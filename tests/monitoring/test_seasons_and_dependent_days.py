@@ -21,7 +21,7 @@ EVERY = {"compare": {"min_drop": 0.0}}
 ALPHA, BEYOND = 0.05, 0.015
 
 
-def few(runs: int) -> float:
+def most_false_alarms(runs: int) -> float:
     """More false alarms than this happen in one simulation of a hundred where alpha and 1.5 points are kept."""
     rate = ALPHA + BEYOND
     return rate * runs + 2.4 * np.sqrt(rate * (1 - rate) * runs)
@@ -94,7 +94,7 @@ def test_a_working_week_as_the_baseline_of_whole_weeks(
             values = np.clip(np.repeat(mean, 300) + 0.15 * random.standard_normal(day.size), 0, 1)
             tables.append(query_table(values, days=day, prefix=prefix))
         alarmed += bool(analyse(*tables, **EVERY).alerts)
-    assert alarmed <= few(runs)
+    assert alarmed <= most_false_alarms(runs)
 
 
 # ---- days that hang together --------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_an_alert_from_few_days_says_what_it_leaves_open(query_table: Table, ana
             assert (caution in found.cautions) == (said and drop > 0)
 
 
-def hanging(random: np.random.Generator, days: int, r: float, sd: float) -> np.ndarray[Any, Any]:
+def dependent_shocks(random: np.random.Generator, days: int, r: float, sd: float) -> np.ndarray[Any, Any]:
     shock = random.standard_normal(days)
     for day in range(1, days):
         shock[day] = r * shock[day - 1] + np.sqrt(1 - r**2) * shock[day]
@@ -160,7 +160,7 @@ def test_days_that_hang_together_are_no_alarm(
         tables = []
         for prefix in "nb":
             day = np.repeat(np.arange(days), 200)
-            mean = 0.7 + hanging(random, days, r, 0.03)
+            mean = 0.7 + dependent_shocks(random, days, r, 0.03)
             values = np.clip(mean[day] + 0.15 * random.standard_normal(day.size), 0, 1)
             tables.append(query_table(values, days=day, prefix=prefix))
         found = analyse(*tables, **EVERY)
@@ -169,8 +169,8 @@ def test_days_that_hang_together_are_no_alarm(
             not found.alerts
             or any("correlation of neighbouring" in caution.text for caution in found.cautions)
         )
-    assert (unsaid == 0) if days == 14 else (unsaid <= few(runs))
-    assert alarmed <= (few(runs) if days > 14 else 0.15 * runs), alarmed
+    assert (unsaid == 0) if days == 14 else (unsaid <= most_false_alarms(runs))
+    assert alarmed <= (most_false_alarms(runs) if days > 14 else 0.15 * runs), alarmed
 
 
 # ---- few users decide ---------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_the_interval_covers_where_few_users_decide(large: int, query_table: Tab
         found = analyse(*tables, **TAILS)
         covered += found.changes[0].difference.low < 0 < found.changes[0].difference.high
         assert "ew users decide" in found.verdict.caution.text
-    assert covered >= runs - few(runs)
+    assert covered >= runs - most_false_alarms(runs)
 
 
 # ---- the period first ---------------------------------------------------------------------------------------
@@ -234,4 +234,4 @@ def test_the_period_comes_first_and_one_window_is_seen_all_the_same(
             values = np.clip(mean + 0.15 * random.standard_normal(day.size), 0, 1)
             tables.append(query_table(values, days=day, prefix="bn"[now]))
         alarmed += bool(analyse(*tables, **EVERY).alerts)
-    assert alarmed >= found * runs if found else alarmed <= few(runs)
+    assert alarmed >= found * runs if found else alarmed <= most_false_alarms(runs)

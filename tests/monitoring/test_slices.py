@@ -34,7 +34,7 @@ def segments(random: np.random.Generator, n: int) -> dict[str, Any]:
     return {name: random.choice(values, n, p=shares) for name, (values, shares) in COLUMNS.items()}
 
 
-def planted(
+def plant_drops(
     random: np.random.Generator, drops: list[tuple[dict[str, str], float]], query_table: Table
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     tables = []
@@ -71,7 +71,7 @@ def test_planted_slices_are_found_first_and_alone(
     }
     hits = 0
     for _ in range(50):
-        found = analyse(*planted(random, drops, query_table))
+        found = analyse(*plant_drops(random, drops, query_table))
         assert found.n_slice_candidates == 113
         hits += {s.predicate for s in found.slices} == truth
     assert hits >= exact * 50
@@ -80,12 +80,12 @@ def test_planted_slices_are_found_first_and_alone(
 @pytest.mark.parametrize("runs", [20, pytest.param(50, marks=pytest.mark.slow)])
 def test_no_slices_where_nothing_is_planted(runs: int, query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(21)
-    assert sum(bool(analyse(*planted(random, [], query_table)).slices) for _ in range(runs)) <= 0.1 * runs
+    assert sum(bool(analyse(*plant_drops(random, [], query_table)).slices) for _ in range(runs)) <= 0.1 * runs
 
 
 def test_a_drop_everywhere_is_no_slice(query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(22)
-    found = analyse(*planted(random, [({}, 0.05)], query_table))
+    found = analyse(*plant_drops(random, [({}, 0.05)], query_table))
     assert found.slices == ()
     assert [alert.kind for alert in found.alerts] == ["change"]
     assert found.verdict.cause == "everywhere"
@@ -94,7 +94,9 @@ def test_a_drop_everywhere_is_no_slice(query_table: Table, analyse: Analyse) -> 
 
 def test_the_other_half_confirms(query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(23)
-    found = analyse(*planted(random, [({"country": "D"}, 0.15)], query_table), slices={"confirm_split": True})
+    found = analyse(
+        *plant_drops(random, [({"country": "D"}, 0.15)], query_table), slices={"confirm_split": True}
+    )
     assert [s.predicate for s in found.slices] == ["country=D"]
     confirmed = found.slices[0].confirmed
     assert confirmed is not None
@@ -103,7 +105,7 @@ def test_the_other_half_confirms(query_table: Table, analyse: Analyse) -> None:
 
 def test_without_a_baseline_slices_are_held_against_the_rest(query_table: Table, analyse: Analyse) -> None:
     random = np.random.default_rng(24)
-    now, _ = planted(random, [({"country": "D"}, 0.2)], query_table)
+    now, _ = plant_drops(random, [({"country": "D"}, 0.2)], query_table)
     found = analyse(now, None)
     assert found.slices[0].predicate == "country=D"
     assert found.healthy  # one segment is always the hardest

@@ -83,18 +83,18 @@ SHOWN = [
 MRR = (1 / 2 + 1) / 2  # q1: b is second; q2: x is first; q3 has no event
 
 
-def bulk(documents: Documents, index: str) -> str:
+def bulk_lines(documents: Documents, index: str) -> str:
     lines = [line for d in documents for line in ({"index": {"_index": index, "_id": "1"}}, d)]
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def exported(documents: Documents, index: str) -> str:
+def exported_lines(documents: Documents, index: str) -> str:
     return "".join(
         json.dumps({"_index": index, "_id": "1", "_score": 1, "_source": d}) + "\n" for d in documents
     )
 
 
-def written(folder: Path, queries: Documents = QUERIES, events: Documents = EVENTS) -> Path:
+def write_ubi(folder: Path, queries: Documents = QUERIES, events: Documents = EVENTS) -> Path:
     (folder / "ubi_queries.ndjson").write_text("".join(json.dumps(d) + "\n" for d in queries))
     (folder / "ubi_events.ndjson").write_text("".join(json.dumps(d) + "\n" for d in events))
     return folder
@@ -116,18 +116,18 @@ ALL = {"mrr": MRR, "queries": 3, "rows": 8, "click": 2 / 3, "purchase": 1 / 3}
 
 @pytest.mark.long
 def test_the_layouts_in_which_documents_come(tmp_path: Path) -> None:
-    mixed = bulk(QUERIES, "ubi_queries") + bulk(EVENTS, "ubi_events")
+    mixed = bulk_lines(QUERIES, "ubi_queries") + bulk_lines(EVENTS, "ubi_events")
     (tmp_path / "ubi_queries_events.ndjson").write_text(mixed)
     assert found_in(tmp_path / "ubi_queries_events.ndjson") == pytest.approx(ALL)
     (tmp_path / "export.jsonl").write_text(
-        exported(QUERIES, "ubi_queries") + "\n" + exported(EVENTS, "ubi_events")
+        exported_lines(QUERIES, "ubi_queries") + "\n" + exported_lines(EVENTS, "ubi_events")
     )
     assert found_in(tmp_path / "export.jsonl") == pytest.approx(ALL)
     with gzip.open(tmp_path / "packed.ndjson.gz", "wt") as packed:
         packed.write(mixed)
     assert found_in(tmp_path / "packed.ndjson.gz") == pytest.approx(ALL)
     (tmp_path / "two").mkdir()
-    assert found_in(written(tmp_path / "two")) == pytest.approx(ALL)
+    assert found_in(write_ubi(tmp_path / "two")) == pytest.approx(ALL)
     (tmp_path / "parquet").mkdir()
     for name, documents in (("ubi_queries", QUERIES), ("ubi_events", EVENTS)):
         parquet.write_table(pa.Table.from_pylist(documents), tmp_path / "parquet" / f"{name}.parquet")
@@ -138,17 +138,17 @@ def test_the_layouts_in_which_documents_come(tmp_path: Path) -> None:
 def test_impressions_may_be_events(tmp_path: Path) -> None:
     """As the data generator of OpenSearch writes them: queries without hits, and an impression for each object."""
     without = [{k: v for k, v in q.items() if k != "query_response_hit_ids"} for q in QUERIES]
-    assert found_in(written(tmp_path, without, SHOWN + EVENTS), BY_EVENTS) == pytest.approx(ALL)
+    assert found_in(write_ubi(tmp_path, without, SHOWN + EVENTS), BY_EVENTS) == pytest.approx(ALL)
     moved = [event(e["query_id"], "impression", e["event_attributes"]["object"]["object_id"], at - 1)
              for e in SHOWN for at in [e["event_attributes"]["position"]["ordinal"]]]  # fmt: skip
     with pytest.raises(DataError, match="ranks are missing or not an integer from 1"):
-        found_in(written(tmp_path, without, moved + EVENTS), BY_EVENTS)
+        found_in(write_ubi(tmp_path, without, moved + EVENTS), BY_EVENTS)
     from_0 = {**BY_EVENTS, "ubi": {"impressions": "events", "first_position": 0}}
-    assert found_in(written(tmp_path, without, moved + EVENTS), from_0) == pytest.approx(ALL)
+    assert found_in(write_ubi(tmp_path, without, moved + EVENTS), from_0) == pytest.approx(ALL)
     nested = [event(e["query_id"], "impression", e["event_attributes"]["object"]["object_id"],
                     {"index": e["event_attributes"]["position"]["ordinal"]}) for e in SHOWN]  # fmt: skip
-    assert found_in(written(tmp_path, without, nested + EVENTS), BY_EVENTS) == pytest.approx(ALL)
-    assert found_in(written(tmp_path, [], SHOWN + EVENTS), BY_EVENTS) == pytest.approx(ALL)
+    assert found_in(write_ubi(tmp_path, without, nested + EVENTS), BY_EVENTS) == pytest.approx(ALL)
+    assert found_in(write_ubi(tmp_path, [], SHOWN + EVENTS), BY_EVENTS) == pytest.approx(ALL)
 
 
 @pytest.mark.long
@@ -164,8 +164,8 @@ def test_what_is_known_of_a_query_are_columns(tmp_path: Path) -> None:
         "columns": {**SETTINGS["columns"], "pair_key": "user_query", "segments": "application"},
         "arms": {"column": "query_attributes.variant", "control": "A"},
     }
-    first = monitor({**SETTINGS, **settings}, log=written(tmp_path, queries, events))
-    other = monitor({**BY_EVENTS, **settings}, log=written(tmp_path, queries, shown + events))
+    first = monitor({**SETTINGS, **settings}, log=write_ubi(tmp_path, queries, events))
+    other = monitor({**BY_EVENTS, **settings}, log=write_ubi(tmp_path, queries, shown + events))
     assert first.arms is not None
     assert first.document["arms"] == other.document["arms"]
     assert [arm.n_units for arm in first.arms.arms] == [int((arms == "A").sum()), int((arms == "B").sum())]
@@ -178,11 +178,11 @@ def test_ids_may_be_numbers_and_times_milliseconds(tmp_path: Path) -> None:
     queries = [query("q1", ["1", "2"], timestamp=then), query("q2", [3, 4], timestamp=then + 1000)]
     events = [event("q1", "click", 2, timestamp=then + 5), event("q2", "click", "3", timestamp=then + 6)]
     (tmp_path / "a").mkdir()
-    assert found_in(written(tmp_path / "a", queries, events))["mrr"] == (1 / 2 + 1) / 2
+    assert found_in(write_ubi(tmp_path / "a", queries, events))["mrr"] == (1 / 2 + 1) / 2
     assert monitor(SETTINGS, log=tmp_path / "a").windows[0].label == "2026-01-05"
     of_old = [{"query_response_objects_ids" if k == "query_response_hit_ids" else k: v for k, v in q.items()}
               for q in queries]  # fmt: skip
-    assert found_in(written(tmp_path / "a", of_old, events))["mrr"] == (1 / 2 + 1) / 2
+    assert found_in(write_ubi(tmp_path / "a", of_old, events))["mrr"] == (1 / 2 + 1) / 2
     for name, documents in (("ubi_queries", [query("q", [7, 8])]), ("ubi_events", [event("q", "click", 8)])):
         (tmp_path / "b").mkdir(exist_ok=True)
         parquet.write_table(pa.Table.from_pylist(documents), tmp_path / "b" / f"{name}.parquet")
@@ -191,14 +191,14 @@ def test_ids_may_be_numbers_and_times_milliseconds(tmp_path: Path) -> None:
 
 def test_pages_of_a_query_follow_each_other(tmp_path: Path) -> None:
     second = query("q1", "cde", timestamp="2026-01-05T10:01:00.000Z")
-    assert found_in(written(tmp_path, [second, query("q1", "abc")], [event("q1", "click", "d")])) == {
+    assert found_in(write_ubi(tmp_path, [second, query("q1", "abc")], [event("q1", "click", "d")])) == {
         "mrr": 1 / 4, "queries": 1, "rows": 5, "click": 1.0, "purchase": 0.0,
     }  # fmt: skip
 
 
 def test_events_that_belong_to_nothing_shown_are_counted(tmp_path: Path) -> None:
     lost = [event("q1", "click", "nowhere"), event(None, "purchase", "a")]
-    found = monitor(SETTINGS, log=written(tmp_path, QUERIES, EVENTS + lost))
+    found = monitor(SETTINGS, log=write_ubi(tmp_path, QUERIES, EVENTS + lost))
     (orphans,) = (f for f in found.log_checks if f.check == "orphan-event")
     assert (orphans.count, orphans.total) == (2, 5)  # the hover is no event that counts
     assert found.windows[0].orphan_events == 2
@@ -226,7 +226,7 @@ def test_events_that_belong_to_nothing_shown_are_counted(tmp_path: Path) -> None
 def test_exports_that_are_refused(
     settings: dict[str, Any], queries: Documents, events: Documents, told: str, tmp_path: Path
 ) -> None:
-    written(tmp_path, queries, events)
+    write_ubi(tmp_path, queries, events)
     if not events:
         (tmp_path / "ubi_events.ndjson").unlink()
     with pytest.raises(DataError) as caught:
@@ -292,7 +292,7 @@ def test_from_the_command_line_with_a_baseline(ltr: Cli, tmp_path: Path) -> None
         (tmp_path / name).mkdir()
         queries = [query(f"{name}{at}") for at in range(300)]
         item = "a" if name == "before" else "c"
-        written(
+        write_ubi(
             tmp_path / name,
             queries,
             [event(f"{name}{at}", "click", item if at % 3 else "b") for at in range(300)],
@@ -317,7 +317,7 @@ def test_events_alone_are_an_event_log_of_any_table(layout: str, tmp_path: Path)
     log = pd.DataFrame(rows, columns=["query_id", "sku", "rank"]).assign(price=1.0)
     if layout == "bulk":
         (tmp_path / "ubi.ndjson").write_text(
-            bulk(QUERIES, "ubi_queries") + bulk(EVENTS + SHOWN, "ubi_events")
+            bulk_lines(QUERIES, "ubi_queries") + bulk_lines(EVENTS + SHOWN, "ubi_events")
         )
     else:
         parquet.write_table(pa.Table.from_pylist(EVENTS), tmp_path / "ubi.ndjson")
@@ -335,7 +335,7 @@ def test_events_alone_are_an_event_log_of_any_table(layout: str, tmp_path: Path)
 def test_fields_within_objects_are_columns(tmp_path: Path) -> None:
     """Their names have dots, in JSON lines as in Parquet."""
     clicks = [e for e in EVENTS if e["action_name"] == "click"]
-    (tmp_path / "events.ndjson").write_text(exported(clicks, "ubi_events"))
+    (tmp_path / "events.ndjson").write_text(exported_lines(clicks, "ubi_events"))
     parquet.write_table(pa.Table.from_pylist(clicks), tmp_path / "events.parquet")
     rows = [
         (q["query_id"], item, at) for q in QUERIES for at, item in enumerate(q["query_response_hit_ids"], 1)
@@ -360,7 +360,7 @@ def test_the_engines_own_query_is_not_kept_for_every_hit(tmp_path: Path) -> None
     long = [query(f"q{at}", [str(item) for item in range(200)], query="x" * 100_000) for at in range(50)]
     settings = {"impressions": "hits"}
     shown, _ = impressions_and_events(
-        written(tmp_path, long, [event("q0", "click", "0")]), Ubi.model_validate(settings), ["click"], "UTC"
+        write_ubi(tmp_path, long, [event("q0", "click", "0")]), Ubi.model_validate(settings), ["click"], "UTC"
     )
     assert "query" not in shown.column_names
     assert shown.nbytes < 5e6

@@ -251,14 +251,14 @@ def test_fewer_labels_that_were_not_lost_evenly() -> None:
     clicks = cannot_tell(f"{CAPITAL}.")
     fell = {"labels": [labels("clicks")], "change": change(FELL, alert=True)}
 
-    def found(seen: Presentation | None, **given: Any) -> Verdict:
+    def verdict_with(seen: Presentation | None, **given: Any) -> Verdict:
         return verdict_of(evidence(presentation=seen, **(fell | given)))
 
     def shape(low: float, high: float, **given: Any) -> Presentation:
         apart = Estimate((low + high) / 2, low, high)
         return page("ranking", rank_1_against_rest=apart, positives_change=-0.5, **given)
 
-    assert found(shape(-0.9, -0.3, rank_1=FELL)) == Verdict(
+    assert verdict_with(shape(-0.9, -0.3, rank_1=FELL)) == Verdict(
         "everywhere", f"{FELL_TEXT}.", f"{EVERYWHERE} {fewer.format(uneven)}", clicks
     )
     for seen, given, ranks in (
@@ -266,10 +266,10 @@ def test_fewer_labels_that_were_not_lost_evenly() -> None:
         (shape(-0.3, 0.3, rank_1=FELL), {}, untold),
         (shape(-0.9, -0.3, rank_1=FELL), {"change": change(STILL)}, uneven),
     ):
-        assert found(seen, **given).cause == "unclear"
-        assert found(seen, **given).where == fewer.format(ranks)
+        assert verdict_with(seen, **given).cause == "unclear"
+        assert verdict_with(seen, **given).where == fewer.format(ranks)
     for seen in (None, page("none"), page("proportional"), shape(-0.2, 0.2)):
-        assert found(seen).cause == "labels"
+        assert verdict_with(seen).cause == "labels"
 
 
 def test_rates_are_those_of_the_windows_that_are_at_fault() -> None:

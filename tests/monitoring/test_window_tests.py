@@ -96,11 +96,11 @@ def test_only_values_at_an_end_of_the_scale_get_a_bounded_interval() -> None:
 # ---- trailing windows -------------------------------------------------------------------------------------
 
 
-def past(number: int, mean: float = 0.8) -> PastWindow:
+def past_window(number: int, mean: float = 0.8) -> PastWindow:
     return PastWindow(number, 4, mean, 0.1, 1.0, 0, {})
 
 
-def compared(
+def compared_windows(
     table: pd.DataFrame,
     before: pd.DataFrame,
     earlier: Sequence[int] = (),
@@ -114,12 +114,12 @@ def compared(
     known = queries_of(before, ~np.isnan(primary_of(before)))
     periods = Periods(table.take(counted), known, settings)
     rows = window_rows(table, whole, [None] * len(whole), settings)
-    known = [past(int(whole.number[0]) + at) for at in earlier]
+    known = [past_window(int(whole.number[0]) + at) for at in earlier]
     return compare_windows(rows, whole, counted, periods, known)
 
 
 def trailing(*tables: Any, **options: Any) -> list[Estimate | None]:
-    return [w.trailing for w in compared(*tables, **options)]
+    return [w.trailing for w in compared_windows(*tables, **options)]
 
 
 def values_and_counts(found: Sequence[Estimate | None]) -> list[Any]:
@@ -129,7 +129,7 @@ def values_and_counts(found: Sequence[Estimate | None]) -> list[Any]:
 
 def test_a_window_with_queries_enough_is_tested(query_table: Table) -> None:
     table = query_table([0.1, 0.3, 0.2, 0.6, 0.8], days=[0, 0, 1, 2, 2])
-    found = compared(table, query_table(BEFORE, prefix="b"), trailing=0, min_queries=2)
+    found = compared_windows(table, query_table(BEFORE, prefix="b"), trailing=0, min_queries=2)
     assert [w.status for w in found] == ["tested", "small", "tested"]
     assert values_and_counts([w.change for w in found]) == [(-0.3, 6), None, (0.2, 6)]
     assert [w.adjusted for w in found] == [None] * 3
@@ -138,7 +138,7 @@ def test_a_window_with_queries_enough_is_tested(query_table: Table) -> None:
 def test_a_wrong_clock_takes_no_trailing_mean_away(query_table: Table) -> None:
     """One query of long ago, and thirty on each of two days: the second day still has its trailing mean."""
     table = query_table(np.repeat([0.9, 0.2, 0.4], [1, 30, 30]), days=np.repeat([-1000, 0, 1], [1, 30, 30]))
-    found = compared(table, query_table(BEFORE, prefix="b"), trailing=2, min_queries=1)
+    found = compared_windows(table, query_table(BEFORE, prefix="b"), trailing=2, min_queries=1)
     assert [w.status for w in found] == ["stray", "tested", "tested"]
     assert values_and_counts([w.trailing for w in found]) == [None, None, (-0.2, 64)]
 
@@ -271,7 +271,7 @@ def test_later_windows_have_less_to_spend(query_table: Table) -> None:
         window(13, None, status="immature"),
     ]
     change, rows, words = family(
-        query_table, difference(-0.02, 0.0004), windows, [past(10)], correct="sequence"
+        query_table, difference(-0.02, 0.0004), windows, [past_window(10)], correct="sequence"
     )
     factor = 3 * np.pi**2 / 6 / (1 - RUNNING_SHARE_OF_ALPHA)
     assert change.p_corrected == pytest.approx(0.0004 * factor * 9)
