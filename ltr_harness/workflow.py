@@ -70,7 +70,7 @@ class ExperimentResult:
         return self.report.comparison if self.report else None
 
     def _repr_html_(self) -> str:
-        return self.comparison._repr_html_() if self.comparison else "<p>no model finished</p>"
+        return self.report._repr_html_() if self.report else "<p>no model finished</p>"
 
 
 def chosen_cluster(workers: int | str | None, dask: str | None) -> AbstractContextManager[Cluster | None]:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from html import escape
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -12,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.text import count_of, html_table, p_equals, plural
+from ltr_harness._util.display import Displayed, DisplayedRecords
+from ltr_harness._util.text import count_of, p_equals, plural
 from ltr_harness.comparison import contrasts as pairs
 from ltr_harness.comparison import main_table
 from ltr_harness.comparison.contrasts import (
@@ -64,7 +64,7 @@ class Headline(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(KeepsArrays):
+class Comparison(Displayed, KeepsArrays):
     """Models over the same queries, by the same metrics, each against one baseline.
 
     Attributes:
@@ -88,8 +88,8 @@ class Comparison(KeepsArrays):
     metrics: tuple[str, ...]
     primary: str
     baseline: str
-    summaries: tuple[Summary, ...]
-    pairs: tuple[Paired, ...]
+    summaries: DisplayedRecords[Summary]
+    pairs: DisplayedRecords[Paired]
     method: Method
     families: tuple[str, ...]
     n_queries: int
@@ -392,17 +392,6 @@ class Comparison(KeepsArrays):
         return "\n".join(
             [self.verdict, *(f"note: {labelled(caution)}" for caution in self._beside_the_verdict)]
         )
-
-    def _repr_html_(self) -> str:
-        rows = [main_table.text_cells(self, model) for model in self.ranking]
-        method = "; ".join(filter(None, (self.method.describe(), self.family)))
-        notes = [method, *(f"Note: {labelled(caution)}" for caution in self._beside_the_verdict)]
-        parts = [
-            f"<p><strong>{escape(self.verdict)}</strong></p>",
-            html_table(main_table.text_headings(self), rows),
-            *(f"<p>{escape(note)}</p>" for note in notes),
-        ]
-        return "".join(parts)
 
     def _metric(self, metric: str | None) -> str:
         name = self.primary if metric is None else str(metric)

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from ltr_harness._util.display import DisplayedRecord, DisplayedRecords
+from ltr_harness._util.text import count_of, p_equals
 from ltr_harness._util.user_code import is_own_file
 from ltr_harness.comparison.stats.cluster_sums import (
     TIE,
@@ -158,7 +160,7 @@ def value_bounds(systems: Sequence[SystemResult], metric: str) -> tuple[float, f
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(DisplayedRecord):
     """One model at one metric: a mean never travels without n and an interval."""
 
     model: str
@@ -179,6 +181,10 @@ class Summary:
     seed_sd: float  # NaN with one replicate
     seed_min: float
     seed_max: float
+
+    def __repr__(self) -> str:
+        interval = f"[{self.ci_low:.4f}, {self.ci_high:.4f}]"
+        return f"{self.model}: {self.metric} {self.mean:.4f} {interval} over {count_of(self.n, 'query')}"
 
 
 class Estimated(Protocol):
@@ -208,7 +214,7 @@ class JudgedShare(Protocol):
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(DisplayedRecord):
     """A difference, its p-value corrected for the family, and the word for it."""
 
     difference: float  # in the metric's own sign, as the interval
@@ -217,6 +223,15 @@ class Difference:
     p: float  # by the chosen test
     p_corrected: float
     verdict: PairVerdict
+
+    def __repr__(self) -> str:
+        return difference_text(self, self.p_corrected)
+
+
+def difference_text(difference: Estimated, p: float) -> str:
+    """Return a difference with its interval and its p-value."""
+    interval = f"[{difference.ci_low:+.4f}, {difference.ci_high:+.4f}]"
+    return f"{difference.difference:+.4f} {interval}, {p_equals(p)}"
 
 
 def rare_kind_of(
@@ -239,7 +254,7 @@ def rare_kind_of(
 
 
 @dataclass(frozen=True)
-class Paired:
+class Paired(DisplayedRecord):
     """One model against another at one metric, on paired per-query differences `model - other`.
 
     Differences keep the metric's own sign; wins, losses and the verdict follow the metric's direction, so a
@@ -276,6 +291,13 @@ class Paired:
     model_mean: float = math.nan  # over the n queries of the pair, as the difference is
     other_mean: float = math.nan
     p_equivalence: float = math.nan  # two one-sided tests against the margin; NaN without a margin
+
+    def __repr__(self) -> str:
+        size = difference_text(self, self.p_corrected)
+        return (
+            f"{self.model} against {self.other}: {self.metric} {size}, {self.verdict}, "
+            f"over {count_of(self.n, 'query')}"
+        )
 
     @property
     def is_significant(self) -> bool:
@@ -342,11 +364,11 @@ def contrast(
     directions: Mapping[str, bool],
     method: Method,
     sampling: Sampling = Sampling(),  # noqa: B008  # immutable
-) -> tuple[Paired, ...]:
+) -> DisplayedRecords[Paired]:
     """Test all contrasts of all families, one after the other: every verdict about two models comes from here."""
     cells = [cell for family in families for cell in family]
     if not cells:
-        return ()
+        return DisplayedRecords()
     table = _DifferenceTable.of(cells, sampling)
     components = [components_of(cell, sampling) for cell in cells]
     seeds = [method_difference_of(each, table.sample, j) for j, each in enumerate(components)]
@@ -385,7 +407,7 @@ def contrast(
                 trained_ci_high=float(trained.high[j]),
             )
         pairs.append(pair)
-    return tuple(pairs)
+    return DisplayedRecords(pairs)
 
 
 def _is_refuted(detectable: float, difference: Difference, higher: bool, alpha: float) -> bool:
@@ -603,7 +625,7 @@ def summarise(
     metrics: Sequence[str],
     method: Method,
     sampling: Sampling = Sampling(),  # noqa: B008  # immutable
-) -> tuple[Summary, ...]:
+) -> DisplayedRecords[Summary]:
     """Return summaries of all models at all metrics, metric by metric; the spread counts each query once."""
     cells = [(system, metric) for metric in metrics for system in systems]
     columns = np.column_stack([system.per_query(metric) for system, metric in cells])
@@ -612,7 +634,7 @@ def summarise(
     sample, spread = sampling.contributions(columns), moments(columns)
     bounds_of_metrics = {metric: value_bounds(systems, metric) for metric in metrics}
     low, high = mean_intervals(sample, method, [bounds_of_metrics[metric] for _, metric in cells])
-    return tuple(
+    return DisplayedRecords(
         Summary(
             model=system.name,
             metric=metric,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import count_of, p_equals
 from ltr_harness.comparison.comparability import require_means
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
@@ -46,7 +47,7 @@ class AcrossModel:
 
 
 @dataclass(frozen=True)
-class AcrossDataSets:
+class AcrossDataSets(Displayed):
     """Models on several data sets.
 
     Attributes:
@@ -67,6 +68,9 @@ class AcrossDataSets:
     models: tuple[AcrossModel, ...]
     method: str
     cautions: tuple[Caution, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
         """One sentence for each model, and one for those that may be best."""

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from ltr_harness._util.number_text import MISSING, NumberFormat, number_text
+from ltr_harness._util.number_text import NumberFormat
 from ltr_harness.comparison.contrasts import Paired, Summary
 from ltr_harness.comparison.headroom import ModelHeadroom
 from ltr_harness.comparison.stats.method import Method
 from ltr_harness.data.arrays import Floats
 
-TableForm = Literal["page", "terminal", "notebook", "frame"]
-"""A form of the table: `page` is HTML, Markdown and LaTeX, `frame` is `Comparison.table`."""
+TableForm = Literal["page", "terminal", "frame"]
+"""A form of the table: `page` is HTML, notebooks, Markdown and LaTeX, `frame` is `Comparison.table`."""
 
-ALL_FORMS: frozenset[TableForm] = frozenset({"page", "terminal", "notebook", "frame"})
+ALL_FORMS: frozenset[TableForm] = frozenset({"page", "terminal", "frame"})
 
 
 @dataclass(frozen=True)
@@ -114,37 +114,6 @@ def tally_text(counts: Sequence[int]) -> str:
     return " / ".join(f"{count:,}" for count in counts)
 
 
-def text_cells(comparison: TableSource, model: str) -> list[str]:
-    """Return a row of the notebook's table, with intervals in columns of their own."""
-    cells = [model]
-    for column in columns_of(comparison, "notebook"):
-        values = values_of(comparison, column, model)
-        if values is None:
-            cells.append(MISSING)
-            if column.has_interval:
-                cells.append(MISSING)
-        elif column.format == "verdict":
-            cells += values
-        elif column.format == "tally":
-            cells.append(tally_text(values))
-        elif column.has_interval:
-            value, low, high = (number_text(number, column.format) for number in values)
-            cells += [value, f"{low} … {high}"]
-        else:
-            cells.append(number_text(values[0], column.format))
-    return cells
-
-
-def text_headings(comparison: TableSource) -> list[str]:
-    """Return the headings of the notebook's table."""
-    headings = ["Model"]
-    for column in columns_of(comparison, "notebook"):
-        headings.append(column.heading)
-        if column.has_interval:
-            headings.append(column.long_interval)
-    return headings
-
-
 # ---- the columns ----------------------------------------------------------------------------------------
 
 
@@ -170,12 +139,12 @@ def _mean(comparison: TableSource) -> MainColumn:
 
 def _standard_deviation(comparison: TableSource) -> MainColumn:
     heading = f"sd{_unweighted(comparison)}"
-    return MainColumn(heading, "summaries", ("sd",), "metric", forms=frozenset({"notebook", "frame"}))
+    return MainColumn(heading, "summaries", ("sd",), "metric", forms=frozenset({"frame"}))
 
 
 def _queries(comparison: TableSource) -> MainColumn:
     """The page has n for all models above the table, and a column of its own only where models differ in it."""
-    forms: frozenset[TableForm] = frozenset({"notebook", "frame"})
+    forms: frozenset[TableForm] = frozenset({"frame"})
     if len({comparison.summary(model).n for model in comparison.models}) > 1:
         forms |= {"page"}
     return MainColumn("Queries", "summaries", ("n",), "count", hint="Queries with a value.", forms=forms)
@@ -214,7 +183,7 @@ def corrected_p(comparison: TableSource, metric: str | None = None) -> MainColum
 def _tally(comparison: TableSource) -> MainColumn:
     heading = f"Win / tie / loss{_unweighted(comparison)}"
     counts = ("wins", "ties", "losses")
-    return MainColumn(heading, "pairs", counts, "tally", forms=frozenset({"notebook", "frame"}))
+    return MainColumn(heading, "pairs", counts, "tally", forms=frozenset({"frame"}))
 
 
 def _gained(comparison: TableSource) -> MainColumn:

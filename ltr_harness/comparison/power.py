@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import count_of, plural
 from ltr_harness.comparison.comparison import ONE_TRAINING, Comparison
 from ltr_harness.comparison.contrasts import Contrast, components_of, spread_of
@@ -139,7 +140,7 @@ def _seeds_and_draws(spread: Spread, difference: float, alpha: float, power: flo
 
 
 @dataclass(frozen=True)
-class PowerPlan:
+class PowerPlan(Displayed):
     """The answer for every model, and the question."""
 
     difference: float  # that should be found; its sign is the metric's own
@@ -150,6 +151,9 @@ class PowerPlan:
     unit: str | None = None  # the attribute whose values are drawn instead, such as "user_id"
     cautions: tuple[Caution, ...] = ()
     left_out: tuple[str, ...] = ()  # models that already differ, for which nothing more is needed
+
+    def __repr__(self) -> str:
+        return "\n".join(self.said(plan, need) for plan in self.plans for need in plan.needs)
 
     def said(self, plan: ModelPlan, need: Need) -> str:
         """Return one sentence: what finds the difference with one probability."""

@@ -8,9 +8,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ltr_harness._util.display import DisplayedRecord, DisplayedRecords
+from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import SMALLEST as SMALLEST
-from ltr_harness.comparison.contrasts import Contrast, Paired, PairVerdict, contrast, rare_kind_of
+from ltr_harness.comparison.contrasts import (
+    Contrast,
+    Paired,
+    PairVerdict,
+    contrast,
+    difference_text,
+    rare_kind_of,
+)
 from ltr_harness.comparison.over_time import days_of_queries
 from ltr_harness.comparison.query_slices import QuerySlice, query_slices
 from ltr_harness.data.time_folds import DAY
@@ -18,7 +27,7 @@ from ltr_harness.metrics.core.headroom import is_computed_column
 
 
 @dataclass(frozen=True)
-class SliceResult:
+class SliceResult(DisplayedRecord):
     """One model against the baseline on one part, at the primary metric: of methods where a side has several seeds."""
 
     attribute: str
@@ -33,8 +42,13 @@ class SliceResult:
     p: float
     verdict: PairVerdict
 
+    def __repr__(self) -> str:
+        size = difference_text(self, self.p)
+        part = f"{self.attribute} {self.label}"
+        return f"{part}: {self.model} {size}, {self.verdict}, over {count_of(self.n, 'query')}"
 
-def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[SliceResult, ...]:
+
+def slice_results(comparison: Comparison, metric: str | None = None) -> DisplayedRecords[SliceResult]:
     """Compare every model with the baseline on every part, as one family: looking into twenty parts is paid for."""
     metric = metric or comparison.primary
     baseline = comparison.system(comparison.baseline)
@@ -45,7 +59,7 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
     method = replace(comparison.method, margin=None)
     tested = contrast([large], comparison.higher_is_better, method, comparison.sampling)
     results = dict(zip(map(id, large), tested, strict=True))
-    return tuple(_result(part, cell, results.get(id(cell)), comparison) for part, cell in cells)
+    return DisplayedRecords(_result(part, cell, results.get(id(cell)), comparison) for part, cell in cells)
 
 
 def with_rare_kinds(comparison: Comparison, results: Sequence[SliceResult], metric: str) -> list[SliceResult]:

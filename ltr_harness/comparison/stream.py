@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness._util.cores import available_cores
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.contrasts import bounds_of
 from ltr_harness.comparison.paired_moments import PairedMoments
@@ -77,7 +78,7 @@ class Drawn(KeepsArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class StreamEvaluation:
+class StreamEvaluation(Displayed):
     """The results of `evaluate_stream`.
 
     Attributes:
@@ -99,6 +100,12 @@ class StreamEvaluation:
     moments: PairedMoments | None = None
     sample: Drawn | None = None
     judged: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        lines = [f"{count_of(self.n_queries, 'query')}, {count_of(self.n_rows, 'row')}"]
+        for score, means in self.means.items():
+            lines.append(f"{score}: {', '.join(f'{metric} {mean:.4f}' for metric, mean in means.items())}")
+        return "\n".join(lines)
 
     @property
     def means(self) -> dict[str, dict[str, float]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import count_of, named
 from ltr_harness.data.arrays import Floats, Ints, KeepsArrays
 from ltr_harness.data.judgments import Judgments, RawJudgments, Subtopics
@@ -16,7 +17,7 @@ from ltr_harness.errors import Caution, DataError
 
 
 @dataclass(frozen=True, eq=False)
-class RankingDataset(KeepsArrays):
+class RankingDataset(Displayed, KeepsArrays):
     """Rows with features, in query groups, with what each row is worth; arrays are read-only.
 
     Attributes:

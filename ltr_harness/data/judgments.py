@@ -220,6 +220,10 @@ class Judgments(KeepsArrays):
     subtopics: Subtopics | None = None
     missed: MissedDocuments | None = None
 
+    def __repr__(self) -> str:
+        size = f"{count_of(self.groups.n_queries, 'query')}, {count_of(self.groups.n_rows, 'row')}"
+        return f"Judgments({size})"
+
     @classmethod
     def checked(
         cls,

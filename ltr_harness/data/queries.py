@@ -65,6 +65,9 @@ class QueryGroups(KeepsArrays):
     boundaries: NDArray[np.int64]
     ids: NDArray[Any]
 
+    def __repr__(self) -> str:
+        return f"QueryGroups({count_of(self.n_queries, 'query')}, {count_of(self.n_rows, 'row')})"
+
     @property
     def n_queries(self) -> int:
         return len(self.boundaries) - 1

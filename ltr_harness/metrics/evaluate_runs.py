@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.files import bare_name
-from ltr_harness._util.text import html_table, plain_number, text_table
+from ltr_harness._util.text import plain_number, text_table
 from ltr_harness.errors import Caution, Problem, UsageError, all_of
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core import judged_share
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ltr_harness.data.readers.trec import TrecRun
 
 
-class EvaluatedRuns(dict[str, Evaluation]):
+class EvaluatedRuns(Displayed, dict[str, Evaluation]):
     """The result of `evaluate_runs`: each run's `Evaluation` by its name; `compare` takes it as it is.
 
     Attributes:
@@ -51,7 +51,8 @@ class EvaluatedRuns(dict[str, Evaluation]):
         rows = [dict(evaluation.means) for evaluation in self.values()]
         return pd.DataFrame(rows, index=pd.Index(list(self), name="run"))
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the headings and the rows of the means, as text."""
         rows = []
         for name, evaluation in self.items():
             values = [evaluation[metric] for metric in self.metrics]
@@ -77,14 +78,12 @@ class EvaluatedRuns(dict[str, Evaluation]):
         return judged_share.lines(shares, {name: first[name].metric.k for name in self.metrics})
 
     @property
-    def _lines_below(self) -> list[str]:
+    def lines_below(self) -> list[str]:
+        """The lines below the table: shares of judged documents, what inputs were taken for, cautions."""
         return [*self._judged, *self.recognised, *(f"note: {caution}" for caution in self.cautions)]
 
     def __repr__(self) -> str:
-        return "\n".join([*text_table(*self._table(), left=[0]), *self._lines_below])
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table()) + f"<p>{'<br>'.join(map(escape, self._lines_below))}</p>"
+        return "\n".join([*text_table(*self.table(), left=[0]), *self.lines_below])
 
 
 def evaluate_runs(

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.catalog import did_you_mean
-from ltr_harness._util.text import count_of, html_table, plural
+from ltr_harness._util.display import Displayed
+from ltr_harness._util.text import count_of, plural
 from ltr_harness.data.alignment import refuse_other_queries, refuse_unaligned
 from ltr_harness.data.arrays import KeepsArrays, as_column, keep_array, sealed
 from ltr_harness.data.judgments import Judgments, Subtopics
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class MetricValues(KeepsArrays):
+class MetricValues(Displayed, KeepsArrays):
     """One metric's values; arrays are read-only.
 
     Attributes:
@@ -48,7 +49,10 @@ class MetricValues(KeepsArrays):
     n_undefined: int
     judged: float | None = None
 
-    def __str__(self) -> str:
+    def __float__(self) -> float:
+        return self.mean
+
+    def __repr__(self) -> str:
         defined = self.n_queries - self.n_undefined
         text = f"{self.metric} {self.mean:z.4f} over {defined:,} of {count_of(self.n_queries, 'query')}"
         if self.n_undefined:
@@ -58,7 +62,7 @@ class MetricValues(KeepsArrays):
         return text
 
 
-class Evaluation:
+class Evaluation(Displayed):
     """The result of `evaluate`: every metric's `MetricValues` by its name, in the given order."""
 
     def __init__(
@@ -220,18 +224,6 @@ class Evaluation:
         lines = [str(values) for values in self._values.values()]
         lines += [f"{caution.severity}: {caution}" for caution in self.cautions]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rows = [
-            [
-                name,
-                f"{values.mean:z.4f}",
-                f"{values.n_queries - values.n_undefined:,}",
-                f"{values.n_undefined:,}",
-            ]
-            for name, values in self._values.items()
-        ]
-        return html_table(["metric", "mean", "queries", "without relevant documents"], rows)
 
 
 class _Means(dict[str, float]):

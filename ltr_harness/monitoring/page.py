@@ -12,7 +12,7 @@ from ltr_harness.monitoring.arms import verdict_sentence
 from ltr_harness.monitoring.evidence import CORRECTED
 from ltr_harness.monitoring.result import ArmComparison, Change, MonitorResult, marked_estimate, table_of
 from ltr_harness.monitoring.windows import timeline
-from ltr_harness.report import blocks
+from ltr_harness.report import blocks, html
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Text
 from ltr_harness.report.sections.definitions import metric_items
 from ltr_harness.report.writing import write_report
@@ -91,6 +91,11 @@ _CAUSES = {
     "unclear": "Page or ranking",
 }
 """The beginning of a headline, by the cause in the verdict; the others are the ranking's own."""
+
+
+def notebook_html(result: MonitorResult) -> str:
+    """Return the verdict for a notebook's cell."""
+    return html.render_blocks(verdict_section(result))
 
 
 def verdict_section(result: MonitorResult) -> list[Block]:

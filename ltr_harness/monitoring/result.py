@@ -7,11 +7,12 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 from pydantic import TypeAdapter
 
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.stored import SCHEMA_VERSION, harness_version
 from ltr_harness._util.text import count_of, json_value, printable
 from ltr_harness.comparison.stats.two_samples import Estimate
@@ -573,8 +574,10 @@ class Findings(WherePart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MonitorResult(Findings):
+class MonitorResult(Displayed, Findings):
     """All findings, and the settings they were made under."""
+
+    _html: ClassVar = "ltr_harness.monitoring.page:notebook_html"
 
     name: str
     metrics: tuple[str, ...]
@@ -600,6 +603,9 @@ class MonitorResult(Findings):
     schema_version: int = SCHEMA_VERSION
     written_by: str = field(default_factory=harness_version)
     config: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.verdict.text}"
 
     @property
     def primary(self) -> str:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.text import count_of
 from ltr_harness.comparison.comparability import LABEL_FACTS
 from ltr_harness.comparison.comparison import Comparison, n_weightless
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class ReportData:
+class ReportData(Displayed):
     """Everything that a report may mention."""
 
     comparison: Comparison  # which models, how good, how sure
@@ -45,15 +46,6 @@ class ReportData:
     experiment_yaml: str | None  # the resolved configuration
     title: str  # what the reader calls this comparison
     sections: tuple[str, ...] | None = None  # names of those to show, in this order; None for all
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        parts = [self.comparison._repr_html_()]
-        for record in self.failures:
-            text = f"{record.model}, fold {record.fold}, seed {record.seed}: {record.error}"
-            parts.append(f"<p>failed: {escape(text)}</p>")
-        return "".join(parts)
 
     @property
     def primary(self) -> str:

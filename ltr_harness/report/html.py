@@ -10,7 +10,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -88,6 +88,12 @@ def render(report: blocks.Report) -> str:
         policy=policy,
         charts_json=safe_json({"specs": charts, "theme": own_theme}),
     )
+
+
+def render_blocks(content: Sequence[blocks.Block]) -> str:
+    """Return blocks for the page of another program, such as a notebook, with a style that stays with them."""
+    template = _environment().get_template("notebook.html.jinja")
+    return template.render(content=content, css=_template_text("notebook.css"))
 
 
 def warm_up() -> None:

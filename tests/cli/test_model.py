@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import json
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
@@ -175,7 +176,11 @@ class TestRun:
         (name, summary), *_ = run.record.metrics.items()
         page = run._repr_html_()
         assert f"lgbm, fold all, seed {run.record.seed}: complete" in page
-        assert f"<td>{name}</td><td>{summary.mean_text}</td><td>36 of 40</td>" in page
+        cells = re.findall(r"<t[hd][^>]*>(?:<code>)?([^<\n]+)", page.split("<tbody>")[1])
+        assert cells[:3] == [name, summary.mean_text, "36 of 40 queries"]
+        assert f"folder: {run.path}" in page
+        assert repr(run.record).startswith(f"Record('lgbm', fold='all', seed={run.record.seed}, complete, ")
+        assert "parse_obj" not in dir(run.record)
         code, out, _ = ltr("show", "run", run.path, "--json")
         assert (code, json.loads(out)["identity"]) == (0, run.record.identity)
 

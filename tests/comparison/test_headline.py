@@ -120,8 +120,9 @@ def test_joint_is_said_of_several_models_and_of_no_single_one() -> None:
     assert f" (joint 95 % CI {ends})" in three.headline.text
     assert f"(joint 95 % interval {ends}, sign-flip test joint p " in three.verdict
     page = three._repr_html_()
-    assert "<th>95 % interval</th>" in page, "of means, each by itself"
-    assert "<th>joint 95 % interval</th><th>joint p</th>" in page
+    assert ">ndcg@10 [95 % CI]<" in page, "of means, each by itself"
+    assert ">Difference [joint 95 % CI]<" in page
+    assert ">joint p<" in page
 
 
 def test_an_empty_field_is_no_query_without_relevant_documents() -> None:

@@ -159,8 +159,10 @@ def test_what_counts_each_query_once_says_so() -> None:
         weighted_comparison(OLD, NEW, WEIGHTS, weights="none"),
     )
     for once in ("Win / tie / loss (unweighted)", "sd (unweighted)", "weighted mrr"):
-        assert f"<th>{once}</th>" in found._repr_html_()
-        assert f"<th>{once}</th>" not in plain._repr_html_()
+        assert once in [column.heading for column in found.main_columns]
+        assert once not in [column.heading for column in plain.main_columns]
+    assert ">weighted mrr [95 % CI]<" in found._repr_html_()
+    assert ">mrr [95 % CI]<" in plain._repr_html_()
     sections = {
         one.name: str(one.blocks) for one in build_report(ReportData(found, (), (), None, "t")).sections
     }

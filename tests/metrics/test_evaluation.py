@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -297,7 +298,11 @@ def test_a_single_metric_needs_no_list_and_a_bound_one_no_name() -> None:
 def test_a_mean_is_printed_with_its_count() -> None:
     ev = evaluate([1, 0, 0, 0], [2.0, 1.0, 2.0, 1.0], group_sizes=[2, 2], metrics=["ndcg@10"])
     assert str(ev["ndcg@10"]) == "ndcg@10 1.0000 over 1 of 2 queries; 1 has no relevant document"
-    assert "<td>ndcg@10</td><td>1.0000</td><td>1</td><td>1</td>" in ev._repr_html_()
+    assert repr(ev["ndcg@10"]) == str(ev["ndcg@10"])
+    assert float(ev["ndcg@10"]) == 1.0
+    cells = re.findall(r"<t[hd][^>]*>(?:<code>)?([^<\n]+)", ev._repr_html_().split("<tbody>")[1])
+    assert cells == ["ndcg@10", "1.0000", "1", "1"]
+    assert ev["ndcg@10"]._repr_html_() == ev._repr_html_()
     whole = evaluate([1, 0], [2.0, 1.0], group_sizes=[2], metrics=["ndcg@10", "mrr"])
     assert repr(whole) == "ndcg@10 1.0000 over 1 of 1 query\nmrr 1.0000 over 1 of 1 query"
 

@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import AliasPath, BaseModel, Field
 
 from ltr_harness._util.catalog import did_you_mean
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.stored import NewerVersionError, StoredForm, Versioned, read_stored
 from ltr_harness._util.text import count_of, shortened
 from ltr_harness.data.addresses import local_path
@@ -86,7 +87,7 @@ class MetricPair:
 
 
 @dataclass(frozen=True)
-class OnlineAgreement:
+class OnlineAgreement(Displayed):
     """All metrics, the highest correlation first; `str` is the verdict."""
 
     experiments: tuple[str, ...]
@@ -98,7 +99,7 @@ class OnlineAgreement:
     verdict: str
     cautions: tuple[Caution, ...]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.verdict
 
     @property

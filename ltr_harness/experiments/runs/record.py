@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.stored import (
     DERIVED,
     Amount,
@@ -193,7 +194,7 @@ class PartRecord(Stored):
     stopping: StoppingFacts | None
 
 
-class Record(Versioned):
+class Record(Displayed, Versioned):
     """`record.json`: one model, one fold, one seed."""
 
     form: ClassVar[StoredForm] = "record"
@@ -241,6 +242,15 @@ class Record(Versioned):
     latency: list[Latency] = Field(default_factory=list)  # of models of trees with the first of the seeds
     environment: dict[str, str]  # python, platform, processor, versions of what can move a number
     packages: dict[str, str]  # all that it stood on: distribution -> version
+
+    def __repr__(self) -> str:
+        text = f"Record({self.model!r}, fold={self.fold!r}, seed={self.seed}, {self.status}"
+        if self.primary in self.metrics:
+            text += f", {self.primary} {self.metrics[self.primary].mean_text}"
+        return f"{text})"
+
+    def __str__(self) -> str:
+        return repr(self)
 
     @property
     def derived_params(self) -> dict[str, Any]:

@@ -14,9 +14,10 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.cores import available_cores
+from ltr_harness._util.display import Displayed
 from ltr_harness._util.files import file_digest, stored_file, write_stored
 from ltr_harness._util.stored import Stored, read_stored, refuse_twice
-from ltr_harness._util.text import count_of, html_table, plural
+from ltr_harness._util.text import count_of, plural
 from ltr_harness._util.user_code import resolve_trusted, trusting
 from ltr_harness.data.arrays import number_matrix
 from ltr_harness.data.dataset import RankingDataset
@@ -73,7 +74,7 @@ _NUMBERS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Displayed):
     """One model, one fold, one seed: the record of its training, its scores, and the model itself.
 
     Attributes:
@@ -351,15 +352,6 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.record.model!r}, fold={self.record.fold!r}, seed={self.record.seed}, {self.path})"
-
-    def _repr_html_(self) -> str:
-        record = self.record
-        rows = [
-            [name, summary.mean_text, f"{summary.n_queries - summary.n_undefined:,} of {summary.n_queries:,}"]
-            for name, summary in record.metrics.items()
-        ]
-        title = f"{record.model}, fold {record.fold}, seed {record.seed}: {record.status}"
-        return html_table(["metric", "mean", "queries"], rows, title)
 
 
 def load_run(path: str | Path, *, trust: bool = False) -> Run:

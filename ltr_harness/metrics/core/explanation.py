@@ -48,7 +48,7 @@ class Explanation:
         low, high = map(self.text_of, self.interval)
         return (*self.steps, f"from {low} to {high} over the orders of equal scores")
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         parts = [f"{self.metric} = {self.text_of(self.value)}", "", *_lines(self.columns, self.texts)]
         if self.n_hidden:
             parts.append(f"({count_of(self.n_hidden, 'more document')} below the cutoff)")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness._util.catalog import load_target
+from ltr_harness._util.display import DocumentedNames
 from ltr_harness._util.text import plain_number
 from ltr_harness.data.alignment import refuse_unaligned
 from ltr_harness.data.arrays import as_column
@@ -55,7 +56,7 @@ class MetricCallError(MetricError, AttributeError):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Metric:
+class Metric(DocumentedNames):
     """Base of all metrics: an immutable value whose `str()` has every choice that is not the default.
 
     Fields are the parameters of the grammar; their annotations are what the grammar accepts.
