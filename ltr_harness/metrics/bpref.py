@@ -12,7 +12,7 @@ from ltr_harness.metrics.rbp_residual import judged_rows
 
 @dataclass(frozen=True, kw_only=True)
 class BPref(BinaryMetric):
-    """How rarely a judged non-relevant document stands above a relevant one; unjudged ones are passed over.
+    """Average share of judged non-relevant documents below a relevant one; unjudged documents are passed over.
 
     bpref = (1/R) * sum over the relevant documents listed of 1 - min(N_above, R) / min(R, N), with N the query's
     judged non-relevant documents and N_above those of them above the document (0 where there are none). Made for

@@ -8,7 +8,7 @@ from ltr_harness.metrics.dcg import CumulatedMetric
 
 @dataclass(frozen=True, kw_only=True)
 class CG(GainMetric, CumulatedMetric):
-    """How much graded relevance the first K documents deliver, in whatever order: DCG without a discount.
+    """Graded relevance of the first K documents, in whatever order: DCG without a discount.
 
     CG@K = sum over ranks r <= K of gain(label_r). A tie group counts its mean gain at each of its ranks.
 

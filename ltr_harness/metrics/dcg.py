@@ -50,7 +50,7 @@ class CumulatedMetric(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class DCG(GainMetric, CumulatedMetric):
-    """How much graded relevance the list delivers, each rank worth less than the one above it.
+    """Graded relevance of the list, each rank worth less than the one above it.
 
     DCG@K = sum over ranks r <= K of gain(label_r) * discount(r).
 

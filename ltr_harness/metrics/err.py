@@ -15,7 +15,7 @@ _LARGEST_TIE_WITHOUT_CUTOFF = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class ERR(Metric):
-    """How soon a user who reads from the top finds satisfaction: the expectation of 1 / (rank where they stop).
+    """Expectation of 1 / (rank where a user stops) who reads from the top until a document satisfies them.
 
     ERR@K = sum over ranks r <= K of discount(r) R(g_r) prod over i < r of continuation (1 - R(g_i)), where a document
     of grade g satisfies with probability R(g) = (2^g - 1) / 2^max_grade. The best possible value is below 1.

@@ -16,7 +16,7 @@ _RANKS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class ERRIA(ERR):
-    """How soon a user is satisfied, whichever of the query's subtopics they meant: intent-aware ERR.
+    """Intent-aware ERR: its average over the query's subtopics, whichever of them a user meant.
 
     ERR-IA@K = the mean of ERR@K over the query's subtopics, each as likely as the others, with R(g) of the document's
     grade for that subtopic. A subtopic for which no document is relevant is none.

@@ -10,7 +10,7 @@ from ltr_harness.metrics.precision import HitsMetric, rows_looked_at
 
 @dataclass(frozen=True, kw_only=True)
 class F1(HitsMetric):
-    """How well the first K documents and the relevant documents coincide: the harmonic mean of precision and recall.
+    """Harmonic mean of precision and recall of the first K documents.
 
     F1@K = 2 P R / (P + R) = 2 (relevant documents in the first K) / (K + R): linear in the hits, which is why its
     expectation under ties is exact too.

@@ -11,7 +11,7 @@ from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prep
 
 @dataclass(frozen=True, kw_only=True)
 class GAUC(BinaryMetric):
-    """How likely a relevant document of a query stands above one of the same query that is not: 1/2 is chance.
+    """Probability that a relevant document of a query stands above one that is not: 1/2 is chance.
 
     AUC = pairs of a relevant and another document in the right order / all such pairs, a pair of equal scores counting
     one half; GAUC is its mean over queries. Queries of relevant documents alone, or without any, have no such pair and

@@ -11,7 +11,7 @@ from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Metric, Prepared, 
 
 @dataclass(frozen=True, kw_only=True)
 class KendallTauDistance(Metric):
-    """How many pairs of documents stand in the wrong order: 0 is the ideal order, lower is better.
+    """Pairs of documents in the wrong order: 0 is the ideal order, lower is better.
 
     Distance = pairs with different labels whose better document is scored below the worse one; a pair tied in score
     counts one half. A pair at the bottom weighs as much as one at the top, so fewer inversions may still be the

@@ -11,7 +11,7 @@ from ltr_harness.metrics.core.softmax import LEAST, ProbabilityMetric
 
 @dataclass(frozen=True, kw_only=True)
 class LogLoss(ProbabilityMetric):
-    """How surprised the probabilities of a query's rows are by its winner: 0 is certainty, log n is all rows alike.
+    """Negative logarithm of the winner's probability among a query's rows: 0 is certainty, log n is all rows alike.
 
     p_i = exp(s_i / T) / sum over the query's rows of exp(s_j / T); log loss = -sum over winners of log(p_i) / winners.
     A winner has a label of `relevant` or more; several, as in a dead heat, share the win alike. A probability below

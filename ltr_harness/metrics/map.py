@@ -14,7 +14,7 @@ from ltr_harness.metrics.dcg import cumulated
 
 @dataclass(frozen=True, kw_only=True)
 class MAP(BinaryMetric):
-    """How densely relevant documents fill the top: precision at each relevant document's rank, averaged.
+    """Average of the precision at each relevant document's rank: higher where they fill the top.
 
     AP@K = (1/D) sum over ranks r <= K that hold a relevant document of (relevant documents in the top r) / r;
     MAP is its mean.

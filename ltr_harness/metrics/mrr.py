@@ -45,7 +45,7 @@ class FirstHitMetric(BinaryMetric):
 
 @dataclass(frozen=True, kw_only=True)
 class MRR(FirstHitMetric):
-    """How soon the user meets a first relevant document: 1 at rank 1, 1/2 at rank 2, 0 if none within K.
+    """Reciprocal rank of the first relevant document: 1 at rank 1, 1/2 at rank 2, 0 if none within K.
 
     RR@K = 1 / (rank of the first document with label >= relevant), 0 where that rank exceeds K; MRR is its mean.
 

@@ -10,7 +10,7 @@ from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Prepared, Val
 
 @dataclass(frozen=True, kw_only=True)
 class NRelevant(BinaryMetric):
-    """How many documents of the query are relevant: the R of every other definition, whatever the ranking.
+    """Number of relevant documents of the query: the R of every other definition, whatever the ranking.
 
     Says nothing about a ranking; it explains why metrics differ between data sets. 0 is a count like any other,
     so no query is undefined.

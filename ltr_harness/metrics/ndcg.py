@@ -14,7 +14,7 @@ from ltr_harness.metrics.dcg import DCG, cumulated
 
 @dataclass(frozen=True, kw_only=True)
 class NDCG(DCG):
-    """How close the list comes to the best order of its rows: 1 is the ideal order, whatever the query.
+    """DCG as a share of that of the best order: 1 is the ideal order, whatever the query.
 
     NDCG@K = DCG@K / IDCG@K, with DCG@K = sum over ranks r <= K of gain(label_r) * discount(r) and IDCG@K
     the DCG@K of the query's documents sorted by label. Both stop at the list's end when it is shorter than K.

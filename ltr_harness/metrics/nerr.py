@@ -11,7 +11,7 @@ from ltr_harness.metrics.err import ERR, expected_utility
 
 @dataclass(frozen=True, kw_only=True)
 class NERR(ERR):
-    """How soon a user is satisfied, as a share of the soonest these labels allow: 1 is the ideal order.
+    """ERR as a share of the highest that these labels allow: 1 is the ideal order.
 
     nERR@K = ERR@K / ERR@K of the query's documents sorted by label, with R(g) as `ERR` has it. A query whose best
     document is of a low grade counts as much as one with a perfect document, which plain ERR does not do.

@@ -8,7 +8,7 @@ from ltr_harness.metrics.err import ERR
 
 @dataclass(frozen=True, kw_only=True)
 class PFound(ERR):
-    """How likely a user who reads from the top, and may tire, finds what they look for, at whatever rank.
+    """Probability that a user who reads from the top, and may tire, finds what they look for, at whatever rank.
 
     pFound@K = sum over ranks r <= K of R(g_r) prod over i < r of continuation (1 - R(g_i)): `ERR` in which only
     patience discounts a rank. A document of grade g satisfies with probability R(g) = (2^g - 1) / 2^max_grade.

@@ -73,7 +73,7 @@ def rows_looked_at(lengths: Ints, cutoffs: Cutoffs, denominator: str) -> Ints:
 
 @dataclass(frozen=True, kw_only=True)
 class Precision(HitsMetric):
-    """Which share of the first K documents is relevant, in whatever order.
+    """Share of the first K documents that is relevant, in whatever order.
 
     P@K = (relevant documents in the first K) / K. Shuffling the first K changes nothing, and a query with fewer than
     K relevant documents cannot reach 1. Without a cutoff, the whole list is the K.

@@ -14,7 +14,7 @@ from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Prepared, Values
 
 @dataclass(frozen=True, kw_only=True)
 class Q(GainMetric):
-    """How densely relevance fills the top, a high grade counting more: average precision with grades.
+    """Average precision with grades: relevance that fills the top, a high grade counting more.
 
     Q@K = (1/min(R, K)) * sum over relevant ranks r <= K of (b cg(r) + count(r)) / (b cg*(r) + r), with count(r)
     the relevant documents and cg(r) the gain in the first r, cg*(r) the gain of the ideal list's first r, and R the

@@ -14,7 +14,7 @@ from ltr_harness.metrics.dcg import CumulatedMetric
 
 @dataclass(frozen=True, kw_only=True)
 class RBP(CumulatedMetric, BinaryMetric):
-    """How useful the list is to a user who goes on to the next document with probability p.
+    """Relevance that a user meets who goes on to the next document with probability p.
 
     RBP@K = (1 - p) * sum over ranks r <= K of utility(label_r) * p^(r-1): expected utility over the expected
     number of documents looked at, 1 / (1 - p). Not normalised: n relevant documents in a list of n give 1 - p^n, and

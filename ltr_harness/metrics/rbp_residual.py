@@ -12,7 +12,7 @@ from ltr_harness.metrics.rbp import RBP
 
 @dataclass(frozen=True, kw_only=True)
 class RBPResidual(RBP):
-    """How much RBP would gain if every document that was not looked at, or not judged, were perfect.
+    """Gain of RBP if every document that was not looked at, or not judged, were perfect.
 
     residual@K = 1 - sum over judged ranks r <= K of (1 - p) p^(r-1), which is p^n when the n documents looked at
     are all judged. RBP lies in [RBP, RBP + residual]; two systems closer than that cannot be told apart.

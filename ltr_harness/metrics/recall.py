@@ -12,7 +12,7 @@ from ltr_harness.metrics.precision import HitsMetric
 
 @dataclass(frozen=True, kw_only=True)
 class Recall(HitsMetric):
-    """Which share of the query's relevant documents is among the first K.
+    """Share of the query's relevant documents that is among the first K.
 
     R@K = (relevant documents in the first K) / R. Never falls as K grows, and is 1 once everything is shown.
 

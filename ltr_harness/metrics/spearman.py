@@ -12,7 +12,7 @@ from ltr_harness.metrics.dcg import cumulated
 
 @dataclass(frozen=True, kw_only=True)
 class Spearman(Metric):
-    """How well the order by score correlates with the order by label: 1 agrees, -1 is reversed, 0 is chance.
+    """Correlation of the order by score with the order by label: 1 agrees, -1 is reversed, 0 is chance.
 
     rho = Pearson's correlation of the documents' ranks by score with their ranks by label, in which equal labels
     share the mean of their ranks: sum over ranks r of (m(label_r) - (n+1)/2) ((n+1)/2 - r), divided by

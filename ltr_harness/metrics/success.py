@@ -10,7 +10,7 @@ from ltr_harness.metrics.mrr import FirstHitMetric
 
 @dataclass(frozen=True, kw_only=True)
 class Success(FirstHitMetric):
-    """Whether the first K documents hold at least one relevant document: 1 or 0 per query.
+    """Presence of a relevant document among the first K: 1 or 0 per query.
 
     Success@K, also hit rate or hit@K. With ties, the chance that they fall so.
 

@@ -12,7 +12,7 @@ from ltr_harness.metrics.core.metric import Cutoffs, Metric, Prepared, Values
 
 @dataclass(frozen=True, kw_only=True)
 class TauAP(Metric):
-    """How far the order by score agrees with the order by label, the top counting most: 1 agrees, -1 is reversed.
+    """Agreement of the order by score with that by label, the top counting most: 1 agrees, -1 is reversed.
 
     Walking down one order, every document below the first asks which share of the documents above it belongs there:
     tau = 2 * mean of those shares - 1. A pair tied in label is in nobody's right order.

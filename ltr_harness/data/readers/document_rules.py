@@ -25,7 +25,7 @@ Excluded = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True)
 class DocumentRules:
-    """What happens to the ids of rankings and judgments before they are joined.
+    """Rules for the ids of rankings and judgments before they are joined.
 
     Attributes:
         documents_of: a text such as "#", what stands before whose last occurrence is a chunk's document; or chunk to
@@ -74,22 +74,23 @@ class DocumentRules:
         excluded = self._is_excluded(qrels.queries, _texts(qrels))
         if not excluded.any():
             return qrels
-        n, kept = int(np.count_nonzero(excluded)), np.flatnonzero(~excluded)
-        if not kept.size:
+        n, rows = int(np.count_nonzero(excluded)), np.flatnonzero(~excluded)
+        if not rows.size:
             raise DataError.at(qrels.path, "all judged documents are excluded", "at least one that counts")
         text = f"{count_of(n, 'judgment')} of excluded documents {plural('is', n)} left out"
-        left, codes = np.unique(qrels.queries.codes[kept], return_inverse=True)
-        if lost := qrels.n_queries - left.size:
-            text += f", and with them {count_of(lost, 'query')} that {plural('has', lost)} no other"
+        left, codes = np.unique(qrels.queries.codes[rows], return_inverse=True)
+        n_lost = qrels.n_queries - left.size
+        if n_lost:
+            text += f", and with them {count_of(n_lost, 'query')} that {plural('has', n_lost)} no other"
         return replace(
             qrels,
             queries=NameColumn.by_row(qrels.queries.values[left], codes),
-            documents=_rows_of(qrels.documents, kept),
-            grades=qrels.grades[kept],
-            subtopics=None if qrels.subtopics is None else qrels.subtopics.take(kept),
+            documents=_rows_of(qrels.documents, rows),
+            grades=qrels.grades[rows],
+            subtopics=None if qrels.subtopics is None else qrels.subtopics.take(rows),
             place=None
             if qrels.place is None
-            else lambda row: str(qrels.place and qrels.place(int(kept[row]))),
+            else lambda row: str(qrels.place and qrels.place(int(rows[row]))),
             cautions=(*qrels.cautions, Caution("excluded-documents", "note", text, place=str(qrels.path))),
         )
 
@@ -281,8 +282,8 @@ def _has_repeats(run: TrecRun) -> bool:
     return np.unique(key).size < key.size
 
 
-def _keep(run: TrecRun, kept: Bools) -> TrecRun:
-    rows = np.flatnonzero(kept)
+def _keep(run: TrecRun, counts: Bools) -> TrecRun:
+    rows = np.flatnonzero(counts)
     return replace(
         run,
         queries=_rows_of(run.queries, rows),

@@ -111,14 +111,14 @@ def documents_and_values(documents: Any, place: str, role: str) -> list[tuple[An
         if role == "run":
             raise DataError.at(place, "is a set, which has no order", "a list of ids, the best first")
         documents = sorted(documents, key=str)
-    cells = [_document_and_value(cell, f"{place}[{at}]", role) for at, cell in enumerate(documents)]
-    without = [at for at, (_, value) in enumerate(cells) if value is None]
-    if len(without) == len(cells):
+    cells = [_document_and_value(cell, f"{place}[{index}]", role) for index, cell in enumerate(documents)]
+    valueless = [index for index, (_, value) in enumerate(cells) if value is None]
+    if len(valueless) == len(cells):
         return _ranked_or_relevant([document for document, _ in cells], role)
-    if without:
+    if valueless:
         word = WORD[role]
         found = f"has no {word}, and others have"
-        raise DataError.at(f"{place}[{without[0]}]", found, f"a {word} for all or for none")
+        raise DataError.at(f"{place}[{valueless[0]}]", found, f"a {word} for all or for none")
     return cells
 
 
