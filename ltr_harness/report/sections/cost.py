@@ -1,4 +1,4 @@
-"""What do training and scoring cost, and what is a cheaper model worth?"""
+"""The section on the cost of training and scoring, and on quality against it."""
 
 import math
 import statistics
@@ -72,7 +72,7 @@ def _serving_table(data: ReportData, times: Mapping[str, Sequence["Serving"]]) -
 
 @dataclass(frozen=True)
 class Cost:
-    """What a model's training and scoring cost."""
+    """Return the cost of a model's training and scoring."""
 
     # medians; None where a model has no such thing
     model: str

@@ -1,4 +1,4 @@
-"""What exactly is computed here?"""
+"""The section with the definition of each metric."""
 
 import dataclasses
 import inspect

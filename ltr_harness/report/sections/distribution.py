@@ -1,4 +1,4 @@
-"""What does the mean hide: how do per-query values spread?"""
+"""The section on the spread of per-query values, which the mean hides."""
 
 from functools import partial
 

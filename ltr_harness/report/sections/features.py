@@ -1,4 +1,4 @@
-"""What do the models look at?"""
+"""The section on the features that models use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which model, by how much, how sure?"""
+"""The first section: which model is better, by how much, and how certainly."""
 
 import math
 from collections.abc import Sequence
