@@ -228,18 +228,7 @@ class _Loading:
         compare = self.compare()
         report = self.section(sections.ReportConfig, "report", required=False)
         tune = self.section(TuneConfig, "tune", required=False)
-        splits = self.splits()
-        self.check(rules.leak_rules(splits))
-        self.check(rules.stopping_rules(splits, models, self.has_stopping))
-        self.check_parts(models, splits, data)
-        if data is not None:
-            self.check(rules.time_rules(data, self.has_stopping, tune))
-        if tune is not None:
-            tune = self.check_tune(tune, models, splits)
-        if metrics is not None:
-            self.check(rules.carried_rules(models, metrics.metrics))
-        if data is not None and metrics is not None:
-            self.check_estimates(data, metrics, stopping)
+        tune = self.check_across(data, metrics, stopping, models, tune)
         if header is None or data is None or metrics is None or compare is None or self.problems:
             raise self.error()
         if isinstance(data.folds, sections.TimeFoldsConfig) and compare.unit is None:  # type: ignore[attr-defined]
@@ -275,6 +264,29 @@ class _Loading:
         return found
 
     # --- rules across sections ---
+
+    def check_across(
+        self,
+        data: DataConfig | None,
+        metrics: sections.MetricsConfig | None,
+        stopping: sections.StoppingConfig | None,
+        models: Mapping[str, ModelConfig],
+        tune: TuneConfig | None,
+    ) -> TuneConfig | None:
+        """Check sections that are sound against each other, and return the search with built-in spaces written out."""
+        splits = self.splits()
+        self.check(rules.leak_rules(splits))
+        self.check(rules.stopping_rules(splits, models, self.has_stopping))
+        self.check_parts(models, splits, data)
+        if data is not None:
+            self.check(rules.time_rules(data, self.has_stopping, tune))
+        if tune is not None:
+            tune = self.check_tune(tune, models, splits)
+        if metrics is not None:
+            self.check(rules.carried_rules(models, metrics.metrics))
+        if data is not None and metrics is not None:
+            self.check_estimates(data, metrics, stopping)
+        return tune
 
     @property
     def has_stopping(self) -> bool:

@@ -422,13 +422,18 @@ class _Reading:
                 self.problems += secrets_in(key.value, key_place)
                 entries[key.value] = self.node(value)
                 places[key.value] = key_place
-        for node in merged:  # `<<`: the first that has a key wins, the mapping's own keys before all
-            if not isinstance(node.value, dict):
-                self.add(node.place, "'<<' without a mapping", "an alias of a mapping")
-            for name, value in node.mapping.items():
-                if name not in entries:
-                    entries[name], places[name] = value, node.key_places[name]
-        return Node(entries, place, places)
+        return self.merged(Node(entries, place, places), merged)
+
+    def merged(self, node: Node, bases: Iterable[Node]) -> Node:
+        """Return a mapping with the entries of `<<`: the first that has a key wins, the mapping's own before all."""
+        entries, places = dict(node.mapping), dict(node.key_places)
+        for base in bases:
+            if not isinstance(base.value, dict):
+                self.add(base.place, "'<<' without a mapping", "an alias of a mapping")
+            lacking = base.drop_keys(*entries)
+            entries |= lacking.mapping
+            places |= lacking.key_places
+        return Node(entries, node.place, places)
 
     def problem(self, problem: yaml.YAMLError, text: str) -> None:
         if isinstance(problem, yaml.MarkedYAMLError):
