@@ -41,7 +41,7 @@ def section(data: ReportData) -> list[Block]:
             f"{data.primary} over the orders of equal scores, each model's first seed.",
             audits_by_model,
             {
-                Column("Model"): str,
+                Column("Model"): data.model_name,
                 Column("As evaluated", "metric"): lambda model: audits_by_model[model].mean,
                 Column("Worst order", "metric"): lambda model: audits_by_model[model].mean_low,
                 Column("Best order", "metric"): lambda model: audits_by_model[model].mean_high,
