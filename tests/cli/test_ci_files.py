@@ -123,7 +123,7 @@ def test_a_gate_that_a_rare_kind_of_query_could_turn_says_so_where_it_passes(ltr
 
 
 def test_a_gate_that_passes_because_nothing_is_shown_says_what_is_not_excluded(ltr: Cli) -> None:
-    """Of twelve queries a loss of .17 passes: the lower end of the interval stands beside the gate."""
+    """A loss of .17 in twelve queries passes: the lower end of the interval stands beside the gate."""
     old = [1, 1, 0.5, 1, 1, 0, 1, 0.5, 1, 1, 1, 0]
     new = [1, 0, 0.5, 1, 0.5, 0, 0, 1, 1, 1, 0.5, 0]
     for name, values in {"old": old, "new": new}.items():

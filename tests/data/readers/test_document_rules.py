@@ -145,7 +145,7 @@ def test_a_query_of_which_every_judgment_is_excluded_is_left_out() -> None:
 
 
 def test_rankings_under_other_rules_are_not_compared() -> None:
-    """What K counts, and what is left out, is part of what a metric means."""
+    """The documents that K counts, and those left out, are part of a metric's meaning."""
     folded = evaluate_runs(RELEVANT, {"a": CHUNKS}, ["mrr"], documents_of="#")["a"]
     within = evaluate_runs(RELEVANT, {"b": CHUNKS}, ["mrr"], documents_of="#", within="chunks")["b"]
     excluded = evaluate_runs(RELEVANT, {"c": CHUNKS}, ["mrr"], documents_of="#", exclude={"q1": ["d2"]})["c"]
