@@ -1,4 +1,4 @@
-"""The section on these numbers in other tools' logs."""
+"""What would these numbers be in another tool's log?"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -249,7 +249,7 @@ def _conventions(metric: Metric, has_missed: bool = False) -> tuple[ToolConventi
 
 
 def tools(data: ReportData) -> list[Block]:
-    """Return the section on what other tools print for these scores."""
+    """What would another tool print for these very scores?"""
     metrics = other_tools(data)
     if not metrics:
         return []

@@ -1,4 +1,4 @@
-"""The section on the cost of training and scoring, and on quality against it."""
+"""What do training and scoring cost, and what is a cheaper model worth?"""
 
 import math
 import statistics

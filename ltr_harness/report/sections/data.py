@@ -1,4 +1,4 @@
-"""The section on the data."""
+"""What data is this about?"""
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
@@ -186,7 +186,7 @@ def _splits(data: ReportData) -> list[_FoldSplit]:
 
 
 def cautions_section(data: ReportData) -> list[Block]:
-    """Return the section on what these metrics cannot be trusted with on these data."""
+    """What can these metrics not be trusted with on these data?"""
     if data.rows is None:
         return []
     metric_cautions = cautions(list(data.own_metrics.values()), data.rows.judgments)

@@ -1,4 +1,4 @@
-"""The section with the definition of each metric."""
+"""What exactly is computed here?"""
 
 import dataclasses
 import inspect

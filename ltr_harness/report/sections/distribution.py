@@ -1,4 +1,4 @@
-"""The section on the spread of per-query values, which the mean hides."""
+"""What does the mean hide: how do per-query values spread?"""
 
 from functools import partial
 

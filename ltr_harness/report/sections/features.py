@@ -1,4 +1,4 @@
-"""The section on the features that models use."""
+"""What do the models look at?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The section on what users would have liked, had they looked at every row alike."""
+"""What would users have liked, had they looked at every row alike?"""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from ltr_harness.report.data import ReportData
 
 
 def partial_feedback(data: ReportData) -> list[Block]:
-    """Return the section on what users would have liked, where labels estimate relevance."""
+    """What would users have liked, had they looked at every row alike, where labels estimate relevance?"""
     settings = [rule for record in data.records if (rule := record.reading.get("relevance"))]
     if not settings or data.rows is None:
         return []
@@ -71,7 +71,7 @@ def _sum_table(data: ReportData, metrics: Sequence[str], per_query: float) -> Ta
 
 
 def position_bias(data: ReportData) -> list[Block]:
-    """Return the section on how much the place of a row counted, where a model learned biases of clicks."""
+    """How much did the place of a row count, where labels are clicks and a model learned biases?"""
     by_model = {
         model: model_biases for model in data.models if (model_biases := biases(data.records_of(model)))
     }

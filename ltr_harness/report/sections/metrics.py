@@ -1,4 +1,4 @@
-"""The section on every metric at every cutoff."""
+"""How do the models do on every metric at every cutoff?"""
 
 import math
 from typing import Any
@@ -82,7 +82,7 @@ def _marks_in_words(data: ReportData) -> str:
 
 
 def cutoffs(data: ReportData) -> list[Block]:
-    """Return the section on the difference from the baseline over K."""
+    """How does the difference to the baseline depend on K?"""
     pairs = _pairs_by_cutoff(data)
     if not pairs:
         return []

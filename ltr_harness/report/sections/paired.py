@@ -170,7 +170,7 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
 
 
 def pairs(data: ReportData) -> list[Block]:
-    """Return the section on the models that differ from each other, and not only from the baseline."""
+    """Which models differ from each other, and not only from the baseline?"""
     if len(data.rivals) < 2:  # the verdict is on the only pair
         return []
     letters = data.letters

@@ -1,4 +1,4 @@
-"""The section on the precision at each level of recall."""
+"""How much precision does each step of recall cost?"""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The section on the origin of the numbers, and how to get them again."""
+"""Where do these numbers come from, and how does one get them again?"""
 
 import hashlib
 import re

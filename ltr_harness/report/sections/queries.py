@@ -1,4 +1,4 @@
-"""The section on the queries that changed most, with both ranked lists."""
+"""Which queries changed most, and what do their two ranked lists look like?"""
 
 import itertools
 from collections.abc import Mapping, Sequence

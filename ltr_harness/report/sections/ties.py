@@ -1,4 +1,4 @@
-"""The section on how much the order of equal scores decides."""
+"""How much of the numbers is decided by the order of equal scores?"""
 
 import math
 

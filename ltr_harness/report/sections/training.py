@@ -1,4 +1,4 @@
-"""The section on training: its course, where it stopped, and its cost."""
+"""How did training go, where did it stop, what did it cost?"""
 
 import statistics
 from collections.abc import Sequence
@@ -157,7 +157,7 @@ def thin(points: LearningCurve, budget: int, chosen_round: int | None) -> Learni
 
 
 def failures(data: ReportData) -> list[Block]:
-    """Return the section on runs that did not finish, with the reasons."""
+    """What did not finish, and why?"""
     if not data.failures:
         return []
     failures = sorted(data.failures, key=lambda record: (record.model, record.fold, record.seed))

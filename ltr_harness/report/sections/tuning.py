@@ -1,4 +1,4 @@
-"""The section on the options that were searched, and on what more searching would bring."""
+"""How were the options of the tuned models chosen, and what would more searching bring?"""
 
 import math
 import statistics
@@ -190,7 +190,7 @@ def _chosen_table(model: str, searches: Sequence[_FoldSearch], name: str) -> Tab
 
 
 def sweep(data: ReportData) -> list[Block]:
-    """Return the section on the swept options, and on the point that validation data choose."""
+    """What do the swept options do, and which point would validation data have chosen?"""
     # swept model to its points: name to the options that differ
     swept: dict[str, dict[str, Mapping[str, Any]]] = {}
     for model in data.models:

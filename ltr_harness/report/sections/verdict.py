@@ -1,4 +1,4 @@
-"""The first section: which model is better, by how much, and how certainly."""
+"""Which model, by how much, how sure?"""
 
 import math
 from collections.abc import Sequence
