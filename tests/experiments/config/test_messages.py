@@ -248,7 +248,7 @@ def test_what_the_libraries_would_refuse_or_ignore_is_told_with_its_line(
     )
     found = messages(text)
     assert [line[: len(start)] for line, start in zip(found, WITH_LINES, strict=True)] == WITH_LINES
-    assert "did you mean 'num_leaf'?" in found[1]
+    assert "did you mean 'num_leaves'?" in found[1]
     assert "did you mean 'max_depth'?" in found[3]
     with pytest.raises(ConfigError):
         load_experiment(Path("exp.yaml"))
